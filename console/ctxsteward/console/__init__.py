@@ -1,0 +1,1 @@
+"""The command line. Optional rooms are imported when their command runs."""

@@ -1,0 +1,1 @@
+"""Evals: scenarios, scorers and benchmarks that hold the builder to numbers."""

@@ -1,0 +1,326 @@
+"""A message: the provider's wire dict, verbatim, and a typed view of it.
+
+Two wire dialects are read: OpenAI chat completions (``tool_calls``, role ``tool``) and Anthropic messages (content
+blocks ``tool_use``, ``tool_result``, ``thinking``). A dict that means the same to both (plain text content) has the
+dialect ``shared``. The wire dict is kept as it came, unknown fields and key order included; `parts` is a view that
+never feeds back into it. Shapes: the providers' published API references.
+
+Raises `InvalidMessage` (field, found, expected) and `InputTooLarge`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from .errors import InputTooLarge, InvalidMessage
+
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+"""A turn above this is refused: an envelope could never carry it, and a journal should not."""
+
+MAX_DEPTH = 64
+"""Nesting of lists and dicts in one wire dict."""
+
+Role = Literal["system", "developer", "user", "assistant", "tool"]
+Dialect = Literal["openai", "anthropic", "shared"]
+Wire = dict[str, Any]
+"""A provider's JSON object. The one place where a string-keyed dict is a value: it belongs to the provider."""
+
+_ROLES = frozenset(("system", "developer", "user", "assistant", "tool"))
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class TextPart(_Part):
+    """Text in the message's own role."""
+
+    kind: Literal["text"] = "text"
+    text: str
+
+
+class ImagePart(_Part):
+    """An image by URL or inline; `data` is base64 and is never counted as text."""
+
+    kind: Literal["image"] = "image"
+    media_type: str | None = None
+    data: str | None = None
+    url: str | None = None
+    detail: str | None = None
+
+
+class ToolCallPart(_Part):
+    """A request of the model; `arguments` is the JSON text as the model wrote it."""
+
+    kind: Literal["tool_call"] = "tool_call"
+    id: str
+    name: str
+    arguments: str
+
+
+class ToolResultPart(_Part):
+    """What a tool answered; `text` joins its text blocks."""
+
+    kind: Literal["tool_result"] = "tool_result"
+    call_id: str
+    name: str | None = None
+    text: str
+    is_error: bool = False
+    images: tuple[ImagePart, ...] = ()
+
+
+class ThinkingPart(_Part):
+    """Reasoning that must go back byte for byte or not at all (`text` is empty when redacted)."""
+
+    kind: Literal["thinking"] = "thinking"
+    text: str
+
+
+class OpaquePart(_Part):
+    """A block this version does not know; kept on the wire, shown to its own provider only."""
+
+    kind: Literal["opaque"] = "opaque"
+    type: str
+
+
+Part = Annotated[
+    TextPart | ImagePart | ToolCallPart | ToolResultPart | ThinkingPart | OpaquePart, Field(discriminator="kind")
+]
+
+
+class Message(BaseModel):
+    """A wire dict and its typed view; build one with `Message.from_wire`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    role: Role
+    dialect: Dialect
+    parts: tuple[Part, ...]
+    wire: Wire
+    """A private copy of the provider's dict. Treat it as read-only."""
+
+    @classmethod
+    def from_wire(cls, wire: object) -> Message:
+        """Read an OpenAI chat or Anthropic dict (or an SDK object with ``model_dump``); never keep or change it."""
+        return decode_wire(encode_wire(wire))
+
+    @property
+    def text(self) -> str:
+        """The text parts, joined by newlines; tool results and thinking are not text."""
+        return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
+
+    @property
+    def tool_calls(self) -> tuple[ToolCallPart, ...]:
+        return tuple(part for part in self.parts if isinstance(part, ToolCallPart))
+
+    @property
+    def tool_results(self) -> tuple[ToolResultPart, ...]:
+        return tuple(part for part in self.parts if isinstance(part, ToolResultPart))
+
+
+def encode_wire(wire: object) -> str:
+    """The canonical-free JSON text of a wire dict: key order kept, no NaN, no lone surrogates, within the caps."""
+    if isinstance(wire, Message):
+        wire = wire.wire
+    elif not isinstance(wire, dict) and hasattr(wire, "model_dump"):
+        wire = wire.model_dump(mode="json", exclude_none=True)
+    if not isinstance(wire, dict):
+        raise InvalidMessage("(message)", type(wire).__name__, "a dict with `role` and `content`")
+    try:
+        text = json.dumps(wire, ensure_ascii=False, allow_nan=False)
+        if not text.isascii():
+            text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidMessage("content", "a lone surrogate", "well-formed Unicode; decode the input as UTF-8") from error
+    except RecursionError as error:
+        raise InvalidMessage("content", "a circular or very deep value", f"at most {MAX_DEPTH} levels") from error
+    except (TypeError, ValueError) as error:
+        raise InvalidMessage("content", str(error), "JSON values (finite numbers, text, lists, dicts)") from error
+    if len(text) > MAX_MESSAGE_BYTES // 4 and len(text.encode()) > MAX_MESSAGE_BYTES:
+        raise InputTooLarge("message", len(text.encode()), MAX_MESSAGE_BYTES)
+    return text
+
+
+def decode_wire(text: str) -> Message:
+    """The message whose wire dict is this JSON text (as `encode_wire` made it)."""
+    wire = cast(Wire, json.loads(text))
+    if text.count("{") + text.count("[") > MAX_DEPTH and _depth(wire) > MAX_DEPTH:
+        raise InvalidMessage("content", "deeper nesting", f"at most {MAX_DEPTH} levels")
+    role = wire.get("role")
+    if role == "function":
+        raise InvalidMessage("role", "'function' (a retired form)", "`tool` with a `tool_call_id`")
+    if role not in _ROLES:
+        raise InvalidMessage("role", _show(role), "system, developer, user, assistant or tool")
+    parts = tuple(_parts(wire, role))
+    return Message.model_construct(role=role, dialect=_dialect(wire, parts), parts=parts, wire=wire)
+
+
+def _parts(wire: Wire, role: str) -> Iterator[Part]:
+    content = wire.get("content")
+    if role == "tool":
+        yield _openai_result(wire, content)
+        return
+    if isinstance(content, str):
+        if content:
+            yield TextPart.model_construct(kind="text", text=content)
+    elif isinstance(content, list):
+        for index, block in enumerate(content):
+            yield _block(block, f"content[{index}]")
+    elif content is not None:
+        raise InvalidMessage("content", type(content).__name__, "text, a list of blocks, or null")
+    elif role != "assistant":
+        raise InvalidMessage("content", "null" if "content" in wire else "nothing", "text or a list of blocks")
+    calls = wire.get("tool_calls")
+    if calls is None:
+        return
+    if not isinstance(calls, list):
+        raise InvalidMessage("tool_calls", type(calls).__name__, "a list")
+    for index, call in enumerate(calls):
+        yield _openai_call(call, f"tool_calls[{index}]")
+
+
+def _block(block: object, where: str) -> Part:
+    if isinstance(block, str):
+        return TextPart(text=block)
+    if not isinstance(block, dict):
+        raise InvalidMessage(where, type(block).__name__, "a block with `type`")
+    kind = block.get("type")
+    match kind:
+        case "text" | "input_text" | "output_text":
+            return TextPart(text=_str(block, "text", where))
+        case "refusal":
+            return TextPart(text=_str(block, "refusal", where))
+        case "image_url":
+            return _image_url(block, where)
+        case "image":
+            return _anthropic_image(block, where)
+        case "tool_use":
+            arguments = json.dumps(block.get("input", {}), ensure_ascii=False)
+            return ToolCallPart(id=_id(block, "id"), name=_str(block, "name", where), arguments=arguments)
+        case "tool_result":
+            return _anthropic_result(block, where)
+        case "thinking":
+            return ThinkingPart(text=_str(block, "thinking", where))
+        case "redacted_thinking":
+            return ThinkingPart(text="")
+        case str():
+            return OpaquePart(type=kind)
+        case _:
+            raise InvalidMessage(f"{where}.type", _show(kind), "a block type such as 'text'")
+
+
+def _openai_call(call: object, where: str) -> ToolCallPart:
+    if not isinstance(call, dict):
+        raise InvalidMessage(where, type(call).__name__, "a dict with `id` and `function`")
+    function = call.get("function")
+    if function is None and isinstance(call.get("custom"), dict):
+        custom = call["custom"]
+        return ToolCallPart(id=_id(call, "id"), name=_str(custom, "name", where), arguments=str(custom.get("input", "")))
+    if not isinstance(function, dict):
+        raise InvalidMessage(f"{where}.function", _show(function), "a dict with `name` and `arguments`")
+    arguments = function.get("arguments", "")
+    if not isinstance(arguments, str):
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    return ToolCallPart(id=_id(call, "id"), name=_str(function, "name", f"{where}.function"), arguments=arguments)
+
+
+def _openai_result(wire: Wire, content: object) -> ToolResultPart:
+    text, images = _result_content(content, "content")
+    name = wire.get("name")
+    return ToolResultPart(
+        call_id=_id(wire, "tool_call_id"), name=name if isinstance(name, str) else None, text=text, images=images
+    )
+
+
+def _anthropic_result(block: Wire, where: str) -> ToolResultPart:
+    text, images = _result_content(block.get("content"), f"{where}.content")
+    return ToolResultPart(
+        call_id=_id(block, "tool_use_id"), text=text, is_error=block.get("is_error") is True, images=images
+    )
+
+
+def _result_content(content: object, where: str) -> tuple[str, tuple[ImagePart, ...]]:
+    if content is None:
+        return "", ()
+    if isinstance(content, str):
+        return content, ()
+    if not isinstance(content, list):
+        raise InvalidMessage(where, type(content).__name__, "text or a list of blocks")
+    parts = [_block(block, f"{where}[{index}]") for index, block in enumerate(content)]
+    texts = [part.text for part in parts if isinstance(part, TextPart)]
+    return "\n".join(texts), tuple(part for part in parts if isinstance(part, ImagePart))
+
+
+def _image_url(block: Wire, where: str) -> ImagePart:
+    image = block.get("image_url")
+    if isinstance(image, str):
+        image = {"url": image}
+    if not isinstance(image, dict):
+        raise InvalidMessage(f"{where}.image_url", _show(image), "a dict with `url`")
+    url = _str(image, "url", f"{where}.image_url")
+    detail = image.get("detail") if isinstance(image.get("detail"), str) else None
+    if url.startswith("data:"):
+        head, _, data = url.partition(",")
+        return ImagePart(media_type=head[5:].partition(";")[0] or None, data=data, detail=detail)
+    return ImagePart(url=url, detail=detail)
+
+
+def _anthropic_image(block: Wire, where: str) -> ImagePart:
+    source = block.get("source")
+    if not isinstance(source, dict):
+        raise InvalidMessage(f"{where}.source", _show(source), "a dict with `type`")
+    if source.get("type") == "base64":
+        media = source.get("media_type")
+        return ImagePart(media_type=media if isinstance(media, str) else None, data=_str(source, "data", where))
+    url = source.get("url") or source.get("file_id")
+    return ImagePart(url=url if isinstance(url, str) else None)
+
+
+def _dialect(wire: Wire, parts: tuple[Part, ...]) -> Dialect:
+    if wire["role"] == "tool" or wire.get("tool_calls") is not None or "tool_call_id" in wire:
+        return "openai"
+    content = wire.get("content")
+    if isinstance(content, str):
+        return "shared"
+    kinds = {block.get("type") for block in content or () if isinstance(block, dict)}
+    if kinds & {"image_url", "input_audio", "refusal", "file", "input_text", "output_text"}:
+        return "openai"
+    if kinds - {"text"}:
+        return "anthropic"
+    return "shared" if parts else "openai"
+
+
+def _id(block: Wire, key: str) -> str:
+    value = block.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _str(block: Wire, key: str, where: str) -> str:
+    value = block.get(key)
+    if not isinstance(value, str):
+        raise InvalidMessage(f"{where}.{key}", _show(value), "text")
+    return value
+
+
+def _show(value: object) -> str:
+    return "nothing" if value is None else repr(value)[:60]
+
+
+def _depth(value: object) -> int:
+    deepest, stack = 0, [(value, 1)]
+    while stack:
+        node, level = stack.pop()
+        deepest = max(deepest, level)
+        children: Iterator[object] | list[object]
+        if isinstance(node, dict):
+            children = list(node.values())
+        elif isinstance(node, list):
+            children = node
+        else:
+            continue
+        stack.extend((child, level + 1) for child in children)
+    return deepest

@@ -1,0 +1,133 @@
+"""What a summarizer is given and gives back, and what a compaction lost.
+
+A summarizer is a callable ``(source, *, budget_tokens) -> Summary``. It sees originals only, never bullets as text to
+be summarized again; the standing bullets are shown so that it can say which of them a newer message supersedes.
+
+`LossKind` is the closed enum of typed probes. Source: the layered-envelope design (structured compression pipeline).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Literal, NamedTuple, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from .message import Message
+
+LossKind = Literal[
+    "constraint", "decision", "number", "identifier", "path", "url", "error", "open_item", "preference", "fact"
+]
+
+
+class Bullet(BaseModel):
+    """One frozen line of a compacted section, with at least one citation."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    text: str
+    """One line, no marker, no reference; quotes of the originals are unaltered."""
+    citations: Annotated[tuple[str, ...], Field(min_length=1)]
+    """References (``§12``) in ordinal order."""
+    kind: LossKind = "fact"
+    value: float = 0.0
+    """How much it is worth keeping when bullets must go; higher stays. Comparable within a session."""
+
+
+class Utterance(BaseModel):
+    """One side of the last raw turn."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    ref: str
+    text: str
+
+
+class LastRawTurn(BaseModel):
+    """The newest user text and the newest assistant text, byte for byte."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    user: Utterance | None = None
+    assistant: Utterance | None = None
+
+
+class Summary(BaseModel):
+    """What a summarizer returns."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    bullets: tuple[Bullet, ...]
+    """New bullets, in ordinal order of their first citation."""
+    superseded: tuple[int, ...] = ()
+    """Positions in `Source.standing` whose value a newer message replaces."""
+    last_raw_turn: LastRawTurn = LastRawTurn()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceMessage:
+    """An original with the reference to cite it by."""
+
+    ref: str
+    message: Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Everything a summarizer may look at."""
+
+    messages: tuple[SourceMessage, ...]
+    """To be shortened, in ordinal order."""
+    standing: tuple[Bullet, ...] = ()
+    """Bullets of earlier compactions; never to be rewritten."""
+    visible: tuple[SourceMessage, ...] = ()
+    """Messages that stay verbatim in the window, in ordinal order: they may supersede, and need no bullet."""
+    count_tokens: Callable[[str], int] = len
+    """Tokens of a text; the default counts characters so that a reader can do the arithmetic."""
+
+
+class Summarizer(Protocol):
+    """Shorten originals into cited bullets within `budget_tokens`."""
+
+    def __call__(self, source: Source, *, budget_tokens: int) -> Summary: ...
+
+
+class Span(NamedTuple):
+    """Character offsets into the text of the original."""
+
+    start: int
+    stop: int
+
+
+class Loss(BaseModel):
+    """Something the originals said that the section no longer shows; it still resolves by `ref`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: LossKind
+    text: str
+    ref: str
+    span: tuple[int, int] | None = None
+    """Character offsets into the original's text; None: the message as a whole."""
+
+
+class CompressionReport(BaseModel):
+    """The published view of one compaction."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    section: Literal["system", "static", "meta", "dynamic"]
+    pre_tokens: int
+    post_tokens: int
+    losses: tuple[Loss, ...]
+    kept_refs: tuple[str, ...]
+    """Originals that a bullet cites or that stay verbatim."""
+    policy: str
+    source_addresses: tuple[str, ...]
+    """Addresses of the originals that left the window, in ordinal order."""
+    artifact: str
+    """Address of the stored compaction."""
+    created_at: str | None
+    """ISO 8601 as told by the caller's clock; None without one."""

@@ -1,0 +1,1 @@
+"""The steward: what happens at night. Nothing here yet but the room."""
