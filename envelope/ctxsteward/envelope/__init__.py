@@ -1,1 +1,39 @@
-""""""
+"""The request path: a session in, a bounded, typed, cited envelope out.
+
+    store = open_store("file:./.ctxsteward")
+    session = store.session("s-42", profile=Profile.from_text("You are …"))
+    session.append({"role": "user", "content": "…"})
+    envelope = EnvelopeBuilder(model="gpt-4o").build(session)
+    client.chat.completions.create(model="gpt-4o", **envelope.render("openai-chat"))
+
+Importing this reads no clock, file or environment and loads no tokenizer, model or SDK.
+"""
+
+from .budgets import Budgets
+from .builder import EnvelopeBuilder
+from .compaction import Policy
+from .envelope import PROVIDERS, Envelope, Section
+from .groups import Entry
+from .profile import Profile
+from .references import resolve_reference, resolve_reference_tool
+from .selection import SelectionRequest, Selector
+from .session import Session
+from .store import Store, open_store
+
+__all__ = [
+    "PROVIDERS",
+    "Budgets",
+    "Entry",
+    "Envelope",
+    "EnvelopeBuilder",
+    "Policy",
+    "Profile",
+    "Section",
+    "SelectionRequest",
+    "Selector",
+    "Session",
+    "Store",
+    "open_store",
+    "resolve_reference",
+    "resolve_reference_tool",
+]

@@ -1,0 +1,152 @@
+"""Token budgets: one row of numbers, the only place for a threshold.
+
+Tokens are tokens of the builder's tokenizer, fractions are of 1. A head budget (`system`, `static`, `meta`) that the
+caller sets is *fixed*: text over it is an error. Left at its default it grows for a transcript's own system message,
+with a finding. Source: the layered-envelope design (segmented envelope, 0.8 trigger).
+
+>>> Budgets().history_tokens
+540
+>>> Budgets(dynamic_tokens=4000, recall_fraction=0).trigger_tokens
+3200
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ctxsteward.schemas import InvalidBudget
+
+from .models import model_info
+
+HEAD_SECTIONS = ("system", "static", "meta")
+SECTIONS = (*HEAD_SECTIONS, "dynamic")
+
+MIN_PROGRESS_FRACTION = 0.1
+"""A compaction that would save less of its section is not made."""
+
+TASK_FRACTION = 0.25
+"""The task stays verbatim up to this part of `dynamic_tokens`."""
+
+BULLETS_FRACTION = 0.8
+"""Bullets may fill this part of the compaction target."""
+
+BULLETS_FLOOR_FRACTION = 0.15
+"""What bullets may fill (of the history's share) where verbatim messages alone exceed the target."""
+
+_OF_WINDOW = {"system": 0.02, "static": 0.03, "meta": 0.01, "dynamic": 0.5}
+
+
+class Budgets(BaseModel):
+    """Tokens each section may take, and when and how far the dynamic section is compacted."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    system_tokens: int = 240
+    static_tokens: int = 360
+    meta_tokens: int = 180
+    dynamic_tokens: int = 900
+    tools_tokens: int | None = None
+    """Tool schemas; None: whatever they need."""
+    compact_at_fraction: float = 0.8
+    compact_to_fraction: float = 0.5
+    recall_fraction: float = 0.4
+    """Part of `dynamic_tokens` kept for originals recalled for the current request."""
+    arrival_cap_tokens: int | None = None
+    """A longer tool result is excerpted on first sight; None: min(1000, dynamic / 4)."""
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            field = ".".join(str(part) for part in first["loc"]) or "budgets"
+            known = ", ".join(type(self).model_fields)
+            hint = f"one of: {known}" if first["type"] == "extra_forbidden" else first["msg"]
+            raise InvalidBudget(field, first.get("input"), hint) from None
+        self._check()
+
+    def _check(self) -> None:
+        for name in (*SECTIONS, "tools"):
+            value = getattr(self, f"{name}_tokens")
+            if value is not None and value < 1:
+                raise InvalidBudget(f"{name}_tokens", value, "at least 1 token")
+        for field in ("compact_at_fraction", "compact_to_fraction"):
+            value = getattr(self, field)
+            if not 0 < value <= 1:
+                raise InvalidBudget(field, value, "more than 0 and at most 1")
+        if not 0 <= self.recall_fraction < 1:
+            raise InvalidBudget("recall_fraction", self.recall_fraction, "at least 0 and less than 1")
+        if self.compact_to_fraction >= self.compact_at_fraction:
+            raise InvalidBudget("compact_to_fraction", self.compact_to_fraction, "less than `compact_at_fraction`")
+        if self.arrival_cap_tokens is not None and self.arrival_cap_tokens < 16:
+            raise InvalidBudget("arrival_cap_tokens", self.arrival_cap_tokens, "at least 16 tokens, or None")
+
+    @classmethod
+    def for_model(cls, model: str, *, output_reserve_tokens: int | None = None) -> Budgets:
+        """Scale to a model's window: 2 % system, 3 % static, 1 % meta, 50 % dynamic of what the output leaves.
+
+        No section falls below its default. Raises `UnknownModel`.
+        """
+        info = model_info(model)
+        usable = info.window_tokens - (output_reserve_tokens or info.output_reserve_tokens)
+        if usable < 1:
+            raise InvalidBudget("output_reserve_tokens", output_reserve_tokens, f"less than {info.window_tokens}")
+        scaled = {f"{name}_tokens": int(usable * part) for name, part in _OF_WINDOW.items()}
+        return cls(**{field: max(cls.model_fields[field].default, value) for field, value in scaled.items()})
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Budgets:
+        """Read ``context.budget.<section>`` from parsed YAML or TOML, nested or with dotted keys.
+
+        >>> Budgets.from_config({"context.budget.dynamic": 2000}).dynamic_tokens
+        2000
+        """
+        found: dict[str, Any] = {}
+        node = config.get("context", {})
+        nested = node.get("budget", {}) if isinstance(node, Mapping) else {}
+        dotted = {key[15:]: value for key, value in config.items() if key.startswith("context.budget.")}
+        if not isinstance(nested, Mapping):
+            raise InvalidBudget("context.budget", nested, "a table of section: tokens")
+        for key, value in {**nested, **dotted}.items():
+            name = str(key)
+            found[f"{name}_tokens" if name in (*SECTIONS, "tools") else name] = value
+        return cls(**found)
+
+    def fixed(self, section: str) -> bool:
+        """Whether the caller set this head budget."""
+        return f"{section}_tokens" in self.model_fields_set
+
+    def scaled(self, factor: float) -> Budgets:
+        """All token budgets times `factor`; what was fixed stays fixed."""
+        values = self.model_dump(exclude_unset=True)
+        for name in (*SECTIONS, "tools"):
+            tokens = getattr(self, f"{name}_tokens")
+            if tokens is not None and (name == "dynamic" or f"{name}_tokens" in values):
+                values[f"{name}_tokens"] = max(1, round(tokens * factor))
+        return type(self)(**values)
+
+    @property
+    def history_tokens(self) -> int:
+        """Dynamic without turn context: the share a compaction judges."""
+        return int(self.dynamic_tokens * (1 - self.recall_fraction))
+
+    @property
+    def trigger_tokens(self) -> int:
+        return int(self.history_tokens * self.compact_at_fraction)
+
+    @property
+    def target_tokens(self) -> int:
+        return int(self.history_tokens * self.compact_to_fraction)
+
+    @property
+    def task_tokens(self) -> int:
+        """The longest task that stays verbatim once it is no longer the newest user message."""
+        return int(self.dynamic_tokens * TASK_FRACTION)
+
+    @property
+    def cap_tokens(self) -> int:
+        """The arrival cap in force."""
+        return self.arrival_cap_tokens or max(16, min(1000, self.dynamic_tokens // 4))

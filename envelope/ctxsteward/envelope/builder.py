@@ -1,0 +1,330 @@
+"""The builder: a session in, an envelope out.
+
+`build` reads what other writers appended, makes at most one compaction and, first in a user turn, one selection,
+writes the envelope's manifest, and lays out. All it decides is in the log; all it holds is configuration, so two
+workers with the same configuration build the same bytes.
+
+Raises `UnknownModel`, `InvalidBudget`, `BudgetExceeded`, `WindowExceeded`, `StoreError`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from ctxsteward.schemas import CompressionReport, Conflict, Finding, InputError, Message, Summarizer, Wire, WindowExceeded
+
+from .budgets import HEAD_SECTIONS, Budgets
+from .compaction import Compactor, Policy, Window, measure
+from .counting import Counter
+from .envelope import RENDERER_VERSION, Envelope, Section, digest_of
+from .events import Compacted, Selected
+from .images import ImageRule
+from .keys import address_of
+from .layout import DynamicLayout, HeadLayout, lay_dynamic, lay_head, window_findings
+from .models import ModelInfo, model_info
+from .selection import Selector, select
+from .session import Session
+from .state import State
+from .tokens import REPLY_PRIMING_TOKENS, Tokenizer, load_tokenizer, prompt_tokens_of
+
+CALIBRATION_WEIGHT = 0.3
+"""How much one reported usage moves the estimate."""
+CALIBRATION_RANGE = (0.5, 2.0)
+_TRIES = 100
+
+
+class EnvelopeBuilder:
+    """Builds envelopes for one model with one set of budgets."""
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        tokenizer: str | Tokenizer | None = None,
+        window_tokens: int | None = None,
+        output_reserve_tokens: int | None = None,
+        budgets: Budgets | None = None,
+        summarizer: str | Summarizer = "extractive",
+        selector: Selector | None = None,
+        policy: Policy | None = None,
+        now: Callable[[], str] | None = None,
+    ) -> None:
+        info = _model(model, tokenizer)
+        self.model = model
+        self.window_tokens = window_tokens or (info.window_tokens if info else None)
+        reserve = output_reserve_tokens if output_reserve_tokens is not None else info.output_reserve_tokens if info else 0
+        self.output_reserve_tokens = min(reserve, (self.window_tokens or reserve) // 2) if window_tokens else reserve
+        self.budgets = budgets or Budgets()
+        self.counter = _make_counter(tokenizer, info)
+        self.policy = policy or Policy()
+        self.selector = selector
+        self.calibration = 1.0
+        """Provider-reported tokens per estimated token; see `calibrate`."""
+        self._compactor = Compactor(
+            policy=self.policy,
+            summarizer=load_summarizer(summarizer) if isinstance(summarizer, str) else summarizer,
+            counter=self.counter,
+            budgets=self.budgets,
+            now=now,
+        )
+
+    # -- the main job -------------------------------------------------------------------------------------------
+
+    def build(self, session: Session) -> Envelope:
+        """The envelope for the next model call of this session."""
+        started = time.perf_counter()
+        for _ in range(_TRIES):
+            session.refresh()
+            try:
+                reports, findings = self._decide(session)
+            except Conflict:
+                continue
+            break
+        else:
+            raise Conflict(session.id, session.state.position)
+        envelope = self._envelope(session, session.state, reports, findings)
+        self._keep_manifest(session, envelope)
+        envelope.metrics["build_ms"] = round((time.perf_counter() - started) * 1000, 3)
+        return envelope
+
+    def preview(self, session: Session, user_turn: str | object | None = None) -> Envelope:
+        """The envelope as if `user_turn` were the next user message; writes nothing."""
+        scratch = session.draft()
+        if user_turn is not None:
+            scratch.append({"role": "user", "content": user_turn} if isinstance(user_turn, str) else user_turn)
+        reports, findings = self._decide(scratch)
+        return self._envelope(scratch, scratch.state, reports, findings)
+
+    def rebuild(self, session: Session) -> Envelope:
+        """Lay out the session as it stands, deciding nothing: what `replay --from` does."""
+        return self._envelope(session, session.state, (), [])
+
+    def calibrate(self, usage: object, envelope: Envelope | None = None, *, prompt_tokens: int | None = None) -> float:
+        """Correct the estimates by what the provider reported for `envelope` (or for that many estimated tokens).
+
+        Returns the factor now in force: provider tokens per estimated token, within 0.5 and 2.
+        """
+        reported = prompt_tokens_of(usage)
+        estimated = prompt_tokens if prompt_tokens is not None else self._last_estimate(envelope)
+        if estimated > 0 and reported > 0:
+            low, high = CALIBRATION_RANGE
+            ratio = min(high, max(low, reported / estimated))
+            moved = self.calibration + CALIBRATION_WEIGHT * (ratio - self.calibration)
+            self.calibration = round(moved, 4)
+            self._compactor = self._compactor.with_budgets(self.effective_budgets)
+        return self.calibration
+
+    @property
+    def effective_budgets(self) -> Budgets:
+        """Budgets in this builder's own estimated tokens: the caller's, divided by the calibration."""
+        if self.calibration == 1.0:
+            return self.budgets
+        return self.budgets.scaled(1 / self.calibration)
+
+    # -- deciding -----------------------------------------------------------------------------------------------
+
+    def _decide(self, session: Session) -> tuple[tuple[CompressionReport, ...], list[Finding]]:
+        state, budgets = session.state, self.effective_budgets
+        findings: list[Finding] = []
+        reports: tuple[CompressionReport, ...] = ()
+        layout = self._lay(session, state)
+        window = measure(state, layout, budgets)
+        if self.policy.due(window):
+            outcome = self._compactor.run(
+                state, layout, window, lambda kind, data: address_of(session.address_key, session.id, kind, data)
+            )
+            findings += outcome.findings
+            if outcome.event is not None:
+                session.commit(outcome.event)
+            if isinstance(outcome.event, Compacted):
+                reports = (outcome.event.report,)
+                layout = self._lay(session, state)
+                window = measure(state, layout, budgets)
+        self._select(session, window, findings)
+        return reports, findings
+
+    def _select(self, session: Session, window: Window, findings: list[Finding]) -> None:
+        state = session.state
+        chosen = state.selection
+        current = chosen is not None and chosen.turn == state.last_user
+        if current and window.over and window.context_tokens:
+            findings.append(
+                Finding(kind="recall_dropped", field="dynamic", text="the history left no room for recalled messages")
+            )
+            session.commit(Selected(turn=state.last_user, refs=(), log={}))
+        elif not current and self.selector is not None and state.last_user:
+            budgets = self.effective_budgets
+            room = min(
+                budgets.dynamic_tokens - budgets.history_tokens, budgets.dynamic_tokens - window.history_tokens
+            )
+            picked = select(self.selector, session, state, room, self.counter)
+            if picked is not None:
+                session.commit(picked)
+
+    # -- laying out ---------------------------------------------------------------------------------------------
+
+    def _lay(self, session: Session, state: State) -> DynamicLayout:
+        return lay_dynamic(state, self.effective_budgets, self.counter, session.entry, session.cache)
+
+    def _head(self, session: Session, state: State) -> HeadLayout:
+        stable = min(state.compactions, 5)
+        key = ("head", state.head_at, self.counter.name, self.budgets, self.calibration, stable)
+        found = session.cache.get("head")
+        if isinstance(found, tuple) and found[0] == key:
+            head: HeadLayout = found[1]
+            return head
+        head = lay_head(state.head, self.effective_budgets, self.counter, state.compactions)
+        session.cache["head"] = (key, head)
+        return head
+
+    def _envelope(
+        self, session: Session, state: State, reports: tuple[CompressionReport, ...], findings: list[Finding]
+    ) -> Envelope:
+        head = self._head(session, state)
+        dynamic = self._lay(session, state)
+        scale = self.calibration
+        sections = {
+            name: self._section(name, head.section(name), head.budgets[name], max(0, state.heads - 1), scale)
+            for name in HEAD_SECTIONS
+        }
+        budget = self.effective_budgets.dynamic_tokens
+        sections["dynamic"] = self._section("dynamic", dynamic.fragments, budget, state.compactions, scale)
+        prompt = sum(section.tokens for section in sections.values()) + head.tools_tokens + REPLY_PRIMING_TOKENS
+        if self.window_tokens is not None and prompt > self.window_tokens - self.output_reserve_tokens:
+            raise WindowExceeded(prompt, self.window_tokens, self.output_reserve_tokens)
+        profile = state.head.profile
+        version = None if profile is None else _profile_version(session, profile)
+        digest = digest_of(session.tenant, session.id, version, sections)
+        return Envelope(
+            tenant=session.tenant,
+            session=session.id,
+            nonce=state.nonce,
+            profile_version=version,
+            head=head,
+            dynamic=dynamic,
+            sections=sections,
+            reports=reports,
+            findings=(*session.findings, *head.findings, *findings, *window_findings(state)),
+            metrics={
+                "prompt_tokens": prompt,
+                "prefix_tokens": prompt - dynamic.context_tokens - sum(f.tokens for f in dynamic.live)
+                - (dynamic.notes.tokens if dynamic.notes else 0) - sum(f.tokens for f in dynamic.after),
+                "tools_tokens": head.tools_tokens,
+                "messages": state.ordinal,
+                "compactions": state.compactions,
+            },
+            address=address_of(session.address_key, session.id, "envelope", digest),
+            position=state.position,
+        )  # fmt: skip
+
+    def _section(
+        self, name: str, fragments: tuple[Any, ...], budget_tokens: int, epoch: int, scale: float
+    ) -> Section:
+        tokens = sum([fragment.tokens for fragment in fragments])
+        if scale != 1.0:
+            tokens, budget_tokens = round(tokens * scale), round(budget_tokens * scale)
+        return Section(name=name, fragments=fragments, budget_tokens=budget_tokens, epoch=epoch, tokens=tokens)
+
+    # -- manifests ----------------------------------------------------------------------------------------------
+
+    def _keep_manifest(self, session: Session, envelope: Envelope) -> None:
+        body = f'{{"session":{json.dumps(session.id)},"position":{envelope.position},{self._manifest_tail()}}}'
+        session.journal.put_manifest(session.tenant, envelope.address, body)
+        self._estimate = envelope.tokens
+
+    def _manifest_tail(self) -> str:
+        if self._tail is None or self._tail[0] != self.calibration:
+            fields: Wire = {
+                "renderer": RENDERER_VERSION,
+                "model": self.model,
+                "tokenizer": self.counter.tokenizer.name,
+                "images": self.counter.images,
+                "window_tokens": self.window_tokens,
+                "output_reserve_tokens": self.output_reserve_tokens,
+                "budgets": self.budgets.model_dump(exclude_unset=True),
+                "calibration": self.calibration,
+            }
+            self._tail = (self.calibration, json.dumps(fields)[1:-1])
+        return self._tail[1]
+
+    _tail: tuple[float, str] | None = None
+    _estimate: int = 0
+
+    def _last_estimate(self, envelope: Envelope | None) -> int:
+        tokens = envelope.tokens if envelope is not None else self._estimate
+        return round(tokens / self.calibration)
+
+    @classmethod
+    def from_manifest(cls, manifest: Wire) -> EnvelopeBuilder:
+        """The builder that an envelope's manifest describes; it can rebuild, and decides nothing."""
+        if manifest.get("renderer") != RENDERER_VERSION:
+            raise InputError(
+                f"the envelope was made by renderer {manifest.get('renderer')!r}; this version has {RENDERER_VERSION}"
+            )
+        builder = cls(
+            tokenizer=manifest["tokenizer"],
+            window_tokens=manifest["window_tokens"],
+            output_reserve_tokens=manifest["output_reserve_tokens"],
+            budgets=Budgets(**manifest["budgets"]),
+            summarizer=_undecided,
+        )
+        builder.output_reserve_tokens = manifest["output_reserve_tokens"]
+        builder.counter = Counter(builder.counter.tokenizer, manifest["images"])
+        builder.calibration = manifest["calibration"]
+        return builder
+
+
+def _undecided(source: object, *, budget_tokens: int) -> Any:
+    raise InputError("a builder made from a manifest rebuilds; it makes no new compactions")
+
+
+def load_summarizer(name: str) -> Summarizer:
+    """The summarizer installed under this name (entry-point group ``ctxsteward.summarizers``)."""
+    return _summarizers(name)
+
+
+@cache
+def _summarizers(name: str) -> Summarizer:
+    from importlib.metadata import entry_points
+
+    found = entry_points(group="ctxsteward.summarizers")
+    for point in found:
+        if point.name == name:
+            summarizer: Summarizer = point.load()
+            return summarizer
+    known = ", ".join(sorted(point.name for point in found)) or "none"
+    raise InputError(f"no summarizer named {name!r} is installed; known: {known}; or pass a callable")
+
+
+def _model(model: str | None, tokenizer: str | Tokenizer | None) -> ModelInfo | None:
+    if model is None:
+        if tokenizer is None:
+            raise InputError("give the builder model='gpt-4o' (or another), or tokenizer= and window_tokens=")
+        return None
+    return model_info(model)
+
+
+def _make_counter(tokenizer: str | Tokenizer | None, info: ModelInfo | None) -> Counter:
+    images: ImageRule = info.images if info else "openai-tiles"
+    if tokenizer is None:
+        assert info is not None
+        tokenizer = info.encoding
+    return Counter(load_tokenizer(tokenizer) if isinstance(tokenizer, str) else tokenizer, images)
+
+
+def _profile_version(session: Session, profile: Wire) -> str:
+    found = session.cache.get("profile_version")
+    if isinstance(found, tuple) and found[0] is profile:
+        version: str = found[1]
+        return version
+    data = json.dumps(profile, sort_keys=True, ensure_ascii=False).encode()
+    version = address_of(session.address_key, session.tenant, "profile", data)
+    session.cache["profile_version"] = (profile, version)
+    return version
+
+
+__all__ = ["EnvelopeBuilder", "Message", "load_summarizer"]

@@ -1,0 +1,461 @@
+"""Compaction: when the history is shortened, which part of it, into what, and what that lost.
+
+Three plug points, in this order: `due` (is it time), `choose` (which groups leave, which lose their tool results),
+`shrink` (a summarizer: originals into cited bullets). Then the account is drawn up by code that is not the summarizer.
+A compaction is made whole or not at all; one that saves less than a tenth of the section is not made.
+
+Tokens are tokens of the builder's counter. Source: the layered-envelope design; thresholds in `budgets`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from ctxsteward.schemas import (
+    Bullet,
+    CompressionReport,
+    Finding,
+    Loss,
+    Message,
+    Ref,
+    Source,
+    SourceMessage,
+    Summarizer,
+    Summary,
+    ToolCallPart,
+)
+
+from .budgets import BULLETS_FLOOR_FRACTION, BULLETS_FRACTION, MIN_PROGRESS_FRACTION, Budgets
+from .counting import Counter
+from .events import Compacted, Refused, to_record
+from .groups import Entry, Group
+from .layout import DynamicLayout, bullet_line, bullets_text, group_fragment
+from .probes import normalize, probes
+from .state import State
+from .steps import Shape
+
+POLICY = "deep-oldest-first/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A group as `choose` sees it."""
+
+    group: Group
+    tokens: int
+    masked_tokens: int
+    """What it would take with its tool results shown as one line; equal to `tokens` where that saves nothing."""
+    must: bool
+    """Last raw turn, newest message, pending group, pinned: never leaves."""
+    live: bool
+    """Belongs to the live turn: loses its tool results before its text."""
+    task: bool = False
+    soft: bool = False
+    """Pinned softly: goes last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The dynamic section measured for a decision."""
+
+    candidates: tuple[Candidate, ...]
+    budgets: Budgets
+    bullets_tokens: int
+    notes_tokens: int
+    context_tokens: int
+    pinned_tokens: int
+    refused_at: int
+    """Section tokens at which the last due compaction was not made; 0: none."""
+
+    @property
+    def groups_tokens(self) -> int:
+        return sum(candidate.tokens for candidate in self.candidates)
+
+    @property
+    def history_tokens(self) -> int:
+        return self.bullets_tokens + self.groups_tokens + self.notes_tokens
+
+    @property
+    def section_tokens(self) -> int:
+        return self.history_tokens + self.context_tokens
+
+    @property
+    def must_tokens(self) -> int:
+        return sum(candidate.tokens for candidate in self.candidates if candidate.must)
+
+    @property
+    def over(self) -> bool:
+        """Whether the section exceeds its budget."""
+        return self.section_tokens > self.budgets.dynamic_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What a compaction will do to the groups."""
+
+    drop: tuple[Group, ...] = ()
+    mask: tuple[Group, ...] = ()
+    freed_tokens: int = 0
+
+
+Due = Callable[[Window], bool]
+"""Whether to compact now."""
+Choose = Callable[[Window, int], Choice]
+"""Which groups leave so that at least so many tokens are freed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A compaction, or the reason why it was not made."""
+
+    event: Compacted | Refused | None = None
+    findings: tuple[Finding, ...] = ()
+
+
+# -- measuring ----------------------------------------------------------------------------------------------------
+
+
+def measure(state: State, layout: DynamicLayout, budgets: Budgets) -> Window:
+    """Measure a window, cheaply: fragments know their tokens, masked forms are built only when a choice is made."""
+    must = must_ordinals(state, budgets, layout)
+    fragments = [*layout.closed, *layout.live, *layout.after]
+    candidates: list[Candidate] = []
+    pinned = 0
+    for group, fragment in zip(state.groups, fragments, strict=True):
+        ordinals = group.ordinals
+        held = any(ordinal in must for ordinal in ordinals)
+        if state.pins and any((pin := state.pins.get(n)) and pin.strength == "keep" for n in ordinals):
+            held = True
+            pinned += fragment.tokens
+        candidates.append(
+            Candidate(
+                group=group, tokens=fragment.tokens, masked_tokens=fragment.tokens, must=held,
+                live=ordinals[-1] > state.last_user, task=state.task in ordinals,
+                soft=bool(state.pins) and any(n in state.pins for n in ordinals),
+            )
+        )  # fmt: skip
+    return Window(
+        candidates=tuple(candidates),
+        budgets=budgets,
+        bullets_tokens=layout.bullets.tokens if layout.bullets else 0,
+        notes_tokens=layout.notes.tokens if layout.notes else 0,
+        context_tokens=layout.context_tokens,
+        pinned_tokens=pinned,
+        refused_at=state.refused.section_tokens if state.refused else 0,
+    )
+
+
+def must_ordinals(state: State, budgets: Budgets, layout: DynamicLayout) -> set[int]:
+    """Messages that never leave: newest user text, newest assistant text, newest message, a short task."""
+    must = {state.last_user, state.last_text, state.ordinal}
+    if state.task and state.task != state.last_user:
+        for group, fragment in zip(state.groups, (*layout.closed, *layout.live, *layout.after), strict=True):
+            if state.task in group.ordinals:
+                if fragment.tokens <= budgets.task_tokens:
+                    must.add(state.task)
+                break
+    return must
+
+
+# -- when ---------------------------------------------------------------------------------------------------------
+
+
+def due(window: Window) -> bool:
+    """At 0.8 of the history's share, or over budget; after a refusal only once the section has grown by a tenth."""
+    history = window.history_tokens - window.pinned_tokens
+    if history < window.budgets.trigger_tokens and not window.over:
+        return False
+    if window.refused_at and window.section_tokens < window.refused_at * (1 + MIN_PROGRESS_FRACTION):
+        return False
+    movable = window.section_tokens - window.must_tokens - window.notes_tokens - window.context_tokens
+    if window.over:
+        return movable > 0
+    return movable >= window.section_tokens * MIN_PROGRESS_FRACTION
+
+
+# -- what ---------------------------------------------------------------------------------------------------------
+
+
+def choose(window: Window, need_tokens: int) -> Choice:
+    """Closed turns, oldest first; then tool results of the live turn; then its oldest steps; a long task last."""
+    drop: list[Group] = []
+    mask: list[Group] = []
+    freed = 0
+    rows = [row for row in window.candidates if not row.must]
+    closed = [row for row in rows if not row.live and not row.task]
+    for row in [*(r for r in closed if not r.soft), *(r for r in closed if r.soft)]:
+        if freed >= need_tokens:
+            break
+        drop.append(row.group)
+        freed += row.tokens
+    live = [row for row in rows if row.live and not row.task]
+    for row in live:
+        if freed >= need_tokens:
+            break
+        if row.masked_tokens < row.tokens:
+            mask.append(row.group)
+            freed += row.tokens - row.masked_tokens
+    for row in live:
+        if freed >= need_tokens:
+            break
+        held = row.masked_tokens if row.group in mask else row.tokens
+        if row.group in mask:
+            mask.remove(row.group)
+        drop.append(row.group)
+        freed += held
+    for row in rows:
+        if freed < need_tokens and row.task:
+            drop.append(row.group)
+            freed += row.tokens
+    return Choice(drop=tuple(drop), mask=tuple(mask), freed_tokens=freed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The three plug points of a compaction; `shrink` is the builder's summarizer."""
+
+    name: str = POLICY
+    due: Due = due
+    choose: Choose = choose
+
+
+# -- into what ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compactor:
+    """Makes compactions of one builder: policy, summarizer, counter, budgets, clock."""
+
+    policy: Policy
+    summarizer: Summarizer
+    counter: Counter
+    budgets: Budgets
+    now: Callable[[], str] | None = None
+
+    def run(
+        self, state: State, layout: DynamicLayout, window: Window, address: Callable[[str, bytes], str]
+    ) -> Outcome:
+        """Try one compaction of this state; `address` names a stored artifact."""
+        window = self._with_masks(state, window)
+        share = self._bullets_share(window)
+        wanted = max(window.must_tokens, self._verbatim_target(window, share))
+        choice = self.policy.choose(window, window.groups_tokens - wanted)
+        if not choice.drop and not choice.mask and not window.over:
+            return self._refuse(window, "nothing may leave the window")
+        source = self._source(state, choice)
+        try:
+            summary = self.summarizer(source, budget_tokens=self._new_bullets_tokens(share, source))
+        except Exception as error:  # a summarizer is the caller's code: whatever it raises, the history stays
+            return self._refuse(window, f"the summarizer failed: {type(error).__name__}: {error}")
+        return self._assemble(state, layout, window, choice, source, summary, share, address)
+
+    def with_budgets(self, budgets: Budgets) -> Compactor:
+        """The same compactor under other budgets."""
+        return replace(self, budgets=budgets)
+
+    def _with_masks(self, state: State, window: Window) -> Window:
+        shape = Shape(cap_tokens=self.budgets.cap_tokens, masked=True)
+        rows = [
+            replace(row, masked_tokens=min(row.tokens, group_fragment(row.group, shape, state.nonce, self.counter).tokens))
+            if row.live and not row.must and len(row.group.entries) > 1 and row.group.first not in state.masked
+            else row
+            for row in window.candidates
+        ]
+        return replace(window, candidates=tuple(rows))
+
+    def _bullets_share(self, window: Window) -> int:
+        """Tokens bullets may take after this compaction, their fence included."""
+        budgets = self.budgets
+        room = budgets.target_tokens - window.must_tokens - window.notes_tokens
+        low = int(budgets.history_tokens * BULLETS_FLOOR_FRACTION)
+        high = int(budgets.target_tokens * BULLETS_FRACTION)
+        hard = budgets.dynamic_tokens - window.must_tokens - window.notes_tokens - window.context_tokens
+        if hard <= 0:
+            hard = int(budgets.dynamic_tokens * MIN_PROGRESS_FRACTION)
+        return max(0, min(hard, max(low, min(high, room))))
+
+    def _verbatim_target(self, window: Window, share: int) -> int:
+        """Tokens of groups that may stay so that bullets and groups meet the target."""
+        return self.budgets.target_tokens - window.notes_tokens - share
+
+    def _new_bullets_tokens(self, share: int, source: Source) -> int:
+        return max(0, share - self._frame_tokens())
+
+    def _frame_tokens(self) -> int:
+        return 36
+
+    def _source(self, state: State, choice: Choice) -> Source:
+        dropped = {group.first for group in choice.drop}
+        masked = {group.first for group in choice.mask}
+        leaving: list[SourceMessage] = []
+        visible: list[SourceMessage] = []
+        for group in state.groups:
+            for entry in group.entries:
+                item = SourceMessage(ref=entry.ref, message=entry.message)
+                gone = group.first in dropped or (group.first in masked and bool(entry.message.tool_results))
+                (leaving if gone else visible).append(item)
+        return Source(
+            messages=tuple(leaving), standing=state.bullets, visible=tuple(visible), count_tokens=self.counter.text
+        )
+
+    def _assemble(
+        self,
+        state: State,
+        layout: DynamicLayout,
+        window: Window,
+        choice: Choice,
+        source: Source,
+        summary: Summary,
+        share: int,
+        address: Callable[[str, bytes], str],
+    ) -> Outcome:
+        dropped = {group.first for group in choice.drop}
+        kept = [group for group in state.groups if group.first not in dropped]
+        masked = (state.masked | {group.first for group in choice.mask}) & {group.first for group in kept}
+        gone = [entry for group in choice.drop for entry in group.entries]
+        compacted_to = max([state.compacted_to, *(entry.ordinal for entry in gone)])
+        bullets, lost_bullets = self._fit_bullets(state, summary, share, compacted_to, gone)
+        kept_tokens = sum(
+            group_fragment(
+                group, Shape(cap_tokens=self.budgets.cap_tokens, masked=group.first in masked), state.nonce, self.counter
+            ).tokens
+            for group in kept
+        )
+        text = bullets_text(state, bullets, compacted_to) if bullets else ""
+        post = kept_tokens + window.notes_tokens + window.context_tokens + (self.counter.framed(text) if text else 0)
+        pre = window.section_tokens
+        if pre - post < pre * MIN_PROGRESS_FRACTION and not (window.over and post < pre):
+            return self._refuse(window, f"it would save {pre - post} of {pre} tokens")
+        masked_results = [e for group in choice.mask for e in group.entries if e.message.tool_results]
+        losses = account(gone, masked_results, bullets, kept, masked, lost_bullets)
+        checkpoint = {**state.checkpoint(), "compacted_to": compacted_to}
+        report = CompressionReport(
+            id="",
+            section="dynamic",
+            pre_tokens=pre,
+            post_tokens=post,
+            losses=tuple(losses),
+            kept_refs=_kept_refs(bullets, kept),
+            policy=self.policy.name,
+            source_addresses=tuple(entry.event.address for entry in gone),
+            artifact="",
+            created_at=self.now() if self.now else None,
+        )
+        event = Compacted(
+            bullets=bullets,
+            kept=tuple(group.ordinals for group in kept),
+            masked=tuple(sorted(masked)),
+            report=report,
+            checkpoint=checkpoint,
+        )
+        name = address("compaction", _canonical(event))
+        return Outcome(event=replace(event, report=report.model_copy(update={"id": name, "artifact": name})))
+
+    def _fit_bullets(
+        self, state: State, summary: Summary, share: int, compacted_to: int, gone: Sequence[Entry]
+    ) -> tuple[tuple[Bullet, ...], list[Bullet]]:
+        """Standing bullets not superseded, then the new ones; the least valuable go until all fit `share`."""
+        superseded = set(summary.superseded)
+        lost = [bullet for index, bullet in enumerate(state.bullets) if index in superseded]
+        rows = [bullet for index, bullet in enumerate(state.bullets) if index not in superseded]
+        rows += [_one_line(bullet) for bullet in summary.bullets]
+        task = next((entry for entry in gone if entry.ordinal == state.task), None)
+        task_ref = f"§{state.task}"
+        if task is not None and not any(task_ref in bullet.citations for bullet in rows):
+            rows.append(task_bullet(task, self.counter, max(16, min(self.budgets.task_tokens, share // 2))))
+        costs = [self.counter.text(bullet_line(bullet)) for bullet in rows]
+        used = self._frame_tokens() + sum(costs)
+        task_gone = state.task <= compacted_to and (task is not None or not _in_window(state, state.task))
+        order = sorted(range(len(rows)), key=lambda index: (rows[index].value, index))
+        holders = [index for index in range(len(rows)) if task_ref in rows[index].citations] if task_gone else []
+        protected = max(holders, key=lambda index: rows[index].value, default=-1)
+        out: set[int] = set()
+        for index in order:
+            if used <= share:
+                break
+            if index == protected:
+                continue
+            out.add(index)
+            used -= costs[index]
+        lost += [rows[index] for index in sorted(out)]
+        return tuple(bullet for index, bullet in enumerate(rows) if index not in out), lost
+
+    def _refuse(self, window: Window, reason: str) -> Outcome:
+        text = f"a compaction was due at {window.section_tokens} tokens and not made: {reason}; the history stays"
+        finding = Finding(kind="compaction_refused", field="dynamic", text=text)
+        return Outcome(event=Refused(reason=reason, section_tokens=window.section_tokens), findings=(finding,))
+
+
+def task_bullet(task: Entry, counter: Counter, room_tokens: int) -> Bullet:
+    """The beginning of the task, for a task too long to stay verbatim that no bullet cites."""
+    text = " ".join(task.message.text.split())
+    tokens = counter.text(text)
+    if tokens > room_tokens:
+        text = text[: max(8, int(len(text) * room_tokens / tokens * 0.95))].rstrip()
+    return Bullet(text=text or "(no text)", citations=(task.ref,), kind="open_item", value=100.0)
+
+
+# -- what was lost ------------------------------------------------------------------------------------------------
+
+
+def account(
+    gone: Sequence[Entry],
+    masked_results: Sequence[Entry],
+    bullets: Sequence[Bullet],
+    kept: Sequence[Group],
+    masked: set[int] | frozenset[int],
+    lost_bullets: Sequence[Bullet],
+) -> list[Loss]:
+    """Every probe of what left that the window no longer shows, every message no bullet cites, every bullet dropped."""
+    shown = [bullet.text for bullet in bullets]
+    for group in kept:
+        for entry in group.entries:
+            if not (group.first in masked and entry.message.tool_results):
+                shown.append(text_of(entry.message))
+    haystack = normalize("\n".join(shown))
+    cited = {ref for bullet in bullets for ref in bullet.citations}
+    losses: list[Loss] = []
+    seen: set[str] = set()
+    for entry in (*gone, *masked_results):
+        found = False
+        text = text_of(entry.message)
+        for probe in probes(text):
+            if probe.value in seen or probe.value in haystack:
+                continue
+            seen.add(probe.value)
+            found = True
+            losses.append(Loss(kind=probe.kind, text=probe.text, ref=entry.ref, span=(probe.start, probe.stop)))
+        if not found and entry.ref not in cited:
+            losses.append(Loss(kind="fact", text=text[:80], ref=entry.ref))
+    for bullet in lost_bullets:
+        losses += [Loss(kind=bullet.kind, text=bullet.text, ref=ref) for ref in bullet.citations]
+    return losses
+
+
+def text_of(message: Message) -> str:
+    """All text of a message as probes and spans see it: its text, call arguments, tool results, joined by newlines."""
+    parts = [message.text]
+    parts += [f"{call.name} {call.arguments}" for call in message.parts if isinstance(call, ToolCallPart)]
+    parts += [result.text for result in message.tool_results]
+    return "\n".join(part for part in parts if part)
+
+
+def _kept_refs(bullets: Sequence[Bullet], kept: Sequence[Group]) -> tuple[str, ...]:
+    refs = {Ref.parse(ref).ordinal for bullet in bullets for ref in bullet.citations}
+    refs.update(ordinal for group in kept for ordinal in group.ordinals)
+    return tuple(f"§{ordinal}" for ordinal in sorted(refs))
+
+
+def _in_window(state: State, ordinal: int) -> bool:
+    return any(ordinal in group.ordinals for group in state.groups)
+
+
+def _one_line(bullet: Bullet) -> Bullet:
+    if "\n" in bullet.text or "\r" in bullet.text:
+        return bullet.model_copy(update={"text": " ".join(bullet.text.split())})
+    return bullet
+
+
+def _canonical(event: Compacted) -> bytes:
+    return to_record(event).body.encode()
+

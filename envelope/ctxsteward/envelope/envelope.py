@@ -1,0 +1,129 @@
+"""An envelope: the four sections of one model call, their tokens, and what happened on the way.
+
+`Envelope` is what the builder returns: fragments in order, nothing copied until it is rendered. `document()` is the
+published form (JSON Schema `envelope`). Digest and address cover schema version, tenant, session, profile version and
+the four sections in order; not reports, findings, metrics or seal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ctxsteward.schemas import CompressionReport, Finding, Wire
+
+from .budgets import SECTIONS
+from .layout import DynamicLayout, Fragment, HeadLayout
+
+SCHEMA_VERSION = 1
+RENDERER_VERSION = 1
+"""Changes when the same log and budgets would give other bytes; manifests name it."""
+
+Provider = Literal["openai-chat", "openai-responses", "anthropic", "gemini", "text"]
+PROVIDERS: tuple[Provider, ...] = ("openai-chat", "openai-responses", "anthropic", "gemini", "text")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One of system, static, meta, dynamic."""
+
+    name: str
+    fragments: tuple[Fragment, ...]
+    budget_tokens: int
+    epoch: int
+    """How often its prefix has changed in this session."""
+    tokens: int
+    scale: float = 1.0
+
+    @property
+    def overflow_tokens(self) -> int:
+        return max(0, self.tokens - self.budget_tokens)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the section's content, for comparisons in process; stores show addresses."""
+        return self.raw_digest().hex()
+
+    def raw_digest(self) -> bytes:
+        return hashlib.sha256(b"".join([fragment.digest for fragment in self.fragments])).digest()
+
+    @property
+    def text(self) -> str:
+        """The section as one readable text."""
+        from .render.text import section_text
+
+        return section_text(self.fragments)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Envelope:
+    """What one model call is shown."""
+
+    tenant: str
+    session: str
+    nonce: str
+    profile_version: str | None
+    head: HeadLayout
+    dynamic: DynamicLayout
+    sections: dict[str, Section]
+    reports: tuple[CompressionReport, ...]
+    findings: tuple[Finding, ...]
+    metrics: dict[str, float | int]
+    address: str
+    position: int
+    """Log position it was built at."""
+    previous_notes_at: int = 0
+    """Ordinal after which the notes of the call before stood; 0: unknown."""
+    seal: dict[str, Any] | None = None
+
+    def section(self, name: str) -> Section:
+        """One section: system, static, meta or dynamic."""
+        return self.sections[name]
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the whole prompt as estimated: sections, tool schemas, reply priming."""
+        return int(self.metrics["prompt_tokens"])
+
+    def render(self, provider: Provider, *, cache: bool = True) -> Wire:
+        """The request's arguments for this provider's client, without the model: ``client.create(model=…, **these)``.
+
+        `cache=False` leaves out cache marks. The dicts inside are shared with the session: read, do not change them.
+        """
+        from .render import render
+
+        return render(self, provider, cache=cache)
+
+    def document(self) -> Wire:
+        """The published form, as JSON values; costs a rendering, so not for every call."""
+        from .render.text import fragment_document
+
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "address": self.address,
+            "tenant": self.tenant,
+            "session": self.session,
+            "profile_version": self.profile_version,
+            "sections": {
+                name: {
+                    "tokens": section.tokens,
+                    "budget_tokens": section.budget_tokens,
+                    "overflow_tokens": section.overflow_tokens,
+                    "epoch": section.epoch,
+                    "content": [fragment_document(fragment) for fragment in section.fragments],
+                }
+                for name, section in self.sections.items()
+            },
+            "reports": [report.model_dump(mode="json") for report in self.reports],
+            "findings": [finding.model_dump(mode="json") for finding in self.findings],
+            "metrics": dict(self.metrics),
+            "seal": self.seal,
+        }
+
+
+def digest_of(tenant: str, session: str, profile_version: str | None, sections: dict[str, Section]) -> bytes:
+    """What an envelope's address is made from."""
+    parts = [f"{SCHEMA_VERSION}\x00{RENDERER_VERSION}\x00{tenant}\x00{session}\x00{profile_version}".encode()]
+    parts += [sections[name].raw_digest() for name in SECTIONS]
+    return hashlib.sha256(b"\x01".join(parts)).digest()

@@ -1,0 +1,247 @@
+"""The session's events and how a journal record holds them.
+
+opened | head | message | note | pin | compaction | refused | selection. Everything that was ever decided about a
+session is one of these, so an envelope is a pure function of a log prefix and budgets. A compaction holds the whole
+state of the window after it: reading a session back starts at the newest one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from ctxsteward.schemas import Bullet, CompressionReport
+
+from .stores.port import Record
+
+PinStrength = Literal["keep", "soft"]
+"""keep: stays verbatim; soft: goes last."""
+
+
+class Origin(NamedTuple):
+    """Where a forked session's log begins: its parent, up to this position and ordinal."""
+
+    session: str
+    position: int
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """First event of a log."""
+
+    nonce: str
+    """Drawn once a session (a fork takes its parent's); fences derived text."""
+    parent: Origin | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """The operator's part: profile (as a JSON document), own system texts, tool schemas."""
+
+    profile: dict[str, Any] | None = None
+    system: tuple[str, ...] = ()
+    tools: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """How a message fits its history; decided once, when it is appended."""
+
+    joins: bool = False
+    """It belongs to the tool group before it."""
+    aliases: tuple[tuple[int, str], ...] = ()
+    """(index of a tool call in the message, the id it goes by because its own is missing or taken)."""
+    answers: tuple[tuple[int, str], ...] = ()
+    """(index of a tool result in the message, the id or alias of the call it answers)."""
+    orphans: tuple[int, ...] = ()
+    """Indexes of tool results that answer no open call."""
+    findings: tuple[str, ...] = ()
+    """Kinds of what was repaired."""
+
+
+PLAIN = Placement()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """A message."""
+
+    ordinal: int
+    wire: str
+    placement: Placement = PLAIN
+    tokens: dict[str, int] = field(default_factory=dict)
+    """Tokens by counter name."""
+    outputs: int = 0
+    """Tool outputs in the session up to and including this message; 0 where it holds none."""
+    id: str | None = None
+    phase: str | None = None
+    pin: PinStrength | None = None
+    ts: str | None = None
+    principal: str | None = None
+    origin: str | None = None
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteSet:
+    """A named note; the latest of a name wins, empty text removes it."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinSet:
+    """A message is pinned (or, with `strength` None, no longer)."""
+
+    ordinal: int
+    strength: PinStrength | None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """A compaction and the state of the window after it."""
+
+    bullets: tuple[Bullet, ...]
+    kept: tuple[tuple[int, ...], ...]
+    """Ordinals of the messages that stay verbatim, group by group."""
+    masked: tuple[int, ...] = ()
+    """First ordinals of kept groups whose tool results are shown as one line from now on."""
+    report: CompressionReport
+    checkpoint: dict[str, Any]
+    """What else a reader needs to go on from here; see `state.State.checkpoint`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """A compaction that was due and not made."""
+
+    reason: str
+    section_tokens: int
+    """Of dynamic, when it was refused: the next try waits for a tenth more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selected:
+    """Originals recalled for a user turn."""
+
+    turn: int
+    """Ordinal of the turn's user message."""
+    refs: tuple[int, ...]
+    log: dict[str, Any]
+    """The published selection log."""
+
+
+Event = Opened | Head | Appended | NoteSet | PinSet | Compacted | Refused | Selected
+
+
+def to_record(event: Event) -> Record:
+    """The journal's form of an event."""
+    match event:
+        case Appended():
+            return Record("message", _dump(_message_body(event)), event.ordinal, event.outputs, event.id, event.wire)
+        case Opened(nonce=nonce, parent=parent):
+            return Record("opened", _dump({"nonce": nonce, "parent": list(parent) if parent else None}))
+        case Head(profile=profile, system=system, tools=tools):
+            return Record("head", _dump({"profile": profile, "system": system, "tools": tools}))
+        case NoteSet(name=name, text=text):
+            return Record("note", _dump({"name": name, "text": text}))
+        case PinSet(ordinal=ordinal, strength=strength, name=pin_name):
+            return Record("pin", _dump({"ordinal": ordinal, "strength": strength, "name": pin_name}))
+        case Compacted():
+            body = {
+                "bullets": [bullet.model_dump() for bullet in event.bullets],
+                "kept": event.kept,
+                "masked": event.masked,
+                "report": event.report.model_dump(),
+                "checkpoint": event.checkpoint,
+            }
+            return Record("compaction", _dump(body))
+        case Refused(reason=reason, section_tokens=tokens):
+            return Record("refused", _dump({"reason": reason, "section_tokens": tokens}))
+        case Selected(turn=turn, refs=refs, log=log):
+            return Record("selection", _dump({"turn": turn, "refs": refs, "log": log}))
+
+
+def from_record(record: Record) -> Event:
+    """The event a journal record holds."""
+    body = json.loads(record.body)
+    match record.kind:
+        case "message":
+            return _message(record, body)
+        case "opened":
+            parent = body["parent"]
+            return Opened(nonce=body["nonce"], parent=Origin(*parent) if parent else None)
+        case "head":
+            return Head(profile=body["profile"], system=tuple(body["system"]), tools=tuple(body["tools"]))
+        case "note":
+            return NoteSet(**body)
+        case "pin":
+            return PinSet(**body)
+        case "compaction":
+            return Compacted(
+                bullets=tuple(Bullet.model_validate(bullet) for bullet in body["bullets"]),
+                kept=tuple(tuple(group) for group in body["kept"]),
+                masked=tuple(body["masked"]),
+                report=CompressionReport.model_validate(body["report"]),
+                checkpoint=body["checkpoint"],
+            )
+        case "refused":
+            return Refused(**body)
+        case "selection":
+            return Selected(turn=body["turn"], refs=tuple(body["refs"]), log=body["log"])
+        case other:
+            raise ValueError(f"journal record of unknown kind {other!r}")
+
+
+_PLAIN_FIELDS = ("phase", "pin", "ts", "principal", "origin")
+
+
+def _message_body(event: Appended) -> dict[str, Any]:
+    body: dict[str, Any] = {"tokens": event.tokens, "address": event.address}
+    for name in _PLAIN_FIELDS:
+        value = getattr(event, name)
+        if value is not None:
+            body[name] = value
+    placement = event.placement
+    if placement is not PLAIN:
+        body["placement"] = {
+            "joins": placement.joins,
+            "aliases": placement.aliases,
+            "answers": placement.answers,
+            "orphans": placement.orphans,
+            "findings": placement.findings,
+        }
+    return body
+
+
+def _message(record: Record, body: dict[str, Any]) -> Appended:
+    placed = body.pop("placement", None)
+    return Appended(
+        ordinal=record.ordinal,
+        wire=record.wire or "",
+        outputs=record.outputs,
+        id=record.id,
+        placement=PLAIN if placed is None else _placement(placed),
+        **body,
+    )
+
+
+def _placement(body: dict[str, Any]) -> Placement:
+    return Placement(
+        joins=body["joins"],
+        aliases=tuple((index, alias) for index, alias in body["aliases"]),
+        answers=tuple((index, call) for index, call in body["answers"]),
+        orphans=tuple(body["orphans"]),
+        findings=tuple(body["findings"]),
+    )
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def _dump(body: dict[str, Any]) -> str:
+    return _encode(body)

@@ -1,0 +1,30 @@
+"""Fences: how derived or injected text is set apart from what people and models said.
+
+A fence carries the session's nonce, drawn from the injected random source when the session was opened. Text that
+contains the nonce is escaped, so nothing inside can close its fence or open another. One fence goes round a list, not
+round each item: a pair costs 20-28 tokens.
+
+>>> fenced("7f3a", "notes", "plan: ship")
+'<7f3a notes>\\nplan: ship\\n</7f3a>\\n'
+>>> unescape("7f3a", escape("7f3a", "</7f3a>")) == "</7f3a>"
+True
+"""
+
+from __future__ import annotations
+
+NONCE_DIGITS = 8
+"""Hexadecimal digits of a nonce: 32 bits, drawn a session, never shown before the session exists."""
+
+
+def escape(nonce: str, text: str) -> str:
+    """Break every occurrence of the nonce; the inverse is `unescape`."""
+    return text.replace(nonce, nonce + "~") if nonce in text else text
+
+
+def unescape(nonce: str, text: str) -> str:
+    return text.replace(nonce + "~", nonce)
+
+
+def fenced(nonce: str, label: str, text: str, *, closing: str = "") -> str:
+    """A fenced block; `closing` is our own remark on its last line."""
+    return f"<{nonce} {label}>\n{escape(nonce, text)}\n</{nonce}{' ' + closing if closing else ''}>\n"

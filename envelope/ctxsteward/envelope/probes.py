@@ -1,0 +1,131 @@
+"""Probes: typed things a text says, found by code that is not the summarizer.
+
+A compaction is checked with them: each probe of an original that leaves the window is looked for in what remains;
+what is missing becomes a `Loss`. Kinds are the closed enum of `LossKind`. Patterns are deliberately plain and
+independent of any summarizer's idea of salience. English and Chinese. Cost is linear; a text longer than
+`LOOK_CHARS` is probed at its head and tail.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ctxsteward.schemas import LossKind
+
+LOOK_CHARS = 20_000
+MAX_PROBES = 64
+"""Of one message; what is more is counted by its reference alone."""
+QUOTE_CHARS = 160
+
+
+class Probe(NamedTuple):
+    """Something typed, where it stands in the original, and the value to look for."""
+
+    kind: LossKind
+    text: str
+    start: int
+    stop: int
+    value: str
+    """Normalized."""
+
+
+_VALUES = re.compile(
+    r"""
+      (?P<url>https?://[^\s<>"'`\])}，。；]+)
+    | (?P<path>(?<![\w/.])(?:~|\.{1,2})?(?:/[\w.@+-]+){2,}/?|(?<![\w/.])[\w.-]+/[\w./-]*\.[A-Za-z]\w{0,5}\b)
+    | (?P<email>[\w.+-]+@[\w-]+\.[\w.-]*\w)
+    | (?P<identifier>\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*\b)
+    | (?P<number>(?<![\w.])[-+]?[$€£¥]?\d[\d,]*(?:\.\d+)?(?:\s?(?:%|ms|s|sec|seconds?|minutes?|min|hours?|h|days?|weeks?
+        |months?|years?|kb|mb|gb|tb|kib|mib|gib|tokens?|usd|eur|dollars?|rps|qps|m|km|kg|x|元|天|小时|分钟|秒|个|次|万|亿))?(?![\w]))
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+
+_SENTENCES: tuple[tuple[LossKind, re.Pattern[str]], ...] = (
+    (
+        "constraint",
+        re.compile(
+            r"\b(?:must(?: not|n't)?|never|do not|don't|under no circumstances|only ever|required to|not allowed|forbidden"
+            r"|make sure|at all costs)\b|必须|禁止|不得|不要|不能|切勿|千万|一律",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "decision",
+        re.compile(
+            r"\b(?:decided|we(?:'ll| will) (?:use|go)|let's (?:go|use|keep)|going with|settled on|agreed (?:to|on)|chose|choosing)\b"
+            r"|决定|定了|采用|改用|选定",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "error",
+        re.compile(r"\b\w*(?:error|exception|failed|failure|traceback|panic|fatal)\b|错误|失败|异常", re.IGNORECASE),
+    ),
+    ("open_item", re.compile(r"\b(?:todo|to do|remaining|still need|next step|follow[- ]up|pending)\b|待办|尚未|还需要", re.IGNORECASE)),
+    ("preference", re.compile(r"\b(?:i(?:'d)? (?:prefer|like|love|hate|want)|my favou?rite|rather (?:not|have))\b|我喜欢|我更|我想要|偏好", re.IGNORECASE)),
+)  # fmt: skip
+
+_BREAK = re.compile(r"[.!?。！？；\n](?=\s|$|[^\x00-\x7f])|\n")
+
+
+def normalize(text: str) -> str:
+    """Case, width, thousands separators and white space do not count.
+
+    >>> normalize("１,２00  Ms")
+    '1200 ms'
+    """
+    folded = unicodedata.normalize("NFKC", text) if not text.isascii() else text
+    return re.sub(r"\s+", " ", re.sub(r"(?<=\d),(?=\d{3})", "", folded.lower())).strip()
+
+
+def probes(text: str) -> list[Probe]:
+    """The typed things of a text, in order; at most `MAX_PROBES`."""
+    if len(text) <= LOOK_CHARS:
+        found = list(_find(text, 0))
+    else:
+        half = LOOK_CHARS // 2
+        found = [*_find(text[:half], 0), *_find(text[-half:], len(text) - half)]
+    return sorted(found, key=lambda probe: probe.start)[:MAX_PROBES]
+
+
+def _find(text: str, offset: int) -> Iterator[Probe]:
+    count = 0
+    for match in _VALUES.finditer(text):
+        kind = match.lastgroup
+        value = match[0]
+        if kind == "number" and len(value) < 2:
+            continue
+        yield Probe(_KINDS[kind or "number"], value, offset + match.start(), offset + match.end(), normalize(value))
+        count += 1
+        if count >= MAX_PROBES:
+            break
+    for kind_, pattern in _SENTENCES:
+        for index, match in enumerate(pattern.finditer(text)):
+            if index >= 8:
+                break
+            start, stop = _sentence(text, match.start())
+            quote = text[start:stop].strip()
+            yield Probe(kind_, quote[:QUOTE_CHARS], offset + start, offset + stop, normalize(quote[:QUOTE_CHARS]))
+
+
+_KINDS: dict[str, LossKind] = {
+    "url": "url",
+    "path": "path",
+    "email": "identifier",
+    "identifier": "identifier",
+    "number": "number",
+}
+
+
+def _sentence(text: str, at: int) -> tuple[int, int]:
+    start = 0
+    for match in _BREAK.finditer(text, max(0, at - QUOTE_CHARS), at):
+        start = match.end()
+    start = max(start, at - QUOTE_CHARS)
+    following = _BREAK.search(text, at)
+    stop = following.end() if following else len(text)
+    return start, min(stop, at + QUOTE_CHARS)

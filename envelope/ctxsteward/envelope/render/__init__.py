@@ -1,0 +1,40 @@
+"""Rendering: an envelope as the arguments of a provider's client.
+
+One module a provider; each turns fragments into that provider's messages and assembles the request. The same provider
+gets its own wire dicts back unchanged; another one gets the typed view, and what that cannot carry is a
+`field_dropped` finding (`dropped_fields`). Rendered messages are cached on the fragment, so a render costs one list.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctxsteward.schemas import Finding, InputError, Wire
+
+from . import anthropic, gemini, openai_chat, openai_responses, text
+
+if TYPE_CHECKING:
+    from ..envelope import Envelope
+
+_RENDERERS = {
+    "openai-chat": openai_chat.render,
+    "openai-responses": openai_responses.render,
+    "anthropic": anthropic.render,
+    "gemini": gemini.render,
+    "text": text.render,
+}
+
+
+def render(envelope: Envelope, provider: str, *, cache: bool = True) -> Wire:
+    """The request's arguments for this provider; raises `InputError` for an unknown one."""
+    renderer = _RENDERERS.get(provider)
+    if renderer is None:
+        raise InputError(f"unknown provider {provider!r}; one of: {', '.join(_RENDERERS)}")
+    return renderer(envelope, cache)
+
+
+def dropped_fields(envelope: Envelope, provider: str) -> tuple[Finding, ...]:
+    """What this provider cannot be shown of the messages in the window."""
+    from .dropped import findings
+
+    return tuple(findings(envelope, provider))

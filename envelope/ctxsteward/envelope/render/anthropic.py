@@ -1,0 +1,232 @@
+"""Anthropic messages: ``{"system": [blocks], "messages": […], "tools": […]}``. Source: the published API reference.
+
+All results of one group go back in one user message, results first. Text a person wrote is always a list of one text
+block (the API's own meaning of a string), so that a cache mark can sit on it without changing any other byte.
+
+Cache marks (at most 4): end of the head, end of the bullets, where the notes of the call before began, where this
+call's notes begin. Never on a thinking block. Notes are text blocks at the end of the newest user message.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from ctxsteward.schemas import ImagePart, Part, TextPart, ToolCallPart, Wire
+
+from ..layout import Fragment
+from ..steps import Answer, Aside, Results, Say
+from .tools import as_anthropic_tool
+
+if TYPE_CHECKING:
+    from ..envelope import Envelope
+
+NAME = "anthropic"
+MARK = {"type": "ephemeral"}
+CONTINUES = "(the conversation goes on)"
+_MARKABLE = frozenset(("text", "image", "tool_use", "tool_result", "document"))
+
+
+def render(envelope: Envelope, cache: bool) -> Wire:
+    """Arguments of ``client.messages.create`` but for model and max_tokens."""
+    request: Wire = {}
+    system = [
+        {"type": "text", "text": fragment.text}
+        for name in ("system", "static", "meta")
+        for fragment in envelope.head.section(name)
+        if fragment.text.strip()
+    ]
+    dynamic = envelope.dynamic
+    messages: list[Wire] = []
+    marks: list[int] = []
+    for fragment in (dynamic.bullets, *dynamic.closed, dynamic.context, *dynamic.live):
+        if fragment is None:
+            continue
+        before = len(messages)
+        messages += [wire.copy() for wire in rendered(fragment)]
+        if fragment.kind == "bullets":
+            marks.append(len(messages) - 1)
+        elif fragment.refs and fragment.refs[0] <= envelope.previous_notes_at <= fragment.refs[-1]:
+            marks.append(before)
+    if messages and messages[0]["role"] != "user":
+        messages.insert(0, {"role": "user", "content": [{"type": "text", "text": CONTINUES}]})
+        marks = [mark + 1 for mark in marks]
+    marks.append(len(messages) - 1)
+    if cache:
+        if system:
+            system[-1] = {**system[-1], "cache_control": MARK}
+        elif envelope.head.tools:
+            request["tools"] = _tools(envelope, mark=True)
+        for mark in dict.fromkeys(marks[-3:]):
+            if mark >= 0:
+                messages[mark] = _marked(messages[mark])
+    if dynamic.notes is not None:
+        _add_notes(messages, dynamic.notes.text)
+    for fragment in dynamic.after:
+        messages += [wire.copy() for wire in rendered(fragment)]
+    if system:
+        request["system"] = system
+    request["messages"] = messages
+    if envelope.head.tools and "tools" not in request:
+        request["tools"] = _tools(envelope, mark=False)
+    return request
+
+
+def rendered(fragment: Fragment) -> tuple[Wire, ...]:
+    """The fragment's messages, cached with it."""
+    wires = fragment.wires.get(NAME)
+    if wires is None:
+        wires = fragment.wires[NAME] = tuple(_wires(fragment))
+    return wires
+
+
+def _tools(envelope: Envelope, *, mark: bool) -> list[Wire]:
+    tools = [as_anthropic_tool(tool) for tool in envelope.head.tools]
+    if mark:
+        tools[-1] = {**tools[-1], "cache_control": MARK}
+    return tools
+
+
+def _add_notes(messages: list[Wire], text: str) -> None:
+    block = {"type": "text", "text": text}
+    if messages and messages[-1]["role"] == "user":
+        messages[-1] = {**messages[-1], "content": [*messages[-1]["content"], block]}
+    else:
+        messages.append({"role": "user", "content": [block]})
+
+
+def _marked(message: Wire) -> Wire:
+    content = message["content"]
+    if not isinstance(content, list) or not content or content[-1].get("type") not in _MARKABLE:
+        return message
+    if content[-1].get("cache_control"):
+        return message
+    return {**message, "content": [*content[:-1], {**content[-1], "cache_control": MARK}]}
+
+
+def _wires(fragment: Fragment) -> list[Wire]:
+    wires: list[Wire] = []
+    for step in fragment.steps:
+        match step:
+            case Aside(text=text):
+                wires.append({"role": "user", "content": [{"type": "text", "text": text}]})
+            case Say():
+                wires += _say(step)
+            case Results():
+                wires += _results(step)
+    return wires
+
+
+def _say(step: Say) -> list[Wire]:
+    message = step.entry.message
+    if message.dialect == "openai" or step.without_results:
+        blocks = [block for block in map(_block, message.parts) if block is not None]
+        blocks = _with_aliases(blocks, step)
+        return [{"role": message.role, "content": blocks}] if blocks else []
+    wire = message.wire
+    content = wire.get("content")
+    if isinstance(content, str):
+        if not content.strip():
+            return []
+        return [wire] if message.role == "assistant" else [{**wire, "content": [{"type": "text", "text": content}]}]
+    blocks = [
+        {"type": "text", "text": block} if isinstance(block, str) else block for block in content or () if not _blank(block)
+    ]
+    if not blocks:
+        return []
+    blocks = _with_aliases(blocks, step)
+    return [wire if blocks == content else {**wire, "content": blocks}]
+
+
+def _with_aliases(blocks: list[Wire], step: Say) -> list[Wire]:
+    if not step.aliases:
+        return blocks
+    aliases, index, renamed = dict(step.aliases), -1, []
+    for block in blocks:
+        if block.get("type") == "tool_use":
+            index += 1
+            block = {**block, "id": aliases.get(index, block.get("id"))}
+        renamed.append(block)
+    return renamed
+
+
+def _results(step: Results) -> list[Wire]:
+    carriers = list({id(a.entry): a.entry for a in step.answers if a.entry is not None}.values())
+    rests = [rest for rest in step.trailing if isinstance(rest, Say) and rest.entry not in carriers]
+    asides = [rest for rest in step.trailing if isinstance(rest, Aside)]
+    results: list[Wire] = [_result(answer) for answer in step.answers]
+    others: list[Wire] = []
+    for carrier in carriers:
+        if carrier.message.dialect == "anthropic":
+            content = carrier.message.wire["content"]
+            others += [
+                {"type": "text", "text": block} if isinstance(block, str) else block
+                for block in content
+                if not (isinstance(block, dict) and block.get("type") == "tool_result") and not _blank(block)
+            ]
+    blocks = [*results, *others, *({"type": "text", "text": aside.text} for aside in asides)]
+    extra: Wire = {}
+    if len(carriers) == 1 and carriers[0].message.dialect == "anthropic":
+        own = carriers[0].message.wire
+        if own["content"] == blocks:
+            wires = [own]
+        else:
+            extra = {key: value for key, value in own.items() if key not in ("role", "content")}
+            wires = [{"role": "user", **extra, "content": blocks}]
+    else:
+        wires = [{"role": "user", "content": blocks}]
+    for rest in rests:
+        wires += _say(rest)
+    return wires
+
+
+def _result(answer: Answer) -> Wire:
+    entry = answer.entry
+    if entry is not None and entry.message.dialect == "anthropic":
+        own = [b for b in entry.message.wire["content"] if isinstance(b, dict) and b.get("type") == "tool_result"]
+        block: Wire = own[answer.index]
+        if answer.verbatim:
+            return block
+        return {**block, "tool_use_id": answer.call_id, "content": _result_content(answer)}
+    wire: Wire = {"type": "tool_result", "tool_use_id": answer.call_id, "content": _result_content(answer)}
+    if answer.is_error:
+        wire["is_error"] = True
+    return wire
+
+
+def _result_content(answer: Answer) -> Any:
+    if not answer.images:
+        return answer.text
+    images = [block for block in map(_block, answer.images) if block is not None]
+    return [{"type": "text", "text": answer.text}, *images] if answer.text.strip() else images
+
+
+def _block(part: Part) -> Wire | None:
+    match part:
+        case TextPart(text=text):
+            return {"type": "text", "text": text} if text.strip() else None
+        case ToolCallPart(id=id, name=name, arguments=arguments):
+            return {"type": "tool_use", "id": id, "name": name, "input": arguments_object(arguments)}
+        case ImagePart(data=data, url=url, media_type=media_type):
+            if data is not None:
+                source: Wire = {"type": "base64", "media_type": media_type or "image/png", "data": data}
+            else:
+                source = {"type": "url", "url": url}
+            return {"type": "image", "source": source}
+        case _:
+            return None
+
+
+def arguments_object(arguments: str) -> Wire:
+    """Call arguments as the object this provider wants; text that is no JSON object goes under one key."""
+    try:
+        value = json.loads(arguments) if arguments.strip() else {}
+    except ValueError:
+        return {"arguments": arguments}
+    return value if isinstance(value, dict) else {"arguments": value}
+
+
+def _blank(block: object) -> bool:
+    if isinstance(block, str):
+        return not block.strip()
+    return isinstance(block, dict) and block.get("type") == "text" and not str(block.get("text", "")).strip()

@@ -1,0 +1,52 @@
+"""What a provider cannot be shown of another provider's messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ctxsteward.schemas import Finding, OpaquePart, ThinkingPart
+
+from ..groups import Entry
+from ..steps import Results, Say
+
+if TYPE_CHECKING:
+    from ..envelope import Envelope
+
+_KNOWN = frozenset(("role", "content", "tool_calls", "tool_call_id", "name"))
+_HOME = {"openai-chat": "openai", "anthropic": "anthropic"}
+
+
+def findings(envelope: Envelope, provider: str) -> Iterator[Finding]:
+    """One finding a field or block that the typed view does not carry to this provider."""
+    if provider == "text":
+        return
+    home = _HOME.get(provider)
+    seen: set[int] = set()
+    for entry in _entries(envelope):
+        message = entry.message
+        if entry.ordinal in seen or message.dialect == home or (message.dialect == "shared" and home is not None):
+            continue
+        seen.add(entry.ordinal)
+        for key in message.wire:
+            if key not in _KNOWN:
+                yield _finding(entry, key, provider)
+        for index, part in enumerate(message.parts):
+            if isinstance(part, (OpaquePart, ThinkingPart)):
+                what = part.type if isinstance(part, OpaquePart) else "thinking"
+                yield _finding(entry, f"content[{index}] ({what})", provider)
+
+
+def _entries(envelope: Envelope) -> Iterator[Entry]:
+    for fragment in envelope.dynamic.fragments:
+        for step in fragment.steps:
+            if isinstance(step, Say):
+                yield step.entry
+            elif isinstance(step, Results):
+                yield from (answer.entry for answer in step.answers if answer.entry is not None)
+                yield from (rest.entry for rest in step.trailing if isinstance(rest, Say))
+
+
+def _finding(entry: Entry, field: str, provider: str) -> Finding:
+    text = f"{provider} has no place for it; the original keeps it"
+    return Finding(kind="field_dropped", ref=entry.ref, field=field, text=text)

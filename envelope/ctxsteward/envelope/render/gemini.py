@@ -1,0 +1,82 @@
+"""Gemini: ``{"contents": […], "config": {…}}`` for ``client.models.generate_content``. Source: the published API reference."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctxsteward.schemas import ImagePart, Part, TextPart, Wire
+
+from ..layout import Fragment
+from ..steps import Answer, Aside, Results, Say
+from .anthropic import arguments_object
+from .tools import as_gemini_tool
+
+if TYPE_CHECKING:
+    from ..envelope import Envelope
+
+NAME = "gemini"
+
+
+def render(envelope: Envelope, cache: bool) -> Wire:
+    """Arguments of ``client.models.generate_content`` but for the model; neighbours of one role are one content."""
+    head = [fragment.text for name in ("system", "static", "meta") for fragment in envelope.head.section(name)]
+    contents: list[Wire] = []
+    for fragment in envelope.dynamic.fragments:
+        wires = fragment.wires.get(NAME)
+        if wires is None:
+            wires = fragment.wires[NAME] = tuple(_contents(fragment))
+        for wire in wires:
+            if contents and contents[-1]["role"] == wire["role"]:
+                contents[-1] = {**contents[-1], "parts": [*contents[-1]["parts"], *wire["parts"]]}
+            else:
+                contents.append(wire.copy())
+    config: Wire = {}
+    if head:
+        config["system_instruction"] = "\n\n".join(head)
+    if envelope.head.tools:
+        config["tools"] = [{"function_declarations": [as_gemini_tool(tool) for tool in envelope.head.tools]}]
+    return {"contents": contents, "config": config}
+
+
+def _contents(fragment: Fragment) -> list[Wire]:
+    contents: list[Wire] = []
+    for step in fragment.steps:
+        match step:
+            case Aside(text=text):
+                contents.append({"role": "user", "parts": [{"text": text}]})
+            case Say():
+                contents += _say(step)
+            case Results(answers=answers, trailing=trailing):
+                contents.append({"role": "user", "parts": [part for answer in answers for part in _answer(answer)]})
+                for rest in trailing:
+                    if isinstance(rest, Aside):
+                        contents.append({"role": "user", "parts": [{"text": rest.text}]})
+                    else:
+                        contents += _say(rest)
+    return contents
+
+
+def _say(step: Say) -> list[Wire]:
+    message = step.entry.message
+    aliases = dict(step.aliases)
+    parts = [_part(part) for part in message.parts if isinstance(part, (TextPart, ImagePart))]
+    for index, call in enumerate(message.tool_calls):
+        arguments = arguments_object(call.arguments)
+        parts.append({"function_call": {"id": aliases.get(index, call.id), "name": call.name, "args": arguments}})
+    role = "model" if message.role == "assistant" else "user"
+    return [{"role": role, "parts": parts}] if parts else []
+
+
+def _answer(answer: Answer) -> list[Wire]:
+    key = "error" if answer.is_error else "output"
+    response = {"id": answer.call_id, "name": answer.name or "tool", "response": {key: answer.text}}
+    return [{"function_response": response}, *(_part(image) for image in answer.images)]
+
+
+def _part(part: Part) -> Wire:
+    if isinstance(part, ImagePart):
+        if part.data is not None:
+            return {"inline_data": {"mime_type": part.media_type or "image/png", "data": part.data}}
+        return {"file_data": {"file_uri": part.url or "", "mime_type": part.media_type or "image/png"}}
+    assert isinstance(part, TextPart)
+    return {"text": part.text}

@@ -1,0 +1,85 @@
+"""OpenAI responses: ``{"instructions": …, "input": [items], "tools": […]}``. Source: the published API reference."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctxsteward.schemas import ImagePart, Part, TextPart, Wire
+
+from ..layout import Fragment
+from ..steps import Answer, Aside, Results, Say
+from .openai_chat import image_url
+from .tools import as_responses_tool
+
+if TYPE_CHECKING:
+    from ..envelope import Envelope
+
+NAME = "openai-responses"
+
+
+def render(envelope: Envelope, cache: bool) -> Wire:
+    """Arguments of ``client.responses.create`` but for the model."""
+    head = [fragment.text for name in ("system", "static", "meta") for fragment in envelope.head.section(name)]
+    items: list[Wire] = []
+    for fragment in envelope.dynamic.fragments:
+        wires = fragment.wires.get(NAME)
+        if wires is None:
+            wires = fragment.wires[NAME] = tuple(_items(fragment))
+        items += [item.copy() for item in wires]
+    request: Wire = {"input": items}
+    if head:
+        request["instructions"] = "\n\n".join(head)
+    if envelope.head.tools:
+        request["tools"] = [as_responses_tool(tool) for tool in envelope.head.tools]
+    return request
+
+
+def _items(fragment: Fragment) -> list[Wire]:
+    items: list[Wire] = []
+    for step in fragment.steps:
+        match step:
+            case Aside(text=text):
+                items.append(_text("user", text))
+            case Say():
+                items += _say(step)
+            case Results(answers=answers, trailing=trailing):
+                for answer in answers:
+                    items += _answer(answer)
+                for rest in trailing:
+                    items += [_text("user", rest.text)] if isinstance(rest, Aside) else _say(rest)
+    return items
+
+
+def _say(step: Say) -> list[Wire]:
+    message = step.entry.message
+    aliases = dict(step.aliases)
+    blocks = [_block(part, message.role) for part in message.parts if isinstance(part, (TextPart, ImagePart))]
+    items: list[Wire] = [{"role": message.role, "content": blocks}] if blocks else []
+    for index, call in enumerate(message.tool_calls):
+        items.append(
+            {
+                "type": "function_call",
+                "call_id": aliases.get(index, call.id),
+                "name": call.name,
+                "arguments": call.arguments or "{}",
+            }
+        )
+    return items
+
+
+def _answer(answer: Answer) -> list[Wire]:
+    items: list[Wire] = [{"type": "function_call_output", "call_id": answer.call_id, "output": answer.text}]
+    if answer.images:
+        items.append({"role": "user", "content": [_block(image, "user") for image in answer.images]})
+    return items
+
+
+def _text(role: str, text: str) -> Wire:
+    return {"role": role, "content": [{"type": "input_text", "text": text}]}
+
+
+def _block(part: Part, role: str) -> Wire:
+    if isinstance(part, ImagePart):
+        return {"type": "input_image", "image_url": image_url(part), "detail": part.detail or "auto"}
+    assert isinstance(part, TextPart)
+    return {"type": "output_text" if role == "assistant" else "input_text", "text": part.text}

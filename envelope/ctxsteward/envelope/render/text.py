@@ -1,0 +1,151 @@
+r"""Plain text: ``{"prompt": …}`` for completion endpoints, and the form people read. Exactly invertible.
+
+    <7f3a91c2 system>            a line of our own carries the session's nonce
+    You are …
+    <7f3a91c2 dynamic user §1>
+    Hello
+    </7f3a91c2>
+
+Content can hold the nonce, role lines, section tags, YAML fences and chat-template tokens: the nonce is broken by
+`fence.escape`, and the openings of template tokens (``<|``, ``[INST``, ``<<SYS``, ``<s>``, ``<start_of``…) by a
+backslash that `parse` takes away again, so a local model's tokenizer finds none. ``parse(render(x)) == x``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ctxsteward.schemas import InputError, Message, TextPart, Wire
+
+from ..fence import escape, unescape
+from ..layout import Fragment
+from ..steps import Answer, Aside, Results, Say
+
+if TYPE_CHECKING:
+    from ..envelope import Envelope
+
+_TEMPLATE = re.compile(r"(<|\[|/)(\\*)(?=\||/?INST\]|<SYS|</?s>|/?s>|(?:start|end)_of_turn>|/?SYS>>|(?:bos|eos|pad|unk)>)")
+_BROKEN = re.compile(r"(<|\[|/)\\(\\*)(?=\||/?INST\]|<SYS|</?s>|/?s>|(?:start|end)_of_turn>|/?SYS>>|(?:bos|eos|pad|unk)>)")
+
+
+class Span(NamedTuple):
+    """A labelled stretch of a rendered prompt."""
+
+    label: str
+    """Section, role and reference, as on its opening line."""
+    text: str
+
+
+def render(envelope: Envelope, cache: bool) -> Wire:
+    """The prompt as one string."""
+    return {"prompt": render_spans(envelope.nonce, list(spans(envelope)))}
+
+
+def spans(envelope: Envelope) -> Iterator[Span]:
+    """Everything the prompt says, in order."""
+    for name in ("system", "static", "meta"):
+        for fragment in envelope.head.section(name):
+            yield Span(name, fragment.text)
+    if envelope.head.tools:
+        yield Span("tools", json.dumps(envelope.head.tools, ensure_ascii=False))
+    for fragment in envelope.dynamic.fragments:
+        for span in fragment_spans(fragment):
+            yield Span(f"dynamic {span.label}", span.text)
+
+
+def fragment_spans(fragment: Fragment) -> Iterator[Span]:
+    """One span a message or derived text."""
+    for step in fragment.steps:
+        match step:
+            case Aside(text=text):
+                yield Span(fragment.kind if fragment.kind != "group" else "aside", text)
+            case Say():
+                yield from _say(step)
+            case Results(answers=answers, trailing=trailing):
+                yield from map(_answer, answers)
+                for rest in trailing:
+                    if isinstance(rest, Aside):
+                        yield Span("aside", rest.text)
+                    else:
+                        yield from _say(rest)
+
+
+def _say(step: Say) -> Iterator[Span]:
+    message, ref = step.entry.message, step.entry.ref
+    text = say_text(message)
+    if text or not message.tool_calls:
+        yield Span(f"{message.role} {ref}", text)
+    aliases = dict(step.aliases)
+    for index, call in enumerate(message.tool_calls):
+        label = f"call {ref} {json.dumps(call.name)} {json.dumps(aliases.get(index, call.id))}"
+        yield Span(label, call.arguments)
+
+
+def say_text(message: Message) -> str:
+    """A message's text, with a line for each part that is not text."""
+    rows = []
+    for part in message.parts:
+        if isinstance(part, TextPart):
+            rows.append(part.text)
+        elif part.kind not in ("tool_call", "tool_result"):
+            rows.append(f"[{part.kind}]")
+    return "\n".join(rows)
+
+
+def _answer(answer: Answer) -> Span:
+    ref = answer.entry.ref if answer.entry is not None else "-"
+    return Span(f"result {ref} {json.dumps(answer.call_id)}{' error' if answer.is_error else ''}", answer.text)
+
+
+def render_spans(nonce: str, rows: Sequence[Span]) -> str:
+    """Spans as one text; the inverse of `parse`."""
+    out = [f"<{nonce} {row.label}>\n{_inert(nonce, row.text)}\n" for row in rows]
+    return "".join(out) + f"</{nonce}>\n"
+
+
+def parse(nonce: str, prompt: str) -> list[Span]:
+    """The spans of a rendered prompt; raises `InputError` where it is none of this session."""
+    opening = re.compile(rf"<{re.escape(nonce)} ([^\n]*)>\n")
+    end = f"</{nonce}>\n"
+    if not prompt.endswith(end):
+        raise InputError("the prompt does not end with this session's closing line")
+    body = prompt[: -len(end)]
+    rows: list[Span] = []
+    marks = [match for match in opening.finditer(body) if match.start() == 0 or body[match.start() - 1] == "\n"]
+    for index, match in enumerate(marks):
+        stop = marks[index + 1].start() if index + 1 < len(marks) else len(body)
+        rows.append(Span(match[1], _active(nonce, body[match.end() : stop - 1])))
+    return rows
+
+
+def _inert(nonce: str, text: str) -> str:
+    return _TEMPLATE.sub(r"\1\\\2", escape(nonce, text))
+
+
+def _active(nonce: str, text: str) -> str:
+    return unescape(nonce, _BROKEN.sub(r"\1\2", text))
+
+
+def section_text(fragments: Sequence[Fragment]) -> str:
+    """Fragments for people: a label and the text of each."""
+    rows: list[str] = []
+    for fragment in fragments:
+        if fragment.kind in ("text", "bullets", "context", "notes"):
+            rows.append(fragment.text)
+        else:
+            rows += [f"{span.label}: {span.text}" for span in fragment_spans(fragment)]
+    return "\n".join(row.rstrip("\n") for row in rows)
+
+
+def fragment_document(fragment: Fragment) -> Wire:
+    """The published form of a fragment."""
+    return {
+        "kind": fragment.kind,
+        "name": fragment.name or None,
+        "refs": [f"§{ordinal}" for ordinal in fragment.refs],
+        "tokens": fragment.tokens,
+        "text": section_text((fragment,)),
+    }

@@ -1,0 +1,79 @@
+"""Selection: which originals are recalled for a user turn.
+
+A `Selector` ranks or picks; `select` fits its picks to the room and makes the event that records them. Chosen once a
+user turn, recorded in the log, unchanged through the turn's tool loop. This module holds the port and the fitting;
+rankers live elsewhere. Published form: `selection_log`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ctxsteward.schemas import Message
+
+from .counting import Counter
+from .events import Selected
+from .layout import context_fragment, recalled_line
+from .state import State
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionRequest:
+    """What a selector may look at."""
+
+    query: Message
+    """The current user message."""
+    last: int
+    """Highest ordinal it may pick."""
+    visible: frozenset[int]
+    """Ordinals already in the window verbatim: picks of these are skipped."""
+    budget_tokens: int
+    message: Callable[[int], Message]
+    """An original by ordinal."""
+
+
+Selector = Callable[[SelectionRequest], Sequence[int]]
+"""Ordinals worth recalling, best first."""
+
+
+def select(selector: Selector, session: Session, state: State, room_tokens: int, counter: Counter) -> Selected | None:
+    """Ask the selector once for this user turn; None where there is nothing to choose from or no room."""
+    if state.last_user < 2:
+        return None
+    visible = frozenset(ordinal for group in state.groups for ordinal in group.ordinals)
+    request = SelectionRequest(
+        query=session.entry(state.last_user).message,
+        last=state.last_user - 1,
+        visible=visible,
+        budget_tokens=max(0, room_tokens),
+        message=lambda ordinal: session.entry(ordinal).message,
+    )
+    ranked = [n for n in dict.fromkeys(selector(request)) if 0 < n <= request.last and n not in visible]
+    kept: list[int] = []
+    frame = context_fragment(Selected(turn=state.last_user, refs=(), log={}), state.nonce, counter, session.entry)
+    used = frame.tokens
+    for ordinal in ranked:
+        cost = counter.text(recalled_line(session.entry(ordinal)) + "\n")
+        if used + cost <= room_tokens:
+            kept.append(ordinal)
+            used += cost
+    log: dict[str, Any] = {
+        "selection_type": "recall",
+        "strategy": getattr(selector, "__name__", type(selector).__name__),
+        "full_history_size": state.ordinal,
+        "context_size": len(kept),
+        "masked_count": len(state.masked),
+        "anchor_refs": [],
+        "selected_refs": [f"§{ordinal}" for ordinal in sorted(kept)],
+        "tokens_saved": 0,
+        "candidates": [
+            {"ref": f"§{n}", "score": 1 / (1 + rank), "signals": {}, "in": n in kept, "why": "ranked" if n in kept else "no room"}
+            for rank, n in enumerate(ranked)
+        ],
+    }  # fmt: skip
+    return Selected(turn=state.last_user, refs=tuple(sorted(kept)), log=log)

@@ -1,0 +1,219 @@
+"""The state of a session's window: a fold over its log.
+
+`State.apply` takes one event at a time; `State.restore` starts from a compaction, which carries the whole state, so
+reading a session back costs its window and not its age. Both ways give equal states (a property test). Nothing here
+knows budgets: what the window shows is `layout`'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ctxsteward.schemas import Bullet
+
+from .events import (
+    Appended,
+    Compacted,
+    Event,
+    Head,
+    NoteSet,
+    Opened,
+    PinSet,
+    PinStrength,
+    Refused,
+    Selected,
+)
+from .groups import Entry, Group, OpenCall, answered_by, calls_of, is_user_turn
+
+
+class Note(NamedTuple):
+    """A named note and the log position that set it."""
+
+    name: str
+    text: str
+
+
+class Pin(NamedTuple):
+    strength: PinStrength
+    name: str | None
+
+
+class State:
+    """Everything an envelope of this log depends on."""
+
+    __slots__ = (
+        "bullets", "call_ids", "compacted_to", "compactions", "groups", "head", "head_at", "heads", "last_text",
+        "last_user", "masked", "nonce", "notes", "open_calls", "ordinal", "outputs", "phase", "pins", "position", "refused", "selection",
+        "session", "task", "turns",
+    )  # fmt: skip
+
+    def __init__(self, session: str) -> None:
+        self.session = session
+        self.position = 0
+        """Events folded so far."""
+        self.ordinal = 0
+        self.outputs = 0
+        self.turns = 0
+        self.nonce = ""
+        self.head = Head()
+        self.head_at: tuple[str, int] | None = None
+        """Session and position of the head event in force."""
+        self.bullets: tuple[Bullet, ...] = ()
+        self.groups: list[Group] = []
+        self.notes: dict[str, str] = {}
+        self.pins: dict[int, Pin] = {}
+        self.selection: Selected | None = None
+        self.refused: Refused | None = None
+        self.compactions = 0
+        self.compacted_to = 0
+        """Highest ordinal that any compaction has taken out of the window."""
+        self.masked: frozenset[int] = frozenset()
+        """First ordinals of groups whose tool results are shown as one line."""
+        self.heads = 0
+        """Head events so far."""
+        self.task = 0
+        """Ordinal of the first user message of the session or phase; 0: none yet."""
+        self.phase: str | None = None
+        self.last_user = 0
+        self.last_text = 0
+        """Ordinal of the newest assistant message with text."""
+        self.open_calls: list[OpenCall] = []
+        self.call_ids: set[str] = set()
+
+    # -- folding ------------------------------------------------------------------------------------------------
+
+    def apply(self, event: Event) -> None:
+        """Take the next event of the log."""
+        match event:
+            case Appended():
+                self.add(Entry(event))
+                return
+            case Opened():
+                self.nonce = event.nonce
+            case Head():
+                self.head, self.head_at = event, (self.session, self.position)
+                self.heads += 1
+            case NoteSet(name=name, text=text):
+                self.notes.pop(name, None)
+                if text:
+                    self.notes[name] = text
+            case PinSet(ordinal=ordinal, strength=strength, name=pin_name):
+                self.pins.pop(ordinal, None)
+                if strength is not None:
+                    self.pins[ordinal] = Pin(strength, pin_name)
+            case Compacted():
+                known = {entry.ordinal: entry for group in self.groups for entry in group.entries}
+                self._settle(event, known.__getitem__)
+            case Refused():
+                self.refused = event
+            case Selected():
+                self.selection = event
+        self.position += 1
+
+    def add(self, entry: Entry) -> None:
+        """Take a message (the hot path of `apply`)."""
+        event = entry.event
+        message, placement = entry.message, event.placement
+        self.position += 1
+        self.ordinal = event.ordinal
+        if event.outputs:
+            self.outputs = event.outputs
+        if event.pin is not None:
+            self.pins[event.ordinal] = Pin(event.pin, None)
+        if placement.joins and self.groups:
+            self.groups[-1] = self.groups[-1].with_entry(entry)
+            if placement.answers:
+                done = answered_by(entry)
+                self.open_calls = [call for call in self.open_calls if call.alias not in done]
+        else:
+            self.groups.append(Group((entry,)))
+            if message.role == "assistant":
+                self._assistant(entry)
+            elif message.role == "user" or placement.orphans:
+                self.open_calls = []
+        if is_user_turn(message, placement):
+            self._user_turn(event)
+        elif message.role == "assistant" and message.text.strip():
+            self.last_text = event.ordinal
+
+    def _assistant(self, entry: Entry) -> None:
+        self.open_calls = calls_of(entry) if entry.message.tool_calls else []
+        self.call_ids.update(call.alias for call in self.open_calls)
+
+    def _user_turn(self, event: Appended) -> None:
+        self.turns += 1
+        self.last_user = event.ordinal
+        if self.task == 0 or (event.phase is not None and event.phase != self.phase):
+            self.task = event.ordinal
+            self.phase = event.phase
+
+    # -- checkpoints --------------------------------------------------------------------------------------------
+
+    def checkpoint(self) -> dict[str, Any]:
+        """What a compaction stores beside bullets and kept groups, as JSON."""
+        return {
+            "nonce": self.nonce,
+            "head_at": self.head_at,
+            "heads": self.heads,
+            "ordinal": self.ordinal,
+            "outputs": self.outputs,
+            "turns": self.turns,
+            "notes": self.notes,
+            "pins": [[ordinal, *pin] for ordinal, pin in self.pins.items()],
+            "compactions": self.compactions + 1,
+            "task": self.task,
+            "phase": self.phase,
+            "last_user": self.last_user,
+            "last_text": self.last_text,
+            "open_calls": [[call.id, call.alias] for call in self.open_calls],
+            "compacted_to": self.compacted_to,
+            "selection": None
+            if self.selection is None
+            else [self.selection.turn, list(self.selection.refs), self.selection.log],
+        }
+
+    def restore(self, event: Compacted, position: int, head: Head, entry: Callable[[int], Entry]) -> None:
+        """Become the state just after this compaction, which stands at `position`."""
+        checkpoint = event.checkpoint
+        self.nonce = checkpoint["nonce"]
+        where = checkpoint["head_at"]
+        self.head, self.head_at = head, (where[0], where[1]) if where else None
+        self.heads = checkpoint["heads"]
+        self.ordinal, self.outputs, self.turns = checkpoint["ordinal"], checkpoint["outputs"], checkpoint["turns"]
+        self.notes = dict(checkpoint["notes"])
+        self.pins = {ordinal: Pin(strength, name) for ordinal, strength, name in checkpoint["pins"]}
+        self.compactions = checkpoint["compactions"] - 1
+        self.task, self.phase = checkpoint["task"], checkpoint["phase"]
+        self.last_user, self.last_text = checkpoint["last_user"], checkpoint["last_text"]
+        self.open_calls = [OpenCall(*call) for call in checkpoint["open_calls"]]
+        chosen = checkpoint["selection"]
+        self.selection = None if chosen is None else Selected(turn=chosen[0], refs=tuple(chosen[1]), log=chosen[2])
+        self._settle(event, entry)
+        self.position = position + 1
+
+    def _settle(self, event: Compacted, entry: Callable[[int], Entry]) -> None:
+        held = {group.ordinals: group for group in self.groups}
+        self.groups = [
+            held.get(ordinals) or Group(tuple(entry(ordinal) for ordinal in ordinals)) for ordinals in event.kept
+        ]
+        self.bullets = event.bullets
+        self.masked = frozenset(event.masked)
+        self.compactions += 1
+        self.compacted_to = event.checkpoint["compacted_to"]
+        self.refused = None
+        heads = [group.entries[0] for group in self.groups]
+        self.call_ids = {call.alias for head in heads if head.message.tool_calls for call in calls_of(head)}
+
+    def copy(self) -> State:
+        """An independent state; groups and entries are shared, they never change."""
+        other = State.__new__(State)
+        for name in self.__slots__:
+            value = getattr(self, name)
+            setattr(other, name, value.copy() if isinstance(value, (list, dict, set)) else value)
+        return other
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, State) and all(getattr(self, n) == getattr(other, n) for n in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]

@@ -1,0 +1,138 @@
+"""The store: where sessions live. `open_store("file:./.ctxsteward")`, `open_store("memory:")`.
+
+What a caller holds is a `Store`; what a back end implements is a `Journal` (`stores.port`).
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ctxsteward.schemas import InputError, ReferenceNotFound, Wire
+from ctxsteward.schemas.message import encode_wire
+
+from .counting import Counter
+from .events import Compacted, Head, from_record
+from .profile import Profile
+from .session import Session
+from .stores.port import Journal, Record, SessionKey
+
+DEFAULT_TOKENIZER = "o200k_base"
+"""Counts stored with each message, unless a session is opened with another."""
+
+__all__ = ["Journal", "Record", "SessionKey", "Store", "open_store"]
+
+
+class Store:
+    """Sessions and manifests of envelopes in one journal."""
+
+    def __init__(
+        self, journal: Journal, *, uri: str, random_hex: Callable[[int], str] = secrets.token_hex
+    ) -> None:
+        self.journal = journal
+        self.uri = uri
+        self._random_hex = random_hex
+
+    def session(
+        self,
+        id: str,
+        *,
+        tenant: str = "default",
+        profile: Profile | None = None,
+        tools: Sequence[Wire] = (),
+        system: str | Sequence[str] = (),
+        counter: Counter | None = None,
+    ) -> Session:
+        """Open a session, or create it. `system` and `tools` are the application's own, and trusted.
+
+        A session keeps the profile it was created with. Raises `StoreError`, `InvalidMessage`.
+        """
+        key = SessionKey(_name("tenant", tenant), _name("session", id))
+        session = Session(self.journal, key, partial(_counter, counter), self._random_hex)
+        texts = (system,) if isinstance(system, str) else tuple(system)
+        head = Head(
+            profile=None if profile is None else profile.model_dump(mode="json"),
+            system=tuple(text for text in texts if text),
+            tools=_tools(tools),
+        )
+        session.open(head)
+        return session
+
+    def at(self, tenant: str, id: str, position: int) -> Session:
+        """A session as it was at a log position, for reading only."""
+        session = Session(self.journal, SessionKey(tenant, id), partial(_counter, None), self._random_hex)
+        session.load(upto=position)
+        return session
+
+    def exists(self, id: str, *, tenant: str = "default") -> bool:
+        return self.journal.length(SessionKey(tenant, id)) > 0
+
+    def sessions(self, *, tenant: str = "default") -> list[str]:
+        return self.journal.sessions(tenant)
+
+    def manifest(self, address: str, *, tenant: str = "default") -> dict[str, Any]:
+        """The manifest of a built envelope; raises `ReferenceNotFound`."""
+        body = self.journal.get_manifest(tenant, address)
+        if body is None:
+            raise ReferenceNotFound(address[:16] + "…", tenant, "no envelope with this address was built here")
+        manifest: dict[str, Any] = json.loads(body)
+        return manifest
+
+    def compaction(self, address: str, *, tenant: str = "default") -> Compacted:
+        """The compaction with this address; raises `ReferenceNotFound`."""
+        found = self.journal.find(tenant, address)
+        if found is None:
+            raise ReferenceNotFound(address[:16] + "…", tenant, "no compaction with this address was made here")
+        record = self.journal.read(SessionKey(tenant, found[0]), found[1], found[1] + 1)[0]
+        event = from_record(record)
+        assert isinstance(event, Compacted)
+        return event
+
+    def close(self) -> None:
+        self.journal.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def open_store(uri: str) -> Store:
+    """Open ``file:PATH`` (made if missing) or ``memory:``; raises `InputError`, `StoreError`."""
+    scheme, separator, rest = uri.partition(":")
+    if scheme == "memory" and separator and not rest:
+        from .stores.memory import MemoryJournal
+
+        return Store(MemoryJournal(), uri=uri)
+    if scheme == "file" and rest:
+        from .stores.file import FileJournal
+
+        return Store(FileJournal(Path(rest)), uri=uri)
+    raise InputError(f"store {uri!r} is none; write file:PATH or memory:")
+
+
+def _counter(given: Counter | None) -> Counter:
+    if given is not None:
+        return given
+    from .tokens import load_tokenizer
+
+    return Counter(load_tokenizer(DEFAULT_TOKENIZER))
+
+
+def _name(what: str, value: str) -> str:
+    if not isinstance(value, str) or not value or len(value) > 200 or not value.isprintable():
+        raise InputError(f"{what} {value!r:.60} is not usable as an id; take 1 to 200 printable characters")
+    return value
+
+
+def _tools(tools: Sequence[Wire]) -> tuple[Wire, ...]:
+    checked = json.loads(encode_wire({"tools": list(tools)}))["tools"]
+    for index, tool in enumerate(checked):
+        if not isinstance(tool, dict):
+            raise InputError(f"tools[{index}] is {type(tool).__name__}; a tool schema is a dict")
+    return tuple(checked)

@@ -1,0 +1,1 @@
+"""Back ends of the journal port: memory, file, and a draft on top of either."""

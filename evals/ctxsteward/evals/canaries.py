@@ -1,0 +1,269 @@
+"""The typed-canary eval: values planted in a long conversation, and what a window still shows of them.
+
+A scenario is a conversation of OpenAI chat dicts (small talk, questions, tool calls and results) with 25 to 40
+canaries planted in natural sentences at all positions. `value` must be found in the window after compaction; a
+`stale` value must not be shown unless the newer one is. Comparison is on the normalized text (`normalize`). The
+phrasings come in two halves: tune on ``dev``, report ``held_out`` as well. Same seed, same scenario.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from ctxsteward.schemas import Wire
+
+from . import canary_texts_en, canary_texts_zh
+
+Language = Literal["en", "zh"]
+Split = Literal["dev", "held_out"]
+CanaryKind = Literal[
+    "safety_rule", "constraint", "decision", "identifier", "number", "updated_value", "near_duplicate"
+]
+KINDS: tuple[CanaryKind, ...] = (
+    "safety_rule", "constraint", "decision", "identifier", "number", "updated_value", "near_duplicate",
+)  # fmt: skip
+
+_MARKED = re.compile(r"⟦(.+?)⟧")
+_SLOT = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Canary:
+    """A planted value."""
+
+    kind: CanaryKind
+    value: str
+    ordinals: tuple[int, ...]
+    """1-based places of the messages that state it; the last one is the newest."""
+    stale: tuple[str, ...] = ()
+    """Older values of the same thing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """A conversation and what was planted in it."""
+
+    name: str
+    messages: tuple[Wire, ...]
+    canaries: tuple[Canary, ...]
+
+
+class KindScore(NamedTuple):
+    """Found out of total."""
+
+    found: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanaryScore:
+    """What a window shows of a scenario's canaries."""
+
+    by_kind: dict[CanaryKind, KindScore]
+    stale: tuple[Canary, ...]
+    """Canaries whose old value is shown and whose new one is not."""
+    lingering: tuple[Canary, ...]
+    """Canaries whose old value is still shown beside the new one in a line of its own."""
+    missed: tuple[Canary, ...]
+
+    @property
+    def recall(self) -> float:
+        """Found canaries as a fraction of all."""
+        total = sum(score.total for score in self.by_kind.values())
+        return sum(score.found for score in self.by_kind.values()) / total if total else 1.0
+
+
+def normalize(text: str) -> str:
+    """The form in which values are searched: NFKC, lower case, no thousands separators, no white space.
+
+    >>> normalize("Ｐort 5,432  ok")
+    'port5432ok'
+    """
+    text = unicodedata.normalize("NFKC", text).casefold()
+    return re.sub(r"\s+", "", re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text))
+
+
+def score(scenario: Scenario, window_text: str) -> CanaryScore:
+    """Count the canaries that the window shows, by kind, and name the missed and the stale ones."""
+    window = normalize(window_text)
+    lines = [normalize(line) for line in window_text.splitlines()]
+    found = {canary: _shown(canary.value, window) for canary in scenario.canaries}
+    kinds = {kind: [c for c in scenario.canaries if c.kind == kind] for kind in KINDS}
+    old = [c for c in scenario.canaries if any(_shown(value, window) for value in c.stale)]
+    return CanaryScore(
+        by_kind={k: KindScore(sum(found[c] for c in group), len(group)) for k, group in kinds.items() if group},
+        stale=tuple(c for c in old if not found[c]),
+        lingering=tuple(
+            c for c in old if any(_shown(v, line) and not _shown(c.value, line) for v in c.stale for line in lines)
+        ),
+        missed=tuple(c for c in scenario.canaries if not found[c]),
+    )
+
+
+def _shown(value: str, window: str) -> bool:
+    """Whether a value stands in a normalized text, not inside a longer number or code."""
+    wanted = normalize(value)
+    for match in re.finditer(re.escape(wanted), window):
+        before, after = window[match.start() - 1 : match.start()], window[match.end() : match.end() + 1]
+        digits = (wanted[:1].isdigit() and before.isdigit()) or (wanted[-1:].isdigit() and after.isdigit())
+        if not digits:
+            return True
+    return False
+
+
+def scenario(seed: int, language: Language, turns: int = 120, split: Split = "dev", canaries: int = 32) -> Scenario:
+    """Build a conversation of `turns` turns with about `canaries` planted values."""
+    rng = random.Random(f"canaries {seed} {language} {split}")
+    texts = canary_texts_en if language == "en" else canary_texts_zh
+    phrasings = texts.DEV if split == "dev" else texts.HELD_OUT
+    planted = list(_planted(rng, phrasings, texts.SLOTS, turns, canaries))
+    at: dict[int, list[tuple[int, str]]] = {}
+    for index, (_, sentences, _) in enumerate(planted):
+        for turn, sentence in sentences:
+            at.setdefault(turn, []).append((index, sentence))
+    messages: list[Wire] = []
+    ordinals: dict[int, list[int]] = {}
+    for turn in range(turns):
+        said = at.get(turn, [])
+        lead = rng.choice(texts.LEADS) if said else ""
+        tail = rng.choice(texts.TAILS) if said else ""
+        text = lead + (" ".join if language == "en" else "".join)(s for _, s in said) + tail
+        messages.append({"role": "user", "content": text or _filled(rng.choice(texts.USER_FILLER), rng, texts.SLOTS)})
+        for index, _ in said:
+            ordinals.setdefault(index, []).append(len(messages))
+        if rng.random() < 0.25:
+            messages.extend(_tool_traffic(rng, turn))
+        reply = rng.choice(texts.REPLIES) if said and rng.random() < 0.7 else rng.choice(texts.ASSISTANT_FILLER)
+        messages.append({"role": "assistant", "content": _filled(reply, rng, texts.SLOTS)})
+    found = tuple(
+        Canary(kind=kind, value=values[-1], stale=tuple(values[:-1]), ordinals=tuple(ordinals[index]))
+        for index, (kind, _, values) in enumerate(planted)
+    )
+    return Scenario(name=f"{language}-{split}-{seed}", messages=tuple(messages), canaries=found)
+
+
+Planted = tuple[CanaryKind, list[tuple[int, str]], list[str]]
+
+
+def _planted(
+    rng: random.Random, phrasings: dict[str, tuple[str, ...]], slots: dict[str, tuple[str, ...]], turns: int, count: int
+) -> Iterator[Planted]:
+    """Kinds in rotation, each phrasing used before one is used again, at places spread over all turns."""
+    decks: dict[CanaryKind, list[str]] = {kind: [] for kind in KINDS}
+    places = [int((i + rng.random()) * (turns - 4) / count) + 1 for i in range(count)]
+    rng.shuffle(places)
+    made = 0
+    while made < count:
+        kind = KINDS[made % len(KINDS)]
+        if not decks[kind]:
+            decks[kind] = rng.sample(phrasings[kind], len(phrasings[kind]))
+        parts = [part.strip() for part in _filled(decks[kind].pop(), rng, slots).split("||")]
+        values = [_MARKED.findall(part)[0] for part in parts]
+        sentences = [_MARKED.sub(r"\1", part) for part in parts]
+        place = places[made]
+        if kind == "updated_value":
+            later = min(turns - 2, place + rng.randint(3, max(4, turns // 2)))
+            yield kind, [(place, sentences[0]), (later, sentences[1])], values
+        else:
+            for offset, (sentence, value) in enumerate(zip(sentences, values, strict=True)):
+                yield kind, [(min(turns - 2, place + 2 * offset), sentence)], [value]
+        made += 1
+
+
+def _filled(template: str, rng: random.Random, slots: dict[str, tuple[str, ...]]) -> str:
+    chosen: dict[str, str] = {}
+
+    def fill(match: re.Match[str]) -> str:
+        slot = match[1]
+        if slot not in chosen:
+            taken = {chosen[other] for other in chosen if other.rstrip("2") == slot.rstrip("2")}
+            for _ in range(20):
+                chosen[slot] = _slot(slot, rng, slots)
+                if chosen[slot] not in taken:
+                    break
+        return chosen[slot]
+
+    return _SLOT.sub(fill, template)
+
+
+def _slot(slot: str, rng: random.Random, slots: dict[str, tuple[str, ...]]) -> str:
+    if slot in slots or slot.rstrip("2") in slots:
+        return rng.choice(slots.get(slot) or slots[slot.rstrip("2")])
+    letters = "ABCDEFGHJKLMNPQRSTUVWXYZ"
+    match slot.rstrip("2") if slot[:-1].isalpha() and len(slot) > 3 else slot:
+        case "n1" | "m1":
+            return str(rng.randint(3, 9))
+        case "n2":
+            return str(rng.randint(11, 49))
+        case "m2":
+            return str(rng.randint(51, 59) if rng.random() < 0.5 else rng.randint(50, 58))
+        case "n3":
+            return str(rng.randint(120, 480))
+        case "m3":
+            return str(rng.randint(510, 980))
+        case "n4":
+            return str(rng.randint(1200, 4900))
+        case "m4":
+            return str(rng.randint(5100, 9900))
+        case "money":
+            return f"${rng.randint(2, 98) * 50:,}"
+        case "port":
+            return str(rng.randint(3000, 9999))
+        case "ticket":
+            return f"{rng.choice(('OPS', 'INC', 'CORE', 'PAY'))}-{rng.randint(100, 9999)}"
+        case "order":
+            return f"{rng.choice('WQRT')}{rng.randint(1000000, 9999999)}"
+        case "code":
+            return "".join(rng.choice(letters) for _ in range(3)) + str(rng.randint(100, 999))
+        case "flight":
+            return f"{rng.choice(('LH', 'KL', 'CA', 'MU', 'HAT'))}{rng.randint(100, 999)}"
+        case "hash":
+            return f"{rng.randrange(16**9):09x}a4"
+        case "email":
+            return f"{rng.choice(('desk', 'claims', 'm.olsen', 'front'))}{rng.randint(1, 99)}@{rng.choice(('halden', 'orchid', 'calder'))}.example"
+        case "phone":
+            return f"+49 30 {rng.randint(1000, 9999)} {rng.randint(1000, 9999)}"
+        case "path":
+            return f"/srv/{rng.choice(('data', 'etc', 'exports'))}/{rng.choice(('ledger', 'falcon', 'nightly'))}-{rng.randint(1, 99)}/settings.yaml"
+        case "url":
+            return f"https://wiki.example.org/{rng.choice(('runbooks', 'guides'))}/{rng.randint(100, 999)}"
+        case _:
+            raise KeyError(slot)
+
+
+def _tool_traffic(rng: random.Random, turn: int) -> list[Wire]:
+    """A tool call and its result: a search, a lookup or a log."""
+    call_id = f"call_{turn}_{rng.randrange(16**6):06x}"
+    name, arguments, result = rng.choice((_search, _lookup, _log))(rng)
+    call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": call_id, "content": result},
+    ]
+
+
+def _search(rng: random.Random) -> tuple[str, dict[str, object], str]:
+    rows = [
+        {"title": f"Page {rng.randint(1, 999)}", "score": round(rng.random(), 3), "snippet": "a passage about the topic at hand"}
+        for _ in range(rng.randint(3, 8))
+    ]
+    return "search_pages", {"query": "background reading", "limit": len(rows)}, json.dumps(rows)
+
+
+def _lookup(rng: random.Random) -> tuple[str, dict[str, object], str]:
+    key = rng.randint(10**6, 10**7)
+    found = {"record_id": f"R{key}", "status": rng.choice(("open", "closed", "pending")), "items": rng.randint(1, 9), "updated": "2024-05-03"}
+    return "get_record", {"record": key}, json.dumps(found)
+
+
+def _log(rng: random.Random) -> tuple[str, dict[str, object], str]:
+    lines = [f"12:{rng.randint(10, 59)}:{rng.randint(10, 59)} INFO worker {rng.randint(1, 8)} done in {rng.randint(5, 900)} ms" for _ in range(rng.randint(4, 14))]
+    if rng.random() < 0.3:
+        lines.insert(len(lines) // 2, f"12:31:07 ERROR worker {rng.randint(1, 8)} lost its connection")
+    return "tail_log", {"lines": len(lines)}, "\n".join(lines)

@@ -1,0 +1,133 @@
+"""The governed text of the head, as values: what a profile holds and how long its parts may be.
+
+A profile is four blocks of keyed entries (`persona`, `policies`, `rails`, `surface`) and the active meta
+records. One document is one atomic version. Blocks have a fixed order; entries keep the order of their
+author. Lengths are in characters. Limits live here only: whoever reads a file maps pydantic's
+`ValidationError` to the place in it.
+
+Source: the layered-envelope design (governed slices); meta records of 8-280 characters with citations.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Annotated, Literal, get_args
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+
+BlockName = Literal["persona", "policies", "rails", "surface"]
+Modality = Literal["must", "must_not", "should", "may"]
+Polarity = Literal["positive", "negative"]
+
+BLOCKS: tuple[BlockName, ...] = get_args(BlockName)
+"""Blocks of entries, in the order in which they render."""
+
+ENTRY_ID = r"^[a-z0-9][a-z0-9_.-]{0,63}$"
+MAX_ENTRY_CHARS = 4_000
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_POINTER = r"^[^\s,\[\]]{1,160}$"
+
+
+def _written(text: str) -> str:
+    if not text.strip():
+        raise ValueError("empty text")
+    if control := _CONTROL.search(text):
+        raise ValueError(f"the control character U+{ord(control[0]):04X}")
+    return text
+
+
+def _one_line(text: str) -> str:
+    if text.splitlines() != [text]:
+        raise ValueError("a line break in a record of one line")
+    return text
+
+
+def _timestamp(text: str) -> str:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text[:40]!r}, which is not an ISO 8601 time") from None
+    return text
+
+
+EntryId = Annotated[StrictStr, Field(pattern=ENTRY_ID)]
+EntryText = Annotated[StrictStr, Field(max_length=MAX_ENTRY_CHARS), AfterValidator(_written)]
+RecordText = Annotated[
+    StrictStr, Field(min_length=8, max_length=280), AfterValidator(_written), AfterValidator(_one_line)
+]
+Pointer = Annotated[StrictStr, Field(pattern=_POINTER)]
+Number = StrictInt | Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Scalar = Number | Annotated[StrictStr, Field(min_length=1, max_length=160), AfterValidator(_one_line)]
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ProfileEntry(_Value):
+    """One rule, trait or setting; `id` is its key for drift, patches and the changelog."""
+
+    id: EntryId
+    text: EntryText
+    modality: Modality | None = None
+    polarity: Polarity | None = None
+    """Whether the text asks for something or against it; None: not stated."""
+    value: Scalar | None = None
+    """The figure that the rule turns on, in `unit`; a change of it on a locked entry needs a person."""
+    unit: Annotated[StrictStr, Field(min_length=1, max_length=40), AfterValidator(_one_line)] | None = None
+    locked: StrictBool = False
+    """Only people change a locked entry."""
+
+
+class MetaRecord(_Value):
+    """One insight that was admitted to the head, with pointers to the originals it rests on."""
+
+    id: EntryId
+    text: RecordText
+    sources: Annotated[tuple[Pointer, ...], Field(min_length=1, max_length=16)]
+    """Pointers such as ``s-42§128``: no blanks, commas or brackets."""
+    approved: StrictBool = False
+    """A person approved it: it renders as the operator's. Else it renders as labelled reference data."""
+    ts: Annotated[StrictStr, AfterValidator(_timestamp)] | None = None
+    """ISO 8601 time at which it was admitted, as told; None without a clock."""
+
+
+def _unique_entries(entries: tuple[ProfileEntry, ...]) -> tuple[ProfileEntry, ...]:
+    _refuse_repeats([entry.id for entry in entries])
+    return entries
+
+
+def _unique_records(records: tuple[MetaRecord, ...]) -> tuple[MetaRecord, ...]:
+    _refuse_repeats([record.id for record in records])
+    return records
+
+
+def _refuse_repeats(ids: list[str]) -> None:
+    seen: set[str] = set()
+    for id_ in ids:
+        if id_ in seen:
+            raise ValueError(f"the id {id_!r} twice")
+        seen.add(id_)
+
+
+Block = Annotated[tuple[ProfileEntry, ...], AfterValidator(_unique_entries)]
+
+
+class ProfileDocument(_Value):
+    """One version of the governed text; ids are unique within a block.
+
+    >>> ProfileDocument(persona=(ProfileEntry(id="voice", text="calm"),)).persona[0].text
+    'calm'
+    """
+
+    schema_version: Literal[1] = 1
+    name: EntryId = "default"
+    version: Annotated[StrictInt, Field(ge=1)] | None = None
+    """Place in the chain of versions; None: read from a file, not committed."""
+    persona: Block = ()
+    policies: Block = ()
+    rails: Block = ()
+    surface: Block = ()
+    meta: Annotated[tuple[MetaRecord, ...], AfterValidator(_unique_records)] = ()

@@ -1,0 +1,162 @@
+"""Reading messages into statements and tool outputs, within hard caps.
+
+Caps: of one text the first `HEAD_CHARS` and the last `TAIL_CHARS` characters are read; of one call at most
+`LOOK_CHARS` characters of text and `MAX_TOOL_OUTPUTS` tool outputs. When a backlog is larger, every text still gets a
+cheap glance (role, digits, a few dozen telling substrings) and the most telling ones are read. What was not read
+stays resolvable by its reference; the accounting of losses is the builder's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from ctxsteward.schemas import Bullet, InvalidReference, Ref, SourceMessage, TextPart, ToolCallPart, ToolResultPart
+
+from .salience import Reading, read_sentence
+from .sentences import Piece, sentences
+from .tool_outputs import ToolOutput
+from .updates import Statement
+
+HEAD_CHARS = 6_000
+TAIL_CHARS = 2_000
+LOOK_CHARS = 160_000
+MAX_TOOL_OUTPUTS = 400
+VISIBLE_CHARS = 4_000
+"""Of the text of one visible message; visible messages only supersede."""
+
+_GLANCE = (
+    "must", "never", "n't ", "only", "without", "nobody", "no one", "always", "instead", "actually", "change", "switch",
+    "move", "decid", "go with", "agreed", "limit", "budget", "confirm", "number", "code", "error", "prefer", "deadline",
+    "不", "必须", "别", "只", "改", "定", "号",
+)  # fmt: skip
+_DIGIT = re.compile(r"[0-9]")
+
+
+class Text(NamedTuple):
+    """One text part to read."""
+
+    text: str
+    role: str
+    ref: str
+    order: int
+    index: int
+
+
+def ordinal(ref: str, fallback: int) -> int:
+    """The ordinal of a reference, or the position if it is not one of ours."""
+    try:
+        return Ref.parse(ref).ordinal
+    except InvalidReference:
+        return fallback
+
+
+def texts(messages: Sequence[SourceMessage]) -> list[Text]:
+    """The text parts of messages in their own role; thinking, images and tool results are not text."""
+    return [
+        Text(part.text, item.message.role, item.ref, ordinal(item.ref, index + 1), index)
+        for index, item in enumerate(messages)
+        for part in item.message.parts
+        if isinstance(part, TextPart) and part.text and not part.text.isspace()
+    ]
+
+
+def worth_reading(found: list[Text]) -> list[Text]:
+    """All texts if they fit `LOOK_CHARS`, else the most telling ones, in their order."""
+    if sum(min(len(text.text), HEAD_CHARS + TAIL_CHARS) for text in found) <= LOOK_CHARS:
+        return found
+    ranked = sorted(range(len(found)), key=lambda i: (-_glance(found[i]), -i))
+    chosen, room = [], LOOK_CHARS
+    for i in ranked:
+        room -= min(len(found[i].text), HEAD_CHARS + TAIL_CHARS)
+        if room < 0:
+            break
+        chosen.append(i)
+    return [found[i] for i in sorted(chosen)]
+
+
+def _glance(text: Text) -> float:
+    """Telling signs per length, cheaply."""
+    look = text.text[:HEAD_CHARS]
+    signs = sum(mark in look for mark in _GLANCE) + (2 if _DIGIT.search(look) else 0)
+    return (signs + 1) * (2.0 if text.role != "assistant" else 1.0) / (400 + len(look))
+
+
+def pieces(text: str) -> Iterator[Piece]:
+    """The sentences of the head and the tail of a text."""
+    if len(text) <= HEAD_CHARS + TAIL_CHARS:
+        yield from sentences(text)
+    else:
+        yield from sentences(text, 0, HEAD_CHARS)
+        yield from sentences(text, len(text) - TAIL_CHARS)
+
+
+def source_statements(found: Iterable[Text]) -> list[Statement]:
+    """Read texts that leave the window; repeated texts are read once and cite their newest place."""
+    newest = {text.text: text for text in found}
+    return [
+        Statement(reading=reading, refs=(text.ref,), order=text.order, role=text.role, place="source", index=text.index)
+        for text in sorted(newest.values(), key=lambda text: text.order)
+        for piece in pieces(text.text)
+        if (reading := read_sentence(text.text[piece.start : piece.stop], text.role)).worth > 0
+    ]
+
+
+def visible_statements(messages: Sequence[SourceMessage]) -> list[Statement]:
+    """Read the texts that stay; they supersede and are superseded, and need no bullet."""
+    return [
+        Statement(reading=reading, refs=(text.ref,), order=text.order, role=text.role, place="visible", index=text.index)
+        for text in worth_reading(texts(messages))
+        for piece in sentences(text.text, 0, min(len(text.text), VISIBLE_CHARS))
+        if (reading := _remembered(text.text[piece.start : piece.stop], text.role)).worth > 0
+    ]
+
+
+def standing_statements(bullets: Sequence[Bullet]) -> list[Statement]:
+    """Read standing bullets; their order is that of their newest citation."""
+    return [
+        Statement(
+            reading=_remembered(bullet.text, "user"),
+            refs=bullet.citations,
+            order=max(ordinal(ref, index + 1) for ref in bullet.citations),
+            role="user",
+            place="standing",
+            index=index,
+        )
+        for index, bullet in enumerate(bullets)
+    ]
+
+
+@lru_cache(maxsize=4096)
+def _remembered(text: str, role: str) -> Reading:
+    """Readings of texts that come back at every compaction; a pure function, so remembering changes nothing."""
+    return read_sentence(text, role)
+
+
+def tool_outputs(messages: Sequence[SourceMessage], visible: Sequence[SourceMessage]) -> list[ToolOutput]:
+    """Tool outputs with their calls, the newest of identical ones, at most `MAX_TOOL_OUTPUTS` (the newest)."""
+    calls: dict[str, tuple[str, ToolCallPart]] = {}
+    newest: dict[tuple[str, str], ToolOutput] = {}
+    for index, item in enumerate((*visible, *messages)):
+        results = 0
+        total = sum(isinstance(part, ToolResultPart) for part in item.message.parts)
+        for part in item.message.parts:
+            if isinstance(part, ToolCallPart):
+                calls[part.id] = (item.ref, part)
+            elif isinstance(part, ToolResultPart) and index >= len(visible):
+                results += 1
+                ref = item.ref if total < 2 or "." in item.ref else f"{item.ref}.{results}"
+                output = _output(part, ref, ordinal(item.ref, index + 1), calls.get(part.call_id))
+                newest.pop((output.name or "", output.text), None)
+                newest[output.name or "", output.text] = output
+    return list(newest.values())[-MAX_TOOL_OUTPUTS:]
+
+
+def _output(part: ToolResultPart, ref: str, order: int, call: tuple[str, ToolCallPart] | None) -> ToolOutput:
+    name = part.name or (call[1].name if call else None)
+    refs = (ref,) if call is None or not call[1].arguments.strip("{} ") else (call[0], ref)
+    return ToolOutput(
+        text=part.text, name=name, arguments=call[1].arguments if call else "", is_error=part.is_error, refs=refs, order=order
+    )

@@ -1,0 +1,247 @@
+"""The extractive summarizer: no model, typed salience, verbatim quotes, a citation on every bullet.
+
+Four steps: read the originals into statements (`backlog`, `salience`), drop what something newer replaces (`updates`),
+turn the rest and the tool outputs into candidates whose text is quoted (`quotes`, `tool_outputs`), and take the best
+ones that fit. A bullet's `value` (0-100) compares over the whole session, so the builder may drop the smallest of all
+standing and new bullets. Same input, same bullets; valid messages never raise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ctxsteward.schemas import Bullet, LastRawTurn, LossKind, Source, SourceMessage, Summary, TextPart, Utterance
+
+from .backlog import (
+    ordinal,
+    source_statements,
+    standing_statements,
+    texts,
+    tool_outputs,
+    visible_statements,
+    worth_reading,
+)
+from .quotes import ELLIPSIS, condensed, quote, without_opening
+from .salience import FLOOR
+from .tool_outputs import tool_bullets
+from .updates import Match, Statement, norms, replaced
+from .values import DISTINCTIVE, normalize
+
+BULLET_OVERHEAD_TOKENS = 5
+"""Marker and reference of a bullet, as the builder renders it."""
+
+MAX_CITATIONS = 3
+RULE_CHARS = 260
+SENTENCE_CHARS = 130
+CONTEXT_CHARS = 70
+UPDATED_WORTH = 86.0
+COVERED_PENALTY = 30.0
+"""Taken off a candidate all of whose values another bullet already shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Candidate:
+    text: str
+    refs: tuple[str, ...]
+    order: int
+    kind: LossKind
+    worth: float
+    values: frozenset[str]
+    subject: frozenset[str]
+
+
+def extractive(source: Source, *, budget_tokens: int) -> Summary:
+    """Summarize the messages that leave the window into cited, verbatim bullets of at most `budget_tokens`.
+
+    >>> from ctxsteward.schemas import Message
+    >>> said = {"role": "user", "content": "Hi there! Refunds above $500 need Dana's sign-off. Lovely day."}
+    >>> source = Source(messages=(SourceMessage(ref="§1", message=Message.from_wire(said)),))
+    >>> [(b.text, b.citations, b.kind) for b in extractive(source, budget_tokens=80).bullets]
+    [("Refunds above $500 need Dana's sign-off.", ('§1',), 'constraint')]
+    """
+    standing = standing_statements(source.standing)
+    found = worth_reading(texts(source.messages))
+    statements = source_statements(found)
+    visible = visible_statements(source.visible)
+    everything = sorted((*standing, *statements, *visible), key=lambda statement: statement.order)
+    stale = replaced(everything)
+    superseded = _superseded(everything, stale)
+    kept = [statement for statement in standing if statement.index not in superseded]
+    candidates = _from_statements(everything, stale) + _from_tools(source)
+    bullets = _fitted(_merged(candidates), kept, source, budget_tokens)
+    return Summary(bullets=bullets, superseded=superseded, last_raw_turn=last_raw_turn(source))
+
+
+def _superseded(everything: Sequence[Statement], stale: dict[int, Match]) -> tuple[int, ...]:
+    """Standing bullets that go: all their distinctive values are stale or stand in the newer statement."""
+    gone: list[int] = []
+    for index, match in stale.items():
+        old, newer = everything[index], everything[match.newer]
+        if old.place != "standing":
+            continue
+        rest = {value.norm for value in old.reading.values if value.kind in DISTINCTIVE} - match.stale - norms(newer.reading)
+        if not rest:
+            gone.append(old.index)
+    return tuple(sorted(gone))
+
+
+def _from_statements(everything: Sequence[Statement], stale: dict[int, Match]) -> list[_Candidate]:
+    winners = {match.newer for index, match in stale.items() if everything[index].place != "source" or not match.stale}
+    winners |= {match.newer for match in stale.values()}
+    candidates: list[_Candidate] = []
+    previous: Statement | None = None
+    for index, statement in enumerate(everything):
+        if statement.place == "source":
+            candidate = _candidate(statement, previous, stale.get(index), index in winners)
+            if candidate is not None:
+                candidates.append(candidate)
+        previous = statement
+    return candidates
+
+
+def _candidate(
+    statement: Statement, previous: Statement | None, match: Match | None, wins: bool
+) -> _Candidate | None:
+    reading = statement.reading
+    worth = max(reading.worth, UPDATED_WORTH) if wins and match is None else reading.worth
+    if worth < FLOOR:
+        return None
+    text = reading.text
+    keep = [*reading.values, *reading.marks]
+    if match is not None:
+        rest = [value for value in reading.values if value.norm not in match.stale and value.kind in DISTINCTIVE]
+        if not rest or not match.stale:
+            return None
+        text = condensed(text, rest, 1)
+        if any(norm in normalize(text) for norm in match.stale):
+            return None
+        worth = min(worth, 70.0)
+    limit = RULE_CHARS if reading.rule >= 3 else SENTENCE_CHARS
+    text = quote(without_opening(condensed(text, keep, limit if text.isascii() else limit * 5 // 9)))
+    refs = statement.refs
+    if len(reading.subject) <= 1 and not reading.names and worth >= 50 and previous is not None:
+        text, refs = _with_context(text, statement, previous)
+    if not any(char.isalnum() for char in text):
+        return None
+    return _Candidate(
+        text=text,
+        refs=refs,
+        order=statement.order,
+        kind=reading.kind,
+        worth=worth + min(0.5, statement.order * 1e-4),
+        values=norms(reading),
+        subject=reading.subject,
+    )
+
+
+def _with_context(text: str, statement: Statement, previous: Statement) -> tuple[str, tuple[str, ...]]:
+    """ "45 days." says nothing alone: put the sentence before it (the question it answers) in front."""
+    if statement.order - previous.order > 1 or previous.place == "standing":
+        return text, statement.refs
+    before = previous.reading.text
+    before = quote(condensed(before, [], CONTEXT_CHARS)) if len(before) <= 3 * CONTEXT_CHARS else ""
+    if not before or before in text:
+        return text, statement.refs
+    refs = statement.refs if previous.refs == statement.refs else (*previous.refs, *statement.refs)
+    return f"{before}{ELLIPSIS}{text}", refs
+
+
+def _from_tools(source: Source) -> list[_Candidate]:
+    return [
+        _Candidate(
+            text=bullet.text,
+            refs=output.refs,
+            order=output.order,
+            kind=bullet.kind,
+            worth=bullet.worth - min(12.0, 0.04 * max(0, len(bullet.text) - 90)) + min(0.5, output.order * 1e-4),
+            values=bullet.values,
+            subject=frozenset(),
+        )
+        for output in tool_outputs(source.messages, source.visible)
+        for bullet in tool_bullets(output)
+    ]
+
+
+def _merged(candidates: list[_Candidate]) -> list[_Candidate]:
+    """One candidate for statements that say the same: same values and mostly the same words; all cited."""
+    groups: dict[object, list[_Candidate]] = {}
+    merged: list[_Candidate] = []
+    for candidate in sorted(candidates, key=lambda c: -c.worth):
+        key: object = candidate.values or normalize(candidate.text)
+        for twin in groups.get(key, ())[:8]:
+            if _alike(candidate.subject, twin.subject):
+                refs = dict.fromkeys((*twin.refs, *candidate.refs))
+                if len(refs) <= MAX_CITATIONS:
+                    position = merged.index(twin)
+                    both = replace(twin, refs=tuple(sorted(refs, key=lambda ref: ordinal(ref, 0))))
+                    merged[position] = both
+                    groups[key][groups[key].index(twin)] = both
+                break
+        else:
+            merged.append(candidate)
+            groups.setdefault(key, []).append(candidate)
+    return merged
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    small = min(len(one), len(other))
+    return small == 0 or len(one & other) >= 0.6 * small
+
+
+def _fitted(
+    candidates: list[_Candidate], standing: Sequence[Statement], source: Source, budget_tokens: int
+) -> tuple[Bullet, ...]:
+    """The best candidates that fit; one whose values are all shown already waits behind the rest."""
+    shown = {norm for statement in standing for norm in norms(statement.reading) if len(norm) > 2}
+    known = {(norms(statement.reading), statement.reading.subject) for statement in standing}
+    repeated = {quote(statement.reading.text) for statement in standing}
+    late: list[_Candidate] = []
+    chosen: list[tuple[_Candidate, Bullet]] = []
+    room = budget_tokens
+    for candidate in sorted(candidates, key=lambda c: (-c.worth, c.order, c.text)):
+        if candidate.text in repeated or (candidate.values, candidate.subject) in known:
+            continue
+        if candidate.kind not in ("constraint", "decision") and candidate.values and candidate.values <= shown:
+            late.append(candidate)
+            continue
+        room = _take(candidate, 0.0, room, source, chosen)
+        shown |= {norm for norm in candidate.values if len(norm) > 2}
+        if room <= BULLET_OVERHEAD_TOKENS + 2:
+            break
+    for candidate in late:
+        if room <= BULLET_OVERHEAD_TOKENS + 2:
+            break
+        if candidate.worth - COVERED_PENALTY >= FLOOR:
+            room = _take(candidate, COVERED_PENALTY, room, source, chosen)
+    chosen.sort(key=lambda pair: (ordinal(pair[1].citations[0], pair[0].order), pair[0].order))
+    return tuple(bullet for _, bullet in chosen)
+
+
+def _take(
+    candidate: _Candidate, penalty: float, room: int, source: Source, chosen: list[tuple[_Candidate, Bullet]]
+) -> int:
+    """Add the candidate if it fits; the room left."""
+    if len(candidate.text) > 8 * room:
+        return room
+    cost = source.count_tokens(candidate.text) + BULLET_OVERHEAD_TOKENS
+    if cost > room:
+        return room
+    bullet = Bullet(
+        text=candidate.text, citations=candidate.refs, kind=candidate.kind, value=round(candidate.worth - penalty, 4)
+    )
+    chosen.append((candidate, bullet))
+    return room - cost
+
+
+def last_raw_turn(source: Source) -> LastRawTurn:
+    """The newest user text and the newest assistant text among all messages, byte for byte."""
+    latest: dict[str, tuple[int, SourceMessage]] = {}
+    for index, item in enumerate((*source.messages, *source.visible)):
+        role = item.message.role
+        if role in ("user", "assistant") and any(isinstance(p, TextPart) and p.text for p in item.message.parts):
+            order = ordinal(item.ref, index + 1)
+            if role not in latest or order >= latest[role][0]:
+                latest[role] = (order, item)
+    said = {role: Utterance(ref=item.ref, text=item.message.text) for role, (_, item) in latest.items()}
+    return LastRawTurn(user=said.get("user"), assistant=said.get("assistant"))

@@ -1,0 +1,238 @@
+"""What kind of thing a sentence is, and how much it is worth keeping (0-100, comparable over a whole session).
+
+Order of worth: safety rules and constraints > updated values and decisions, identifiers > preferences, numbers, errors,
+open items > facts > chatter. A fact's worth is the hand-set cue score of durable turns (first person, event and time
+words, names, digits, length, questions). What an assistant says is worth less than the same said by a user: it is
+mostly an echo or advice.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from ctxsteward.schemas import LossKind
+
+from .cues import CHINESE, ENGLISH, Cue, follows, follows_chinese
+from .values import DISTINCTIVE, Value, spelled_number, typed_values
+from .words import CONTRASTS, STOP, bigrams, stem
+
+FLOOR = 14.0
+"""Below this a sentence is chatter and gets no bullet."""
+
+_WORD = re.compile(r"[A-Za-z][A-Za-z'-]*[A-Za-z]|[A-Za-z]")
+_ZH_FALSE = re.compile(
+    "特别|区别|分别|级别|类别|性别|识别|个别|告别|别人|别的|别墅|不过|不错|不少|不同|不好意思|不一定|不得不|不得了|不知道|不知不觉|要不"
+    "|只是|不只|应该是|就是|最新款|不要紧|不用说|新的一|不客气|不用谢|不用客气|不用担心|安全带|不太|不仅|不但|不管怎么说|能不能|可不可以|是不是|好不好|要不要|会不会"
+)
+_FIRST_PERSON = frozenset(("i", "my", "me", "we", "our", "us", "i'm", "i've", "i'd", "we're", "we've", "mine", "ours"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A sentence, understood."""
+
+    text: str
+    kind: LossKind
+    worth: float
+    """0-100."""
+    values: tuple[Value, ...]
+    subject: frozenset[str]
+    """Content words, stemmed; Chinese as bigrams."""
+    names: frozenset[str]
+    """Capitalized words inside the sentence, lower-cased."""
+    updates: int
+    """Strength of the strongest update cue, 0-3."""
+    revokes: bool
+    rule: float
+    """Strength of its rule cues, 0 and up; 3 is a rule beyond doubt."""
+    marks: tuple[Value, ...] = ()
+    """Where its cues stand (as number-like spans), so that shortening keeps them."""
+
+
+def read_sentence(text: str, role: str) -> Reading:
+    """Classify one sentence said by `role` (``user``, ``assistant``, ``tool`` …)."""
+    low = text.lower().replace("’", "'") if "’" in text else text.lower()
+    if len(low) != len(text):
+        low = text
+    words = [(match.start(), match.group()) for match in _WORD.finditer(low)]
+    cues: list[tuple[int, Cue]] = []
+    for index, (start, word) in enumerate(words):
+        for cue in ENGLISH.get(word, ()):
+            if (not cue.rest or follows(words, index, cue)) and (not cue.at_start or _starts(low, start)):
+                cues.append((start, cue))
+    ascii_only = text.isascii()
+    if not ascii_only:
+        cues.extend(_chinese_cues(low))
+    values = typed_values(text)
+    spelled = tuple(v for i in range(len(words)) if (v := _spelled(words, i, text, values)) is not None)
+    values = tuple(sorted(values + spelled, key=lambda value: value.start)) if spelled else values
+    names, subject = _content(text, words, values, ascii_only)
+    return _judged(text, low, role, cues, values, names, subject, bool(words))
+
+
+def _spelled(words: list[tuple[int, str]], index: int, text: str, values: tuple[Value, ...]) -> Value | None:
+    value = spelled_number(words, index, text)
+    if value is None or any(other.start < value.stop and value.start < other.stop for other in values):
+        return None
+    return value
+
+
+def _starts(low: str, start: int) -> bool:
+    before = low[max(0, start - 12) : start].rstrip(" \"'“(*_-")
+    return not before or before[-1] in ",:;.!—–，。：；！…" or before.endswith((" and", " so", "so", "please", "but", "then"))
+
+
+def _chinese_cues(low: str) -> list[tuple[int, Cue]]:
+    masked = _ZH_FALSE.sub(lambda match: " " * len(match.group()), low)
+    return [
+        (index, cue)
+        for index, char in enumerate(masked)
+        if char in CHINESE
+        for cue in CHINESE[char]
+        if follows_chinese(masked, index, cue)
+    ] + [
+        (match.start(), _CHATTER) for match in (_ZH_FALSE.finditer(low) if masked != low else ()) if "知道" in match.group()
+    ]
+
+
+_CHATTER = Cue("chatter", 2, "不知道", (), False)
+
+
+def _content(
+    text: str, words: list[tuple[int, str]], values: tuple[Value, ...], ascii_only: bool
+) -> tuple[frozenset[str], frozenset[str]]:
+    names: set[str] = set()
+    subject: set[str] = set()
+    spans = [(value.start, value.stop) for value in values if value.kind != "name"]
+    for index, (start, word) in enumerate(words):
+        if word in STOP or (spans and any(a <= start < b for a, b in spans)):
+            continue
+        if word in CONTRASTS:
+            subject.add(word)
+        elif len(word) > 1:
+            subject.add(stem(word))
+        if (index and text[start].isupper() and text[start - 2 : start] not in (". ", "! ", "? ", ": ")) or (
+            not ascii_only and _beside_chinese(text, start, len(word))
+        ):
+            names.add(word.removesuffix("'s"))
+    if not ascii_only:
+        subject |= bigrams(text)
+    return frozenset(names), frozenset(subject)
+
+
+def _beside_chinese(text: str, start: int, length: int) -> bool:
+    before, after = text[start - 1 : start], text[start + length : start + length + 1]
+    return before > "\u3400" or after > "\u3400"
+
+
+def _judged(
+    text: str,
+    low: str,
+    role: str,
+    cues: list[tuple[int, Cue]],
+    values: tuple[Value, ...],
+    names: frozenset[str],
+    subject: frozenset[str],
+    has_words: bool,
+) -> Reading:
+    weight: dict[str, float] = {}
+    for _, cue in cues:
+        top = weight.get(cue.kind, 0.0)
+        weight[cue.kind] = max(top, cue.weight) + (0.5 if top and cue.weight > 1 else 0.0)
+    if low.rstrip(".! ").endswith((" it is", " it'll be")) and "decision" not in weight:
+        weight["decision"] = 3.0
+    rule = max(0.0, weight.get("rule", 0.0) - (1.5 if "chatter" in weight else 0.0))
+    kind, worth = _strongest(role, weight, rule, values, names)
+    fact = _fact_worth(text, low, role, weight, values, names, subject, has_words)
+    if fact > worth:
+        kind, worth = "fact", fact
+    question = text.rstrip("\"'”’ ").endswith(("?", "？"))
+    if question:
+        kind, worth = _asked(role, kind, worth, rule, values)
+    if worth >= FLOOR:
+        worth += min(2, len(values)) - min(12.0, 0.12 * max(0.0, _token_guess(text) - 16))
+    return Reading(
+        text=text,
+        kind=kind,
+        worth=worth,
+        values=values,
+        subject=subject,
+        names=names,
+        updates=0 if question else int(weight.get("update", 0)),
+        revokes=weight.get("revoke", 0) >= 3 and not question,
+        rule=rule,
+        marks=tuple(Value("number", "", "", at, at + 1) for at, cue in cues if cue.kind != "chatter" and cue.weight > 1),
+    )
+
+
+def _strongest(
+    role: str, weight: dict[str, float], rule: float, values: tuple[Value, ...], names: frozenset[str]
+) -> tuple[LossKind, float]:
+    own = role != "assistant"
+    options: list[tuple[float, LossKind]] = [(0.0, "fact")]
+    if rule >= 2:
+        options.append(((92 if rule >= 3 else 84 if rule >= 2.5 else 74) * (1.0 if own else 0.7), "constraint"))
+    counted = [value for value in values if value.kind not in DISTINCTIVE and value.kind != "name"]
+    if counted and weight.get("bound", 0) >= 2:
+        options.append((80 if own else 58, "constraint"))
+    if weight.get("update", 0) >= 3:
+        options.append(((86 if own else 74) if values or names else (60 if own else 30), "number" if counted else "decision"))
+    if weight.get("decision", 0) >= 3:
+        options.append((81 if own else 70, "decision"))
+    for value in values:
+        if value.kind in DISTINCTIVE:
+            kind: LossKind = "url" if value.kind == "url" else "path" if value.kind == "path" else "identifier"
+            options.append(((76 if kind == "identifier" else 70) - (0 if own else 6), kind))
+    if "label" in weight and (values or names):
+        options.append((77 if own else 71, "identifier"))
+    if counted:
+        bare = all(value.norm in ("1", "2") or (value.kind == "number" and len(value.norm) < 3) for value in counted)
+        options.append(((52 if bare else 64) * (1.0 if own else 0.75), "number"))
+    if weight.get("preference", 0) >= 2:
+        options.append((63 if own else 20, "preference"))
+    if weight.get("error", 0) >= 3:
+        options.append((58 if own else 50, "error"))
+    if weight.get("open", 0) >= 2 and own:
+        options.append((50, "open_item"))
+    worth, kind = max(options, key=lambda option: option[0])
+    return kind, worth
+
+
+def _asked(role: str, kind: LossKind, worth: float, rule: float, values: tuple[Value, ...]) -> tuple[LossKind, float]:
+    if role == "assistant":
+        return "open_item", min(worth, 30.0 if values else 10.0)
+    if any(value.kind in DISTINCTIVE for value in values):
+        return kind, min(worth, 68.0)
+    if kind == "constraint" and rule >= 3:
+        return kind, min(worth, 80.0)
+    return "open_item", min(worth, 50.0 if values else 34.0)
+
+
+def _fact_worth(
+    text: str,
+    low: str,
+    role: str,
+    weight: dict[str, float],
+    values: tuple[Value, ...],
+    names: frozenset[str],
+    subject: frozenset[str],
+    has_words: bool,
+) -> float:
+    """The cue score of durable turns, on a scale of about 8 to 45."""
+    size = len(subject) if has_words else len(subject) // 2
+    if size < 3 and not values and not names:
+        return 0.0
+    score = 0.25 * min(4, len(names)) + 0.5 * math.log(max(3, size)) + 0.4 * bool(values) + 0.9 * ("event" in weight)
+    head = low[:16]
+    if any(word in _FIRST_PERSON for word in head.split(" ")[:3]) or " my " in low or "我" in text:
+        score += 0.35
+    if "chatter" in weight:
+        score -= 0.9
+    return max(0.0, (8 + 11 * score) * (1.0 if role != "assistant" else 0.6))
+
+
+def _token_guess(text: str) -> float:
+    """About how many tokens a text takes: a quarter of ASCII characters, most of the others."""
+    return len(text) / 4.2 if text.isascii() else len(text) * 0.7

@@ -1,0 +1,228 @@
+"""Which statement replaces which: explicit corrections, restatements with another value, revoked rules.
+
+Input is statements in ordinal order, from originals that leave, from standing bullets and from messages that stay
+visible. `replaced` gives for each old statement the newer one that makes it stale. It prefers precision: an update
+that is missed leaves the old value beside the new one (readable, newer last); one that is wrongly seen loses a fact.
+So two statements that name different people, orders, opposites (staging / production) or places never replace each
+other. Candidates come from bounded posting lists, so time is linear in the statements.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from .salience import Reading
+from .values import DISTINCTIVE, Value
+from .words import contrasts
+
+POSTINGS = 16
+"""How many of the newest statements are remembered for each content word and value."""
+
+NEAR = 8
+"""How many ordinals back "make that 45" may point without saying what it is about."""
+
+_NUMERIC = frozenset(("number", "quantity", "money", "percent", "time"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A sentence with its place in the session."""
+
+    reading: Reading
+    refs: tuple[str, ...]
+    order: int
+    """Ordinal of the newest original it stands in."""
+    role: str
+    place: Literal["source", "standing", "visible"]
+    index: int
+    """Position in its own sequence: message, standing bullet or visible message."""
+
+
+class Match(NamedTuple):
+    """Why a newer statement replaces an older one: the stale values (empty: the whole statement)."""
+
+    newer: int
+    stale: frozenset[str]
+
+
+class _Board:
+    """Posting lists over the statements seen so far."""
+
+    def __init__(self) -> None:
+        self.by_word: dict[str, deque[int]] = {}
+        self.by_value: dict[str, deque[int]] = {}
+        self.recent: deque[int] = deque(maxlen=4 * POSTINGS)
+
+    def add(self, index: int, reading: Reading) -> None:
+        for word in reading.subject:
+            self.by_word.setdefault(word, deque(maxlen=POSTINGS)).append(index)
+        for norm in norms(reading):
+            self.by_value.setdefault(norm, deque(maxlen=POSTINGS)).append(index)
+        self.recent.append(index)
+
+    def candidates(self, reading: Reading) -> Counter[int]:
+        shared: Counter[int] = Counter()
+        for word in reading.subject:
+            shared.update(self.by_word.get(word, ()))
+        if reading.updates >= 3:
+            for norm in norms(reading):
+                for index in self.by_value.get(norm, ()):
+                    shared[index] += 0
+        return shared
+
+
+def norms(reading: Reading) -> frozenset[str]:
+    """The normalized values of a statement."""
+    return frozenset(value.norm for value in reading.values)
+
+
+def replaced(statements: Sequence[Statement]) -> dict[int, Match]:
+    """Map the position of each stale statement to the newer one; statements come oldest first."""
+    board, stale = _Board(), dict[int, Match]()
+    for index, statement in enumerate(statements):
+        new = statement.reading
+        if new.values or new.revokes or (new.updates >= 3 and new.names):
+            for old, match in _replaced_by(index, statement, statements, board, stale):
+                stale[old] = match
+        if new.values or new.names or new.worth >= 60:
+            board.add(index, new)
+    return stale
+
+
+def _replaced_by(
+    index: int, statement: Statement, statements: Sequence[Statement], board: _Board, stale: dict[int, Match]
+) -> list[tuple[int, Match]]:
+    new = statement.reading
+    found: list[tuple[int, Match]] = []
+    for old, shared in board.candidates(new).items():
+        if old in stale or not _may_correct(statement, statements[old]):
+            continue
+        values = stale_values(statements[old].reading, new, shared)
+        if values:
+            found.append((old, Match(index, values)))
+    if not found and new.updates >= 3 and len(new.subject) <= 1 and new.values:
+        found.extend(_nearest(index, statement, statements, board, stale))
+    if new.revokes:
+        found.extend(_revoked(index, statement, statements, board, stale))
+    return found
+
+
+def _may_correct(new: Statement, old: Statement) -> bool:
+    if new.role == "assistant" and old.role == "user" and new.reading.updates < 3:
+        return False
+    return new.order > old.order or new.reading.updates >= 3
+
+
+def stale_values(old: Reading, new: Reading, shared: int) -> frozenset[str]:
+    """The values of `old` that `new` replaces (empty: none); `shared` counts their common content words."""
+    if new.updates >= 3 and new.names and (swapped := _swapped_names(old, new, shared)):
+        return swapped
+    pairs = _competing(old, new)
+    if not pairs or _different_things(old, new):
+        return frozenset()
+    size = min(len(old.subject), len(new.subject))
+    share = shared / size if size else 0.0
+    quoted = bool(pairs & norms(new))
+    if new.updates >= 3 and quoted and (shared or size == 0):
+        return pairs if _rule_survives(old, new, shared) else frozenset()
+    if new.updates >= 3:
+        enough = (shared >= 2 and share >= 0.4) or (shared >= 1 and share >= 0.5)
+    elif new.updates >= 1:
+        enough = shared >= 2 and share >= 0.66
+    else:
+        union = len(old.subject) + len(new.subject) - shared
+        enough = shared >= 2 and shared / union >= 0.74 and len(pairs) == 1
+    return pairs if enough and _rule_survives(old, new, shared) else frozenset()
+
+
+def _rule_survives(old: Reading, new: Reading, shared: int) -> bool:
+    """A rule only goes for a sentence that is a rule itself or repeats most of it."""
+    return old.rule < 3 or new.rule >= 2 or shared >= 0.6 * len(old.subject)
+
+
+def _key(value: Value) -> tuple[str, str]:
+    return ("quantity", value.unit) if value.kind == "quantity" else (value.kind, "")
+
+
+def _competing(old: Reading, new: Reading) -> frozenset[str]:
+    """Values of `old` for which `new` has another one of the same type."""
+    fresh = {(_key(value), value.norm) for value in new.values}
+    known = norms(old)
+    stale: set[str] = set()
+    for value in old.values:
+        if value.kind == "name" and new.updates < 3:
+            continue
+        rivals = {norm for key, norm in fresh if key == _key(value) and norm not in known}
+        if rivals and (_key(value), value.norm) not in fresh:
+            stale.add(value.norm)
+        elif rivals and new.updates >= 3:
+            stale.add(value.norm)  # "from 30 to 45 days" shows both
+    if not stale and new.updates >= 3:  # "not 30 but 45 days": the first has no unit
+        bare = {norm for key, norm in fresh if key[0] in _NUMERIC}
+        stale.update(
+            value.norm
+            for value in old.values
+            if value.kind in _NUMERIC and value.norm in bare and bare - known and len(new.values) > 1
+        )
+    return frozenset(stale)
+
+
+def _different_things(old: Reading, new: Reading) -> bool:
+    """Whether the two statements name different people, orders, places or opposites."""
+    if old.names and new.names and not old.names & new.names and not (new.updates >= 3 and old.subject & new.subject - old.names):
+        return True
+    for mine, others in ((old, new), (new, old)):
+        ours = {value.norm for value in mine.values if value.kind in DISTINCTIVE}
+        theirs = {value.norm for value in others.values if value.kind in DISTINCTIVE}
+        if ours and theirs and not ours & theirs and any(value.kind not in DISTINCTIVE for value in mine.values):
+            return True
+    first, second = contrasts(old.subject, old.text), contrasts(new.subject, new.text)
+    return any(first[group].isdisjoint(second[group]) for group in first.keys() & second.keys())
+
+
+def _swapped_names(old: Reading, new: Reading, shared: int) -> frozenset[str]:
+    """ "Switch from Redis to Valkey": the new statement names the old choice and another one."""
+    gone = frozenset(name for name in new.names if name in old.names or name in old.subject)
+    if not gone or not new.names - old.names - old.subject or old.kind not in ("decision", "fact", "preference"):
+        return frozenset()
+    return gone if old.kind == "decision" or shared >= 2 else frozenset()
+
+
+def _nearest(
+    index: int, statement: Statement, statements: Sequence[Statement], board: _Board, stale: dict[int, Match]
+) -> list[tuple[int, Match]]:
+    """ "Make that 45": the newest statement close by with a value of the same type."""
+    for old in reversed(board.recent):
+        other = statements[old]
+        if statement.order - other.order > NEAR:
+            break
+        pairs = _competing(other.reading, statement.reading)
+        if old not in stale and pairs and other.reading.rule < 3 and not _different_things(other.reading, statement.reading):
+            return [(old, Match(index, pairs))]
+    return []
+
+
+def _revoked(
+    index: int, statement: Statement, statements: Sequence[Statement], board: _Board, stale: dict[int, Match]
+) -> list[tuple[int, Match]]:
+    """ "Drop the rule about Fridays": the rule or decision that shares most of its words."""
+    new = statement.reading
+    best, best_share = None, 0.0
+    for old, shared in board.candidates(new).items():
+        other = statements[old]
+        if old in stale or other.reading.kind not in ("constraint", "decision") or other.order >= statement.order:
+            continue
+        share = shared / max(1, min(len(new.subject), len(other.reading.subject)))
+        if shared >= 2 and share >= 0.4 and share > best_share and not _different_things(other.reading, new):
+            best, best_share = old, share
+    if best is None and statement.role == "user" and len(new.subject - {"rule", "requirement", "restriction"}) == 0:
+        for old in reversed(board.recent):
+            if statement.order - statements[old].order > NEAR // 2:
+                break
+            if old not in stale and statements[old].reading.kind == "constraint" and statements[old].role == "user":
+                best = old
+                break
+    return [] if best is None else [(best, Match(index, frozenset()))]
