@@ -121,7 +121,7 @@ class Budgets(BaseModel):
 
     def scaled(self, factor: float) -> Budgets:
         """All token budgets times `factor`; what was fixed stays fixed."""
-        values = self.model_dump(exclude_unset=True)
+        values = {**self.model_dump(exclude_unset=True), "recall_fraction": self.recall_fraction}
         for name in (*SECTIONS, "tools"):
             tokens = getattr(self, f"{name}_tokens")
             if tokens is not None and (name == "dynamic" or f"{name}_tokens" in values):

@@ -64,11 +64,12 @@ class EnvelopeBuilder:
         self.selector = selector
         self.calibration = 1.0
         """Provider-reported tokens per estimated token; see `calibrate`."""
+        self._effective = self._derive_budgets()
         self._compactor = Compactor(
             policy=self.policy,
             summarizer=load_summarizer(summarizer) if isinstance(summarizer, str) else summarizer,
             counter=self.counter,
-            budgets=self.budgets,
+            budgets=self._effective,
             now=now,
         )
 
@@ -115,15 +116,23 @@ class EnvelopeBuilder:
             ratio = min(high, max(low, reported / estimated))
             moved = self.calibration + CALIBRATION_WEIGHT * (ratio - self.calibration)
             self.calibration = round(moved, 4)
-            self._compactor = self._compactor.with_budgets(self.effective_budgets)
+            self._effective = self._derive_budgets()
+            self._compactor = self._compactor.with_budgets(self._effective)
         return self.calibration
 
     @property
     def effective_budgets(self) -> Budgets:
-        """Budgets in this builder's own estimated tokens: the caller's, divided by the calibration."""
-        if self.calibration == 1.0:
-            return self.budgets
-        return self.budgets.scaled(1 / self.calibration)
+        """Budgets in this builder's own estimated tokens: the caller's, divided by the calibration.
+
+        Without a selector nothing is ever recalled, so the history gets recall's share (unless the caller set it).
+        """
+        return self._effective
+
+    def _derive_budgets(self) -> Budgets:
+        budgets = self.budgets
+        if self.selector is None and "recall_fraction" not in budgets.model_fields_set:
+            budgets = budgets.model_copy(update={"recall_fraction": 0.0})
+        return budgets if self.calibration == 1.0 else budgets.scaled(1 / self.calibration)
 
     # -- deciding -----------------------------------------------------------------------------------------------
 
@@ -275,6 +284,7 @@ class EnvelopeBuilder:
         builder.output_reserve_tokens = manifest["output_reserve_tokens"]
         builder.counter = Counter(builder.counter.tokenizer, manifest["images"])
         builder.calibration = manifest["calibration"]
+        builder._effective = builder._derive_budgets()
         return builder
 
 

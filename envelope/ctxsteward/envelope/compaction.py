@@ -84,9 +84,17 @@ class Window:
         return sum(candidate.tokens for candidate in self.candidates if candidate.must)
 
     @property
+    def movable_tokens(self) -> int:
+        """Groups that may leave."""
+        return self.groups_tokens - self.must_tokens
+
+    @property
     def over(self) -> bool:
-        """Whether the section exceeds its budget."""
-        return self.section_tokens > self.budgets.dynamic_tokens
+        """Whether the section exceeds what it may take: its budget, or what never leaves and a tenth of the budget."""
+        budget = self.budgets.dynamic_tokens
+        must = self.must_tokens + self.notes_tokens
+        allowed = budget if must <= budget else must + int(budget * MIN_PROGRESS_FRACTION)
+        return self.section_tokens > allowed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,16 +169,24 @@ def must_ordinals(state: State, budgets: Budgets, layout: DynamicLayout) -> set[
 
 
 def due(window: Window) -> bool:
-    """At 0.8 of the history's share, or over budget; after a refusal only once the section has grown by a tenth."""
+    """At 0.8 of the history's share, once what may leave pays for a deep cut; at once where the section is over.
+
+    Where messages that never leave fill the share, history would stand above 0.8 for ever and every call would compact:
+    so the groups that may leave must come to the distance between trigger and target first. After a refusal the
+    section must have grown by a tenth.
+    """
+    budgets = window.budgets
     history = window.history_tokens - window.pinned_tokens
-    if history < window.budgets.trigger_tokens and not window.over:
-        return False
+    if not window.over:
+        if history < budgets.trigger_tokens:
+            return False
+        if window.movable_tokens < (budgets.trigger_tokens - budgets.target_tokens):
+            return False
     if window.refused_at and window.section_tokens < window.refused_at * (1 + MIN_PROGRESS_FRACTION):
         return False
-    movable = window.section_tokens - window.must_tokens - window.notes_tokens - window.context_tokens
-    if window.over:
-        return movable > 0
-    return movable >= window.section_tokens * MIN_PROGRESS_FRACTION
+    return window.movable_tokens + window.bullets_tokens >= window.section_tokens * MIN_PROGRESS_FRACTION or (
+        window.over and window.movable_tokens > 0
+    )
 
 
 # -- what ---------------------------------------------------------------------------------------------------------
@@ -237,6 +253,7 @@ class Compactor:
     ) -> Outcome:
         """Try one compaction of this state; `address` names a stored artifact."""
         window = self._with_masks(state, window)
+        frame = self.counter.framed(bullets_text(state, (), state.ordinal))
         share = self._bullets_share(window)
         wanted = max(window.must_tokens, self._verbatim_target(window, share))
         choice = self.policy.choose(window, window.groups_tokens - wanted)
@@ -244,10 +261,10 @@ class Compactor:
             return self._refuse(window, "nothing may leave the window")
         source = self._source(state, choice)
         try:
-            summary = self.summarizer(source, budget_tokens=self._new_bullets_tokens(share, source))
+            summary = self.summarizer(source, budget_tokens=max(0, share - frame))
         except Exception as error:  # a summarizer is the caller's code: whatever it raises, the history stays
             return self._refuse(window, f"the summarizer failed: {type(error).__name__}: {error}")
-        return self._assemble(state, layout, window, choice, source, summary, share, address)
+        return self._assemble(state, layout, window, choice, source, summary, share, frame, address)
 
     def with_budgets(self, budgets: Budgets) -> Compactor:
         """The same compactor under other budgets."""
@@ -278,12 +295,6 @@ class Compactor:
         """Tokens of groups that may stay so that bullets and groups meet the target."""
         return self.budgets.target_tokens - window.notes_tokens - share
 
-    def _new_bullets_tokens(self, share: int, source: Source) -> int:
-        return max(0, share - self._frame_tokens())
-
-    def _frame_tokens(self) -> int:
-        return 36
-
     def _source(self, state: State, choice: Choice) -> Source:
         dropped = {group.first for group in choice.drop}
         masked = {group.first for group in choice.mask}
@@ -307,6 +318,7 @@ class Compactor:
         source: Source,
         summary: Summary,
         share: int,
+        frame: int,
         address: Callable[[str, bytes], str],
     ) -> Outcome:
         dropped = {group.first for group in choice.drop}
@@ -314,15 +326,18 @@ class Compactor:
         masked = (state.masked | {group.first for group in choice.mask}) & {group.first for group in kept}
         gone = [entry for group in choice.drop for entry in group.entries]
         compacted_to = max([state.compacted_to, *(entry.ordinal for entry in gone)])
-        bullets, lost_bullets = self._fit_bullets(state, summary, share, compacted_to, gone)
         kept_tokens = sum(
             group_fragment(
                 group, Shape(cap_tokens=self.budgets.cap_tokens, masked=group.first in masked), state.nonce, self.counter
             ).tokens
             for group in kept
         )
+        fixed_tokens = kept_tokens + window.notes_tokens + window.context_tokens
+        progress = int(window.section_tokens * (1 - MIN_PROGRESS_FRACTION)) - fixed_tokens
+        share = min(share, progress) if window.over else share
+        bullets, lost_bullets = self._fit_bullets(state, summary, share - frame, gone)
         text = bullets_text(state, bullets, compacted_to) if bullets else ""
-        post = kept_tokens + window.notes_tokens + window.context_tokens + (self.counter.framed(text) if text else 0)
+        post = fixed_tokens + (self.counter.framed(text) if text else 0)
         pre = window.section_tokens
         if pre - post < pre * MIN_PROGRESS_FRACTION and not (window.over and post < pre):
             return self._refuse(window, f"it would save {pre - post} of {pre} tokens")
@@ -352,9 +367,9 @@ class Compactor:
         return Outcome(event=replace(event, report=report.model_copy(update={"id": name, "artifact": name})))
 
     def _fit_bullets(
-        self, state: State, summary: Summary, share: int, compacted_to: int, gone: Sequence[Entry]
+        self, state: State, summary: Summary, room: int, gone: Sequence[Entry]
     ) -> tuple[tuple[Bullet, ...], list[Bullet]]:
-        """Standing bullets not superseded, then the new ones; the least valuable go until all fit `share`."""
+        """Standing bullets not superseded, then the new ones; the least valuable go until all fit `room` tokens."""
         superseded = set(summary.superseded)
         lost = [bullet for index, bullet in enumerate(state.bullets) if index in superseded]
         rows = [bullet for index, bullet in enumerate(state.bullets) if index not in superseded]
@@ -362,16 +377,16 @@ class Compactor:
         task = next((entry for entry in gone if entry.ordinal == state.task), None)
         task_ref = f"§{state.task}"
         if task is not None and not any(task_ref in bullet.citations for bullet in rows):
-            rows.append(task_bullet(task, self.counter, max(16, min(self.budgets.task_tokens, share // 2))))
+            rows.append(task_bullet(task, self.counter, max(16, min(self.budgets.task_tokens, room // 2))))
         costs = [self.counter.text(bullet_line(bullet)) for bullet in rows]
-        used = self._frame_tokens() + sum(costs)
-        task_gone = state.task <= compacted_to and (task is not None or not _in_window(state, state.task))
+        used = sum(costs)
+        task_gone = task is not None or not _in_window(state, state.task)
         order = sorted(range(len(rows)), key=lambda index: (rows[index].value, index))
         holders = [index for index in range(len(rows)) if task_ref in rows[index].citations] if task_gone else []
         protected = max(holders, key=lambda index: rows[index].value, default=-1)
         out: set[int] = set()
         for index in order:
-            if used <= share:
+            if used <= room:
                 break
             if index == protected:
                 continue

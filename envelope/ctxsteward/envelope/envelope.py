@@ -73,8 +73,6 @@ class Envelope:
     address: str
     position: int
     """Log position it was built at."""
-    previous_notes_at: int = 0
-    """Ordinal after which the notes of the call before stood; 0: unknown."""
     seal: dict[str, Any] | None = None
 
     def section(self, name: str) -> Section:

@@ -22,8 +22,8 @@ from .updates import Statement
 
 HEAD_CHARS = 6_000
 TAIL_CHARS = 2_000
-LOOK_CHARS = 160_000
-MAX_TOOL_OUTPUTS = 400
+LOOK_CHARS = 120_000
+MAX_TOOL_OUTPUTS = 250
 VISIBLE_CHARS = 4_000
 """Of the text of one visible message; visible messages only supersede."""
 
@@ -47,6 +47,8 @@ class Text(NamedTuple):
 
 def ordinal(ref: str, fallback: int) -> int:
     """The ordinal of a reference, or the position if it is not one of ours."""
+    if ref[:1] == "§" and len(ref) < 12 and ref[1:].isascii() and ref[1:].isdigit():
+        return int(ref[1:])
     try:
         return Ref.parse(ref).ordinal
     except InvalidReference:

@@ -76,8 +76,8 @@ _ENGLISH: tuple[tuple[CueKind, int, str], ...] = (
         fewer than; longer than; shorter than; max out; maxes out; tight; that's all; everything we have; hard stop
      """),
     ("decision", 3, """
-        let's go with; let us go with; go with; going with; went with; we'll use; we will use; i'll use; let's use;
-        settled on; settle on; settling on; decided; decide on; decision; we're using; we are using; chose; chosen;
+        let's go with; let us go with; go with; settled; built on; going with; went with; we'll use; we will use; i'll use; let's use;
+        settle on; settling on; decided; decide on; decision; we're using; we are using; chose; chosen;
         picked; picking; we pick; i pick; opted; opting; agreed; we agree; it is then; wins; winner;
         final answer; final call; final pick; locked in; lock in; locking in; the plan is; we're going; verdict;
         we've landed; landed on; landing on; the call is; made the call; signed off on; greenlit; green light;

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from ctxsteward.schemas import LossKind
 
 from .cues import CHINESE, ENGLISH, Cue, follows, follows_chinese
+from .units import DATE_WORDS, NUMBER_WORDS
 from .values import DISTINCTIVE, Value, spelled_number, typed_values
 from .words import CONTRASTS, STOP, bigrams, stem
 
@@ -73,6 +74,9 @@ def read_sentence(text: str, role: str) -> Reading:
 
 
 def _spelled(words: list[tuple[int, str]], index: int, text: str, values: tuple[Value, ...]) -> Value | None:
+    word = words[index][1]
+    if word not in NUMBER_WORDS and word not in DATE_WORDS and "-" not in word:
+        return None
     value = spelled_number(words, index, text)
     if value is None or any(other.start < value.stop and value.start < other.stop for other in values):
         return None
@@ -118,8 +122,14 @@ def _content(
         ):
             names.add(word.removesuffix("'s"))
     if not ascii_only:
-        subject |= bigrams(text)
+        subject |= bigrams(_without(text, spans))
     return frozenset(names), frozenset(subject)
+
+
+def _without(text: str, spans: list[tuple[int, int]]) -> str:
+    for start, stop in spans:
+        text = text[:start] + " " * (stop - start) + text[stop:]
+    return text
 
 
 def _beside_chinese(text: str, start: int, length: int) -> bool:
@@ -138,12 +148,15 @@ def _judged(
     has_words: bool,
 ) -> Reading:
     weight: dict[str, float] = {}
-    for _, cue in cues:
+    cancelled = {start for start, cue in cues if cue.kind == "chatter"}
+    for start, cue in cues:
+        if start in cancelled and cue.kind != "chatter":  # "never mind" is no "never"
+            continue
         top = weight.get(cue.kind, 0.0)
         weight[cue.kind] = max(top, cue.weight) + (0.5 if top and cue.weight > 1 else 0.0)
     if low.rstrip(".! ").endswith((" it is", " it'll be")) and "decision" not in weight:
         weight["decision"] = 3.0
-    rule = max(0.0, weight.get("rule", 0.0) - (1.5 if "chatter" in weight else 0.0))
+    rule = max(0.0, weight.get("rule", 0.0) - (0.5 if "chatter" in weight else 0.0))
     kind, worth = _strongest(role, weight, rule, values, names)
     fact = _fact_worth(text, low, role, weight, values, names, subject, has_words)
     if fact > worth:
@@ -230,7 +243,9 @@ def _fact_worth(
         score += 0.35
     if "chatter" in weight:
         score -= 0.9
-    return max(0.0, (8 + 11 * score) * (1.0 if role != "assistant" else 0.6))
+    if role == "assistant":
+        return max(0.0, 5 + 6.5 * score)
+    return max(0.0, 8 + 11 * score + (14 if names and "chatter" not in weight else 0))
 
 
 def _token_guess(text: str) -> float:

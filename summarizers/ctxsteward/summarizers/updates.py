@@ -128,12 +128,12 @@ def stale_values(old: Reading, new: Reading, shared: int) -> frozenset[str]:
     quoted = bool(pairs & norms(new))
     if new.updates >= 3 and quoted and (shared or size == 0):
         return pairs if _rule_survives(old, new, shared) else frozenset()
+    union = len(old.subject) + len(new.subject) - shared
     if new.updates >= 3:
-        enough = (shared >= 2 and share >= 0.4) or (shared >= 1 and share >= 0.5)
+        enough = (shared >= 2 and share >= 0.5) or (shared >= 1 and shared / union >= 0.34)
     elif new.updates >= 1:
         enough = shared >= 2 and share >= 0.66
     else:
-        union = len(old.subject) + len(new.subject) - shared
         enough = shared >= 2 and shared / union >= 0.74 and len(pairs) == 1
     return pairs if enough and _rule_survives(old, new, shared) else frozenset()
 
@@ -180,11 +180,14 @@ def _different_things(old: Reading, new: Reading) -> bool:
         if ours and theirs and not ours & theirs and any(value.kind not in DISTINCTIVE for value in mine.values):
             return True
     first, second = contrasts(old.subject, old.text), contrasts(new.subject, new.text)
-    return any(first[group].isdisjoint(second[group]) for group in first.keys() & second.keys())
+    return first.keys() != second.keys() or any(first[group].isdisjoint(second[group]) for group in first)
 
 
 def _swapped_names(old: Reading, new: Reading, shared: int) -> frozenset[str]:
     """ "Switch from Redis to Valkey": the new statement names the old choice and another one."""
+    if not new.values and not old.values and old.names and old.names.isdisjoint(new.subject):
+        about = min(len(old.subject - old.names), len(new.subject - new.names))
+        return old.names if shared >= 2 and shared >= 0.6 * about else frozenset()
     gone = frozenset(name for name in new.names if name in old.names or name in old.subject)
     if not gone or not new.names - old.names - old.subject or old.kind not in ("decision", "fact", "preference"):
         return frozenset()

@@ -30,7 +30,7 @@ _MARKABLE = frozenset(("text", "image", "tool_use", "tool_result", "document"))
 def render(envelope: Envelope, cache: bool) -> Wire:
     """Arguments of ``client.messages.create`` but for model and max_tokens."""
     request: Wire = {}
-    system = [
+    system: list[Wire] = [
         {"type": "text", "text": fragment.text}
         for name in ("system", "static", "meta")
         for fragment in envelope.head.section(name)
@@ -39,15 +39,13 @@ def render(envelope: Envelope, cache: bool) -> Wire:
     dynamic = envelope.dynamic
     messages: list[Wire] = []
     marks: list[int] = []
+    previous = _previous_end(envelope)
     for fragment in (dynamic.bullets, *dynamic.closed, dynamic.context, *dynamic.live):
         if fragment is None:
             continue
-        before = len(messages)
         messages += [wire.copy() for wire in rendered(fragment)]
-        if fragment.kind == "bullets":
+        if fragment.kind == "bullets" or (fragment.kind == "group" and fragment.refs[-1] == previous):
             marks.append(len(messages) - 1)
-        elif fragment.refs and fragment.refs[0] <= envelope.previous_notes_at <= fragment.refs[-1]:
-            marks.append(before)
     if messages and messages[0]["role"] != "user":
         messages.insert(0, {"role": "user", "content": [{"type": "text", "text": CONTINUES}]})
         marks = [mark + 1 for mark in marks]
@@ -70,6 +68,15 @@ def render(envelope: Envelope, cache: bool) -> Wire:
     if envelope.head.tools and "tools" not in request:
         request["tools"] = _tools(envelope, mark=False)
     return request
+
+
+def _previous_end(envelope: Envelope) -> int:
+    """Ordinal of the message the call before ended with: the one before the newest reply."""
+    for fragment in reversed((*envelope.dynamic.closed, *envelope.dynamic.live)):
+        first = fragment.steps[0] if fragment.steps else None
+        if isinstance(first, Say) and first.entry.message.role == "assistant":
+            return fragment.refs[0] - 1
+    return 0
 
 
 def rendered(fragment: Fragment) -> tuple[Wire, ...]:

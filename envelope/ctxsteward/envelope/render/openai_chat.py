@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ctxsteward.schemas import ImagePart, Message, Part, TextPart, Wire
@@ -95,7 +96,7 @@ def answer_wire(answer: Answer) -> Wire:
     return {"role": "tool", "tool_call_id": answer.call_id, "content": answer.text}
 
 
-def _content(parts: list[Part]) -> Any:
+def _content(parts: Sequence[Part]) -> Any:
     if all(isinstance(part, TextPart) for part in parts):
         return "\n".join(part.text for part in parts if isinstance(part, TextPart))
     return [_block(part) for part in parts]

@@ -17,6 +17,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from ctxsteward.schemas import Conflict, Damaged, StoreError, StoreLocked
 
@@ -158,11 +159,11 @@ class FileJournal:
         row = self._one(f"SELECT {_COLUMNS} FROM records WHERE tenant = ? AND session = ? AND {where}", (*key, value))
         return None if row is None else Record(*row)
 
-    def _one(self, query: str, values: Sequence[object]) -> tuple[object, ...] | None:
+    def _one(self, query: str, values: Sequence[object]) -> tuple[Any, ...] | None:
         rows = self._all(query, values)
         return rows[0] if rows else None
 
-    def _all(self, query: str, values: Sequence[object]) -> list[tuple[object, ...]]:
+    def _all(self, query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         with self._lock:
             try:
                 return self._db.execute(query, values).fetchall()

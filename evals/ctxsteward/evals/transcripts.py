@@ -1,0 +1,194 @@
+"""Replaying transcripts through the builder, and what must hold at every call.
+
+`replay` builds the envelope for each model call of a transcript, just before the assistant message that the call
+produced. `check` measures one call against the promises of the layout: valid for both providers, within budget or
+legitimately over it, task and newest message shown, last raw turn verbatim, every shown reference resolving to the same
+bytes, every bullet cited, append-only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ctxsteward.envelope import Envelope, EnvelopeBuilder, Profile, Session, Store
+from ctxsteward.envelope.compaction import text_of
+from ctxsteward.envelope.groups import Entry
+from ctxsteward.envelope.readers import Transcript
+from ctxsteward.envelope.render.text import spans
+from ctxsteward.schemas import Ref, Wire
+from ctxsteward.schemas.message import encode_wire
+
+from .validity import anthropic_faults, openai_faults, without_marks
+
+SECTION_SLACK = 0.1
+"""What an envelope that may be over budget may be over by, beside what is always verbatim."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Call:
+    """One model call of a replay."""
+
+    number: int
+    session: Session
+    envelope: Envelope
+    wires: Sequence[Wire]
+    """The transcript's messages so far."""
+    final: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """Counts over many calls."""
+
+    calls: int = 0
+    turns: int = 0
+    over_budget: int = 0
+    compactions: int = 0
+    shallow: int = 0
+    """Compactions that saved less than a tenth."""
+    refs: int = 0
+    faults: list[str] = field(default_factory=list)
+    head_grown: int = 0
+    verbatim_task: int = 0
+
+
+def replay(
+    transcript: Transcript, builder: EnvelopeBuilder, store: Store, *, profile: Profile | None = None
+) -> Iterator[Call]:
+    """Yield every model call of a transcript."""
+    session = store.session(transcript.session, tools=transcript.tools, system=transcript.system, profile=profile)
+    wires: list[Wire] = []
+    number = 0
+    for row in transcript.entries():
+        if row.wire.get("role") == "assistant" and wires:
+            number += 1
+            yield Call(number=number, session=session, envelope=builder.build(session), wires=wires)
+        session.append(row.wire, id=row.id, phase=row.phase, ts=row.ts, principal=row.principal)
+        wires.append(row.wire)
+    if wires and wires[-1].get("role") != "assistant":
+        yield Call(number=number + 1, session=session, envelope=builder.build(session), wires=wires)
+
+
+def check(call: Call, tally: Tally) -> None:
+    """Add one call to the tally; what does not hold is a fault."""
+    envelope, session = call.envelope, call.session
+    name = f"{session.id} call {call.number}"
+    openai, anthropic = envelope.render("openai-chat"), envelope.render("anthropic")
+    tally.calls += 1
+    faults = [f"openai: {fault}" for fault in openai_faults(openai)]
+    faults += [f"anthropic: {fault}" for fault in anthropic_faults(anthropic)]
+    faults += _budget_faults(envelope, session)
+    faults += _shown_faults(envelope, session, call.wires, tally)
+    for report in envelope.reports:
+        tally.compactions += 1
+        if report.pre_tokens - report.post_tokens < 0.1 * report.pre_tokens:
+            tally.shallow += 1
+    for section in envelope.sections.values():
+        tally.over_budget += section.name == "dynamic" and section.overflow_tokens > 0
+    tally.head_grown += any(finding.kind == "head_budget_grown" for finding in envelope.findings)
+    tally.faults += [f"{name}: {fault}" for fault in faults]
+
+
+def _budget_faults(envelope: Envelope, session: Session) -> Iterator[str]:
+    for name in ("system", "static", "meta"):
+        if envelope.section(name).overflow_tokens:
+            yield f"{name} is over its budget"
+    dynamic = envelope.section("dynamic")
+    if not dynamic.overflow_tokens:
+        return
+    must = _must_tokens(envelope, session)
+    if must <= dynamic.budget_tokens:
+        yield f"dynamic {dynamic.tokens} over {dynamic.budget_tokens}, but only {must} are always verbatim"
+    elif dynamic.tokens > must + SECTION_SLACK * dynamic.budget_tokens:
+        yield f"dynamic {dynamic.tokens} over {must} always verbatim by more than a tenth"
+    if envelope.dynamic.context is not None:
+        yield "recalled messages in an envelope over budget"
+
+
+def _must_tokens(envelope: Envelope, session: Session) -> int:
+    state = session.state
+    must = {state.last_user, state.last_text, state.ordinal, *state.pins}
+    groups = (*envelope.dynamic.closed, *envelope.dynamic.live, *envelope.dynamic.after)
+    return sum(
+        f.tokens
+        for f in groups
+        if any(n in must or n >= state.last_user for n in f.refs)
+        or (state.task in f.refs and f.tokens <= envelope.section("dynamic").budget_tokens / 4)
+    )
+
+
+def _shown_faults(envelope: Envelope, session: Session, wires: Sequence[Wire], tally: Tally) -> Iterator[str]:
+    state = session.state
+    text = "\x00".join(span.text for span in spans(envelope))
+    shown = {ordinal for fragment in envelope.dynamic.fragments for ordinal in fragment.refs if fragment.kind == "group"}
+    bullets = state.bullets
+    for bullet in bullets:
+        if not bullet.citations:
+            yield "a bullet without citation"
+    refs = {Ref.parse(ref).ordinal for bullet in bullets for ref in bullet.citations} | shown
+    refs |= {int(number) for number in re.findall(r"§(\d+)", text) if int(number) <= state.ordinal}
+    for ordinal in refs:
+        tally.refs += 1
+        if encode_wire(session.resolve(f"§{ordinal}")) != encode_wire(wires[ordinal - 1]):
+            yield f"§{ordinal} resolves to other bytes"
+    if state.task in shown:
+        tally.verbatim_task += 1
+    elif not any(f"§{state.task}" in bullet.citations for bullet in bullets):
+        yield f"the task §{state.task} is neither verbatim nor cited"
+    newest = session.entry(state.ordinal)
+    if newest.ordinal not in shown:
+        yield "the newest message is not shown"
+    for ordinal in {state.last_user, state.last_text} - {0}:
+        if ordinal not in shown or session.entry(ordinal).message.text not in text:
+            yield f"last raw turn §{ordinal} is not verbatim"
+    yield from _newest_faults(newest, text, envelope)
+
+
+def _newest_faults(newest: Entry, text: str, envelope: Envelope) -> Iterator[str]:
+    said = text_of(newest.message)
+    if newest.message.tool_results:
+        for result in newest.message.tool_results:
+            if result.text not in text and newest.ref not in text:
+                yield f"the newest tool result {newest.ref} is neither verbatim nor excerpted with its reference"
+    elif newest.message.text not in text:
+        yield f"the newest message {newest.ref} is not verbatim ({len(said)} characters)"
+
+
+@dataclass(slots=True)
+class Prefix:
+    """Checks that a session's envelopes are append-only; feed it every call."""
+
+    last: Envelope | None = None
+    turn: int = 0
+    stable: list[str] = field(default_factory=list)
+    whole: list[str] = field(default_factory=list)
+    faults: int = 0
+    compared: int = 0
+
+    def check(self, call: Call) -> bool:
+        """Whether this call's bytes extend the last call's as far as the layout promises."""
+        envelope, turn = call.envelope, call.session.state.last_user
+        stable, whole = _prefixes(envelope)
+        holds = True
+        if self.last is not None and not envelope.reports:
+            self.compared += 1
+            holds = stable[: len(self.stable)] == self.stable
+            if turn == self.turn:
+                holds = holds and whole[: len(self.whole)] == self.whole
+        self.faults += not holds
+        self.last, self.turn, self.stable, self.whole = envelope, turn, stable, whole
+        return holds
+
+
+def _prefixes(envelope: Envelope) -> tuple[list[str], list[str]]:
+    """Messages before the turn context, and messages before the notes."""
+    openai = envelope.render("openai-chat")["messages"]
+    rows = without_marks(openai)
+    stable = sum(len(fragment.wires["openai-chat"]) for fragment in envelope.dynamic.stable)
+    head = sum(len(envelope.head.section(name)) for name in ("system", "static", "meta"))
+    notes = 1 if envelope.dynamic.notes else 0
+    after = sum(len(fragment.wires["openai-chat"]) for fragment in envelope.dynamic.after)
+    before_notes = rows[: len(rows) - notes - after]
+    return rows[: head + stable], before_notes
