@@ -9,16 +9,17 @@ Raises `UnknownModel`, `InvalidBudget`, `BudgetExceeded`, `WindowExceeded`, `Sto
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from ctxsteward.schemas import CompressionReport, Conflict, Finding, InputError, Message, Summarizer, Wire, WindowExceeded
 
 from .budgets import HEAD_SECTIONS, Budgets
-from .compaction import Compactor, Policy, Window, measure
+from .compaction import Compactor, Policy, Window
 from .counting import Counter
 from .envelope import RENDERER_VERSION, Envelope, Section, digest_of
 from .events import Compacted, Selected
@@ -35,6 +36,23 @@ CALIBRATION_WEIGHT = 0.3
 """How much one reported usage moves the estimate."""
 CALIBRATION_RANGE = (0.5, 2.0)
 _TRIES = 100
+
+
+class _Decided(NamedTuple):
+    """A layout and what was decided on the way to it."""
+
+    layout: DynamicLayout
+    reports: tuple[CompressionReport, ...]
+    findings: list[Finding]
+
+
+class _Head(NamedTuple):
+    """The head as it stands, laid out once a change."""
+
+    layout: HeadLayout
+    sections: dict[str, Section]
+    tokens: int
+    version: str | None
 
 
 class EnvelopeBuilder:
@@ -81,13 +99,13 @@ class EnvelopeBuilder:
         for _ in range(_TRIES):
             session.refresh()
             try:
-                reports, findings = self._decide(session)
+                decided = self._decide(session)
             except Conflict:
                 continue
             break
         else:
             raise Conflict(session.id, session.state.position)
-        envelope = self._envelope(session, session.state, reports, findings)
+        envelope = self._envelope(session, session.state, decided)
         self._keep_manifest(session, envelope)
         envelope.metrics["build_ms"] = round((time.perf_counter() - started) * 1000, 3)
         return envelope
@@ -97,12 +115,11 @@ class EnvelopeBuilder:
         scratch = session.draft()
         if user_turn is not None:
             scratch.append({"role": "user", "content": user_turn} if isinstance(user_turn, str) else user_turn)
-        reports, findings = self._decide(scratch)
-        return self._envelope(scratch, scratch.state, reports, findings)
+        return self._envelope(scratch, scratch.state, self._decide(scratch))
 
     def rebuild(self, session: Session) -> Envelope:
         """Lay out the session as it stands, deciding nothing: what `replay --from` does."""
-        return self._envelope(session, session.state, (), [])
+        return self._envelope(session, session.state, _Decided(self._lay(session, session.state), (), []))
 
     def calibrate(self, usage: object, envelope: Envelope | None = None, *, prompt_tokens: int | None = None) -> float:
         """Correct the estimates by what the provider reported for `envelope` (or for that many estimated tokens).
@@ -136,15 +153,15 @@ class EnvelopeBuilder:
 
     # -- deciding -----------------------------------------------------------------------------------------------
 
-    def _decide(self, session: Session) -> tuple[tuple[CompressionReport, ...], list[Finding]]:
-        state, budgets = session.state, self.effective_budgets
+    def _decide(self, session: Session) -> _Decided:
+        state, budgets = session.state, self._effective
         findings: list[Finding] = []
         reports: tuple[CompressionReport, ...] = ()
         layout = self._lay(session, state)
-        window = measure(state, layout, budgets)
+        window = Window(state, layout, budgets)
         if self.policy.due(window):
             outcome = self._compactor.run(
-                state, layout, window, lambda kind, data: address_of(session.address_key, session.id, kind, data)
+                state, window, lambda kind, data: address_of(session.address_key, session.id, kind, data)
             )
             findings += outcome.findings
             if outcome.event is not None:
@@ -152,91 +169,100 @@ class EnvelopeBuilder:
             if isinstance(outcome.event, Compacted):
                 reports = (outcome.event.report,)
                 layout = self._lay(session, state)
-                window = measure(state, layout, budgets)
-        self._select(session, window, findings)
-        return reports, findings
+                window = Window(state, layout, budgets)
+        if self._select(session, window, findings):
+            layout = self._lay(session, state)
+        return _Decided(layout, reports, findings)
 
-    def _select(self, session: Session, window: Window, findings: list[Finding]) -> None:
+    def _select(self, session: Session, window: Window, findings: list[Finding]) -> bool:
+        """Recall for this user turn, or give up what was recalled where there is no room any more."""
         state = session.state
         chosen = state.selection
         current = chosen is not None and chosen.turn == state.last_user
-        if current and window.over and window.context_tokens:
-            findings.append(
-                Finding(kind="recall_dropped", field="dynamic", text="the history left no room for recalled messages")
-            )
+        if current:
+            if not window.context_tokens or not window.over:
+                return False
+            text = "the history left no room for recalled messages"
+            findings.append(Finding(kind="recall_dropped", field="dynamic", text=text))
             session.commit(Selected(turn=state.last_user, refs=(), log={}))
-        elif not current and self.selector is not None and state.last_user:
-            budgets = self.effective_budgets
-            room = min(
-                budgets.dynamic_tokens - budgets.history_tokens, budgets.dynamic_tokens - window.history_tokens
-            )
-            picked = select(self.selector, session, state, room, self.counter)
-            if picked is not None:
-                session.commit(picked)
+            return True
+        if self.selector is None or not state.last_user:
+            return False
+        budgets = self._effective
+        room = budgets.dynamic_tokens - max(budgets.history_tokens, window.history_tokens)
+        picked = select(self.selector, session, state, room, self.counter)
+        if picked is None:
+            return False
+        session.commit(picked)
+        return True
 
     # -- laying out ---------------------------------------------------------------------------------------------
 
     def _lay(self, session: Session, state: State) -> DynamicLayout:
-        return lay_dynamic(state, self.effective_budgets, self.counter, session.entry, session.cache)
+        return lay_dynamic(state, self._effective, self.counter, session.entry, session.cache)
 
-    def _head(self, session: Session, state: State) -> HeadLayout:
-        stable = min(state.compactions, 5)
-        key = ("head", state.head_at, self.counter.name, self.budgets, self.calibration, stable)
+    def _head(self, session: Session, state: State) -> _Head:
+        key = (state.head_at, self.counter.name, self.budgets, self.calibration, min(state.compactions, 5))
         found = session.cache.get("head")
         if isinstance(found, tuple) and found[0] == key:
-            head: HeadLayout = found[1]
+            head: _Head = found[1]
             return head
-        head = lay_head(state.head, self.effective_budgets, self.counter, state.compactions)
+        layout = lay_head(state.head, self._effective, self.counter, state.compactions)
+        epoch = max(0, state.heads - 1)
+        sections = {name: self._head_section(name, layout, epoch) for name in HEAD_SECTIONS}
+        tokens = sum(section.tokens for section in sections.values()) + layout.tools_tokens
+        profile = state.head.profile
+        version = None if profile is None else _profile_version(session, profile)
+        head = _Head(layout, sections, tokens, version)
         session.cache["head"] = (key, head)
         return head
 
-    def _envelope(
-        self, session: Session, state: State, reports: tuple[CompressionReport, ...], findings: list[Finding]
-    ) -> Envelope:
-        head = self._head(session, state)
-        dynamic = self._lay(session, state)
-        scale = self.calibration
-        sections = {
-            name: self._section(name, head.section(name), head.budgets[name], max(0, state.heads - 1), scale)
-            for name in HEAD_SECTIONS
-        }
-        budget = self.effective_budgets.dynamic_tokens
-        sections["dynamic"] = self._section("dynamic", dynamic.fragments, budget, state.compactions, scale)
-        prompt = sum(section.tokens for section in sections.values()) + head.tools_tokens + REPLY_PRIMING_TOKENS
+    def _head_section(self, name: str, layout: HeadLayout, epoch: int) -> Section:
+        fragments = layout.section(name)
+        tokens = sum(fragment.tokens for fragment in fragments)
+        content = hashlib.sha256(b"".join(fragment.digest for fragment in fragments)).digest()
+        return Section(
+            name=name, source=layout, budget_tokens=self._provider_tokens(layout.budgets[name]), epoch=epoch,
+            tokens=self._provider_tokens(tokens), content=content,
+        )  # fmt: skip
+
+    def _provider_tokens(self, tokens: int) -> int:
+        return tokens if self.calibration == 1.0 else round(tokens * self.calibration)
+
+    def _envelope(self, session: Session, state: State, decided: _Decided) -> Envelope:
+        head, dynamic = self._head(session, state), decided.layout
+        section = Section(
+            name="dynamic", source=dynamic, budget_tokens=self.budgets.dynamic_tokens, epoch=state.compactions,
+            tokens=self._provider_tokens(dynamic.tokens), content=dynamic.digest(),
+        )  # fmt: skip
+        sections = {**head.sections, "dynamic": section}
+        prompt = head.tokens + section.tokens + REPLY_PRIMING_TOKENS
         if self.window_tokens is not None and prompt > self.window_tokens - self.output_reserve_tokens:
             raise WindowExceeded(prompt, self.window_tokens, self.output_reserve_tokens)
-        profile = state.head.profile
-        version = None if profile is None else _profile_version(session, profile)
-        digest = digest_of(session.tenant, session.id, version, sections)
+        digest = digest_of(session.tenant, session.id, head.version, sections)
+        findings = [*session.findings, *head.layout.findings, *decided.findings]
+        if state.repaired:
+            findings += window_findings(state)
         return Envelope(
             tenant=session.tenant,
             session=session.id,
             nonce=state.nonce,
-            profile_version=version,
-            head=head,
+            profile_version=head.version,
+            head=head.layout,
             dynamic=dynamic,
             sections=sections,
-            reports=reports,
-            findings=(*session.findings, *head.findings, *findings, *window_findings(state)),
+            reports=decided.reports,
+            findings=tuple(findings),
             metrics={
                 "prompt_tokens": prompt,
-                "prefix_tokens": prompt - dynamic.context_tokens - sum(f.tokens for f in dynamic.live)
-                - (dynamic.notes.tokens if dynamic.notes else 0) - sum(f.tokens for f in dynamic.after),
-                "tools_tokens": head.tools_tokens,
+                "stable_tokens": head.tokens + self._provider_tokens(dynamic.prefix_tokens),
+                "tools_tokens": head.layout.tools_tokens,
                 "messages": state.ordinal,
                 "compactions": state.compactions,
             },
             address=address_of(session.address_key, session.id, "envelope", digest),
             position=state.position,
-        )  # fmt: skip
-
-    def _section(
-        self, name: str, fragments: tuple[Any, ...], budget_tokens: int, epoch: int, scale: float
-    ) -> Section:
-        tokens = sum([fragment.tokens for fragment in fragments])
-        if scale != 1.0:
-            tokens, budget_tokens = round(tokens * scale), round(budget_tokens * scale)
-        return Section(name=name, fragments=fragments, budget_tokens=budget_tokens, epoch=epoch, tokens=tokens)
+        )
 
     # -- manifests ----------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ Tokens are tokens of the builder's counter. Source: the layered-envelope design;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from ctxsteward.schemas import (
     Bullet,
@@ -29,10 +29,11 @@ from .budgets import BULLETS_FLOOR_FRACTION, BULLETS_FRACTION, MIN_PROGRESS_FRAC
 from .counting import Counter
 from .events import Compacted, Refused, to_record
 from .groups import Entry, Group
-from .layout import DynamicLayout, bullet_line, bullets_text, group_fragment
+from .layout import DynamicLayout, bullet_line, bullets_text
 from .probes import normalize, probes
 from .state import State
 from .steps import Shape
+from .strip import group_fragment
 
 POLICY = "deep-oldest-first/1"
 
@@ -50,34 +51,66 @@ class Candidate:
     live: bool
     """Belongs to the live turn: loses its tool results before its text."""
     task: bool = False
+    pinned: bool = False
     soft: bool = False
     """Pinned softly: goes last."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The dynamic section measured for a decision."""
+    """The dynamic section measured for a decision. Totals are at hand; candidates are worked out when asked for."""
 
-    candidates: tuple[Candidate, ...]
-    budgets: Budgets
-    bullets_tokens: int
-    notes_tokens: int
-    context_tokens: int
-    pinned_tokens: int
-    refused_at: int
-    """Section tokens at which the last due compaction was not made; 0: none."""
+    __slots__ = ("_candidates", "budgets", "layout", "state")
+
+    def __init__(self, state: State, layout: DynamicLayout, budgets: Budgets) -> None:
+        self.state = state
+        self.layout = layout
+        self.budgets = budgets
+        self._candidates: tuple[Candidate, ...] | None = None
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The groups, oldest first."""
+        if self._candidates is None:
+            self._candidates = tuple(_candidates(self.state, self.layout, self.budgets))
+        return self._candidates
+
+    def replace_candidates(self, candidates: tuple[Candidate, ...]) -> None:
+        """The same groups, priced more finely."""
+        self._candidates = candidates
+
+    @property
+    def bullets_tokens(self) -> int:
+        return self.layout.bullets_tokens
+
+    @property
+    def notes_tokens(self) -> int:
+        return self.layout.notes_tokens
+
+    @property
+    def context_tokens(self) -> int:
+        return self.layout.context_tokens
 
     @property
     def groups_tokens(self) -> int:
-        return sum(candidate.tokens for candidate in self.candidates)
+        return self.layout.groups_tokens
 
     @property
     def history_tokens(self) -> int:
-        return self.bullets_tokens + self.groups_tokens + self.notes_tokens
+        """Dynamic without turn context."""
+        return self.layout.tokens - self.layout.context_tokens
 
     @property
     def section_tokens(self) -> int:
-        return self.history_tokens + self.context_tokens
+        return self.layout.tokens
+
+    @property
+    def refused_at(self) -> int:
+        """Section tokens at which the last due compaction was not made; 0: none."""
+        return self.state.refused.section_tokens if self.state.refused else 0
+
+    @property
+    def pinned_tokens(self) -> int:
+        return sum(candidate.tokens for candidate in self.candidates if candidate.pinned) if self.state.pins else 0
 
     @property
     def must_tokens(self) -> int:
@@ -92,9 +125,10 @@ class Window:
     def over(self) -> bool:
         """Whether the section exceeds what it may take: its budget, or what never leaves and a tenth of the budget."""
         budget = self.budgets.dynamic_tokens
+        if self.section_tokens <= budget:
+            return False
         must = self.must_tokens + self.notes_tokens
-        allowed = budget if must <= budget else must + int(budget * MIN_PROGRESS_FRACTION)
-        return self.section_tokens > allowed
+        return must <= budget or self.section_tokens > must + int(budget * MIN_PROGRESS_FRACTION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,46 +157,22 @@ class Outcome:
 # -- measuring ----------------------------------------------------------------------------------------------------
 
 
-def measure(state: State, layout: DynamicLayout, budgets: Budgets) -> Window:
-    """Measure a window, cheaply: fragments know their tokens, masked forms are built only when a choice is made."""
-    must = must_ordinals(state, budgets, layout)
-    fragments = [*layout.closed, *layout.live, *layout.after]
-    candidates: list[Candidate] = []
-    pinned = 0
-    for group, fragment in zip(state.groups, fragments, strict=True):
-        ordinals = group.ordinals
-        held = any(ordinal in must for ordinal in ordinals)
-        if state.pins and any((pin := state.pins.get(n)) and pin.strength == "keep" for n in ordinals):
-            held = True
-            pinned += fragment.tokens
-        candidates.append(
-            Candidate(
-                group=group, tokens=fragment.tokens, masked_tokens=fragment.tokens, must=held,
-                live=ordinals[-1] > state.last_user, task=state.task in ordinals,
-                soft=bool(state.pins) and any(n in state.pins for n in ordinals),
-            )
-        )  # fmt: skip
-    return Window(
-        candidates=tuple(candidates),
-        budgets=budgets,
-        bullets_tokens=layout.bullets.tokens if layout.bullets else 0,
-        notes_tokens=layout.notes.tokens if layout.notes else 0,
-        context_tokens=layout.context_tokens,
-        pinned_tokens=pinned,
-        refused_at=state.refused.section_tokens if state.refused else 0,
-    )
+def _candidates(state: State, layout: DynamicLayout, budgets: Budgets) -> Iterator[Candidate]:
+    """Every group with what it costs and whether it may leave.
 
-
-def must_ordinals(state: State, budgets: Budgets, layout: DynamicLayout) -> set[int]:
-    """Messages that never leave: newest user text, newest assistant text, newest message, a short task."""
+    Never leave: the newest user text, the newest assistant text, the newest message, a task within its share, pins.
+    """
     must = {state.last_user, state.last_text, state.ordinal}
-    if state.task and state.task != state.last_user:
-        for group, fragment in zip(state.groups, (*layout.closed, *layout.live, *layout.after), strict=True):
-            if state.task in group.ordinals:
-                if fragment.tokens <= budgets.task_tokens:
-                    must.add(state.task)
-                break
-    return must
+    pins = state.pins
+    for group, fragment in zip(state.groups, layout.strip.fragments, strict=True):
+        ordinals = group.ordinals
+        task = state.task in ordinals
+        pinned = bool(pins) and any(n in pins and pins[n].strength == "keep" for n in ordinals)
+        held = pinned or (task and fragment.tokens <= budgets.task_tokens) or not must.isdisjoint(ordinals)
+        yield Candidate(
+            group=group, tokens=fragment.tokens, masked_tokens=fragment.tokens, must=held, pinned=pinned,
+            live=ordinals[-1] > state.last_user, task=task, soft=bool(pins) and any(n in pins for n in ordinals),
+        )  # fmt: skip
 
 
 # -- when ---------------------------------------------------------------------------------------------------------
@@ -248,11 +258,9 @@ class Compactor:
     budgets: Budgets
     now: Callable[[], str] | None = None
 
-    def run(
-        self, state: State, layout: DynamicLayout, window: Window, address: Callable[[str, bytes], str]
-    ) -> Outcome:
+    def run(self, state: State, window: Window, address: Callable[[str, bytes], str]) -> Outcome:
         """Try one compaction of this state; `address` names a stored artifact."""
-        window = self._with_masks(state, window)
+        self._price_masks(state, window)
         frame = self.counter.framed(bullets_text(state, (), state.ordinal))
         share = self._bullets_share(window)
         wanted = max(window.must_tokens, self._verbatim_target(window, share))
@@ -264,21 +272,22 @@ class Compactor:
             summary = self.summarizer(source, budget_tokens=max(0, share - frame))
         except Exception as error:  # a summarizer is the caller's code: whatever it raises, the history stays
             return self._refuse(window, f"the summarizer failed: {type(error).__name__}: {error}")
-        return self._assemble(state, layout, window, choice, source, summary, share, frame, address)
+        return self._assemble(state, window, choice, source, summary, share, frame, address)
 
     def with_budgets(self, budgets: Budgets) -> Compactor:
         """The same compactor under other budgets."""
         return replace(self, budgets=budgets)
 
-    def _with_masks(self, state: State, window: Window) -> Window:
+    def _price_masks(self, state: State, window: Window) -> None:
+        """Work out what tool groups of the live turn would take with their results masked."""
         shape = Shape(cap_tokens=self.budgets.cap_tokens, masked=True)
-        rows = [
-            replace(row, masked_tokens=min(row.tokens, group_fragment(row.group, shape, state.nonce, self.counter).tokens))
-            if row.live and not row.must and len(row.group.entries) > 1 and row.group.first not in state.masked
-            else row
-            for row in window.candidates
-        ]
-        return replace(window, candidates=tuple(rows))
+        rows = []
+        for row in window.candidates:
+            if row.live and not row.must and len(row.group.entries) > 1 and row.group.first not in state.masked:
+                masked = group_fragment(row.group, shape, state.nonce, self.counter).tokens
+                row = replace(row, masked_tokens=min(row.tokens, masked))
+            rows.append(row)
+        window.replace_candidates(tuple(rows))
 
     def _bullets_share(self, window: Window) -> int:
         """Tokens bullets may take after this compaction, their fence included."""
@@ -312,7 +321,6 @@ class Compactor:
     def _assemble(
         self,
         state: State,
-        layout: DynamicLayout,
         window: Window,
         choice: Choice,
         source: Source,

@@ -29,12 +29,17 @@ class Section:
     """One of system, static, meta, dynamic."""
 
     name: str
-    fragments: tuple[Fragment, ...]
+    source: HeadLayout | DynamicLayout
     budget_tokens: int
     epoch: int
     """How often its prefix has changed in this session."""
     tokens: int
-    scale: float = 1.0
+    content: bytes
+    """SHA-256 of the fragments, in process only."""
+
+    @property
+    def fragments(self) -> tuple[Fragment, ...]:
+        return self.source.fragments if isinstance(self.source, DynamicLayout) else self.source.section(self.name)
 
     @property
     def overflow_tokens(self) -> int:
@@ -43,10 +48,7 @@ class Section:
     @property
     def digest(self) -> str:
         """SHA-256 of the section's content, for comparisons in process; stores show addresses."""
-        return self.raw_digest().hex()
-
-    def raw_digest(self) -> bytes:
-        return hashlib.sha256(b"".join([fragment.digest for fragment in self.fragments])).digest()
+        return self.content.hex()
 
     @property
     def text(self) -> str:
@@ -123,5 +125,5 @@ class Envelope:
 def digest_of(tenant: str, session: str, profile_version: str | None, sections: dict[str, Section]) -> bytes:
     """What an envelope's address is made from."""
     parts = [f"{SCHEMA_VERSION}\x00{RENDERER_VERSION}\x00{tenant}\x00{session}\x00{profile_version}".encode()]
-    parts += [sections[name].raw_digest() for name in SECTIONS]
+    parts += [sections[name].content for name in SECTIONS]
     return hashlib.sha256(b"\x01".join(parts)).digest()

@@ -44,7 +44,7 @@ class State:
 
     __slots__ = (
         "bullets", "call_ids", "compacted_to", "compactions", "groups", "head", "head_at", "heads", "last_text",
-        "last_user", "masked", "nonce", "notes", "open_calls", "ordinal", "outputs", "phase", "pins", "position", "refused", "selection",
+        "last_user", "masked", "nonce", "notes", "open_calls", "ordinal", "outputs", "phase", "pins", "position", "refused", "repaired", "selection",
         "session", "task", "turns",
     )  # fmt: skip
 
@@ -65,6 +65,8 @@ class State:
         self.pins: dict[int, Pin] = {}
         self.selection: Selected | None = None
         self.refused: Refused | None = None
+        self.repaired = False
+        """Whether a message in the window needed repair."""
         self.compactions = 0
         self.compacted_to = 0
         """Highest ordinal that any compaction has taken out of the window."""
@@ -116,6 +118,8 @@ class State:
         event = entry.event
         message, placement = entry.message, event.placement
         self.position += 1
+        if placement.findings:
+            self.repaired = True
         self.ordinal = event.ordinal
         if event.outputs:
             self.outputs = event.outputs
@@ -202,6 +206,7 @@ class State:
         self.compactions += 1
         self.compacted_to = event.checkpoint["compacted_to"]
         self.refused = None
+        self.repaired = any(entry.event.placement.findings for group in self.groups for entry in group.entries)
         heads = [group.entries[0] for group in self.groups]
         self.call_ids = {call.alias for head in heads if head.message.tool_calls for call in calls_of(head)}
 

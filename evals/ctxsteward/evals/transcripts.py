@@ -16,6 +16,7 @@ from ctxsteward.envelope import Envelope, EnvelopeBuilder, Profile, Session, Sto
 from ctxsteward.envelope.compaction import text_of
 from ctxsteward.envelope.groups import Entry
 from ctxsteward.envelope.readers import Transcript
+from ctxsteward.envelope.render.openai_chat import wires_of
 from ctxsteward.envelope.render.text import spans
 from ctxsteward.schemas import Ref, Wire
 from ctxsteward.schemas.message import encode_wire
@@ -186,9 +187,9 @@ def _prefixes(envelope: Envelope) -> tuple[list[str], list[str]]:
     """Messages before the turn context, and messages before the notes."""
     openai = envelope.render("openai-chat")["messages"]
     rows = without_marks(openai)
-    stable = sum(len(fragment.wires["openai-chat"]) for fragment in envelope.dynamic.stable)
+    stable = sum(len(wires_of(fragment)) for fragment in envelope.dynamic.stable)
     head = sum(len(envelope.head.section(name)) for name in ("system", "static", "meta"))
     notes = 1 if envelope.dynamic.notes else 0
-    after = sum(len(fragment.wires["openai-chat"]) for fragment in envelope.dynamic.after)
+    after = sum(len(wires_of(fragment)) for fragment in envelope.dynamic.after)
     before_notes = rows[: len(rows) - notes - after]
     return rows[: head + stable], before_notes

@@ -52,7 +52,7 @@ _ENGLISH: tuple[tuple[CueKind, int, str], ...] = (
         will not; won't be allowed; shall; shall not; has no business; have no business; nor should; not ours to;
         not for; stays put; stay put; stays private; stay private; stays off; stay off; doesn't leave; don't leave;
         not leave; never leaves; sacred; frozen; fireable; gets us fired; gets us sued; not up for; no touching;
-        are out; is out; hard no; hard rule; house rule; rule is; rule that; rule of thumb; ground rule; the deal is
+        are out; is out; hard no; not a * more; not one * more; no more than that; belongs to; hard rule; house rule; rule is; rule that; rule of thumb; ground rule; the deal is
      """),
     ("rule", 2, """
         always; unless; don't; can't; cannot; shouldn't; should not; couldn't; only; without; until; has to; have to;
@@ -88,7 +88,7 @@ _ENGLISH: tuple[tuple[CueKind, int, str], ...] = (
         standardizing on; build it on; building on; build on; will be called; is called; signed with; went ahead
     """),
     ("update", 3, """
-        instead; changed to; change to; changed from; change * to; moved to; move * to; moved from; switch to; switched to; switch * to;
+        instead; changed to; change to; changed from; change * to; moved to; moved * to; move * to; moved from; switch to; switched to; switch * to;
         switching to; scratch that; scratch the; correction; corrected; no longer; not anymore; any more; anymore; bumped;
         bump * to; bump it; raise * to; raised * to; raised to; lower * to; lowered to; lowered * to; cut to; cut * to;
         reduce * to; increase * to; increased to; make it; make that; revised; revise; rescheduled; reschedule;

@@ -49,6 +49,8 @@ class _Candidate:
     worth: float
     values: frozenset[str]
     subject: frozenset[str]
+    replaces: bool = False
+    """Whether it makes another statement stale: never merged into one."""
 
 
 def extractive(source: Source, *, budget_tokens: int) -> Summary:
@@ -132,6 +134,7 @@ def _candidate(
         worth=worth + min(0.5, statement.order * 1e-4),
         values=norms(reading),
         subject=reading.subject,
+        replaces=wins,
     )
 
 
@@ -140,6 +143,8 @@ def _with_context(text: str, statement: Statement, previous: Statement) -> tuple
     if statement.order - previous.order > 1 or previous.place == "standing":
         return text, statement.refs
     before = previous.reading.text
+    if previous.refs != statement.refs and not before.endswith(("?", "？")):
+        return text, statement.refs
     before = quote(condensed(before, [], CONTEXT_CHARS)) if len(before) <= 3 * CONTEXT_CHARS else ""
     if not before or before in text:
         return text, statement.refs
@@ -168,7 +173,7 @@ def _merged(candidates: list[_Candidate]) -> list[_Candidate]:
     groups: dict[object, list[_Candidate]] = {}
     merged: list[_Candidate] = []
     for candidate in sorted(candidates, key=lambda c: -c.worth):
-        key: object = candidate.values or normalize(candidate.text)
+        key: object = (candidate.values or normalize(candidate.text), candidate.replaces)
         for twin in groups.get(key, ())[:8]:
             if _alike(candidate.subject, twin.subject):
                 refs = dict.fromkeys((*twin.refs, *candidate.refs))

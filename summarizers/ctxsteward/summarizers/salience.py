@@ -192,6 +192,8 @@ def _strongest(
         options.append((80 if own else 58, "constraint"))
     if weight.get("update", 0) >= 3:
         options.append(((86 if own else 74) if values or names else (60 if own else 30), "number" if counted else "decision"))
+    if weight.get("revoke", 0) >= 3 and own:
+        options.append((80, "decision"))
     if weight.get("decision", 0) >= 3:
         options.append((81 if own else 70, "decision"))
     for value in values:

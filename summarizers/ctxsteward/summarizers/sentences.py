@@ -46,7 +46,10 @@ def sentences(text: str, start: int = 0, stop: int | None = None) -> Iterator[Pi
     begin = start
     for match in _END.finditer(text, start, stop):
         end = match.end()
-        if text[match.start()] == "." and _ABBREVIATED.search(text, max(begin, match.start() - 8), match.start() + 1):
+        if text[match.start()] == "." and (
+            _ABBREVIATED.search(text, max(begin, match.start() - 8), match.start() + 1)
+            or text[begin : match.start()].strip().isdecimal()  # the number of a list item
+        ):
             continue
         yield from _trimmed(text, begin, end)
         begin = end

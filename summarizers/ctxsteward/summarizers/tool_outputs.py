@@ -22,6 +22,7 @@ from .values import DISTINCTIVE, normalize
 HEAD_CHARS = 6_000
 TAIL_CHARS = 2_000
 MAX_JSON_CHARS = 60_000
+MAX_NAME_CHARS = 80
 MAX_KEYS = 8
 MAX_PAIRS = 6
 LINE_CHARS = 160
@@ -67,7 +68,7 @@ class ToolBullet:
 
 def tool_bullets(output: ToolOutput) -> list[ToolBullet]:
     """The shape, the errors and the identifiers of one output, best first; one to three bullets."""
-    name = output.name or "tool"
+    name = _short(output.name or "", MAX_NAME_CHARS) or "tool"
     text = output.text
     if len(text) > HEAD_CHARS + TAIL_CHARS:
         look = text[:HEAD_CHARS] + "\n" + text[-TAIL_CHARS:]

@@ -218,6 +218,7 @@ def _revoked(
         other = statements[old]
         if old in stale or other.reading.kind not in ("constraint", "decision") or other.order >= statement.order:
             continue
+        shared += len(norms(new) & norms(other.reading))
         share = shared / max(1, min(len(new.subject), len(other.reading.subject)))
         if shared >= 2 and share >= 0.4 and share > best_share and not _different_things(other.reading, new):
             best, best_share = old, share

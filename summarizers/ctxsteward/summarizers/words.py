@@ -40,8 +40,6 @@ CONTRASTS: dict[str, int] = {
         read write reader writer upload download
         minimum maximum min max
         morning afternoon evening night lunch dinner breakfast
-        monday tuesday wednesday thursday friday saturday sunday
-        january february march april june july august september october november december
         upstairs downstairs upper left right front rear
         old-site new-site warehouse store shop office home
         adult adults child children kid kids infant senior
@@ -67,7 +65,10 @@ CONTRASTS: dict[str, int] = {
     for word in line.split()
 }
 _ZH_CONTRAST = tuple(word for word in CONTRASTS if not word.isascii())
-_ZH_STOP = re.compile("[的了是在我你他她它们这那就都也还和与吧呢啊嘛吗呀把被给让到从向对很太更最会能可个上下之其为成改换调再现不要]+")
+_ZH_STOP = re.compile(
+    "(?:推迟|提前|延期|延长|缩短|更正|计划有变|说错|现在|目前|以后|往后|今后|设成|设为|决定|采用|选用|定在|定为|之前|刚才"
+    "|[的了是在我你他她它们这那就都也还和与吧呢啊嘛吗呀把被给让到从向对很太更最会能可个上下之其为成改换调再现不要])+"
+)
 _ZH_RUN = re.compile(r"[\u3400-\u9fff]+")
 
 

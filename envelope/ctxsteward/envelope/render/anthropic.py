@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from ctxsteward.schemas import ImagePart, Part, TextPart, ToolCallPart, Wire
 
-from ..layout import Fragment
+from ..fragments import Fragment
+from ..layout import DynamicLayout
 from ..steps import Answer, Aside, Results, Say
 from .tools import as_anthropic_tool
 
@@ -37,18 +38,18 @@ def render(envelope: Envelope, cache: bool) -> Wire:
         if fragment.text.strip()
     ]
     dynamic = envelope.dynamic
-    messages: list[Wire] = []
-    marks: list[int] = []
-    previous = _previous_end(envelope)
-    for fragment in (dynamic.bullets, *dynamic.closed, dynamic.context, *dynamic.live):
-        if fragment is None:
-            continue
-        messages += [wire.copy() for wire in rendered(fragment)]
-        if fragment.kind == "bullets" or (fragment.kind == "group" and fragment.refs[-1] == previous):
-            marks.append(len(messages) - 1)
+    strip = dynamic.strip
+    messages = [wire.copy() for wire in wires_of(dynamic.bullets)] if dynamic.bullets else []
+    marks = [len(messages) - 1]
+    messages += strip.rendered(NAME, 0, dynamic.live_from, wires_of)
+    if dynamic.context:
+        messages += wires_of(dynamic.context)
+    before_live = len(messages)
+    messages += strip.rendered(NAME, dynamic.live_from, dynamic.after_from, wires_of)
+    marks.append(_previous_end(dynamic, before_live))
     if messages and messages[0]["role"] != "user":
         messages.insert(0, {"role": "user", "content": [{"type": "text", "text": CONTINUES}]})
-        marks = [mark + 1 for mark in marks]
+        marks = [mark + 1 if mark >= 0 else mark for mark in marks]
     marks.append(len(messages) - 1)
     if cache:
         if system:
@@ -56,12 +57,11 @@ def render(envelope: Envelope, cache: bool) -> Wire:
         elif envelope.head.tools:
             request["tools"] = _tools(envelope, mark=True)
         for mark in dict.fromkeys(marks[-3:]):
-            if mark >= 0:
+            if 0 <= mark < len(messages):
                 messages[mark] = _marked(messages[mark])
     if dynamic.notes is not None:
         _add_notes(messages, dynamic.notes.text)
-    for fragment in dynamic.after:
-        messages += [wire.copy() for wire in rendered(fragment)]
+    messages += strip.rendered(NAME, dynamic.after_from, dynamic.stop, wires_of)
     if system:
         request["system"] = system
     request["messages"] = messages
@@ -70,21 +70,14 @@ def render(envelope: Envelope, cache: bool) -> Wire:
     return request
 
 
-def _previous_end(envelope: Envelope) -> int:
-    """Ordinal of the message the call before ended with: the one before the newest reply."""
-    for fragment in reversed((*envelope.dynamic.closed, *envelope.dynamic.live)):
-        first = fragment.steps[0] if fragment.steps else None
-        if isinstance(first, Say) and first.entry.message.role == "assistant":
-            return fragment.refs[0] - 1
-    return 0
-
-
-def rendered(fragment: Fragment) -> tuple[Wire, ...]:
-    """The fragment's messages, cached with it."""
-    wires = fragment.wires.get(NAME)
-    if wires is None:
-        wires = fragment.wires[NAME] = tuple(_wires(fragment))
-    return wires
+def _previous_end(dynamic: DynamicLayout, before_live: int) -> int:
+    """Index of the message the call before ended with, the one before the newest reply; -1 where it is not live."""
+    offsets = dynamic.strip.wires[NAME][1]
+    for index in range(dynamic.after_from - 1, dynamic.live_from, -1):
+        steps = dynamic.strip.fragments[index].steps
+        if steps and isinstance(steps[0], Say) and steps[0].entry.message.role == "assistant":
+            return before_live + offsets[index] - offsets[dynamic.live_from] - 1
+    return -1
 
 
 def _tools(envelope: Envelope, *, mark: bool) -> list[Wire]:
@@ -111,7 +104,8 @@ def _marked(message: Wire) -> Wire:
     return {**message, "content": [*content[:-1], {**content[-1], "cache_control": MARK}]}
 
 
-def _wires(fragment: Fragment) -> list[Wire]:
+def wires_of(fragment: Fragment) -> list[Wire]:
+    """The messages of a fragment."""
     wires: list[Wire] = []
     for step in fragment.steps:
         match step:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ctxsteward.schemas import ImagePart, Part, TextPart, Wire
 
-from ..layout import Fragment
+from ..fragments import Fragment
 from ..steps import Answer, Aside, Results, Say
 from .anthropic import arguments_object
 from .tools import as_gemini_tool
@@ -21,15 +21,11 @@ def render(envelope: Envelope, cache: bool) -> Wire:
     """Arguments of ``client.models.generate_content`` but for the model; neighbours of one role are one content."""
     head = [fragment.text for name in ("system", "static", "meta") for fragment in envelope.head.section(name)]
     contents: list[Wire] = []
-    for fragment in envelope.dynamic.fragments:
-        wires = fragment.wires.get(NAME)
-        if wires is None:
-            wires = fragment.wires[NAME] = tuple(_contents(fragment))
-        for wire in wires:
-            if contents and contents[-1]["role"] == wire["role"]:
-                contents[-1] = {**contents[-1], "parts": [*contents[-1]["parts"], *wire["parts"]]}
-            else:
-                contents.append(wire.copy())
+    for wire in envelope.dynamic.messages(NAME, _contents):
+        if contents and contents[-1]["role"] == wire["role"]:
+            contents[-1]["parts"] = [*contents[-1]["parts"], *wire["parts"]]
+        else:
+            contents.append(wire)
     config: Wire = {}
     if head:
         config["system_instruction"] = "\n\n".join(head)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctxsteward.schemas import ImagePart, Message, Part, TextPart, Wire
 
-from ..layout import Fragment
+from ..fragments import Fragment
 from ..steps import Answer, Aside, Results, Say
 from .tools import as_openai_tool
 
@@ -23,18 +23,15 @@ def render(envelope: Envelope, cache: bool) -> Wire:
     for name in ("system", "static", "meta"):
         for fragment in envelope.head.section(name):
             messages.append({"role": "system", "content": fragment.text})
-    for fragment in envelope.dynamic.fragments:
-        wires = fragment.wires.get(NAME)
-        if wires is None:
-            wires = fragment.wires[NAME] = tuple(_wires(fragment))
-        messages += [wire.copy() for wire in wires]
+    messages += envelope.dynamic.messages(NAME, wires_of)
     request: Wire = {"messages": messages}
     if envelope.head.tools:
         request["tools"] = [as_openai_tool(tool) for tool in envelope.head.tools]
     return request
 
 
-def _wires(fragment: Fragment) -> list[Wire]:
+def wires_of(fragment: Fragment) -> list[Wire]:
+    """The messages of a fragment."""
     wires: list[Wire] = []
     for step in fragment.steps:
         match step:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ctxsteward.schemas import ImagePart, Part, TextPart, Wire
 
-from ..layout import Fragment
+from ..fragments import Fragment
 from ..steps import Answer, Aside, Results, Say
 from .openai_chat import image_url
 from .tools import as_responses_tool
@@ -20,13 +20,7 @@ NAME = "openai-responses"
 def render(envelope: Envelope, cache: bool) -> Wire:
     """Arguments of ``client.responses.create`` but for the model."""
     head = [fragment.text for name in ("system", "static", "meta") for fragment in envelope.head.section(name)]
-    items: list[Wire] = []
-    for fragment in envelope.dynamic.fragments:
-        wires = fragment.wires.get(NAME)
-        if wires is None:
-            wires = fragment.wires[NAME] = tuple(_items(fragment))
-        items += [item.copy() for item in wires]
-    request: Wire = {"input": items}
+    request: Wire = {"input": envelope.dynamic.messages(NAME, _items)}
     if head:
         request["instructions"] = "\n\n".join(head)
     if envelope.head.tools:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ctxsteward.schemas import InputError, Message, TextPart, Wire
 
 from ..fence import escape, unescape
-from ..layout import Fragment
+from ..fragments import Fragment
 from ..steps import Answer, Aside, Results, Say
 
 if TYPE_CHECKING:

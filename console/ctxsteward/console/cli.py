@@ -1,0 +1,95 @@
+"""The command line's root: which commands there are, and what happens when one fails.
+
+Exit codes: 0 fine; 1 the check found something; 2 bad usage or input; 3 blocked, a person must look; 4 rolled back;
+130 interrupted; 141 the reader of our output went away. Bad input is one line on stderr, never a traceback.
+
+Starts fast: only click is imported here and at the top of the command modules; a command imports what it runs on.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from .commands import COMMANDS
+from .failures import BROKEN_PIPE, INTERRUPTED, failure_line, report_failure
+
+
+class Root(click.Group):
+    """A group whose errors are one line and an exit code, also under click's own test runner."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        code = self._code(args, prog_name, complete_var, windows_expand_args, extra)
+        if standalone_mode:
+            sys.exit(code)
+        return code
+
+    def _code(
+        self,
+        args: Sequence[str] | None,
+        prog_name: str | None,
+        complete_var: str | None,
+        windows_expand_args: bool,
+        extra: dict[str, Any],
+    ) -> int:
+        try:
+            result = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+        except click.exceptions.Abort:
+            return INTERRUPTED
+        except Exception as error:
+            line = failure_line(error)
+            if line is None:
+                raise
+            return report_failure(line)
+        return result if isinstance(result, int) else 0
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _point_stdout_nowhere()
+            raise click.exceptions.Exit(BROKEN_PIPE) from None
+        return result
+
+
+def _point_stdout_nowhere() -> None:
+    """So that the flush at exit does not complain about the same pipe again."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())
+
+
+@click.group(
+    cls=Root,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 fine; 1 the check found something; 2 bad usage or input; 3 a person must look; "
+    "4 rolled back.",
+)
+@click.version_option(package_name="ctxsteward", prog_name="ctxsteward", message="%(prog)s %(version)s")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Bounded, typed, cited context for language models, from a log that forgets nothing."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+for _command in COMMANDS:
+    cli.add_command(_command)
+
+
+def main() -> None:
+    """Run the command line."""
+    cli(prog_name="ctxsteward")

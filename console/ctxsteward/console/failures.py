@@ -1,0 +1,62 @@
+"""What a failed command says: one line on stderr ``ctxsteward: where: what; what to do``, and an exit code.
+
+An error that is no one's input is not described here: it keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import click
+
+FOUND = 1
+BAD_INPUT = 2
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+def failure_line(error: Exception) -> str | None:
+    """The line for an error that the user can do something about; None for any other."""
+    from ctxsteward.schemas import ContextError
+
+    if isinstance(error, click.UsageError):
+        return f"{_command(error)}: {error.format_message().rstrip('.')}; see `{_command(error)} --help`"
+    if isinstance(error, click.ClickException):
+        return f"ctxsteward: {error.format_message()}"
+    if isinstance(error, ContextError):
+        return f"ctxsteward: {error}"
+    if isinstance(error, OSError):
+        what = (error.strerror or type(error).__name__).lower()
+        return f"ctxsteward: {error.filename or 'file'}: {what}; check the path and its permissions"
+    return None
+
+
+def report_failure(line: str) -> int:
+    """Print the line and return the exit code of bad input."""
+    print(one_line(line), file=sys.stderr)
+    return BAD_INPUT
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks and without anything that moves a terminal's cursor."""
+    return visible(" ".join(text.split()))
+
+
+def visible(text: str, *, keep: str = "") -> str:
+    """The text with control and direction characters written out, except those in `keep`.
+
+    >>> visible("red: \\x1b[31m")
+    'red: \\\\x1b[31m'
+    """
+    return _UNPRINTABLE.sub(lambda found: found[0] if found[0] in keep else _escape(found[0]), text)
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
+def _command(error: click.UsageError) -> str:
+    return error.ctx.command_path if error.ctx is not None else "ctxsteward"

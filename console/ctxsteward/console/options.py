@@ -1,0 +1,146 @@
+"""Options that several commands share, and what their texts mean.
+
+Completions of names (models, formats, providers, schemas) import their lists only when a shell asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile
+
+DEFAULT_STORE = "file:.ctxsteward"
+DEFAULT_MODEL = "gpt-4o"
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def common(command: _Command) -> _Command:
+    """--json, --store, --tenant: every command takes them."""
+    for option in (
+        click.option("--tenant", default="default", show_default=True, help="Whose sessions."),
+        click.option("--store", default=DEFAULT_STORE, show_default=True, metavar="URI", help="file:PATH or memory:"),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON with stable keys."),
+    ):
+        command = option(command)
+    return command
+
+
+def _completer(names: Callable[[], Sequence[str]]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    return lambda ctx, parameter, incomplete: [name for name in names() if name.startswith(incomplete)]
+
+
+def model_names() -> Sequence[str]:
+    from ctxsteward.envelope.models import known_models
+
+    return known_models()
+
+
+def format_names() -> Sequence[str]:
+    from ctxsteward.envelope.readers import FORMATS
+
+    return FORMATS
+
+
+def provider_names() -> Sequence[str]:
+    from ctxsteward.envelope import PROVIDERS
+
+    return PROVIDERS
+
+
+def budget_names() -> Sequence[str]:
+    from ctxsteward.envelope import Budgets
+
+    return tuple(Budgets.model_fields)
+
+
+def building(command: _Command) -> _Command:
+    """--profile, --budget, --model, --format: what an envelope is built from, and how the file is read."""
+    for option in (
+        click.option(
+            "--format", default="auto", show_default=True, metavar="NAME", shell_complete=_completer(format_names),
+            help="Format of the transcript; auto decides and says which.",
+        ),
+        click.option(
+            "--model", default=DEFAULT_MODEL, show_default=True, metavar="NAME", shell_complete=_completer(model_names),
+            help="Model whose tokens and window count.",
+        ),
+        click.option(
+            "--budget", "budgets", multiple=True, metavar="KEY=NUMBER",
+            shell_complete=_completer(lambda: [f"{name}=" for name in budget_names()]),
+            help="A field of Budgets, such as dynamic_tokens=900; repeatable.",
+        ),
+        click.option("--profile", type=click.Path(), metavar="FILE", help="Profile (YAML) of the head."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+provider = click.option(
+    "--provider", metavar="NAME", shell_complete=_completer(provider_names),
+    help="Print the request as this provider's client takes it: openai-chat, openai-responses, anthropic, gemini, text.",
+)  # fmt: skip
+
+
+def read_provider(name: str | None) -> None:
+    """Refuse a provider that is none before anything is written."""
+    from ctxsteward.schemas import InputError
+
+    if name is not None and name not in provider_names():
+        raise InputError(f"--provider {name}: no such provider; one of: {', '.join(provider_names())}")
+
+
+def read_budgets(texts: Sequence[str]) -> Budgets:
+    """Budgets from KEY=NUMBER texts; raises `InputError` naming the allowed keys, `InvalidBudget`."""
+    from ctxsteward.envelope import Budgets
+    from ctxsteward.schemas import InputError
+
+    allowed = ", ".join(budget_names())
+    values: dict[str, float] = {}
+    for text in texts:
+        key, separator, number = text.partition("=")
+        if key not in budget_names():
+            raise InputError(f"--budget {text}: {key!r} is no budget; allowed keys: {allowed}")
+        value = _number(number) if separator else None
+        if value is None:
+            raise InputError(f"--budget {text}: {number!r} is not a number; write KEY=NUMBER, keys: {allowed}")
+        values[key] = value
+    return Budgets(**values)
+
+
+def _number(text: str) -> float | None:
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return None
+
+
+def read_builder(model: str, budgets: Sequence[str]) -> EnvelopeBuilder:
+    """A builder for this model; raises `InputError` with the nearest names for an unknown one."""
+    from ctxsteward.envelope import EnvelopeBuilder
+    from ctxsteward.schemas import InputError, UnknownModel
+
+    try:
+        return EnvelopeBuilder(model=model, budgets=read_budgets(budgets))
+    except UnknownModel as error:
+        raise InputError(f"--model {model}: no such model is known; {_nearest(model, model_names())}") from error
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, known, n=3)
+    return f"did you mean {' or '.join(near)}?" if near else f"one of: {', '.join(known)}"
+
+
+def read_profile(path: str | None) -> Profile | None:
+    """The profile file, if one was named; raises `InvalidProfile`."""
+    from ctxsteward.envelope import Profile
+
+    return None if path is None else Profile.load(path)

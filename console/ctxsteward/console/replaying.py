@@ -1,0 +1,153 @@
+"""Replay: a transcript again, with one build for each model call that its assistant messages came from.
+
+A `Call` is one line of ``replay --json``. A `Tally` adds calls up, beside what sending the whole history under the
+same head would have cost. Tokens are the builder's; `_ms` are milliseconds of wall time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Count
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+from ctxsteward.envelope.models import DEFAULT_CACHE_BLOCK_TOKENS, model_info
+from ctxsteward.schemas import ContextError, Finding, InputError
+
+from .prefix import Piece, priced_tokens, prompt_pieces, shared_prefix_tokens
+from .transcripts import append_entry
+
+if TYPE_CHECKING:
+    from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session
+    from ctxsteward.envelope.readers import Transcript
+
+
+class Call(BaseModel):
+    """What one model call was shown, in numbers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    transcript: str
+    """Session it was replayed in."""
+    call: int
+    """1-based in the transcript."""
+    turn: int
+    """User turns so far."""
+    prompt_tokens: int
+    prefix_tokens: int
+    """Unchanged beginning, against the call before."""
+    tokens_by_section: dict[str, int]
+    overflow_tokens: int
+    compacted: bool
+    report_ids: tuple[str, ...]
+    build_ms: float
+    selection_ms: float
+    findings: tuple[Finding, ...]
+    envelope: str
+    """Address."""
+
+
+class Replayed(NamedTuple):
+    """A call, its envelope, and what sending everything would have taken."""
+
+    call: Call
+    envelope: Envelope
+    full_tokens: int
+    """The same head and every message so far, whole."""
+    full_prefix_tokens: int
+
+
+def replay_calls(builder: EnvelopeBuilder, session: Session, transcript: Transcript) -> Iterator[Replayed]:
+    """Append the transcript message by message, building just before each assistant message."""
+    before: tuple[Piece, ...] = ()
+    history_tokens = full_before = calls = 0
+    for position, entry in enumerate(transcript.entries(), 1):
+        if entry.wire.get("role") == "assistant":
+            calls += 1
+            envelope = _build(builder, session, calls)
+            now = prompt_pieces(envelope)
+            prefix = shared_prefix_tokens(before, now, builder.counter.text)
+            full = envelope.tokens - envelope.section("dynamic").tokens + history_tokens
+            yield Replayed(_call(envelope, session, calls, prefix), envelope, full, full_before)
+            before, full_before = now, full
+        append_entry(session, entry, position)
+        history_tokens += session.entry(len(session)).tokens(builder.counter)
+
+
+def _build(builder: EnvelopeBuilder, session: Session, call: int) -> Envelope:
+    try:
+        return builder.build(session)
+    except ContextError as error:
+        raise InputError(f"{session.id}: call {call}: {error}") from error
+
+
+def _call(envelope: Envelope, session: Session, number: int, prefix_tokens: int) -> Call:
+    tokens = {name: section.tokens for name, section in envelope.sections.items()}
+    return Call(
+        transcript=session.id,
+        call=number,
+        turn=session.state.turns,
+        prompt_tokens=envelope.tokens,
+        prefix_tokens=prefix_tokens,
+        tokens_by_section={**tokens, "tools": envelope.head.tools_tokens},
+        overflow_tokens=sum(section.overflow_tokens for section in envelope.sections.values()),
+        compacted=bool(envelope.reports),
+        report_ids=tuple(report.id for report in envelope.reports),
+        build_ms=float(envelope.metrics["build_ms"]),
+        selection_ms=float(envelope.metrics.get("selection_ms", 0.0)),
+        findings=envelope.findings,
+        envelope=envelope.address,
+    )
+
+
+@dataclass(slots=True)
+class Tally:
+    """Calls added up."""
+
+    cache_block_tokens: int = DEFAULT_CACHE_BLOCK_TOKENS
+    transcripts: int = 0
+    calls: int = 0
+    sent_tokens: int = 0
+    full_tokens: int = 0
+    sent_priced: float = 0.0
+    """With the cached prefix at a tenth."""
+    full_priced: float = 0.0
+    compactions: int = 0
+    over_budget_calls: int = 0
+    findings: Count[str] = field(default_factory=Count)
+    """By kind; what one transcript's calls repeat counts once."""
+    build_ms: list[float] = field(default_factory=list)
+    _noticed: set[tuple[str, str, str | None, str | None]] = field(default_factory=set)
+
+    @classmethod
+    def for_builder(cls, builder: EnvelopeBuilder) -> Tally:
+        """With the shortest prefix that the builder's model caches."""
+        return cls(model_info(builder.model).cache_block_tokens) if builder.model else cls()
+
+    def add(self, replayed: Replayed) -> None:
+        """Count one call."""
+        call, block = replayed.call, self.cache_block_tokens
+        self.calls += 1
+        self.sent_tokens += call.prompt_tokens
+        self.full_tokens += replayed.full_tokens
+        self.sent_priced += priced_tokens(call.prompt_tokens, call.prefix_tokens, block)
+        self.full_priced += priced_tokens(replayed.full_tokens, replayed.full_prefix_tokens, block)
+        self.compactions += len(call.report_ids)
+        self.over_budget_calls += call.overflow_tokens > 0
+        self.build_ms.append(call.build_ms)
+        self.notice(call.transcript, call.findings)
+
+    def notice(self, transcript: str, findings: tuple[Finding, ...]) -> None:
+        """Count findings that were not seen in this transcript before."""
+        for finding in findings:
+            key = (transcript, finding.kind, finding.ref, finding.field)
+            if key not in self._noticed:
+                self._noticed.add(key)
+                self.findings[finding.kind] += 1
+
+    def build_ms_at(self, fraction: float) -> float:
+        """The build time that this part of the calls did not exceed; 0 without calls."""
+        ranked = sorted(self.build_ms)
+        return ranked[min(len(ranked) - 1, int(len(ranked) * fraction))] if ranked else 0.0

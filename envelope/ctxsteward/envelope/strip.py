@@ -1,0 +1,85 @@
+"""The strip: the fragments of a window's groups in order, with running totals, kept from build to build.
+
+Between compactions a window only grows at its end, so the strip of the last build is extended, never redone: a build
+costs its newest messages. A strip holds results of pure functions of the groups it was made from; a fresh one over the
+same groups is equal (a property test), so it is a cache and not a second state.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+
+from ctxsteward.schemas import Wire
+
+from .counting import Counter
+from .fragments import Fragment
+from .groups import Group
+from .steps import Shape, build_group
+
+_START = hashlib.sha256(b"dynamic").digest()
+
+
+def group_fragment(group: Group, shape: Shape, nonce: str, counter: Counter) -> Fragment:
+    """The fragment of a group under this shape, cached with the group."""
+    key = (shape, counter.name)
+    found = group.cache.get(key)
+    if found is None:
+        built = build_group(group, shape, nonce=nonce, counter=counter)
+        found = group.cache[key] = Fragment("group", built.steps, built.tokens, built.digest, "", group.ordinals)
+    assert isinstance(found, Fragment)
+    return found
+
+
+class Strip:
+    """Fragments of groups, and after each the tokens, the digest and the number of rendered messages so far."""
+
+    __slots__ = ("_masked", "_plain", "chain", "counter", "fragments", "groups", "hidden", "nonce", "tokens", "wires")
+
+    def __init__(self, groups: list[Group], hidden: frozenset[int], cap_tokens: int, nonce: str, counter: Counter) -> None:
+        self.groups = groups
+        """The state's own list: a compaction replaces it, otherwise only its end changes."""
+        self.hidden = hidden
+        self.nonce = nonce
+        self.counter = counter
+        self._plain = Shape(cap_tokens=cap_tokens)
+        self._masked = Shape(cap_tokens=cap_tokens, masked=True)
+        self.fragments: list[Fragment] = []
+        self.tokens: list[int] = [0]
+        self.chain: list[bytes] = [_START]
+        self.wires: dict[str, tuple[list[Wire], list[int]]] = {}
+        """By provider: rendered messages, and how many of them stand before each fragment."""
+
+    def fits(self, groups: list[Group], hidden: frozenset[int], cap_tokens: int, counter: Counter) -> bool:
+        """Whether this is a strip of these groups; not if its last group has grown, since envelopes hold on to it."""
+        last = len(self.fragments) - 1
+        return (
+            self.groups is groups
+            and self.hidden is hidden
+            and self._plain.cap_tokens == cap_tokens
+            and self.counter == counter
+            and (last < 0 or self.fragments[last].refs == groups[last].ordinals)
+        )
+
+    def extend(self) -> None:
+        """Take in the groups that were added since."""
+        fragments = self.fragments
+        for group in self.groups[len(fragments) :]:
+            shape = self._masked if group.first in self.hidden else self._plain
+            fragment = group_fragment(group, shape, self.nonce, self.counter)
+            fragments.append(fragment)
+            self.tokens.append(self.tokens[-1] + fragment.tokens)
+            self.chain.append(hashlib.sha256(self.chain[-1] + fragment.digest).digest())
+
+    def rendered(
+        self, provider: str, start: int, stop: int, wires_of: Callable[[Fragment], Sequence[Wire]]
+    ) -> list[Wire]:
+        """Messages of fragments start … stop for a provider, as shallow copies."""
+        known = self.wires.get(provider)
+        if known is None:
+            known = self.wires[provider] = ([], [0])
+        messages, offsets = known
+        for fragment in self.fragments[len(offsets) - 1 :]:
+            messages += wires_of(fragment)
+            offsets.append(len(messages))
+        return [wire.copy() for wire in messages[offsets[start] : offsets[stop]]]

@@ -1,0 +1,114 @@
+"""The JSON Schema of `message`: which wire dicts are taken, said in JSON Schema 2020-12.
+
+Hand-written, because a wire dict belongs to its provider: fields and block types that we do not know pass.
+What it says about role, content, blocks and tool calls is what `Message.from_wire` checks; both take and
+refuse the same values (a property test holds them together). JSON Schema cannot say the caps on size and
+depth; those stay with `Message.from_wire`.
+
+Branches are `if` / `then`, so that an error names the place inside the branch that was meant.
+"""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from .message import Role
+
+Schema = dict[str, Any]
+
+_TEXT: Schema = {"type": "string"}
+_ABSENT_OR_NULL: Schema = {"type": "null"}
+
+
+def message_schema() -> Schema:
+    """The schema without `$schema` and `$id`, newly made."""
+    return {
+        "title": "message",
+        "description": "An OpenAI chat or Anthropic message, verbatim; unknown provider fields are allowed.",
+        "type": "object",
+        "required": ["role"],
+        "properties": {"role": {"enum": list(get_args(Role))}},
+        "allOf": [
+            {
+                "if": _role("system", "developer", "user"),
+                "then": {"required": ["content"], "properties": {"content": {"$ref": "#/$defs/content"}}},
+            },
+            {
+                "if": _role("assistant"),
+                "then": {"properties": {"content": {"$ref": "#/$defs/content_or_null"}}},
+            },
+            {
+                "if": _role("tool"),
+                "then": {"properties": {"content": {"$ref": "#/$defs/content_or_null"}}},
+                "else": {"properties": {"tool_calls": {"$ref": "#/$defs/tool_calls"}}},
+            },
+        ],
+        "$defs": {
+            "content": _content("string", "array"),
+            "content_or_null": _content("string", "array", "null"),
+            "block": _block(),
+            "tool_calls": {"type": ["array", "null"], "items": {"$ref": "#/$defs/tool_call"}},
+            "tool_call": _tool_call(),
+        },
+    }
+
+
+def _role(*roles: str) -> Schema:
+    return {"required": ["role"], "properties": {"role": {"enum": list(roles)}}}
+
+
+def _content(*types: str) -> Schema:
+    return {"type": list(types), "items": {"$ref": "#/$defs/block"}}
+
+
+def _block() -> Schema:
+    """A content block: bare text, or an object whose `type` says what else it must hold."""
+    text_of = {
+        "text": "text",
+        "input_text": "text",
+        "output_text": "text",
+        "refusal": "refusal",
+        "thinking": "thinking",
+    }
+    branches = [_when(kind, _holding(field, _TEXT)) for kind, field in text_of.items()]
+    branches += [
+        _when("image_url", _holding("image_url", _image_url())),
+        _when("image", _holding("source", _image_source())),
+        _when("tool_use", _holding("name", _TEXT)),
+        _when("tool_result", {"properties": {"content": {"$ref": "#/$defs/content_or_null"}}}),
+    ]
+    return {
+        "type": ["string", "object"],
+        "if": {"type": "object"},
+        "then": {**_holding("type", _TEXT), "allOf": branches},
+    }
+
+
+def _image_url() -> Schema:
+    return {"type": ["string", "object"], "if": {"type": "object"}, "then": _holding("url", _TEXT)}
+
+
+def _image_source() -> Schema:
+    return {"type": "object", **_when("base64", _holding("data", _TEXT))}
+
+
+def _tool_call() -> Schema:
+    """A function call, or (without a function) a custom call."""
+    named = {"type": "object", **_holding("name", _TEXT)}
+    return {
+        "type": "object",
+        "if": {
+            "required": ["custom"],
+            "properties": {"custom": {"type": "object"}, "function": _ABSENT_OR_NULL},
+        },
+        "then": {"properties": {"custom": named}},
+        "else": _holding("function", named),
+    }
+
+
+def _when(kind: str, then: Schema) -> Schema:
+    return {"if": {"required": ["type"], "properties": {"type": {"const": kind}}}, "then": then}
+
+
+def _holding(field: str, schema: Schema) -> Schema:
+    return {"required": [field], "properties": {field: schema}}

@@ -1,0 +1,242 @@
+"""The published JSON Schemas (2020-12): read them, check a value against them, write them anew.
+
+The files ``json/NAME.v1.json`` are generated from the models and shipped; a test fails when they differ::
+
+    python -m ctxsteward.schemas.publish        # rewrites the files, prints the names of those that changed
+
+`$id` is a name, not a place: nothing is ever fetched. Descriptions are the docstrings of models and
+fields, so generating reads the source; reading and checking do not. A schema says less than its model
+where JSON Schema has no word for it (blank texts, unique ids, real dates).
+
+Raises `InputError` for an unknown name and for a value that does not fit.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+import textwrap
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema
+
+from .documents import EnvelopeDocument, SelectionLog
+from .errors import InputError
+from .findings import Finding
+from .message_schema import message_schema
+from .profile import ProfileDocument
+from .summary import CompressionReport, Summary
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
+    from jsonschema.protocols import Validator
+    from pydantic_core import core_schema
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+VERSION = 1
+Schema = dict[str, Any]
+
+
+class Published(NamedTuple):
+    """Where a schema comes from."""
+
+    model: type[BaseModel]
+    mode: Literal["validation", "serialization"]
+    """serialization: we write it, every field is there; validation: others may leave out defaults."""
+
+
+_MODELS = {
+    "envelope": Published(EnvelopeDocument, "serialization"),
+    "compression_report": Published(CompressionReport, "serialization"),
+    "summary": Published(Summary, "validation"),
+    "selection_log": Published(SelectionLog, "serialization"),
+    "profile": Published(ProfileDocument, "validation"),
+    "finding": Published(Finding, "serialization"),
+}
+
+
+def names() -> tuple[str, ...]:
+    """Every published schema."""
+    return ("message", *_MODELS)
+
+
+def schema(name: str) -> Schema:
+    """The schema as shipped.
+
+    >>> schema("finding")["required"]
+    ['kind', 'ref', 'field', 'text']
+    """
+    loaded: Schema = json.loads((files(__package__) / "json" / _file(name)).read_text(encoding="utf-8"))
+    return loaded
+
+
+def generate(name: str) -> Schema:
+    """The schema as the models say it now."""
+    head = {"$schema": DIALECT, "$id": f"https://ctxsteward.dev/schemas/{_file(name)}"}
+    if name == "message":
+        return head | message_schema()
+    published = _MODELS[name]
+    body = published.model.model_json_schema(mode=published.mode, schema_generator=_Generator)
+    return head | {"title": name} | {key: value for key, value in body.items() if key != "title"}
+
+
+def validate(name: str, value: object) -> None:
+    """Check the JSON that `value` would be written as.
+
+    The `InputError` names the path, what was found and what is allowed.
+
+    >>> validate("finding", {"kind": "loss", "ref": 7, "field": None, "text": "…"})
+    Traceback (most recent call last):
+    ctxsteward.schemas.errors.InputError: finding: at $.ref: found 7; expected string or null
+    """
+    from jsonschema.exceptions import best_match
+
+    validator = _validator(name)
+    try:
+        written = json.loads(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
+        error = best_match(validator.iter_errors(written))
+    except (TypeError, ValueError) as cause:
+        raise InputError(f"{name}: at $: {cause}; expected JSON values") from cause
+    except RecursionError as cause:
+        raise InputError(f"{name}: at $: found very deep nesting; expected JSON of ordinary depth") from cause
+    if error is not None:
+        raise InputError(f"{name}: at {error.json_path}: {_explain(error)}")
+
+
+def _file(name: str) -> str:
+    if name not in names():
+        raise InputError(f"no schema is published as {name!r}; names: {', '.join(names())}")
+    return f"{name}.v{VERSION}.json"
+
+
+# -- checking ----------------------------------------------------------------------------------------------
+
+
+@cache
+def _validator(name: str) -> Validator:
+    from jsonschema import Draft202012Validator, ValidationError
+    from jsonschema.validators import extend
+
+    def pattern(validator: object, wanted: str, instance: object, schema: Schema) -> Any:
+        # JSON Schema's `$` is the very end; Python's also matches before a last newline.
+        if isinstance(instance, str) and not re.search(re.sub(r"\$$", r"\\Z", wanted), instance):
+            yield ValidationError(f"{instance!r} does not match {wanted!r}")
+
+    made: Validator = extend(Draft202012Validator, {"pattern": pattern})(schema(name))  # type: ignore[no-untyped-call]
+    return made
+
+
+def _explain(error: ValidationError) -> str:
+    """What was found and what is allowed, by keyword; jsonschema's own sentence for the rest."""
+    wanted: Any = error.validator_value
+    found = _show(error.instance)
+    match error.validator:
+        case "type":
+            return f"found {found}; expected {_alternatives(wanted)}"
+        case "enum":
+            return f"found {found}; expected {', '.join(map(str, wanted))}"
+        case "const":
+            return f"found {found}; expected {json.dumps(wanted, ensure_ascii=False)}"
+        case "anyOf" if all("type" in branch for branch in wanted):
+            return f"found {found}; expected {_alternatives([branch['type'] for branch in wanted])}"
+        case "required":
+            missing = [key for key in wanted if key not in _keys(error.instance)]
+            return f"found no {', '.join(map(repr, missing))}; expected {', '.join(wanted)}"
+        case "additionalProperties":
+            allowed = list((error.schema if isinstance(error.schema, dict) else {}).get("properties", {}))
+            extra = [key for key in _keys(error.instance) if key not in allowed]
+            return f"found the unknown field {', '.join(map(_show, extra))}; allowed are {', '.join(allowed)}"
+        case "pattern":
+            return f"found {found}; expected text that matches {wanted}"
+        case _:
+            return f"found {found}; expected {error.validator} {json.dumps(wanted)[:80]}"
+
+
+def _alternatives(types: str | list[str]) -> str:
+    return types if isinstance(types, str) else " or ".join(types)
+
+
+def _keys(instance: object) -> list[str]:
+    return list(instance) if isinstance(instance, dict) else []
+
+
+def _show(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)[:60]
+
+
+# -- generating --------------------------------------------------------------------------------------------
+
+
+class _Generator(GenerateJsonSchema):
+    """Pydantic's generator, with our docstrings and without the titles that it makes up from field names."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def field_is_required(self, field: Any, total: bool) -> bool:
+        return self.mode == "serialization" or super().field_is_required(field, total)
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> Schema:
+        if self.mode == "serialization":
+            return self.generate_inner(schema["schema"])
+        return super().default_schema(schema)
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> Schema:
+        made, model = super().model_schema(schema), schema["cls"]
+        made.pop("title", None)
+        if model.__doc__:
+            made["description"] = _first_paragraph(model.__doc__)
+        docs = _field_docs(model)
+        for field, info in model.__pydantic_fields__.items():
+            place = made.get("properties", {}).get(info.serialization_alias or field)
+            if place is not None and field in docs:
+                place["description"] = docs[field]
+        return made
+
+
+def _field_docs(model: type) -> dict[str, str]:
+    """The string under each field, as written in the source."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]
+    docs: dict[str, str] = {}
+    field = ""
+    for node in tree.body if isinstance(tree, ast.ClassDef) else []:
+        match node:
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                field = name
+            case ast.Expr(value=ast.Constant(value=str(text))) if field:
+                docs[field] = _first_paragraph(text)
+                field = ""
+            case _:
+                field = ""
+    return docs
+
+
+def _first_paragraph(text: str) -> str:
+    return " ".join(inspect.cleandoc(text).split("\n\n")[0].split())
+
+
+def as_text(schema: Schema) -> str:
+    """A schema as its file holds it."""
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def write(folder: Path) -> list[str]:
+    """Write every schema that differs from its file in `folder`; return the names of those."""
+    folder.mkdir(exist_ok=True)
+    changed = []
+    for name in names():
+        path, text = folder / _file(name), as_text(generate(name))
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            changed.append(name)
+    return changed
+
+
+if __name__ == "__main__":
+    print("\n".join(write(Path(__file__).parent / "json")) or "nothing changed")

@@ -1,0 +1,346 @@
+"""The published schemas: as the models say, true of real values, closed to forged ones."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder
+from ctxsteward.envelope.layout import Kind
+from ctxsteward.envelope.testing import CharTokenizer, FirstLine, WordOverlap, memory_store
+from ctxsteward.schemas import CompressionReport, Finding, InputError, Source, SourceMessage, Summary
+from ctxsteward.schemas.documents import EnvelopeDocument, FragmentKind, SelectionCandidate, SelectionLog
+from ctxsteward.schemas.message import Message
+from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, ProfileEntry
+from ctxsteward.schemas.publish import as_text, generate, names, schema, validate, write
+
+Json = dict[str, Any]
+
+
+def compacted() -> Envelope:
+    """An envelope of a session with tools, a note, and one compaction behind it."""
+    session = memory_store().session("s-1", tenant="acme", system="Be brief.")
+    for turn in range(1, 9):
+        session.append({"role": "user", "content": f"question {turn} about port {6400 + turn} " * 3})
+        call = {"id": f"c{turn}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        session.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        session.append({"role": "tool", "tool_call_id": f"c{turn}", "content": f"port {6400 + turn} is open"})
+        session.append({"role": "assistant", "content": f"It is open: {6400 + turn}."})
+    session.append({"role": "user", "content": "Which port did question 2 ask about?"})
+    session.note("plan", "answer it")
+    builder = EnvelopeBuilder(
+        tokenizer=CharTokenizer(),
+        window_tokens=100_000,
+        budgets=Budgets(dynamic_tokens=1_200),
+        summarizer=FirstLine(),
+    )
+    return builder.build(session)
+
+
+def envelope_document() -> Json:
+    return json.loads(json.dumps(compacted().document()))  # type: ignore[no-any-return]
+
+
+# -- the files ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", names())
+def test_files_are_what_the_models_say(name: str) -> None:
+    shipped = (files("ctxsteward.schemas") / "json" / f"{name}.v1.json").read_text(encoding="utf-8")
+
+    assert shipped == as_text(generate(name)), "run: python -m ctxsteward.schemas.publish"
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_schema_is_valid_and_names_itself_without_pointing_elsewhere(name: str) -> None:
+    shipped = schema(name)
+
+    Draft202012Validator.check_schema(shipped)
+    assert shipped["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert shipped["$id"] == f"https://ctxsteward.dev/schemas/{name}.v1.json"
+    assert all(ref.startswith("#/$defs/") for ref in _values_of("$ref", shipped))
+
+
+def test_no_file_is_shipped_that_no_model_stands_behind() -> None:
+    found = {path.name for path in (files("ctxsteward.schemas") / "json").iterdir()}
+
+    assert found == {f"{name}.v1.json" for name in names()}
+
+
+def test_writing_twice_changes_nothing_and_an_edited_file_is_restored(tmp_path: Path) -> None:
+    assert write(tmp_path) == list(names())
+    assert write(tmp_path) == []
+
+    (tmp_path / "finding.v1.json").write_text("{}", encoding="utf-8")
+    assert write(tmp_path) == ["finding"]
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name != "message"])
+def test_every_object_of_ours_is_closed(name: str) -> None:
+    """But for maps by name (metrics, signals, the seal), which say what their values are."""
+    objects = [node for node in _nodes(schema(name)) if node.get("type") == "object" and "properties" in node]
+
+    assert objects
+    assert all(node["additionalProperties"] is False for node in objects)
+
+
+def test_the_contract_s_keys_stand_in_its_order() -> None:
+    assert list(schema("envelope")["properties"]) == [
+        *("schema_version", "address", "tenant", "session", "profile_version"),
+        *("sections", "reports", "findings", "metrics", "seal"),
+    ]
+    assert list(schema("compression_report")["properties"]) == [
+        *("id", "section", "pre_tokens", "post_tokens", "losses", "kept_refs"),
+        *("policy", "source_addresses", "artifact", "created_at"),
+    ]
+    assert list(schema("selection_log")["properties"]) == [
+        *("selection_type", "strategy", "full_history_size", "context_size", "masked_count"),
+        *("anchor_refs", "selected_refs", "tokens_saved", "candidates"),
+    ]
+    assert list(schema("selection_log")["$defs"]["SelectionCandidate"]["properties"]) == [
+        *("ref", "score", "signals", "in", "why")
+    ]
+
+
+def test_units_and_meanings_are_in_the_schema() -> None:
+    described = schema("envelope")["$defs"]["SectionDocument"]["properties"]["overflow_tokens"]
+
+    assert described["description"] == "What must stay verbatim beyond the budget; 0 where it fits."
+
+
+def test_fragment_kinds_are_those_of_the_layout() -> None:
+    assert get_args(FragmentKind) == get_args(Kind)
+
+
+# -- real values fit ---------------------------------------------------------------------------------------
+
+
+def test_a_built_envelope_fits_and_reads_back_equal() -> None:
+    document = envelope_document()
+
+    validate("envelope", document)
+
+    assert len(document["reports"]) == 1, "the case must hold a compaction"
+    assert EnvelopeDocument.model_validate_json(json.dumps(document)).model_dump(mode="json") == document
+
+
+def test_the_report_of_a_compaction_fits_on_its_own() -> None:
+    (report,) = compacted().reports
+
+    validate("compression_report", report.model_dump(mode="json"))
+
+
+def test_an_empty_session_has_an_envelope_that_fits() -> None:
+    builder = EnvelopeBuilder(tokenizer=CharTokenizer(), window_tokens=9_000, summarizer=FirstLine())
+
+    validate("envelope", builder.build(memory_store().session("empty")).document())
+
+
+def test_the_selection_that_a_build_records_fits() -> None:
+    session = memory_store().session("s-1")
+    for turn in range(1, 30):
+        session.append({"role": "user", "content": f"port {6400 + turn} " * 5})
+        session.append({"role": "assistant", "content": f"noted {turn}"})
+    session.append({"role": "user", "content": "port 6402"})
+    EnvelopeBuilder(
+        tokenizer=CharTokenizer(),
+        window_tokens=100_000,
+        budgets=Budgets(dynamic_tokens=1_200),
+        summarizer=FirstLine(),
+        selector=WordOverlap(),
+    ).build(session)
+
+    assert session.state.selection is not None
+    log = session.state.selection.log
+    assert log["candidates"], "the case must hold candidates"
+    validate("selection_log", log)
+    assert SelectionLog.model_validate(log).model_dump(mode="json") == log
+
+
+def test_a_summary_fits_with_the_contract_s_keys_alone() -> None:
+    validate(
+        "summary",
+        {
+            "bullets": [{"text": "The port is 6432.", "citations": ["§12"]}],
+            "last_raw_turn": {
+                "user": {"ref": "§13", "text": "ok"},
+                "assistant": {"ref": "§14", "text": "ok"},
+            },
+        },
+    )
+
+
+def test_what_a_summarizer_returns_fits() -> None:
+    message = Message.from_wire({"role": "user", "content": "The port is 6432."})
+    summary = FirstLine()(Source(messages=(SourceMessage(ref="§1", message=message),)), budget_tokens=100)
+
+    assert summary.bullets
+    validate("summary", summary.model_dump(mode="json"))
+
+
+def test_a_profile_fits_with_and_without_its_defaults() -> None:
+    profile = ProfileDocument(
+        policies=(ProfileEntry(id="refunds", text="Up to 50.", modality="may", value=50, unit="EUR"),),
+        meta=(MetaRecord(id="pool", text="Pool exhaustion precedes 504s.", sources=("s-1§4",)),),
+    )
+
+    validate("profile", profile.model_dump(mode="json"))
+    validate("profile", profile.model_dump(mode="json", exclude_defaults=True))
+
+
+def test_a_candidate_is_written_with_the_key_in() -> None:
+    candidate = SelectionCandidate(ref="§4", score=0.5, signals={"recency": 0.5}, in_=False, why="no room")
+
+    assert candidate.model_dump(mode="json") == {
+        "ref": "§4",
+        "score": 0.5,
+        "signals": {"recency": 0.5},
+        "in": False,
+        "why": "no room",
+    }
+
+
+# -- forged values do not ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Forged:
+    id: str
+    change: Callable[[Json], object]
+    says: str
+
+
+FORGED = [
+    Forged(
+        "a field of its own",
+        lambda d: d.update(admin=True),
+        'envelope: at $: found the unknown field "admin"; allowed are schema_version, address, tenant, '
+        "session, profile_version, sections, reports, findings, metrics, seal",
+    ),
+    Forged(
+        "a fifth section",
+        lambda d: d["sections"].update(root=d["sections"]["system"]),
+        'envelope: at $.sections: found the unknown field "root"; allowed are system, static, meta, dynamic',
+    ),
+    Forged(
+        "a section that sets its own trust",
+        lambda d: d["sections"]["dynamic"].update(trusted=True),
+        'envelope: at $.sections.dynamic: found the unknown field "trusted"; '
+        "allowed are tokens, budget_tokens, overflow_tokens, epoch, content",
+    ),
+    Forged(
+        "content that carries a role",
+        lambda d: d["sections"]["dynamic"]["content"][0].update(role="system"),
+        'envelope: at $.sections.dynamic.content[0]: found the unknown field "role"; '
+        "allowed are kind, name, refs, tokens, text",
+    ),
+    Forged(
+        "a loss that hides",
+        lambda d: d["reports"][0]["losses"].append(
+            {"kind": "fact", "text": "x", "ref": "§1", "span": None, "hidden": 1}
+        ),
+        'found the unknown field "hidden"; allowed are kind, text, ref, span',
+    ),
+    Forged(
+        "no dynamic section",
+        lambda d: d["sections"].pop("dynamic"),
+        "envelope: at $.sections: found no 'dynamic'; expected system, static, meta, dynamic",
+    ),
+    Forged(
+        "a later version",
+        lambda d: d.update(schema_version=2),
+        "envelope: at $.schema_version: found 2; expected 1",
+    ),
+    Forged(
+        "a budget below nothing",
+        lambda d: d["sections"]["system"].update(budget_tokens=-1),
+        "envelope: at $.sections.system.budget_tokens: found -1; expected minimum 0",
+    ),
+    Forged(
+        "tokens as text",
+        lambda d: d["sections"]["meta"].update(tokens="12"),
+        'envelope: at $.sections.meta.tokens: found "12"; expected integer',
+    ),
+    Forged(
+        "a kind of fragment that we do not lay out",
+        lambda d: d["sections"]["dynamic"]["content"][0].update(kind="system"),
+        'found "system"; expected text, tools, bullets, group, context, notes',
+    ),
+    Forged(
+        "a reference that breaks out of its line",
+        lambda d: d["sections"]["dynamic"]["content"][0].update(refs=["§1\n"]),
+        'envelope: at $.sections.dynamic.content[0].refs[0]: found "§1\\n"; expected text that matches ^§',
+    ),
+    Forged(
+        "a metric that is not a number",
+        lambda d: d["metrics"].update(prompt_tokens="all"),
+        'envelope: at $.metrics.prompt_tokens: found "all"; expected number',
+    ),
+    Forged(
+        "a metric that is no JSON", lambda d: d["metrics"].update(prompt_tokens=float("nan")), "at $: Out of"
+    ),
+    Forged("a value that is no JSON", lambda d: d.update(tenant=b"acme"), "at $: Object of type bytes"),
+    Forged("text that is no Unicode", lambda d: d.update(tenant="\ud800"), "surrogates not allowed"),
+]
+
+
+@pytest.mark.parametrize("case", FORGED, ids=lambda case: case.id)
+def test_a_forged_envelope_is_refused_with_its_place(case: Forged) -> None:
+    document = envelope_document()
+    case.change(document)
+
+    with pytest.raises(InputError) as refused:
+        validate("envelope", document)
+
+    assert case.says in str(refused.value)
+
+
+def test_a_bullet_without_a_citation_is_refused() -> None:
+    with pytest.raises(
+        InputError, match=r"summary: at \$\.bullets\[0\]\.citations: found \[\]; expected minItems 1"
+    ):
+        validate("summary", {"bullets": [{"text": "x", "citations": []}]})
+
+
+def test_an_endless_or_bottomless_value_is_refused_not_followed() -> None:
+    bottomless: list[Any] = []
+    for _ in range(100_000):
+        bottomless = [bottomless]
+    endless: Json = {"role": "user"}
+    endless["content"] = [{"type": "tool_result", "content": [endless]}]
+
+    for value in ({"role": "user", "content": bottomless}, endless):
+        with pytest.raises(InputError, match=r"at \$"):
+            validate("message", value)
+
+
+@pytest.mark.parametrize("ask", [schema, lambda name: validate(name, {})], ids=["schema", "validate"])
+@pytest.mark.parametrize("name", ["envelop", "", "../message", "message.v1"])
+def test_an_unknown_name_is_refused_with_the_known_ones(ask: Callable[[str], object], name: str) -> None:
+    with pytest.raises(InputError, match="names: message, envelope, compression_report, summary"):
+        ask(name)
+
+
+@pytest.mark.parametrize(
+    "model", [CompressionReport, Finding, Summary, ProfileDocument, EnvelopeDocument, SelectionLog]
+)
+def test_published_models_are_frozen_and_closed(model: Any) -> None:
+    assert model.model_config["frozen"] is True
+    assert model.model_config["extra"] == "forbid"
+
+
+def _nodes(node: object) -> list[Json]:
+    if isinstance(node, dict):
+        return [node, *(found for child in node.values() for found in _nodes(child))]
+    if isinstance(node, list):
+        return [found for child in node for found in _nodes(child)]
+    return []
+
+
+def _values_of(key: str, node: object) -> list[str]:
+    return [found[key] for found in _nodes(node) if isinstance(found.get(key), str)]

@@ -1,0 +1,10 @@
+"""What the room offers."""
+
+from __future__ import annotations
+
+import ctxsteward.summarizers as room
+
+
+def test_public_names() -> None:
+    assert room.__all__ == ["extractive", "fill_template", "strip_analysis", "unsupported"]
+    assert callable(room.extractive)

@@ -1,0 +1,56 @@
+"""Salience: what a sentence is, and the order of worth."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxsteward.summarizers.salience import FLOOR, read_sentence
+
+KINDS = [
+    pytest.param("Whatever happens, card numbers stay out of the logs.", "constraint", id="rule without a must"),
+    pytest.param("We can't have drafts going out unread.", "constraint", id="we can't have"),
+    pytest.param("Leave the audit trail alone.", "constraint", id="leave alone"),
+    pytest.param("My budget tops out at $1,200.", "constraint", id="bound"),
+    pytest.param("千万别动生产库。", "constraint", id="chinese prohibition"),
+    pytest.param("场地最多只能坐40人。", "constraint", id="chinese bound"),
+    pytest.param("For the queue, Redis it is.", "decision", id="it is"),
+    pytest.param("缓存就用Redis吧。", "decision", id="chinese decision"),
+    pytest.param("The parcel is W2378156.", "identifier", id="identifier"),
+    pytest.param("Look under /srv/data/x.yaml", "path", id="path"),
+    pytest.param("Docs: https://wiki.example/a", "url", id="url"),
+    pytest.param("The venue holds eighty people.", "number", id="spelled number with unit"),
+    pytest.param("I prefer a window seat on long trips.", "preference", id="preference"),
+    pytest.param("The nightly job crashed again.", "error", id="error"),
+    pytest.param("Remind me to call the plumber.", "open_item", id="task"),
+]
+
+
+@pytest.mark.parametrize(("text", "kind"), KINDS)
+def test_a_sentence_has_the_kind_a_reader_gives_it(text: str, kind: str) -> None:
+    assert read_sentence(text, "user").kind == kind
+
+
+def test_worth_follows_the_published_order() -> None:
+    said = (
+        "Nobody outside finance may see the salaries.",
+        "Change the timeout to 45 seconds instead.",
+        "Let's go with Postgres for the ledger.",
+        "The ticket is OPS-113.",
+        "I prefer a window seat.",
+        "The nightly job crashed again.",
+        "My sister came over for the long weekend.",
+        "Sounds good, thanks!",
+    )
+    worth = [read_sentence(text, "user").worth for text in said]
+    assert worth == sorted(worth, reverse=True)
+    assert worth[-1] < FLOOR
+
+
+@pytest.mark.parametrize("text", ["Never mind, I don't know.", "不好意思，我不知道。", "No problem, no worries.", "Got it!"])
+def test_small_talk_with_a_cue_word_is_not_a_rule(text: str) -> None:
+    assert read_sentence(text, "user").kind != "constraint"
+
+
+def test_the_same_words_from_an_assistant_are_worth_less() -> None:
+    text = "You must always check the number twice."
+    assert read_sentence(text, "assistant").worth < read_sentence(text, "user").worth
