@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder
-from ctxsteward.envelope.layout import Kind
+from ctxsteward.envelope.fragments import Kind
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, WordOverlap, memory_store
 from ctxsteward.schemas import CompressionReport, Finding, InputError, Source, SourceMessage, Summary
 from ctxsteward.schemas.documents import EnvelopeDocument, FragmentKind, SelectionCandidate, SelectionLog
@@ -113,7 +113,7 @@ def test_units_and_meanings_are_in_the_schema() -> None:
     assert described["description"] == "What must stay verbatim beyond the budget; 0 where it fits."
 
 
-def test_fragment_kinds_are_those_of_the_layout() -> None:
+def test_fragment_kinds_are_those_that_are_laid_out() -> None:
     assert get_args(FragmentKind) == get_args(Kind)
 
 

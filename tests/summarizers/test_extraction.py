@@ -14,16 +14,30 @@ from ctxsteward.summarizers import extractive, unsupported
 from ctxsteward.summarizers.extraction import BULLET_OVERHEAD_TOKENS
 
 SENTENCES = (
-    "Whatever happens, card numbers stay out of the logs.", "Refunds above $500 need Dana's sign-off.",
-    "Let's go with Postgres for the ledger, because the team knows it, and the licence, which Ana read, is fine by us.",
-    "The ticket is OPS-113.", "Actually, make that 45 days.", "The return window is 30 days.", "Scratch that.",
-    "See §12 and\nthe rest of it.", "千万别动生产库。", "退货期改成四十五天了；评审定在周四。", "What about 30 days?",
-    "Traceback: boom\n  File \"/srv/x.py\", line 3", "```\nport = 5432\n```", "| a | b |\n|---|---|\n| 1 | 2 |", "…", "ok",
-)  # fmt: skip
+    "Whatever happens, card numbers stay out of the logs.",
+    "Refunds above $500 need Dana's sign-off.",
+    "Let's go with Postgres for the ledger, because they know it, and the licence, which Ana read, is ok.",
+    "The ticket is OPS-113.",
+    "Actually, make that 45 days.",
+    "The return window is 30 days.",
+    "Scratch that.",
+    "See §12 and\nthe rest of it.",
+    "千万别动生产库。",
+    "退货期改成四十五天了；评审定在周四。",
+    "What about 30 days?",
+    'Traceback: boom\n  File "/srv/x.py", line 3',
+    "```\nport = 5432\n```",
+    "| a | b |\n|---|---|\n| 1 | 2 |",
+    "…",
+    "ok",
+)
 prose = st.lists(st.one_of(st.sampled_from(SENTENCES), st.text(max_size=60)), max_size=5).map(" ".join)
 json_text = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=12)),
-    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.sampled_from(("order_id", "error", "x y", "§3")), inner)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.dictionaries(st.sampled_from(("order_id", "error", "x y", "§3")), inner),
+    ),
     max_leaves=8,
 ).map(json.dumps)
 
@@ -33,11 +47,20 @@ def messages(draw: st.DrawFn) -> tuple[SourceMessage, ...]:
     wires: list[dict[str, object]] = []
     for i in range(draw(st.integers(0, 5))):
         if draw(st.booleans()):
-            wires.append({"role": draw(st.sampled_from(("user", "assistant", "system"))), "content": draw(prose)})
+            wires.append(
+                {"role": draw(st.sampled_from(("user", "assistant", "system"))), "content": draw(prose)}
+            )
         else:
-            function = {"name": draw(st.sampled_from(("ls", "book_flight", "§9\nx"))), "arguments": draw(json_text)}
-            wires.append({"role": "assistant", "content": None, "tool_calls": [{"id": f"c{i}", "function": function}]})
-            wires.append({"role": "tool", "tool_call_id": f"c{i}", "content": draw(st.one_of(prose, json_text))})
+            function = {
+                "name": draw(st.sampled_from(("ls", "book_flight", "§9\nx"))),
+                "arguments": draw(json_text),
+            }
+            wires.append(
+                {"role": "assistant", "content": None, "tool_calls": [{"id": f"c{i}", "function": function}]}
+            )
+            wires.append(
+                {"role": "tool", "tool_call_id": f"c{i}", "content": draw(st.one_of(prose, json_text))}
+            )
     return tuple(SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w)) for i, w in enumerate(wires))
 
 
@@ -53,7 +76,10 @@ def originals(cited: tuple[str, ...], source: Source) -> list[str]:
     return found
 
 
-TEMPLATE = re.compile(r"JSON(?: with keys (?P<keys>.*?))?(?:; \d+ rows)?$|table with columns (?P<columns>.*); \d+ rows$|\d+ lines$")
+TEMPLATE = re.compile(
+    r"JSON(?: with keys (?P<keys>.*?))?(?:; \d+ rows)?$"
+    r"|table with columns (?P<columns>.*); \d+ rows$|\d+ lines$"
+)
 
 
 def invented(text: str, known: list[str], source: Source) -> list[str]:
@@ -99,16 +125,20 @@ def test_bullets_fit_cite_and_never_invent(items: tuple[SourceMessage, ...], bud
 
 def test_bullets_survive_as_input() -> None:
     texts = (
-        "Whatever happens, card numbers stay out of the logs. By the way, Refunds above $500 need Dana's sign-off.",
-        "Let's go with Postgres for the ledger, because the team knows it well, and the licence, which Ana read twice"
-        " last week, looks fine to us all, so there is no reason to wait any longer with the move to it.",
+        "Whatever happens, card numbers stay out of logs. Oh, and refunds above $500 need Dana's sign-off.",
+        "Let's go with Postgres for the ledger, because the team knows it, and the licence, which Ana read"
+        " twice last week, looks fine to us all, so there is no reason to wait any longer with moving.",
         "The ticket is OPS-113; the door code is 4471. 评审定在周四，千万别动生产库。",
     )
     items = [{"role": "user", "content": text} for text in texts]
     generations: list[tuple[str, ...]] = []
     for _ in range(6):
-        wrapped = tuple(SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w)) for i, w in enumerate(items))
-        generations.append(tuple(b.text for b in extractive(Source(messages=wrapped), budget_tokens=4000).bullets))
+        wrapped = tuple(
+            SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w)) for i, w in enumerate(items)
+        )
+        generations.append(
+            tuple(b.text for b in extractive(Source(messages=wrapped), budget_tokens=4000).bullets)
+        )
         items = [{"role": "user", "content": text} for text in generations[-1]]
     assert generations[1] == generations[5]
     for value in ("card numbers", "$500", "Postgres", "OPS-113", "4471", "周四", "生产库"):
@@ -117,7 +147,11 @@ def test_bullets_survive_as_input() -> None:
 
 def test_repeated_statements_become_one_bullet() -> None:
     wires = [{"role": "user", "content": "The ticket is OPS-113."}] * 3
-    source = Source(messages=tuple(SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w)) for i, w in enumerate(wires)))
+    source = Source(
+        messages=tuple(
+            SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w)) for i, w in enumerate(wires)
+        )
+    )
     assert [(b.text, b.citations) for b in extractive(source, budget_tokens=400).bullets] == [
         ("The ticket is OPS-113.", ("§3",))
     ]
@@ -135,18 +169,28 @@ def test_the_last_raw_turn_is_byte_exact() -> None:
         {"role": "user", "content": "old"},
         {"role": "assistant", "content": "  said \n"},
         {"role": "user", "content": [{"type": "text", "text": "new\t"}]},
-        {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": "{}"}}]},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": "{}"}}],
+        },
         {"role": "tool", "tool_call_id": "c", "content": "result"},
     )
     items = tuple(SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w)) for i, w in enumerate(wires))
-    turn = extractive(Source(messages=items[:1] + items[3:], visible=items[1:3]), budget_tokens=10).last_raw_turn
+    turn = extractive(
+        Source(messages=items[:1] + items[3:], visible=items[1:3]), budget_tokens=10
+    ).last_raw_turn
     assert turn.user == Utterance(ref="§3", text="new\t")
     assert turn.assistant == Utterance(ref="§2", text="  said \n")
 
 
 def test_a_huge_backlog_is_summarized_in_linear_time() -> None:
-    filler = "In broad terms the work has a preparation part and a wrap-up, about 3 or 4 of each, and people like that. "
-    wires = [{"role": ("user", "assistant")[i % 2], "content": f"Item {i}. " + filler * 12} for i in range(5000)]
+    filler = (
+        "Broadly the work has a preparation part and a wrap-up, about 3 or 4 of each, and people like it. "
+    )
+    wires = [
+        {"role": ("user", "assistant")[i % 2], "content": f"Item {i}. " + filler * 12} for i in range(5000)
+    ]
     wires[2500] = {"role": "user", "content": "Whatever happens, card numbers stay out of the logs."}
     items = tuple(SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w)) for i, w in enumerate(wires))
     started = time.process_time()

@@ -7,7 +7,9 @@ import pytest
 from ctxsteward.summarizers.salience import FLOOR, read_sentence
 
 KINDS = [
-    pytest.param("Whatever happens, card numbers stay out of the logs.", "constraint", id="rule without a must"),
+    pytest.param(
+        "Whatever happens, card numbers stay out of the logs.", "constraint", id="rule without a must"
+    ),
     pytest.param("We can't have drafts going out unread.", "constraint", id="we can't have"),
     pytest.param("Leave the audit trail alone.", "constraint", id="leave alone"),
     pytest.param("My budget tops out at $1,200.", "constraint", id="bound"),
@@ -46,7 +48,16 @@ def test_worth_follows_the_published_order() -> None:
     assert worth[-1] < FLOOR
 
 
-@pytest.mark.parametrize("text", ["Never mind, I don't know.", "不好意思，我不知道。", "No problem, no worries.", "Got it!"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Never mind, I don't know.",
+        "不好意思，我不知道。",
+        "No problem, no worries.",
+        "Got it!",
+        "My neighbour talks about it, it never ends.",
+    ],
+)
 def test_small_talk_with_a_cue_word_is_not_a_rule(text: str) -> None:
     assert read_sentence(text, "user").kind != "constraint"
 

@@ -10,9 +10,14 @@ from ctxsteward.summarizers.templates import fill_template, strip_analysis, temp
 def test_the_history_template_has_seven_sections_and_the_guardrails() -> None:
     text = template_text("summarize_history")
     for heading in (
-        "User intent", "Technical context", "Files and code", "Errors and fixes", "Key decisions", "Pending tasks",
+        "User intent",
+        "Technical context",
+        "Files and code",
+        "Errors and fixes",
+        "Key decisions",
+        "Pending tasks",
         "Current state",
-    ):  # fmt: skip
+    ):
         assert f"**{heading}**" in text
     assert "Do not alter quotes" in text
     assert "Cite the source" in text
@@ -20,7 +25,9 @@ def test_the_history_template_has_seven_sections_and_the_guardrails() -> None:
 
 
 def test_slots_are_filled_once_and_not_expanded_again() -> None:
-    text = fill_template("summarize_tool_log", tool="ls", ref="§12", log="costs $budget_tokens", budget_tokens=90)
+    text = fill_template(
+        "summarize_tool_log", tool="ls", ref="§12", log="costs $budget_tokens", budget_tokens=90
+    )
     assert "costs $budget_tokens" in text
     assert "At most" not in text
     assert "at most 90 tokens" in text
@@ -38,7 +45,12 @@ def test_an_unknown_slot_is_an_error() -> None:
 
 @pytest.mark.parametrize(
     ("reply", "kept"),
-    [("<analysis>a</analysis>b", "b"), ("a<ANALYSIS>b", "a"), ("<analysis>\n1\n</analysis>\n\n2", "2"), ("a", "a")],
+    [
+        ("<analysis>a</analysis>b", "b"),
+        ("a<ANALYSIS>b", "a"),
+        ("<analysis>\n1\n</analysis>\n\n2", "2"),
+        ("a", "a"),
+    ],
 )
 def test_analysis_is_stripped(reply: str, kept: str) -> None:
     assert strip_analysis(reply) == kept

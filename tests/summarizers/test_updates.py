@@ -20,16 +20,40 @@ def shown(*texts: str) -> str:
 
 
 REPLACED = [
-    pytest.param("The return window is 30 days.", "Actually, the return window is now 45 days.", "30", "45", id="now"),
-    pytest.param("Ping the gateway on port 8080.", "Ping the gateway on port 9090.", "8080", "9090", id="restated"),
-    pytest.param("Refunds take 30 days.", "Scratch the 30, refunds take 45 days.", "Refunds take 30", "45", id="scratch"),
-    pytest.param("The review is on Monday.", "They moved the review to Thursday.", "Monday", "Thursday", id="weekday"),
-    pytest.param("Redis it is for the queue.", "Let's switch the queue from Redis to Valkey.", "Redis it is", "Valkey", id="name"),
+    pytest.param(
+        "The return window is 30 days.", "Actually, the return window is now 45 days.", "30", "45", id="now"
+    ),
+    pytest.param(
+        "Ping the gateway on port 8080.", "Ping the gateway on port 9090.", "8080", "9090", id="restated"
+    ),
+    pytest.param(
+        "Refunds take 30 days.",
+        "Scratch the 30, refunds take 45 days.",
+        "Refunds take 30",
+        "45",
+        id="scratch",
+    ),
+    pytest.param(
+        "The review is on Monday.", "They moved the review to Thursday.", "Monday", "Thursday", id="weekday"
+    ),
+    pytest.param(
+        "Redis it is for the queue.",
+        "Let's switch the queue from Redis to Valkey.",
+        "Redis it is",
+        "Valkey",
+        id="name",
+    ),
     pytest.param("Let's use 4 workers.", "Make that 6 workers.", "4 workers", "6 workers", id="make that"),
     pytest.param("退货期是三十天。", "退货期改成四十五天了。", "三十天", "四十五天", id="chinese"),
     pytest.param("评审定在周一。", "评审推迟到周四。", "周一", "周四", id="chinese weekday"),
-    pytest.param("No deploys on Fridays, ever.", "Drop the rule about Friday deploys.", "ever", "Drop", id="revoked rule"),
-]  # fmt: skip
+    pytest.param(
+        "No deploys on Fridays, ever.",
+        "Drop the rule about Friday deploys.",
+        "ever",
+        "Drop",
+        id="revoked rule",
+    ),
+]
 
 
 @pytest.mark.parametrize(("old", "new", "gone", "stays"), REPLACED)
@@ -44,10 +68,14 @@ BOTH = [
     pytest.param("Dana's badge is 4471.", "Marek's badge is 4472.", id="two people"),
     pytest.param("Order W1000001 ships on May 3.", "Order W1000002 ships on May 5.", id="two orders"),
     pytest.param("The east region holds 300 users.", "The west region holds 800 users.", id="two regions"),
-    pytest.param("The staging port is 5432.", "Correction: the production port is 5433.", id="corrected, but another"),
+    pytest.param(
+        "The staging port is 5432.", "Correction: the production port is 5433.", id="corrected, but another"
+    ),
     pytest.param("测试环境端口是5432。", "生产环境端口是5433。", id="chinese environments"),
     pytest.param("去程航班是CA123。", "返程航班是CA456。", id="chinese legs"),
-    pytest.param("Refunds above $500 need Dana's sign-off.", "The kitchen now costs $800.", id="a rule and a price"),
+    pytest.param(
+        "Refunds above $500 need Dana's sign-off.", "The kitchen now costs $800.", id="a rule and a price"
+    ),
 ]
 
 
@@ -68,14 +96,18 @@ def test_a_standing_bullet_with_the_old_value_is_superseded() -> None:
 
 
 def test_a_standing_bullet_with_another_identifier_stays() -> None:
-    standing = (Bullet(text="Ticket OPS-7: the return window is 30 days", citations=("§1",), kind="number", value=65),)
+    standing = (
+        Bullet(text="Ticket OPS-7: the return window is 30 days", citations=("§1",), kind="number", value=65),
+    )
     source = Source(messages=said("The return window is now 45 days.", first=9), standing=standing)
     assert extractive(source, budget_tokens=400).superseded == ()
 
 
 def test_a_visible_newer_message_silences_the_old_statement() -> None:
     visible = said("Correction: the return window is 45 days.", first=21)
-    summary = extractive(Source(messages=said("The return window is 30 days."), visible=visible), budget_tokens=400)
+    summary = extractive(
+        Source(messages=said("The return window is 30 days."), visible=visible), budget_tokens=400
+    )
     assert summary.bullets == ()
 
 
@@ -84,6 +116,10 @@ def test_a_newer_value_than_a_visible_old_one_is_worth_a_rule() -> None:
     messages = said("The return window is 45 days.", "The return window is 60 days now.", first=11)
     bullets = extractive(Source(messages=messages, visible=visible), budget_tokens=400).bullets
     assert [(b.text, b.value > 80) for b in bullets] == [("The return window is 60 days now.", True)]
+
+
+def test_an_opening_no_is_a_rule_and_stays() -> None:
+    assert shown("No refunds, ever, for the spring sale.") == "No refunds, ever, for the spring sale."
 
 
 def test_an_update_that_quotes_the_old_value_shows_both() -> None:

@@ -1,9 +1,11 @@
 """The command line's root: which commands there are, and what happens when one fails.
 
-Exit codes: 0 fine; 1 the check found something; 2 bad usage or input; 3 blocked, a person must look; 4 rolled back;
-130 interrupted; 141 the reader of our output went away. Bad input is one line on stderr, never a traceback.
+Exit codes: 0 fine; 1 the check found something; 2 bad usage or input; 3 blocked, a person must look; 4 rolled
+back; 130 interrupted; 141 the reader of our output went away. Bad input is one line on stderr, never a
+traceback.
 
-Starts fast: only click is imported here and at the top of the command modules; a command imports what it runs on.
+Starts fast: only click is imported here and at the top of the command modules; a command imports what it runs
+on.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ class Root(click.Group):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
-        code = self._code(args, prog_name, complete_var, windows_expand_args, extra)
+        extra.update(windows_expand_args=windows_expand_args)
+        code = self._code(args, prog_name, complete_var, extra)
         if standalone_mode:
             sys.exit(code)
         return code
@@ -41,11 +44,10 @@ class Root(click.Group):
         args: Sequence[str] | None,
         prog_name: str | None,
         complete_var: str | None,
-        windows_expand_args: bool,
         extra: dict[str, Any],
     ) -> int:
         try:
-            result = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            result = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         except click.exceptions.Abort:
             return INTERRUPTED
         except Exception as error:

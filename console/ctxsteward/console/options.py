@@ -23,14 +23,18 @@ def common(command: _Command) -> _Command:
     """--json, --store, --tenant: every command takes them."""
     for option in (
         click.option("--tenant", default="default", show_default=True, help="Whose sessions."),
-        click.option("--store", default=DEFAULT_STORE, show_default=True, metavar="URI", help="file:PATH or memory:"),
+        click.option(
+            "--store", default=DEFAULT_STORE, show_default=True, metavar="URI", help="file:PATH or memory:"
+        ),
         click.option("--json", "as_json", is_flag=True, help="Print JSON with stable keys."),
     ):
         command = option(command)
     return command
 
 
-def _completer(names: Callable[[], Sequence[str]]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+def _completer(
+    names: Callable[[], Sequence[str]],
+) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     return lambda ctx, parameter, incomplete: [name for name in names() if name.startswith(incomplete)]
 
 
@@ -62,28 +66,42 @@ def building(command: _Command) -> _Command:
     """--profile, --budget, --model, --format: what an envelope is built from, and how the file is read."""
     for option in (
         click.option(
-            "--format", default="auto", show_default=True, metavar="NAME", shell_complete=_completer(format_names),
+            "--format",
+            default="auto",
+            show_default=True,
+            metavar="NAME",
+            shell_complete=_completer(format_names),
             help="Format of the transcript; auto decides and says which.",
         ),
         click.option(
-            "--model", default=DEFAULT_MODEL, show_default=True, metavar="NAME", shell_complete=_completer(model_names),
+            "--model",
+            default=DEFAULT_MODEL,
+            show_default=True,
+            metavar="NAME",
+            shell_complete=_completer(model_names),
             help="Model whose tokens and window count.",
         ),
         click.option(
-            "--budget", "budgets", multiple=True, metavar="KEY=NUMBER",
+            "--budget",
+            "budgets",
+            multiple=True,
+            metavar="KEY=NUMBER",
             shell_complete=_completer(lambda: [f"{name}=" for name in budget_names()]),
             help="A field of Budgets, such as dynamic_tokens=900; repeatable.",
         ),
         click.option("--profile", type=click.Path(), metavar="FILE", help="Profile (YAML) of the head."),
-    ):  # fmt: skip
+    ):
         command = option(command)
     return command
 
 
 provider = click.option(
-    "--provider", metavar="NAME", shell_complete=_completer(provider_names),
-    help="Print the request as this provider's client takes it: openai-chat, openai-responses, anthropic, gemini, text.",
-)  # fmt: skip
+    "--provider",
+    metavar="NAME",
+    shell_complete=_completer(provider_names),
+    help="Print the request as this provider's client takes it: openai-chat, openai-responses, anthropic, "
+    "gemini, text.",
+)
 
 
 def read_provider(name: str | None) -> None:
@@ -107,7 +125,9 @@ def read_budgets(texts: Sequence[str]) -> Budgets:
             raise InputError(f"--budget {text}: {key!r} is no budget; allowed keys: {allowed}")
         value = _number(number) if separator else None
         if value is None:
-            raise InputError(f"--budget {text}: {number!r} is not a number; write KEY=NUMBER, keys: {allowed}")
+            raise InputError(
+                f"--budget {text}: {number!r} is not a number; write KEY=NUMBER, keys: {allowed}"
+            )
         values[key] = value
     return Budgets(**values)
 
@@ -129,7 +149,9 @@ def read_builder(model: str, budgets: Sequence[str]) -> EnvelopeBuilder:
     try:
         return EnvelopeBuilder(model=model, budgets=read_budgets(budgets))
     except UnknownModel as error:
-        raise InputError(f"--model {model}: no such model is known; {_nearest(model, model_names())}") from error
+        raise InputError(
+            f"--model {model}: no such model is known; {_nearest(model, model_names())}"
+        ) from error
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:

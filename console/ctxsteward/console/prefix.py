@@ -1,15 +1,14 @@
 """How much of a prompt is an unchanged prefix of the one before: what a provider's prefix cache can serve.
 
-A prompt is compared piece by piece: tool schemas (providers put them first), system, static, meta, then the fragments
-of dynamic in order. Where both prompts first differ in the bullets, the bullets' common beginning counts too. Tokens
-are the builder's; priced tokens are tokens at the full price of one.
+A prompt is compared piece by piece: tool schemas (providers put them first), system, static, meta, then the
+fragments of dynamic in order. Where both prompts first differ in the bullets, the bullets' common beginning
+counts too. Tokens are the builder's; priced tokens are tokens at the full price of one.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os.path
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -58,10 +57,19 @@ def shared_prefix_tokens(
     for old, new in zip(before, now, strict=False):
         if old.digest != new.digest:
             if old.kind == new.kind == "bullets":
-                tokens += count_tokens(os.path.commonprefix([old.text, new.text]))
+                tokens += count_tokens(_common_prefix(old.text, new.text))
             break
         tokens += new.tokens
     return tokens
+
+
+def _common_prefix(one: str, other: str) -> str:
+    length = 0
+    for a, b in zip(one, other, strict=False):
+        if a != b:
+            break
+        length += 1
+    return one[:length]
 
 
 def priced_tokens(prompt_tokens: int, prefix_tokens: int, cache_block_tokens: int) -> float:

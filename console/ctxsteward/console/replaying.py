@@ -1,7 +1,7 @@
 """Replay: a transcript again, with one build for each model call that its assistant messages came from.
 
-A `Call` is one line of ``replay --json``. A `Tally` adds calls up, beside what sending the whole history under the
-same head would have cost. Tokens are the builder's; `_ms` are milliseconds of wall time.
+A `Call` is one line of ``replay --json``. A `Tally` adds calls up, beside what sending the whole history under
+the same head would have cost. Tokens are the builder's; `_ms` are milliseconds of wall time.
 """
 
 from __future__ import annotations

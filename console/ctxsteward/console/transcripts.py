@@ -21,7 +21,7 @@ class Chosen(NamedTuple):
 
 
 def choose_transcript(path: str, format: str, run: int) -> Chosen:
-    """The transcript at a 0-based place of a file (``-``: stdin); raises `InvalidTranscript`, `InputTooLarge`."""
+    """The transcript at a 0-based place of a file; raises `InvalidTranscript`, `InputTooLarge`."""
     from ctxsteward.envelope.readers import read_transcripts
     from ctxsteward.schemas import InvalidTranscript
 
@@ -31,7 +31,8 @@ def choose_transcript(path: str, format: str, run: int) -> Chosen:
             chosen = transcript
         count += 1
     if chosen is None:
-        raise InvalidTranscript(path, "", f"it holds {count} transcripts, none is number {run}", f"take --run 0 to {count - 1}")
+        found = f"it holds {count} transcripts, none is number {run}"
+        raise InvalidTranscript(path, "", found, f"take --run 0 to {count - 1}")
     return Chosen(chosen, count)
 
 
@@ -69,7 +70,7 @@ def append_missing(session: Session, transcript: Transcript) -> int:
             append_entry(session, entry, position)
         elif session.entry(position).event.wire != encode_wire(entry.wire):
             raise InputError(
-                f"{transcript.source}: message {position} differs from §{position} of session {session.id!r}, "
+                f"{transcript.source}: message {position} is not §{position} of session {session.id!r}, "
                 "which holds another conversation; give this one its own --session ID"
             )
     return len(session) - held

@@ -42,7 +42,7 @@ _OF_WINDOW = {"system": 0.02, "static": 0.03, "meta": 0.01, "dynamic": 0.5}
 class Budgets(BaseModel):
     """Tokens each section may take, and when and how far the dynamic section is compacted."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     system_tokens: int = 240
     static_tokens: int = 360

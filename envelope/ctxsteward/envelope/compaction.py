@@ -16,6 +16,7 @@ from ctxsteward.schemas import (
     CompressionReport,
     Finding,
     Loss,
+    LossKind,
     Message,
     Ref,
     Source,
@@ -36,6 +37,9 @@ from .steps import Shape
 from .strip import group_fragment
 
 POLICY = "deep-oldest-first/1"
+
+PROBED_CHARS = 400_000
+"""Of a compaction's originals, newest first; what is older in so large a backlog is accounted for message by message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,7 +351,8 @@ class Compactor:
         text = bullets_text(state, bullets, compacted_to) if bullets else ""
         post = fixed_tokens + (self.counter.framed(text) if text else 0)
         pre = window.section_tokens
-        if pre - post < pre * MIN_PROGRESS_FRACTION and not (window.over and post < pre):
+        forced = window.over and window.must_tokens + window.notes_tokens <= self.budgets.dynamic_tokens
+        if pre - post < pre * MIN_PROGRESS_FRACTION and not (forced and post < pre):
             return self._refuse(window, f"it would save {pre - post} of {pre} tokens")
         masked_results = [e for group in choice.mask for e in group.entries if e.message.tool_results]
         losses = account(gone, masked_results, bullets, kept, masked, lost_bullets)
@@ -439,20 +444,27 @@ def account(
     cited = {ref for bullet in bullets for ref in bullet.citations}
     losses: list[Loss] = []
     seen: set[str] = set()
-    for entry in (*gone, *masked_results):
+    left = PROBED_CHARS
+    for entry in reversed((*gone, *masked_results)):
         found = False
         text = text_of(entry.message)
-        for probe in probes(text):
+        left -= len(text)
+        for probe in probes(text) if left > 0 else ():
             if probe.value in seen or probe.value in haystack:
                 continue
             seen.add(probe.value)
             found = True
-            losses.append(Loss(kind=probe.kind, text=probe.text, ref=entry.ref, span=(probe.start, probe.stop)))
+            losses.append(_loss(probe.kind, probe.text, entry.ref, (probe.start, probe.stop)))
         if not found and entry.ref not in cited:
-            losses.append(Loss(kind="fact", text=text[:80], ref=entry.ref))
+            losses.append(_loss("fact", text[:80], entry.ref))
+    losses.reverse()
     for bullet in lost_bullets:
-        losses += [Loss(kind=bullet.kind, text=bullet.text, ref=ref) for ref in bullet.citations]
+        losses += [_loss(bullet.kind, bullet.text, ref) for ref in bullet.citations]
     return losses
+
+
+def _loss(kind: LossKind, text: str, ref: str, span: tuple[int, int] | None = None) -> Loss:
+    return Loss.model_construct(kind=kind, text=text, ref=ref, span=span)
 
 
 def text_of(message: Message) -> str:

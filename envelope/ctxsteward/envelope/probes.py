@@ -34,7 +34,7 @@ class Probe(NamedTuple):
 
 _VALUES = re.compile(
     r"""
-      (?P<url>https?://[^\s<>"'`\])}，。；]+)
+      (?P<url>https?://[^\s<>"'`\])}，。；]*[^\s<>"'`\])}，。；.,;:!?])
     | (?P<path>(?<![\w/.])(?:~|\.{1,2})?(?:/[\w.@+-]+){2,}/?|(?<![\w/.])[\w.-]+/[\w./-]*\.[A-Za-z]\w{0,5}\b)
     | (?P<email>[\w.+-]+@[\w-]+\.[\w.-]*\w)
     | (?P<identifier>\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*\b)
@@ -44,30 +44,39 @@ _VALUES = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 
-_SENTENCES: tuple[tuple[LossKind, re.Pattern[str]], ...] = (
-    (
+_CANDIDATES = re.compile(r"(?<!\S)(?=\S*[0-9/@])\S+")
+"""White-space separated tokens that can hold a value: a plain word costs next to nothing."""
+_UNIT_CHARS = 10
+_MAX_SENTENCES = 8
+
+
+def _cue(kind: LossKind, words: str, chinese: str) -> tuple[LossKind, tuple[str, ...], re.Pattern[str]]:
+    """A kind, the substrings one of which must occur, and the pattern that decides."""
+    stems = tuple(re.sub(r"[\\?()].*", "", word) for word in words.split("|"))
+    return kind, (*stems, *chinese.split("|")), re.compile(rf"\b(?:{words})\b|{chinese}", re.IGNORECASE)
+
+
+_SENTENCES = (
+    _cue(
         "constraint",
-        re.compile(
-            r"\b(?:must(?: not|n't)?|never|do not|don't|under no circumstances|only ever|required to|not allowed|forbidden"
-            r"|make sure|at all costs)\b|必须|禁止|不得|不要|不能|切勿|千万|一律",
-            re.IGNORECASE,
-        ),
+        "must|must not|mustn't|never|do not|don't|under no circumstances|only ever|required to|not allowed|forbidden"
+        "|make sure|at all costs",
+        "必须|禁止|不得|不要|不能|切勿|千万|一律",
     ),
-    (
+    _cue(
         "decision",
-        re.compile(
-            r"\b(?:decided|we(?:'ll| will) (?:use|go)|let's (?:go|use|keep)|going with|settled on|agreed (?:to|on)|chose|choosing)\b"
-            r"|决定|定了|采用|改用|选定",
-            re.IGNORECASE,
-        ),
+        "decided|we'll use|we'll go|we will use|we will go|let's go|let's use|let's keep|going with|settled on"
+        "|agreed to|agreed on|chose|choosing",
+        "决定|定了|采用|改用|选定",
     ),
-    (
-        "error",
-        re.compile(r"\b\w*(?:error|exception|failed|failure|traceback|panic|fatal)\b|错误|失败|异常", re.IGNORECASE),
+    _cue("error", "error|errors|exception|failed|failure|traceback|panic|fatal", "错误|失败|异常"),
+    _cue("open_item", "todo|to do|remaining|still need|next step|follow-up|follow up|pending", "待办|尚未|还需要"),
+    _cue(
+        "preference",
+        "i prefer|i'd prefer|i like|i'd like|i love|i hate|i want|my favorite|my favourite|rather not|rather have",
+        "我喜欢|我更|我想要|偏好",
     ),
-    ("open_item", re.compile(r"\b(?:todo|to do|remaining|still need|next step|follow[- ]up|pending)\b|待办|尚未|还需要", re.IGNORECASE)),
-    ("preference", re.compile(r"\b(?:i(?:'d)? (?:prefer|like|love|hate|want)|my favou?rite|rather (?:not|have))\b|我喜欢|我更|我想要|偏好", re.IGNORECASE)),
-)  # fmt: skip
+)
 
 _BREAK = re.compile(r"[.!?。！？；\n](?=\s|$|[^\x00-\x7f])|\n")
 
@@ -94,22 +103,28 @@ def probes(text: str) -> list[Probe]:
 
 def _find(text: str, offset: int) -> Iterator[Probe]:
     count = 0
-    for match in _VALUES.finditer(text):
-        kind = match.lastgroup
-        value = match[0]
-        if kind == "number" and len(value) < 2:
-            continue
-        yield Probe(_KINDS[kind or "number"], value, offset + match.start(), offset + match.end(), normalize(value))
-        count += 1
+    for token in _CANDIDATES.finditer(text):
+        # a candidate is read with what follows it, since a unit may stand apart: "30 days"
+        for match in _VALUES.finditer(text, token.start(), min(len(text), token.end() + _UNIT_CHARS)):
+            if match.start() >= token.end():
+                break
+            kind, value = match.lastgroup or "number", match[0]
+            if kind == "number" and len(value) < 2:
+                continue
+            yield Probe(_KINDS[kind], value, offset + match.start(), offset + match.end(), normalize(value))
+            count += 1
         if count >= MAX_PROBES:
             break
-    for kind_, pattern in _SENTENCES:
+    lowered = text.lower()
+    for kind_, cues, pattern in _SENTENCES:
+        if not any(cue in lowered for cue in cues):
+            continue
         for index, match in enumerate(pattern.finditer(text)):
-            if index >= 8:
+            if index >= _MAX_SENTENCES:
                 break
             start, stop = _sentence(text, match.start())
-            quote = text[start:stop].strip()
-            yield Probe(kind_, quote[:QUOTE_CHARS], offset + start, offset + stop, normalize(quote[:QUOTE_CHARS]))
+            quote = text[start:stop].strip()[:QUOTE_CHARS]
+            yield Probe(kind_, quote, offset + start, offset + stop, normalize(quote))
 
 
 _KINDS: dict[str, LossKind] = {

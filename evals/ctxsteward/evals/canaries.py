@@ -1,9 +1,10 @@
 """The typed-canary eval: values planted in a long conversation, and what a window still shows of them.
 
-A scenario is a conversation of OpenAI chat dicts (small talk, questions, tool calls and results) with 25 to 40
-canaries planted in natural sentences at all positions. `value` must be found in the window after compaction; a
-`stale` value must not be shown unless the newer one is. Comparison is on the normalized text (`normalize`). The
-phrasings come in two halves: tune on ``dev``, report ``held_out`` as well. Same seed, same scenario.
+A scenario is a conversation of OpenAI chat dicts (small talk, questions, tool calls and results) with 25 to
+40 canaries planted in natural sentences at all positions. `value` must be found in the window after
+compaction; a `stale` value must not be shown unless the newer one is. Comparison is on the normalized text
+(`normalize`). The phrasings come in two halves: tune on ``dev``, report ``held_out`` as well. Same seed,
+same scenario.
 """
 
 from __future__ import annotations
@@ -82,11 +83,14 @@ class CanaryScore:
 def normalize(text: str) -> str:
     """The form in which values are searched: NFKC, lower case, no thousands separators, no white space.
 
-    >>> normalize("Ｐort 5,432  ok")
-    'port5432ok'
+    White space between two digits stays (as one space), so that two numbers never become one.
+
+    >>> normalize("Ｐort 5,432  ok, 15 \\n 25")
+    'port5432ok,15 25'
     """
     text = unicodedata.normalize("NFKC", text).casefold()
-    return re.sub(r"\s+", "", re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text))
+    text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text)
+    return re.sub(r"\s+", "", re.sub(r"(?<=\d)\s+(?=\d)", "\0", text)).replace("\0", " ")
 
 
 def score(scenario: Scenario, window_text: str) -> CanaryScore:
@@ -97,10 +101,14 @@ def score(scenario: Scenario, window_text: str) -> CanaryScore:
     kinds = {kind: [c for c in scenario.canaries if c.kind == kind] for kind in KINDS}
     old = [c for c in scenario.canaries if any(_shown(value, window) for value in c.stale)]
     return CanaryScore(
-        by_kind={k: KindScore(sum(found[c] for c in group), len(group)) for k, group in kinds.items() if group},
+        by_kind={
+            k: KindScore(sum(found[c] for c in group), len(group)) for k, group in kinds.items() if group
+        },
         stale=tuple(c for c in old if not found[c]),
         lingering=tuple(
-            c for c in old if any(_shown(v, line) and not _shown(c.value, line) for v in c.stale for line in lines)
+            c
+            for c in old
+            if any(_shown(v, line) and not _shown(c.value, line) for v in c.stale for line in lines)
         ),
         missed=tuple(c for c in scenario.canaries if not found[c]),
     )
@@ -117,7 +125,9 @@ def _shown(value: str, window: str) -> bool:
     return False
 
 
-def scenario(seed: int, language: Language, turns: int = 120, split: Split = "dev", canaries: int = 32) -> Scenario:
+def scenario(
+    seed: int, language: Language, turns: int = 120, split: Split = "dev", canaries: int = 32
+) -> Scenario:
     """Build a conversation of `turns` turns with about `canaries` planted values."""
     rng = random.Random(f"canaries {seed} {language} {split}")
     texts = canary_texts_en if language == "en" else canary_texts_zh
@@ -134,13 +144,17 @@ def scenario(seed: int, language: Language, turns: int = 120, split: Split = "de
         lead = rng.choice(texts.LEADS) if said else ""
         tail = rng.choice(texts.TAILS) if said else ""
         text = lead + (" ".join if language == "en" else "".join)(s for _, s in said) + tail
-        messages.append({"role": "user", "content": text or _filled(rng.choice(texts.USER_FILLER), rng, texts.SLOTS)})
+        messages.append(
+            {"role": "user", "content": text or filled(rng.choice(texts.USER_FILLER), rng, texts.SLOTS)}
+        )
         for index, _ in said:
             ordinals.setdefault(index, []).append(len(messages))
         if rng.random() < 0.25:
             messages.extend(_tool_traffic(rng, turn))
-        reply = rng.choice(texts.REPLIES) if said and rng.random() < 0.7 else rng.choice(texts.ASSISTANT_FILLER)
-        messages.append({"role": "assistant", "content": _filled(reply, rng, texts.SLOTS)})
+        reply = (
+            rng.choice(texts.REPLIES) if said and rng.random() < 0.7 else rng.choice(texts.ASSISTANT_FILLER)
+        )
+        messages.append({"role": "assistant", "content": filled(reply, rng, texts.SLOTS)})
     found = tuple(
         Canary(kind=kind, value=values[-1], stale=tuple(values[:-1]), ordinals=tuple(ordinals[index]))
         for index, (kind, _, values) in enumerate(planted)
@@ -152,7 +166,11 @@ Planted = tuple[CanaryKind, list[tuple[int, str]], list[str]]
 
 
 def _planted(
-    rng: random.Random, phrasings: dict[str, tuple[str, ...]], slots: dict[str, tuple[str, ...]], turns: int, count: int
+    rng: random.Random,
+    phrasings: dict[str, tuple[str, ...]],
+    slots: dict[str, tuple[str, ...]],
+    turns: int,
+    count: int,
 ) -> Iterator[Planted]:
     """Kinds in rotation, each phrasing used before one is used again, at places spread over all turns."""
     decks: dict[CanaryKind, list[str]] = {kind: [] for kind in KINDS}
@@ -163,7 +181,7 @@ def _planted(
         kind = KINDS[made % len(KINDS)]
         if not decks[kind]:
             decks[kind] = rng.sample(phrasings[kind], len(phrasings[kind]))
-        parts = [part.strip() for part in _filled(decks[kind].pop(), rng, slots).split("||")]
+        parts = [part.strip() for part in filled(decks[kind].pop(), rng, slots).split("||")]
         values = [_MARKED.findall(part)[0] for part in parts]
         sentences = [_MARKED.sub(r"\1", part) for part in parts]
         place = places[made]
@@ -176,7 +194,8 @@ def _planted(
         made += 1
 
 
-def _filled(template: str, rng: random.Random, slots: dict[str, tuple[str, ...]]) -> str:
+def filled(template: str, rng: random.Random, slots: dict[str, tuple[str, ...]]) -> str:
+    """Fill the ``{slots}`` of a phrasing; a slot and its second (``{person2}``) differ."""
     chosen: dict[str, str] = {}
 
     def fill(match: re.Match[str]) -> str:
@@ -226,11 +245,16 @@ def _slot(slot: str, rng: random.Random, slots: dict[str, tuple[str, ...]]) -> s
         case "hash":
             return f"{rng.randrange(16**9):09x}a4"
         case "email":
-            return f"{rng.choice(('desk', 'claims', 'm.olsen', 'front'))}{rng.randint(1, 99)}@{rng.choice(('halden', 'orchid', 'calder'))}.example"
+            desk, house = (
+                rng.choice(("desk", "claims", "m.olsen", "front")),
+                rng.choice(("halden", "orchid", "calder")),
+            )
+            return f"{desk}{rng.randint(1, 99)}@{house}.example"
         case "phone":
             return f"+49 30 {rng.randint(1000, 9999)} {rng.randint(1000, 9999)}"
         case "path":
-            return f"/srv/{rng.choice(('data', 'etc', 'exports'))}/{rng.choice(('ledger', 'falcon', 'nightly'))}-{rng.randint(1, 99)}/settings.yaml"
+            top, folder = rng.choice(("data", "etc", "exports")), rng.choice(("ledger", "falcon", "nightly"))
+            return f"/srv/{top}/{folder}-{rng.randint(1, 99)}/settings.yaml"
         case "url":
             return f"https://wiki.example.org/{rng.choice(('runbooks', 'guides'))}/{rng.randint(100, 999)}"
         case _:
@@ -250,7 +274,11 @@ def _tool_traffic(rng: random.Random, turn: int) -> list[Wire]:
 
 def _search(rng: random.Random) -> tuple[str, dict[str, object], str]:
     rows = [
-        {"title": f"Page {rng.randint(1, 999)}", "score": round(rng.random(), 3), "snippet": "a passage about the topic at hand"}
+        {
+            "title": f"Page {rng.randint(1, 999)}",
+            "score": round(rng.random(), 3),
+            "snippet": "a passage about the topic at hand",
+        }
         for _ in range(rng.randint(3, 8))
     ]
     return "search_pages", {"query": "background reading", "limit": len(rows)}, json.dumps(rows)
@@ -258,12 +286,20 @@ def _search(rng: random.Random) -> tuple[str, dict[str, object], str]:
 
 def _lookup(rng: random.Random) -> tuple[str, dict[str, object], str]:
     key = rng.randint(10**6, 10**7)
-    found = {"record_id": f"R{key}", "status": rng.choice(("open", "closed", "pending")), "items": rng.randint(1, 9), "updated": "2024-05-03"}
+    found = {
+        "record_id": f"R{key}",
+        "status": rng.choice(("open", "closed", "pending")),
+        "items": rng.randint(1, 9),
+        "updated": "2024-05-03",
+    }
     return "get_record", {"record": key}, json.dumps(found)
 
 
 def _log(rng: random.Random) -> tuple[str, dict[str, object], str]:
-    lines = [f"12:{rng.randint(10, 59)}:{rng.randint(10, 59)} INFO worker {rng.randint(1, 8)} done in {rng.randint(5, 900)} ms" for _ in range(rng.randint(4, 14))]
+    lines = [
+        f"12:{rng.randint(10, 59)}:00 INFO worker {rng.randint(1, 8)} done in {rng.randint(5, 900)} ms"
+        for _ in range(rng.randint(4, 14))
+    ]
     if rng.random() < 0.3:
         lines.insert(len(lines) // 2, f"12:31:07 ERROR worker {rng.randint(1, 8)} lost its connection")
     return "tail_log", {"lines": len(lines)}, "\n".join(lines)

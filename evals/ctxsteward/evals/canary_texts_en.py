@@ -1,3 +1,4 @@
+# ruff: noqa: E501  -- a phrasing a line reads better than wrapped ones
 """English phrasings of the typed canaries, and the small talk and tool traffic around them.
 
 ``⟦…⟧`` marks the value that must survive; ``{slot}`` is filled per canary. An entry of two sentences split by ``||`` is

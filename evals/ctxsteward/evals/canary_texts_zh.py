@@ -1,3 +1,4 @@
+# ruff: noqa: E501  -- a phrasing a line reads better than wrapped ones
 """Chinese phrasings of the typed canaries, and the small talk around them; the format is that of the English ones."""
 
 from __future__ import annotations
@@ -162,6 +163,31 @@ ASSISTANT_FILLER: tuple[str, ...] = (
     "有道理。接下来基本是收拾：命名、顺序、留白。不起眼，但是少了读者看得出来。",
 )  # fmt: skip
 
-REPLIES: tuple[str, ...] = ("明白，我按这个来。", "收到。", "谢谢告知。", "好，清楚了。", "记下了，有进展再告诉你。", "好的，跟之前聊的对得上。")
-LEADS: tuple[str, ...] = ("", "", "", "对了，", "另外，", "还有一件事：", "刚才翻邮件想起来了。", "说回正事。", "总结写得不错。")
-TAILS: tuple[str, ...] = ("", "", "", "我们刚才说到哪儿了？", "接下来是什么？", "我去倒杯咖啡，你先看着。", "早上开会提到的，趁还记得跟你说一声。")
+REPLIES: tuple[str, ...] = (
+    "明白，我按这个来。",
+    "收到。",
+    "谢谢告知。",
+    "好，清楚了。",
+    "记下了，有进展再告诉你。",
+    "好的，跟之前聊的对得上。",
+)
+LEADS: tuple[str, ...] = (
+    "",
+    "",
+    "",
+    "对了，",
+    "另外，",
+    "还有一件事：",
+    "刚才翻邮件想起来了。",
+    "说回正事。",
+    "总结写得不错。",
+)
+TAILS: tuple[str, ...] = (
+    "",
+    "",
+    "",
+    "我们刚才说到哪儿了？",
+    "接下来是什么？",
+    "我去倒杯咖啡，你先看着。",
+    "早上开会提到的，趁还记得跟你说一声。",
+)

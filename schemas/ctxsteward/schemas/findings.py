@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 class Finding(BaseModel):
     """One observation about an input or an output."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     kind: str
     ref: str | None = None

@@ -33,7 +33,7 @@ _ROLES = frozenset(("system", "developer", "user", "assistant", "tool"))
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class TextPart(_Part):
@@ -95,7 +95,7 @@ Part = Annotated[
 class Message(BaseModel):
     """A wire dict and its typed view; build one with `Message.from_wire`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     role: Role
     dialect: Dialect
@@ -153,7 +153,7 @@ def decode_wire(text: str) -> Message:
     role = wire.get("role")
     if role == "function":
         raise InvalidMessage("role", "'function' (a retired form)", "`tool` with a `tool_call_id`")
-    if role not in _ROLES:
+    if not isinstance(role, str) or role not in _ROLES:
         raise InvalidMessage("role", _show(role), "system, developer, user, assistant or tool")
     parts = tuple(_parts(wire, role))
     return Message.model_construct(role=role, dialect=_dialect(wire, parts), parts=parts, wire=wire)

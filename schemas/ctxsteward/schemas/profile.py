@@ -63,7 +63,7 @@ Scalar = Number | Annotated[StrictStr, Field(min_length=1, max_length=160), Afte
 
 
 class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class ProfileEntry(_Value):

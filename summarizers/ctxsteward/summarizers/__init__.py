@@ -1,7 +1,7 @@
 """What shortens text and cites what it kept.
 
-`extractive` is the default summarizer: no model, verbatim quotes, at least one citation a bullet. `templates` holds
-the prompts for summarizers that ask a model.
+`extractive` is the default summarizer: no model, verbatim quotes, at least one citation a bullet.
+`templates` holds the prompts for summarizers that ask a model.
 """
 
 from .extraction import extractive

@@ -1,9 +1,9 @@
 """Reading messages into statements and tool outputs, within hard caps.
 
 Caps: of one text the first `HEAD_CHARS` and the last `TAIL_CHARS` characters are read; of one call at most
-`LOOK_CHARS` characters of text and `MAX_TOOL_OUTPUTS` tool outputs. When a backlog is larger, every text still gets a
-cheap glance (role, digits, a few dozen telling substrings) and the most telling ones are read. What was not read
-stays resolvable by its reference; the accounting of losses is the builder's.
+`LOOK_CHARS` characters of text and `MAX_TOOL_OUTPUTS` tool outputs. When a backlog is larger, every text
+still gets a cheap glance (role, digits, a few dozen telling substrings) and the most telling ones are read.
+What was not read stays resolvable by its reference; the accounting of losses is the builder's.
 """
 
 from __future__ import annotations
@@ -13,7 +13,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from ctxsteward.schemas import Bullet, InvalidReference, Ref, SourceMessage, TextPart, ToolCallPart, ToolResultPart
+from ctxsteward.schemas import (
+    Bullet,
+    InvalidReference,
+    Ref,
+    SourceMessage,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 
 from .salience import Reading, read_sentence
 from .sentences import Piece, sentences
@@ -28,10 +36,10 @@ VISIBLE_CHARS = 4_000
 """Of the text of one visible message; visible messages only supersede."""
 
 _GLANCE = (
-    "must", "never", "n't ", "only", "without", "nobody", "no one", "always", "instead", "actually", "change", "switch",
-    "move", "decid", "go with", "agreed", "limit", "budget", "confirm", "number", "code", "error", "prefer", "deadline",
-    "不", "必须", "别", "只", "改", "定", "号",
-)  # fmt: skip
+    *("must", "never", "n't ", "only", "without", "nobody", "no one", "always", "instead", "actually"),
+    *("change", "switch", "move", "decid", "go with", "agreed", "limit", "budget", "confirm", "number"),
+    *("code", "error", "prefer", "deadline", "不", "必须", "别", "只", "改", "定", "号"),
+)
 _DIGIT = re.compile(r"[0-9]")
 
 
@@ -42,7 +50,7 @@ class Text(NamedTuple):
     role: str
     ref: str
     order: int
-    index: int
+    position: int
 
 
 def ordinal(ref: str, fallback: int) -> int:
@@ -99,7 +107,14 @@ def source_statements(found: Iterable[Text]) -> list[Statement]:
     """Read texts that leave the window; repeated texts are read once and cite their newest place."""
     newest = {text.text: text for text in found}
     return [
-        Statement(reading=reading, refs=(text.ref,), order=text.order, role=text.role, place="source", index=text.index)
+        Statement(
+            reading=reading,
+            refs=(text.ref,),
+            order=text.order,
+            role=text.role,
+            place="source",
+            index=text.position,
+        )
         for text in sorted(newest.values(), key=lambda text: text.order)
         for piece in pieces(text.text)
         if (reading := read_sentence(text.text[piece.start : piece.stop], text.role)).worth > 0
@@ -109,7 +124,14 @@ def source_statements(found: Iterable[Text]) -> list[Statement]:
 def visible_statements(messages: Sequence[SourceMessage]) -> list[Statement]:
     """Read the texts that stay; they supersede and are superseded, and need no bullet."""
     return [
-        Statement(reading=reading, refs=(text.ref,), order=text.order, role=text.role, place="visible", index=text.index)
+        Statement(
+            reading=reading,
+            refs=(text.ref,),
+            order=text.order,
+            role=text.role,
+            place="visible",
+            index=text.position,
+        )
         for text in worth_reading(texts(messages))
         for piece in sentences(text.text, 0, min(len(text.text), VISIBLE_CHARS))
         if (reading := _remembered(text.text[piece.start : piece.stop], text.role)).worth > 0
@@ -133,12 +155,12 @@ def standing_statements(bullets: Sequence[Bullet]) -> list[Statement]:
 
 @lru_cache(maxsize=4096)
 def _remembered(text: str, role: str) -> Reading:
-    """Readings of texts that come back at every compaction; a pure function, so remembering changes nothing."""
+    """Readings of texts that come back at every compaction; a pure function."""
     return read_sentence(text, role)
 
 
 def tool_outputs(messages: Sequence[SourceMessage], visible: Sequence[SourceMessage]) -> list[ToolOutput]:
-    """Tool outputs with their calls, the newest of identical ones, at most `MAX_TOOL_OUTPUTS` (the newest)."""
+    """Tool outputs with their calls; of identical ones the newest, and the newest `MAX_TOOL_OUTPUTS`."""
     calls: dict[str, tuple[str, ToolCallPart]] = {}
     newest: dict[tuple[str, str], ToolOutput] = {}
     for index, item in enumerate((*visible, *messages)):
@@ -160,5 +182,10 @@ def _output(part: ToolResultPart, ref: str, order: int, call: tuple[str, ToolCal
     name = part.name or (call[1].name if call else None)
     refs = (ref,) if call is None or not call[1].arguments.strip("{} ") else (call[0], ref)
     return ToolOutput(
-        text=part.text, name=name, arguments=call[1].arguments if call else "", is_error=part.is_error, refs=refs, order=order
+        text=part.text,
+        name=name,
+        arguments=call[1].arguments if call else "",
+        is_error=part.is_error,
+        refs=refs,
+        order=order,
     )

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  -- a phrasing a line reads better than wrapped ones
 """The words by which people state rules, decisions, updates, errors, tasks and preferences, in English and Chinese.
 
 A cue is a phrase with a weight of 1 (weak: counts only with company), 2 or 3 (enough alone). ``*`` stands for a gap of
@@ -11,7 +12,17 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 CueKind = Literal[
-    "rule", "bound", "decision", "update", "revoke", "error", "open", "preference", "label", "event", "chatter"
+    "rule",
+    "bound",
+    "decision",
+    "update",
+    "revoke",
+    "error",
+    "open",
+    "preference",
+    "label",
+    "event",
+    "chatter",
 ]
 GAP_WORDS = 7
 GAP_CHARS = 14
@@ -175,11 +186,11 @@ _CHINESE: tuple[tuple[CueKind, int, str], ...] = (
      """),
     ("update", 3, """
         改成;改为;改到;改在;改用;改走;改期;改签;换成;换到;换了;不再;更正;纠正;调整到;调整为;调整成;调到;调成;调高;调低;推迟到;推迟;延期;延到;
-        延长到;延长;提前到;提前;缩短到;缩短;降到;降为;降至;升到;升级到;升为;提到;提高到;涨到;加到;增加到;减到;减为;砍到;放宽到;放宽;
+        延长到;延长;提前到;缩短到;缩短;降到;降为;降至;升到;升级到;升为;提到;提高到;涨到;加到;增加到;减到;减为;砍到;放宽到;放宽;
         收紧到;之前说的;刚才说;前面说的;说错了;记错了;写错了;搞错了;弄错了;口误;作废;取代;替换;替代;而不是;不是*是;变成;变更;变了;
         现在是;现在改;现在用;现在变;从*到;从*改;从*调;更新为;更新成;更新到;新的;最新;以后都;今后;从今天起;往后;算了;还是*吧;转到;转给;移到;挪到;搬到;迁到;换*来;接手;重新定
      """),
-    ("update", 1, "现在;其实;目前;不对;抱歉;今天起;后来"),
+    ("update", 1, "提前;现在;其实;目前;不对;抱歉;今天起;后来"),
     ("revoke", 3, "取消;撤销;解除;不用再;不必再;没必要再;不作数;收回;不算了;可以不用;废除;解禁;放开了;不再要求;不再需要"),
     ("error", 3, "错误;报错;失败;异常;崩溃;超时;故障;宕机;挂了;出错;拒绝访问;连不上;打不开"),
     ("error", 1, "问题;缺失;不对;不通;修复;bug"),

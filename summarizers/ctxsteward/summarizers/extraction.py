@@ -1,9 +1,10 @@
 """The extractive summarizer: no model, typed salience, verbatim quotes, a citation on every bullet.
 
-Four steps: read the originals into statements (`backlog`, `salience`), drop what something newer replaces (`updates`),
-turn the rest and the tool outputs into candidates whose text is quoted (`quotes`, `tool_outputs`), and take the best
-ones that fit. A bullet's `value` (0-100) compares over the whole session, so the builder may drop the smallest of all
-standing and new bullets. Same input, same bullets; valid messages never raise.
+Four steps: read the originals into statements (`backlog`, `salience`), drop what something newer replaces
+(`updates`), turn the rest and the tool outputs into candidates whose text is quoted (`quotes`,
+`tool_outputs`), and take the best ones that fit. A bullet's `value` (0-100) compares over the whole
+session, so the builder may drop the smallest of all standing and new bullets. Same input, same bullets;
+valid messages never raise.
 """
 
 from __future__ import annotations
@@ -11,7 +12,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ctxsteward.schemas import Bullet, LastRawTurn, LossKind, Source, SourceMessage, Summary, TextPart, Utterance
+from ctxsteward.schemas import (
+    Bullet,
+    LastRawTurn,
+    LossKind,
+    Source,
+    SourceMessage,
+    Summary,
+    TextPart,
+    Utterance,
+)
 
 from .backlog import (
     ordinal,
@@ -25,7 +35,7 @@ from .backlog import (
 from .quotes import ELLIPSIS, condensed, quote, without_opening
 from .salience import FLOOR
 from .tool_outputs import tool_bullets
-from .updates import Match, Statement, norms, replaced
+from .updates import Match, Outcome, Statement, norms, replaced
 from .values import DISTINCTIVE, normalize
 
 BULLET_OVERHEAD_TOKENS = 5
@@ -67,10 +77,10 @@ def extractive(source: Source, *, budget_tokens: int) -> Summary:
     statements = source_statements(found)
     visible = visible_statements(source.visible)
     everything = sorted((*standing, *statements, *visible), key=lambda statement: statement.order)
-    stale = replaced(everything)
-    superseded = _superseded(everything, stale)
+    outcome = replaced(everything)
+    superseded = _superseded(everything, outcome.stale)
     kept = [statement for statement in standing if statement.index not in superseded]
-    candidates = _from_statements(everything, stale) + _from_tools(source)
+    candidates = _from_statements(everything, outcome) + _from_tools(source)
     bullets = _fitted(_merged(candidates), kept, source, budget_tokens)
     return Summary(bullets=bullets, superseded=superseded, last_raw_turn=last_raw_turn(source))
 
@@ -82,37 +92,68 @@ def _superseded(everything: Sequence[Statement], stale: dict[int, Match]) -> tup
         old, newer = everything[index], everything[match.newer]
         if old.place != "standing":
             continue
-        rest = {value.norm for value in old.reading.values if value.kind in DISTINCTIVE} - match.stale - norms(newer.reading)
+        rest = (
+            {value.norm for value in old.reading.values if value.kind in DISTINCTIVE}
+            - match.stale
+            - norms(newer.reading)
+        )
         if not rest:
             gone.append(old.index)
     return tuple(sorted(gone))
 
 
-def _from_statements(everything: Sequence[Statement], stale: dict[int, Match]) -> list[_Candidate]:
-    winners = {match.newer for index, match in stale.items() if everything[index].place != "source" or not match.stale}
-    winners |= {match.newer for match in stale.values()}
+def _from_statements(everything: Sequence[Statement], outcome: Outcome) -> list[_Candidate]:
+    least = {
+        **outcome.lifts,
+        **dict.fromkeys((match.newer for match in outcome.stale.values()), UPDATED_WORTH),
+    }
     candidates: list[_Candidate] = []
     previous: Statement | None = None
     for index, statement in enumerate(everything):
         if statement.place == "source":
-            candidate = _candidate(statement, previous, stale.get(index), index in winners)
+            candidate = _candidate(statement, previous, outcome.stale.get(index), least.get(index, 0.0))
             if candidate is not None:
+                if candidates and _shown_within(candidates[-1], candidate):
+                    candidate = _joined(candidates.pop(), candidate)
                 candidates.append(candidate)
         previous = statement
     return candidates
 
 
+def _shown_within(previous: _Candidate, candidate: _Candidate) -> bool:
+    """Whether a candidate shows the whole one before it as its context."""
+    return (
+        set(previous.refs) <= set(candidate.refs)
+        and previous.text != candidate.text
+        and previous.text in candidate.text
+    )
+
+
+def _joined(previous: _Candidate, candidate: _Candidate) -> _Candidate:
+    stronger = max(previous, candidate, key=lambda c: c.worth)
+    return replace(
+        candidate,
+        kind=stronger.kind,
+        worth=stronger.worth,
+        values=previous.values | candidate.values,
+        subject=previous.subject | candidate.subject,
+        replaces=previous.replaces or candidate.replaces,
+    )
+
+
 def _candidate(
-    statement: Statement, previous: Statement | None, match: Match | None, wins: bool
+    statement: Statement, previous: Statement | None, match: Match | None, least_worth: float
 ) -> _Candidate | None:
     reading = statement.reading
-    worth = max(reading.worth, UPDATED_WORTH) if wins and match is None else reading.worth
+    worth = max(reading.worth, least_worth) if match is None else reading.worth
     if worth < FLOOR:
         return None
     text = reading.text
     keep = [*reading.values, *reading.marks]
     if match is not None:
-        rest = [value for value in reading.values if value.norm not in match.stale and value.kind in DISTINCTIVE]
+        rest = [
+            value for value in reading.values if value.norm not in match.stale and value.kind in DISTINCTIVE
+        ]
         if not rest or not match.stale:
             return None
         text = condensed(text, rest, 1)
@@ -134,7 +175,7 @@ def _candidate(
         worth=worth + min(0.5, statement.order * 1e-4),
         values=norms(reading),
         subject=reading.subject,
-        replaces=wins,
+        replaces=least_worth > 0,
     )
 
 
@@ -159,7 +200,9 @@ def _from_tools(source: Source) -> list[_Candidate]:
             refs=output.refs,
             order=output.order,
             kind=bullet.kind,
-            worth=bullet.worth - min(12.0, 0.04 * max(0, len(bullet.text) - 90)) + min(0.5, output.order * 1e-4),
+            worth=bullet.worth
+            - min(12.0, 0.04 * max(0, len(bullet.text) - 90))
+            + min(0.5, output.order * 1e-4),
             values=bullet.values,
             subject=frozenset(),
         )
@@ -207,7 +250,11 @@ def _fitted(
     for candidate in sorted(candidates, key=lambda c: (-c.worth, c.order, c.text)):
         if candidate.text in repeated or (candidate.values, candidate.subject) in known:
             continue
-        if candidate.kind not in ("constraint", "decision") and candidate.values and candidate.values <= shown:
+        if (
+            candidate.kind not in ("constraint", "decision")
+            and candidate.values
+            and candidate.values <= shown
+        ):
             late.append(candidate)
             continue
         room = _take(candidate, 0.0, room, source, chosen)
@@ -233,7 +280,10 @@ def _take(
     if cost > room:
         return room
     bullet = Bullet(
-        text=candidate.text, citations=candidate.refs, kind=candidate.kind, value=round(candidate.worth - penalty, 4)
+        text=candidate.text,
+        citations=candidate.refs,
+        kind=candidate.kind,
+        value=round(candidate.worth - penalty, 4),
     )
     chosen.append((candidate, bullet))
     return room - cost
@@ -244,7 +294,9 @@ def last_raw_turn(source: Source) -> LastRawTurn:
     latest: dict[str, tuple[int, SourceMessage]] = {}
     for index, item in enumerate((*source.messages, *source.visible)):
         role = item.message.role
-        if role in ("user", "assistant") and any(isinstance(p, TextPart) and p.text for p in item.message.parts):
+        if role in ("user", "assistant") and any(
+            isinstance(p, TextPart) and p.text for p in item.message.parts
+        ):
             order = ordinal(item.ref, index + 1)
             if role not in latest or order >= latest[role][0]:
                 latest[role] = (order, item)

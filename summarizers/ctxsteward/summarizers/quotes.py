@@ -1,8 +1,8 @@
 """Quoting: how a bullet shows an original, and how anybody checks that it did not invent.
 
-A bullet's text is made of verbatim pieces of its originals with ``…`` between them, on one line, and holds nothing
-that looks like a reference (``§12``): citations are structure. `quote` makes such a text from one original,
-`unsupported` finds the pieces of a text that stand in none of the given originals.
+A bullet's text is made of verbatim pieces of its originals with ``…`` between them, on one line, and holds
+nothing that looks like a reference (``§12``): citations are structure. `quote` makes such a text from one
+original, `unsupported` finds the pieces of a text that stand in none of the given originals.
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ ELLIPSIS = "…"
 
 _UNQUOTABLE = re.compile(r"\s*(?:[\n\r\u2028\u2029\x0b\x0c\x1c-\x1e\x85]+\s*|§\s?\d+(?:\.\d+)?\s*)+")
 _OPENING = re.compile(
-    r"(?:(?:(?:oh|ok|okay|also|and|so|well|hey|hi|hello|thanks|thank you|great|perfect|sure|right|yes|yeah|yep|no|nope|cool"
-    r"|got it|understood|noted|good|alright|anyway|btw|fyi|by the way|quick note|just so you know|one more thing"
-    r"|before i forget|for the record|hm+|um+|uh)(?: \w+)?\s*[,:;!.—–]+\s*)"
-    r"|(?:(?:好的?|嗯+|对了|另外|顺便(?:说一下|提一下|一提|说一句)?|还有(?:一点|一件事)?|哦|行|谢谢|那个|明白|收到|没问题)[，,。！!：:\s]+))+",
+    r"(?:(?:(?:oh|ok|okay|also|and|so|well|hey|hi|hello|thanks|thank you|great|perfect|sure|right|yes|yeah"
+    r"|yep|no|nope|cool|got it|understood|noted|good|alright|anyway|btw|fyi|by the way|quick note"
+    r"|just so you know|one more thing|before i forget|for the record|hm+|um+|uh)"
+    r"(?: (?:then|there|again|all|everyone|so much))?\s*[,:;!.—–]+\s*)"
+    r"|(?:(?:好的?|嗯+|对了|另外"
+    r"|顺便(?:说一下|提一下|一提|说一句)?|还有(?:一点|一件事)?"
+    r"|哦|行|谢谢|那个|明白|收到|没问题)[，,。！!：:\s]+))+",
     re.IGNORECASE,
 )
 

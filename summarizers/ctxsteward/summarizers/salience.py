@@ -1,9 +1,10 @@
-"""What kind of thing a sentence is, and how much it is worth keeping (0-100, comparable over a whole session).
+"""What kind of thing a sentence is, and how much it is worth keeping (0-100, comparable over a whole
+session).
 
-Order of worth: safety rules and constraints > updated values and decisions, identifiers > preferences, numbers, errors,
-open items > facts > chatter. A fact's worth is the hand-set cue score of durable turns (first person, event and time
-words, names, digits, length, questions). What an assistant says is worth less than the same said by a user: it is
-mostly an echo or advice.
+Order of worth: safety rules and constraints > updated values and decisions, identifiers > preferences,
+numbers, errors, open items > facts > chatter. A fact's worth is the hand-set cue score of durable turns
+(first person, event and time words, names, digits, length, questions). What an assistant says is worth less
+than the same said by a user: it is mostly an echo or advice.
 """
 
 from __future__ import annotations
@@ -27,7 +28,11 @@ _ZH_FALSE = re.compile(
     "特别|区别|分别|级别|类别|性别|识别|个别|告别|别人|别的|别墅|不过|不错|不少|不同|不好意思|不一定|不得不|不得了|不知道|不知不觉|要不"
     "|只是|不只|应该是|就是|最新款|不要紧|不用说|新的一|不客气|不用谢|不用客气|不用担心|安全带|不太|不仅|不但|不管怎么说|能不能|可不可以|是不是|好不好|要不要|会不会"
 )
-_FIRST_PERSON = frozenset(("i", "my", "me", "we", "our", "us", "i'm", "i've", "i'd", "we're", "we've", "mine", "ours"))
+_TOLD = frozenset("it he she they i i've i'd we've have has had he's it's she's".split())  # noqa: SIM905
+"""Before "never" these tell a story ("it never ends") rather than give a rule."""
+_FIRST_PERSON = frozenset(
+    ("i", "my", "me", "we", "our", "us", "i'm", "i've", "i'd", "we're", "we've", "mine", "ours")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +63,14 @@ def read_sentence(text: str, role: str) -> Reading:
     if len(low) != len(text):
         low = text
     words = [(match.start(), match.group()) for match in _WORD.finditer(low)]
-    cues: list[tuple[int, Cue]] = []
-    for index, (start, word) in enumerate(words):
-        for cue in ENGLISH.get(word, ()):
-            if (not cue.rest or follows(words, index, cue)) and (not cue.at_start or _starts(low, start)):
-                cues.append((start, cue))
+    cues = [
+        (start, cue)
+        for index, (start, word) in enumerate(words)
+        for cue in ENGLISH.get(word, ())
+        if (not cue.rest or follows(words, index, cue))
+        and (not cue.at_start or _starts(low, start))
+        and (word != "never" or cue.rest or not index or words[index - 1][1] not in _TOLD)
+    ]
     ascii_only = text.isascii()
     if not ascii_only:
         cues.extend(_chinese_cues(low))
@@ -85,7 +93,11 @@ def _spelled(words: list[tuple[int, str]], index: int, text: str, values: tuple[
 
 def _starts(low: str, start: int) -> bool:
     before = low[max(0, start - 12) : start].rstrip(" \"'“(*_-")
-    return not before or before[-1] in ",:;.!—–，。：；！…" or before.endswith((" and", " so", "so", "please", "but", "then"))
+    return (
+        not before
+        or before[-1] in ",:;.!—–，。：；！…"
+        or before.endswith((" and", " so", "so", "please", "but", "then"))
+    )
 
 
 def _chinese_cues(low: str) -> list[tuple[int, Cue]]:
@@ -97,7 +109,9 @@ def _chinese_cues(low: str) -> list[tuple[int, Cue]]:
         for cue in CHINESE[char]
         if follows_chinese(masked, index, cue)
     ] + [
-        (match.start(), _CHATTER) for match in (_ZH_FALSE.finditer(low) if masked != low else ()) if "知道" in match.group()
+        (match.start(), _CHATTER)
+        for match in (_ZH_FALSE.finditer(low) if masked != low else ())
+        if "知道" in match.group()
     ]
 
 
@@ -176,7 +190,11 @@ def _judged(
         updates=0 if question else int(weight.get("update", 0)),
         revokes=weight.get("revoke", 0) >= 3 and not question,
         rule=rule,
-        marks=tuple(Value("number", "", "", at, at + 1) for at, cue in cues if cue.kind != "chatter" and cue.weight > 1),
+        marks=tuple(
+            Value("number", "", "", at, at + 1)
+            for at, cue in cues
+            if cue.kind != "chatter" and cue.weight > 1
+        ),
     )
 
 
@@ -186,24 +204,35 @@ def _strongest(
     own = role != "assistant"
     options: list[tuple[float, LossKind]] = [(0.0, "fact")]
     if rule >= 2:
-        options.append(((92 if rule >= 3 else 84 if rule >= 2.5 else 74) * (1.0 if own else 0.7), "constraint"))
+        options.append(
+            ((92 if rule >= 3 else 84 if rule >= 2.5 else 74) * (1.0 if own else 0.7), "constraint")
+        )
     counted = [value for value in values if value.kind not in DISTINCTIVE and value.kind != "name"]
     if counted and weight.get("bound", 0) >= 2:
         options.append((80 if own else 58, "constraint"))
     if weight.get("update", 0) >= 3:
-        options.append(((86 if own else 74) if values or names else (60 if own else 30), "number" if counted else "decision"))
+        options.append(
+            (
+                (86 if own else 74) if values or names else (72 if own else 30),
+                "number" if counted else "decision",
+            )
+        )
     if weight.get("revoke", 0) >= 3 and own:
         options.append((80, "decision"))
     if weight.get("decision", 0) >= 3:
-        options.append((81 if own else 70, "decision"))
+        options.append((81 if own else 64 if values or names else 36, "decision"))
     for value in values:
         if value.kind in DISTINCTIVE:
-            kind: LossKind = "url" if value.kind == "url" else "path" if value.kind == "path" else "identifier"
+            kind: LossKind = (
+                "url" if value.kind == "url" else "path" if value.kind == "path" else "identifier"
+            )
             options.append(((76 if kind == "identifier" else 70) - (0 if own else 6), kind))
     if "label" in weight and (values or names):
         options.append((77 if own else 71, "identifier"))
     if counted:
-        bare = all(value.norm in ("1", "2") or (value.kind == "number" and len(value.norm) < 3) for value in counted)
+        bare = all(
+            value.norm in ("1", "2") or (value.kind == "number" and len(value.norm) < 3) for value in counted
+        )
         options.append(((52 if bare else 64) * (1.0 if own else 0.75), "number"))
     if weight.get("preference", 0) >= 2:
         options.append((63 if own else 20, "preference"))
@@ -215,7 +244,9 @@ def _strongest(
     return kind, worth
 
 
-def _asked(role: str, kind: LossKind, worth: float, rule: float, values: tuple[Value, ...]) -> tuple[LossKind, float]:
+def _asked(
+    role: str, kind: LossKind, worth: float, rule: float, values: tuple[Value, ...]
+) -> tuple[LossKind, float]:
     if role == "assistant":
         return "open_item", min(worth, 30.0 if values else 10.0)
     if any(value.kind in DISTINCTIVE for value in values):
@@ -239,7 +270,12 @@ def _fact_worth(
     size = len(subject) if has_words else len(subject) // 2
     if size < 3 and not values and not names:
         return 0.0
-    score = 0.25 * min(4, len(names)) + 0.5 * math.log(max(3, size)) + 0.4 * bool(values) + 0.9 * ("event" in weight)
+    score = (
+        0.25 * min(4, len(names))
+        + 0.5 * math.log(max(3, size))
+        + 0.4 * bool(values)
+        + 0.9 * ("event" in weight)
+    )
     head = low[:16]
     if any(word in _FIRST_PERSON for word in head.split(" ")[:3]) or " my " in low or "我" in text:
         score += 0.35

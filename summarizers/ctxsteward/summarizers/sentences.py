@@ -1,9 +1,9 @@
 """Sentences, clauses and lines of a text, as character spans of the original.
 
-Spans, not copies: a bullet may only hold what stands in an original, so nothing here rewrites a character. English
-sentences end at ``. ! ?`` before white space (not after a common abbreviation), Chinese ones at ``。！？；``; a line of
-a list, a table or a code block is a sentence of its own; a line that goes on in lower case is the same sentence. All
-passes are linear in the text.
+Spans, not copies: a bullet may only hold what stands in an original, so nothing here rewrites a character.
+English sentences end at ``. ! ?`` before white space (not after a common abbreviation), Chinese ones at
+``。！？；``; a line of a list, a table or a code block is a sentence of its own; a line that goes on in lower
+case is the same sentence. All passes are linear in the text.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ class Piece(NamedTuple):
 MAX_SENTENCE_CHARS = 600
 """A longer run without an end mark is cut: minified data and base64 are no sentences."""
 
-_END = re.compile(r"[.!?]+[\"'”’)\]*_]*(?=\s)|[。！？；]+[”’」』）]*|…{2,}|;(?=\s)|[\n\r\u2028\u2029\x0b\x0c\x85]+(?![a-z])")
+_END = re.compile(
+    r"[.!?]+[\"'”’)\]*_]*(?=\s)|[。！？；]+[”’」』）]*|…{2,}|;(?=\s)|[\n\r\u2028\u2029\x0b\x0c\x85]+(?![a-z])"
+)
 _LEAD = re.compile(r"[\s>#|*+•·–—-]*(?:\(?\d{1,2}[.)、](?=\s|[^\d\s])\s*)?(?:\[[ xX]\]\s*)?[*_]*")
 _ABBREVIATED = re.compile(
     r"(?:\b(?:e\.g|i\.e|mr|mrs|ms|dr|prof|vs|no|nr|st|approx|etc|inc|ltd|dept|fig|sec|al|ca|cf|min|max)|\b[A-Za-z])\.$",
@@ -31,7 +33,8 @@ _ABBREVIATED = re.compile(
 )
 _CLAUSE = re.compile(
     r"[,，;；:：](?=\s|[^\x00-\x7f])\s*|\s+[—–-]+\s+|——|\s*[()（）]\s*"
-    r"|\s+(?=(?:because|since|which|while|although|though|but|so that|otherwise)\s)|(?=因为|所以|但是|不过|而且)"
+    r"|\s+(?=(?:because|since|which|while|although|though|but|so that|otherwise)\s)"
+    r"|(?=因为|所以|但是|不过|而且)"
 )
 
 

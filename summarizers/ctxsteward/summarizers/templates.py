@@ -1,8 +1,10 @@
-"""The prompts for summarizers that ask a model: plain files with ``$slots``, and what to strip from the reply.
+"""The prompts for summarizers that ask a model: plain files with ``$slots``, and what to strip from the
+reply.
 
-Slots: ``summarize_history`` takes ``history``, ``standing``, ``budget_tokens``; ``summarize_tool_log`` takes ``tool``,
-``ref``, ``log``, ``budget_tokens``. Raises `KeyError` for a slot left empty and `ValueError` for one that the template
-does not have. Source: the structured compaction prompt of the continuity design (seven sections, hidden analysis).
+Slots: ``summarize_history`` takes ``history``, ``standing``, ``budget_tokens``; ``summarize_tool_log``
+takes ``tool``, ``ref``, ``log``, ``budget_tokens``. Raises `KeyError` for a slot left empty and
+`ValueError` for one that the template does not have. Source: the structured compaction prompt of the
+continuity design (seven sections, hidden analysis).
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ def fill_template(name: TemplateName, /, **slots: str | int) -> str:
     template = Template(template_text(name))
     unknown = slots.keys() - set(template.get_identifiers())
     if unknown:
-        raise ValueError(f"template {name!r} has no slot {sorted(unknown)}; it has {sorted(template.get_identifiers())}")
+        raise ValueError(
+            f"template {name!r} has no slot {sorted(unknown)}; it has {sorted(template.get_identifiers())}"
+        )
     return template.substitute(slots)
 
 

@@ -1,9 +1,9 @@
 """Two or three high-signal bullets for a tool output: its shape, its errors, its identifiers.
 
-A bullet opens with ``NAME: `` or ``NAME ARGUMENTS: ``, arguments quoted from the call, then either verbatim pieces
-of the output or the shape template ``JSON with keys a, b, c; 240 rows`` / ``N lines`` / ``table with columns a, b; N
-rows``, whose names occur in the output and whose numbers are counts. Only the head and the tail of a long output are
-looked at (`HEAD_CHARS`, `TAIL_CHARS`); JSON is parsed up to `MAX_JSON_CHARS`.
+A bullet opens with ``NAME: `` or ``NAME ARGUMENTS: ``, arguments quoted from the call, then either verbatim
+pieces of the output or the shape template ``JSON with keys a, b, c; 240 rows`` / ``N lines`` / ``table with
+columns a, b; N rows``, whose names occur in the output and whose numbers are counts. Only the head and the
+tail of a long output are looked at (`HEAD_CHARS`, `TAIL_CHARS`); JSON is parsed up to `MAX_JSON_CHARS`.
 """
 
 from __future__ import annotations
@@ -33,14 +33,24 @@ _ID_KEY = re.compile(
     r"|phone|version|status|state|total|amount|price|balance|count|date|time|name|user|eta|reservation|flight)s?$|[a-z](?:Id|No|Number|Code|Url|Key)$",
     re.IGNORECASE,
 )
-_STRONG_KEY = re.compile(r"confirm|reference|tracking|ticket|order|reservation|invoice|booking|_id$|^id$|[a-z]Id$|sku|commit|hash|url", re.IGNORECASE)
+_STRONG_KEY = re.compile(
+    r"confirm|reference|tracking|ticket|order|reservation|invoice|booking|_id$|^id$|[a-z]Id$|sku|commit|hash|url",
+    re.IGNORECASE,
+)
 _ERROR_LINE = re.compile(
-    r"\b(?:error|exception|traceback|failed|failure|fatal|panic|denied|refused|timed out|timeout|not found|no such|abort|critical|unable to|cannot)\b"
+    r"\b(?:error|exception|traceback|failed|failure|fatal|panic|denied|refused|timed out"
+    r"|timeout|not found|no such|abort|critical|unable to|cannot)\b"
     r"|错误|失败|异常|超时|拒绝|Error\b|Exception\b",
     re.IGNORECASE,
 )
-_ERROR_KEY = re.compile(r'"(?:error|errors|message|detail|reason|exception|err_msg)"\s*:\s*("(?:[^"\\\n]|\\.){1,160}"|\{|\[)', re.IGNORECASE)
-_ACTION = re.compile(r"book|cancel|create|send|edit|write|update|delete|modify|replace|submit|commit|post|pay|refund|exchange|transfer|assign|set_|insert|move|rename|deploy|apply", re.IGNORECASE)
+_ERROR_KEY = re.compile(
+    r'"(?:error|errors|message|detail|reason|exception|err_msg)"\s*:\s*("(?:[^"\\\n]|\\.){1,160}"|\{|\[)',
+    re.IGNORECASE,
+)
+_ACTION = re.compile(
+    r"book|cancel|create|send|edit|write|update|delete|modify|replace|submit|commit|post|pay|refund|exchange|transfer|assign|set_|insert|move|rename|deploy|apply",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,29 +87,43 @@ def tool_bullets(output: ToolOutput) -> list[ToolBullet]:
     arguments = _short(output.arguments, 90) if output.arguments not in ("", "{}") else ""
     label = f"{name} {arguments}" if arguments else name
     acted = bool(_ACTION.search(name))
-    found = list(_json_bullets(text, look, name, label, acted) if look[:1] in "{[" else _plain_bullets(text, look, name, label, acted))
+    found = list(
+        _json_bullets(text, look, name, label, acted)
+        if look[:1] in "{["
+        else _plain_bullets(text, look, name, label, acted)
+    )
     if output.is_error and found:
         best = found[0]
         found[0] = ToolBullet(text=best.text, kind="error", worth=max(58.0, best.worth), values=best.values)
     if not found:
-        found = [ToolBullet(text=f"{label}: 0 lines", kind="fact", worth=24.0 if acted else 15.0, values=frozenset())]
+        found = [
+            ToolBullet(
+                text=f"{label}: 0 lines", kind="fact", worth=24.0 if acted else 15.0, values=frozenset()
+            )
+        ]
     return found[:3]
 
 
 def _json_bullets(text: str, look: str, name: str, label: str, acted: bool) -> Iterator[ToolBullet]:
     error = _ERROR_KEY.search(look)
     if error is not None and error[1][0] == '"':
-        yield ToolBullet(text=f"{label}: {quote(error.group())}", kind="error", worth=57.0, values=frozenset())
+        yield ToolBullet(
+            text=f"{label}: {quote(error.group())}", kind="error", worth=57.0, values=frozenset()
+        )
     pairs = _pairs(look)
     if pairs:
         strong = any(_STRONG_KEY.search(key) for key, _, _ in pairs)
         shown = ELLIPSIS.join(quote(raw) for _, raw, _ in pairs)
         values = frozenset(normalize(value) for _, _, value in pairs)
         worth = (66.0 if acted else 54.0) if strong else (58.0 if acted else 42.0)
-        yield ToolBullet(text=f"{label}: {shown}", kind="identifier" if strong else "fact", worth=worth, values=values)
+        yield ToolBullet(
+            text=f"{label}: {shown}", kind="identifier" if strong else "fact", worth=worth, values=values
+        )
     shape = _json_shape(text) if not pairs or len(text) > 1_500 else ""
     if shape:
-        yield ToolBullet(text=f"{name if pairs else label}: {shape}", kind="fact", worth=26.0, values=frozenset())
+        yield ToolBullet(
+            text=f"{name if pairs else label}: {shape}", kind="fact", worth=26.0, values=frozenset()
+        )
 
 
 def _pairs(look: str) -> list[tuple[str, str, str]]:
@@ -149,13 +173,29 @@ def _plain_bullets(text: str, look: str, name: str, label: str, acted: bool) -> 
         values = frozenset(value.norm for value in reading.values)
         strong = any(value.kind in DISTINCTIVE for value in reading.values)
         worth = (64.0 if acted else 48.0) if strong else (55.0 if acted else 40.0)
-        yield ToolBullet(text=f"{label}: {line}", kind="identifier" if strong else "fact", worth=worth, values=values)
+        yield ToolBullet(
+            text=f"{label}: {line}", kind="identifier" if strong else "fact", worth=worth, values=values
+        )
     columns = _columns(lines)
     if columns:
-        yield ToolBullet(text=f"{name}: table with columns {columns}; {total} rows", kind="fact", worth=28.0, values=frozenset())
-    elif not errors and salient is None or total > 3:
-        ends = ELLIPSIS.join(dict.fromkeys((_short(lines[0], 80), _short(lines[-1], 80)))) if total > 1 else _short(lines[0], LINE_CHARS)
-        yield ToolBullet(text=f"{label}: {ends}…{total} lines" if total > 2 else f"{label}: {ends}", kind="fact", worth=38.0 if acted else 24.0, values=frozenset())
+        yield ToolBullet(
+            text=f"{name}: table with columns {columns}; {total} rows",
+            kind="fact",
+            worth=28.0,
+            values=frozenset(),
+        )
+    elif (not errors and salient is None) or total > 3:
+        ends = (
+            ELLIPSIS.join(dict.fromkeys((_short(lines[0], 80), _short(lines[-1], 80))))
+            if total > 1
+            else _short(lines[0], LINE_CHARS)
+        )
+        yield ToolBullet(
+            text=f"{label}: {ends}…{total} lines" if total > 2 else f"{label}: {ends}",
+            kind="fact",
+            worth=38.0 if acted else 24.0,
+            values=frozenset(),
+        )
 
 
 def _salient(lines: list[str], errors: set[str]) -> tuple[Reading, str] | None:
@@ -176,7 +216,12 @@ def _columns(lines: list[str]) -> str:
     """The header of a pipe, tab or comma table, quoted."""
     head = lines[0].strip()
     for mark in ("|", "\t", ","):
-        if head.count(mark) >= 2 and len(lines) > 2 and lines[-1].count(mark) == head.count(mark) and len(head) <= LINE_CHARS:
+        if (
+            head.count(mark) >= 2
+            and len(lines) > 2
+            and lines[-1].count(mark) == head.count(mark)
+            and len(head) <= LINE_CHARS
+        ):
             cells = [cell.strip() for cell in head.split(mark)]
             return ", ".join(quote(cell) for cell in cells if cell and "…" not in quote(cell))
     return ""

@@ -1,10 +1,11 @@
 """Which statement replaces which: explicit corrections, restatements with another value, revoked rules.
 
-Input is statements in ordinal order, from originals that leave, from standing bullets and from messages that stay
-visible. `replaced` gives for each old statement the newer one that makes it stale. It prefers precision: an update
-that is missed leaves the old value beside the new one (readable, newer last); one that is wrongly seen loses a fact.
-So two statements that name different people, orders, opposites (staging / production) or places never replace each
-other. Candidates come from bounded posting lists, so time is linear in the statements.
+Input is statements in ordinal order, from originals that leave, from standing bullets and from messages
+that stay visible. `replaced` gives for each old statement the newer one that makes it stale. It prefers
+precision: an update that is missed leaves the old value beside the new one (readable, newer last); one that
+is wrongly seen loses a fact. So two statements that name different people, orders, opposites (staging /
+production) or places never replace each other. Candidates come from bounded posting lists, so time is
+linear in the statements.
 """
 
 from __future__ import annotations
@@ -48,6 +49,15 @@ class Match(NamedTuple):
     stale: frozenset[str]
 
 
+class Outcome(NamedTuple):
+    """What `replaced` found."""
+
+    stale: dict[int, Match]
+    """Position of a stale statement → what replaces it."""
+    lifts: dict[int, float]
+    """Position of a statement that may be an update → the worth of the older one, its own least."""
+
+
 class _Board:
     """Posting lists over the statements seen so far."""
 
@@ -79,21 +89,27 @@ def norms(reading: Reading) -> frozenset[str]:
     return frozenset(value.norm for value in reading.values)
 
 
-def replaced(statements: Sequence[Statement]) -> dict[int, Match]:
-    """Map the position of each stale statement to the newer one; statements come oldest first."""
+def replaced(statements: Sequence[Statement]) -> Outcome:
+    """Find the stale statements and the newer ones that must outlive an older one; oldest come first."""
     board, stale = _Board(), dict[int, Match]()
+    lifts: dict[int, float] = {}
     for index, statement in enumerate(statements):
         new = statement.reading
         if new.values or new.revokes or (new.updates >= 3 and new.names):
-            for old, match in _replaced_by(index, statement, statements, board, stale):
+            for old, match in _replaced_by(index, statement, statements, board, stale, lifts):
                 stale[old] = match
         if new.values or new.names or new.worth >= 60:
             board.add(index, new)
-    return stale
+    return Outcome(stale, lifts)
 
 
 def _replaced_by(
-    index: int, statement: Statement, statements: Sequence[Statement], board: _Board, stale: dict[int, Match]
+    index: int,
+    statement: Statement,
+    statements: Sequence[Statement],
+    board: _Board,
+    stale: dict[int, Match],
+    lifts: dict[int, float],
 ) -> list[tuple[int, Match]]:
     new = statement.reading
     found: list[tuple[int, Match]] = []
@@ -103,11 +119,23 @@ def _replaced_by(
         values = stale_values(statements[old].reading, new, shared)
         if values:
             found.append((old, Match(index, values)))
+        elif statements[old].reading.worth > new.worth and _may_be_update(
+            statements[old].reading, new, shared
+        ):
+            lifts[index] = max(lifts.get(index, 0.0), statements[old].reading.worth)
     if not found and new.updates >= 3 and len(new.subject) <= 1 and new.values:
         found.extend(_nearest(index, statement, statements, board, stale))
     if new.revokes:
         found.extend(_revoked(index, statement, statements, board, stale))
     return found
+
+
+def _may_be_update(old: Reading, new: Reading, shared: int) -> bool:
+    """Another value for mostly the same words: too little to drop the old, enough to never show it alone."""
+    size = min(len(old.subject), len(new.subject))
+    return (
+        size > 0 and shared >= 0.5 * size and bool(_competing(old, new)) and not _different_things(old, new)
+    )
 
 
 def _may_correct(new: Statement, old: Statement) -> bool:
@@ -172,12 +200,22 @@ def _competing(old: Reading, new: Reading) -> frozenset[str]:
 
 def _different_things(old: Reading, new: Reading) -> bool:
     """Whether the two statements name different people, orders, places or opposites."""
-    if old.names and new.names and not old.names & new.names and not (new.updates >= 3 and old.subject & new.subject - old.names):
+    if (
+        old.names
+        and new.names
+        and not old.names & new.names
+        and not (new.updates >= 3 and old.subject & new.subject - old.names)
+    ):
         return True
     for mine, others in ((old, new), (new, old)):
         ours = {value.norm for value in mine.values if value.kind in DISTINCTIVE}
         theirs = {value.norm for value in others.values if value.kind in DISTINCTIVE}
-        if ours and theirs and not ours & theirs and any(value.kind not in DISTINCTIVE for value in mine.values):
+        if (
+            ours
+            and theirs
+            and not ours & theirs
+            and any(value.kind not in DISTINCTIVE for value in mine.values)
+        ):
             return True
     first, second = contrasts(old.subject, old.text), contrasts(new.subject, new.text)
     return first.keys() != second.keys() or any(first[group].isdisjoint(second[group]) for group in first)
@@ -189,7 +227,11 @@ def _swapped_names(old: Reading, new: Reading, shared: int) -> frozenset[str]:
         about = min(len(old.subject - old.names), len(new.subject - new.names))
         return old.names if shared >= 2 and shared >= 0.6 * about else frozenset()
     gone = frozenset(name for name in new.names if name in old.names or name in old.subject)
-    if not gone or not new.names - old.names - old.subject or old.kind not in ("decision", "fact", "preference"):
+    if (
+        not gone
+        or not new.names - old.names - old.subject
+        or old.kind not in ("decision", "fact", "preference")
+    ):
         return frozenset()
     return gone if old.kind == "decision" or shared >= 2 else frozenset()
 
@@ -203,7 +245,12 @@ def _nearest(
         if statement.order - other.order > NEAR:
             break
         pairs = _competing(other.reading, statement.reading)
-        if old not in stale and pairs and other.reading.rule < 3 and not _different_things(other.reading, statement.reading):
+        if (
+            old not in stale
+            and pairs
+            and other.reading.rule < 3
+            and not _different_things(other.reading, statement.reading)
+        ):
             return [(old, Match(index, pairs))]
     return []
 
@@ -216,17 +263,29 @@ def _revoked(
     best, best_share = None, 0.0
     for old, shared in board.candidates(new).items():
         other = statements[old]
-        if old in stale or other.reading.kind not in ("constraint", "decision") or other.order >= statement.order:
+        if (
+            old in stale
+            or other.reading.kind not in ("constraint", "decision")
+            or other.order >= statement.order
+        ):
             continue
         shared += len(norms(new) & norms(other.reading))
         share = shared / max(1, min(len(new.subject), len(other.reading.subject)))
         if shared >= 2 and share >= 0.4 and share > best_share and not _different_things(other.reading, new):
             best, best_share = old, share
-    if best is None and statement.role == "user" and len(new.subject - {"rule", "requirement", "restriction"}) == 0:
+    if (
+        best is None
+        and statement.role == "user"
+        and len(new.subject - {"rule", "requirement", "restriction"}) == 0
+    ):
         for old in reversed(board.recent):
             if statement.order - statements[old].order > NEAR // 2:
                 break
-            if old not in stale and statements[old].reading.kind == "constraint" and statements[old].role == "user":
+            if (
+                old not in stale
+                and statements[old].reading.kind == "constraint"
+                and statements[old].role == "user"
+            ):
                 best = old
                 break
     return [] if best is None else [(best, Match(index, frozenset()))]

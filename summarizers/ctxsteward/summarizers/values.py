@@ -1,9 +1,11 @@
-"""Typed values in a sentence: identifiers, numbers with units, dates, paths, addresses, names; and when two are equal.
+"""Typed values in a sentence: identifiers, numbers with units, dates, paths, addresses, names; and when two
+are equal.
 
-A value has a `kind` (closed list below), a `unit` (``port``, ``days``, ``$``; empty if none) and a `norm`, the form by
-which two mentions are the same: NFKC, case-folded, thousands separators and inner white space removed, spelled-out
-and Chinese numerals as digits. The scan starts at characters that a value cannot do without (a digit, ``@ / # _ .``)
-and reads one token there, so plain prose costs one search; everything is linear.
+A value has a `kind` (closed list below), a `unit` (``port``, ``days``, ``$``; empty if none) and a `norm`,
+the form by which two mentions are the same: NFKC, case-folded, thousands separators and inner white space
+removed, spelled-out and Chinese numerals as digits. The scan starts at characters that a value cannot do
+without (a digit, ``@ / # _ .``) and reads one token there, so plain prose costs one search; everything is
+linear.
 
 >>> [(v.kind, v.unit, v.norm) for v in typed_values("raise it from 30 to 45 days, ticket OPS-113, $1,200")]
 [('number', '', '30'), ('quantity', 'day', '45'), ('identifier', '', 'ops-113'), ('money', '$', '1200')]
@@ -20,8 +22,8 @@ from typing import Literal, NamedTuple
 from .units import CURRENCIES, DATE_WORDS, NUMBER_WORDS, UNITS, ZH_UNITS
 
 ValueKind = Literal[
-    "url", "email", "path", "identifier", "address", "phone", "version", "date", "time", "money", "percent", "quantity",
-    "number", "name",
+    "url", "email", "path", "identifier", "address", "phone", "version", "date", "time", "money", "percent",
+    "quantity", "number", "name",
 ]  # fmt: skip
 
 DISTINCTIVE = frozenset(("url", "email", "path", "identifier", "address", "phone", "version"))
@@ -39,9 +41,13 @@ class Value(NamedTuple):
 
 
 _TRIGGER = re.compile(r"[0-9０-９@/\\#_.]")
-_TOKEN_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789０１２３４５６７８９_@/\\#.:+-~$€£¥%?=&")
+_TOKEN_CHARS = frozenset(
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789０１２３４５６７８９_@/\\#.:+-~$€£¥%?=&"
+)
 _TOKEN = re.compile(r"[A-Za-z0-9０-９_@/\\#.:+~$€£¥%?=&,'-]+")
-_PHONE = re.compile(r"\+?\(?\d{2,4}\)?(?:[ -]\d{3,4}){2,4}(?!\d)|\+\d{8,15}|(?<!\d)1[3-9]\d{9}(?!\d)|\b555[ -]\d{4}\b")
+_PHONE = re.compile(
+    r"\+?\(?\d{2,4}\)?(?:[ -]\d{3,4}){2,4}(?!\d)|\+\d{8,15}|(?<!\d)1[3-9]\d{9}(?!\d)|\b555[ -]\d{4}\b"
+)
 _NUMBER = re.compile(r"[$€£¥]?[0-9０-９]+(?:[,，][0-9０-９]{3})*(?:\.[0-9０-９]+)?")
 _UNIT_AFTER = re.compile(r"\s?-?([A-Za-z°]{1,12}|%|％|[\u3400-\u9fff]{1,2})")
 _IP = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?(?:/\d+)?")
@@ -59,9 +65,23 @@ _MONTH_BEFORE = re.compile(
     r"\b(jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec)[a-z]*\.?\s+$|\bday\s+$", re.IGNORECASE
 )
 _MONTH_AFTER = re.compile(
-    r"(?:st|nd|rd|th)?(?: of)? (?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*\b", re.IGNORECASE
+    r"(?:st|nd|rd|th)?(?: of)? (?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*\b",
+    re.IGNORECASE,
 )
-_ZH_DIGITS = {"零": 0, "〇": 0, "一": 1, "二": 2, "两": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8, "九": 9}
+_ZH_DIGITS = {
+    "零": 0,
+    "〇": 0,
+    "一": 1,
+    "二": 2,
+    "两": 2,
+    "三": 3,
+    "四": 4,
+    "五": 5,
+    "六": 6,
+    "七": 7,
+    "八": 8,
+    "九": 9,
+}
 _ZH_SCALES = {"十": 10, "百": 100, "千": 1000, "万": 10000}
 
 
@@ -75,7 +95,7 @@ def normalize(text: str) -> str:
 
 
 def typed_values(text: str) -> tuple[Value, ...]:
-    """The typed values of one sentence in order of their place; quoted and spelled-out ones included, names not."""
+    """The typed values of one sentence in order of their place; quoted strings included, other names not."""
     found: list[Value] = []
     position = 0
     while match := _TRIGGER.search(text, position):
@@ -108,7 +128,11 @@ def _value_at(text: str, start: int) -> Value | None:
     if "://" in raw:
         return Value("url", "", normalize(raw), start, stop)
     if "@" in raw:
-        return Value("email" if "." in raw else "name", "", normalize(raw), start, stop) if len(raw) > 3 else None
+        return (
+            Value("email" if "." in raw else "name", "", normalize(raw), start, stop)
+            if len(raw) > 3
+            else None
+        )
     if not any(map(str.isdigit, raw)):
         return _without_digit(raw, start, stop)
     return _with_digit(text, raw, start, stop)
@@ -122,7 +146,12 @@ def _without_digit(raw: str, start: int, stop: int) -> Value | None:
         return None
     if "_" in raw.strip("_"):
         return Value("identifier", "", normalize(raw), start, stop)
-    if "." in raw and len(raw) > 4 and _HOST.fullmatch(raw) and raw.lower() not in ("e.g", "i.e", "a.m", "p.m"):
+    if (
+        "." in raw
+        and len(raw) > 4
+        and _HOST.fullmatch(raw)
+        and raw.lower() not in ("e.g", "i.e", "a.m", "p.m")
+    ):
         return Value("path", "", normalize(raw), start, stop)
     if raw[0] == "#" and len(raw) > 2:
         return Value("identifier", "", normalize(raw), start, stop)
@@ -150,7 +179,11 @@ def _with_digit(text: str, raw: str, start: int, stop: int) -> Value | None:
 def _mixed(rest: str) -> bool:
     """Whether what follows the digits makes the token a code rather than a number with a unit."""
     rest = rest.strip(".,:'-%$€£¥/+")
-    return bool(rest) and (rest.lower() not in UNITS or not rest.isalpha()) and rest.lower() not in ("st", "nd", "rd", "th")
+    return (
+        bool(rest)
+        and (rest.lower() not in UNITS or not rest.isalpha())
+        and rest.lower() not in ("st", "nd", "rd", "th")
+    )
 
 
 def _numeric(text: str, raw: str, start: int, stop: int) -> Value:
@@ -158,7 +191,9 @@ def _numeric(text: str, raw: str, start: int, stop: int) -> Value:
     if raw[0] in CURRENCIES:
         unit = _UNIT_AFTER.match(text, stop)
         scale = {"k": 1000, "m": 1000000, "million": 1000000}.get(unit[1].lower()) if unit else None
-        return Value("money", raw[0], _scaled(digits, scale or 1), start, unit.end() if unit and scale else stop)
+        return Value(
+            "money", raw[0], _scaled(digits, scale or 1), start, unit.end() if unit and scale else stop
+        )
     zh_date = _ZH_DATE.match(text, start)
     if zh_date:
         return Value("date", "", normalize(zh_date.group()), start, zh_date.end())
@@ -215,13 +250,10 @@ def _scaled(digits: str, scale: int) -> str:
 
 
 def _spelled(text: str, found: list[Value]) -> list[Value]:
-    """English number words before a unit, weekdays, capital codes, hyphenated codes, quoted strings."""
-    extra: list[Value] = []
-    for match in _CAPS.finditer(text):
-        extra.append(Value("identifier", "", match.group().lower(), match.start(), match.end()))
-    if any(mark in text for mark in "`\"“「『《"):
-        for match in _QUOTED.finditer(text):
-            extra.append(Value("name", "", normalize(match[1]), match.start(1), match.end(1)))
+    """Codes in capitals, hyphenated codes, quoted strings."""
+    extra = [Value("identifier", "", m.group().lower(), *m.span()) for m in _CAPS.finditer(text)]
+    if any(mark in text for mark in '`"“「『《'):
+        extra += [Value("name", "", normalize(m[1]), *m.span(1)) for m in _QUOTED.finditer(text)]
     return [value for value in extra if not _covered(value, found)]
 
 
@@ -247,15 +279,18 @@ def spelled_number(words: list[tuple[int, str]], index: int, text: str) -> Value
 
 
 def _chinese(text: str, found: list[Value]) -> list[Value]:
-    extra: list[Value] = []
-    for match in _ZH_WEEKDAY.finditer(text):
-        extra.append(Value("date", "weekday", match.group().replace("星期", "周").replace("礼拜", "周"), *match.span()))
+    extra = [
+        Value("date", "weekday", m.group().replace("星期", "周").replace("礼拜", "周"), *m.span())
+        for m in _ZH_WEEKDAY.finditer(text)
+    ]
     for match in _ZH_NUMERAL.finditer(text):
         unit = text[match.end() : match.end() + 2]
         for size in (2, 1):
             known = ZH_UNITS.get(unit[:size])
             if known is not None and len(unit) >= size and _counts(match.group(), known[0]):
-                value = _quantity(str(chinese_number(match.group())), known, match.start(), match.end() + size, text)
+                value = _quantity(
+                    str(chinese_number(match.group())), known, match.start(), match.end() + size, text
+                )
                 extra.append(value)
                 break
     return [value for value in extra if not _covered(value, found)]
@@ -263,7 +298,16 @@ def _chinese(text: str, found: list[Value]) -> list[Value]:
 
 def _counts(numeral: str, family: str) -> bool:
     """Whether a Chinese numeral before a measure word is a quantity, not an article ("一次", "一件")."""
-    return numeral not in ("一", "半") or family not in ("times", "item", "people", "room", "page", "row", "clock", "degree")
+    return numeral not in ("一", "半") or family not in (
+        "times",
+        "item",
+        "people",
+        "room",
+        "page",
+        "row",
+        "clock",
+        "degree",
+    )
 
 
 def chinese_number(numeral: str) -> float | int:

@@ -1,8 +1,9 @@
 """Content words: what a sentence is about once function words, cues and values are taken away.
 
-English words are lower-cased and lose a plural or verb ending; a run of Chinese is cut at function characters and
-gives its character bigrams (one-character rests stay as they are). Opposites (`CONTRASTS`) tell two facts with the
-same words apart: a staging port and a production port are never an update of each other.
+English words are lower-cased and lose a plural or verb ending; a run of Chinese is cut at function
+characters and gives its character bigrams (one-character rests stay as they are). Opposites (`CONTRASTS`)
+tell two facts with the same words apart: a staging port and a production port are never an update of each
+other.
 """
 
 from __future__ import annotations
@@ -11,21 +12,23 @@ import re
 
 STOP = frozenset(
     """
-    a an the and or but if then else so as at by for from in into of off on onto out over to up with about after again
-    all also am any are aren't be because been before being both can could did do does doing don't down during each few
-    further had has have having he her here hers him his how i i'd i'll i'm i've is isn't it it'd it'll it's its itself
-    just let let's like me more most my myself no nor not now of once only other our ours own please same she should
-    some still such than that that's the their theirs them themselves there there's these they they're this those though
-    through too under until us very was wasn't we we'd we'll we're we've well were what what's when where which while who
-    who's whom why will would yes yeah you you'd you'll you're your yours ok okay actually instead change changed changes
-    move moved switch switched scratch correction longer anymore make made making set bump bumped raise raised lower
-    lowered update updated new old going went go goes gone get gets got use used uses using put keep kept got want wants
-    need needs say said says think thought know really maybe sorry oops today currently latest rather replace replaced
-    much many must never always every everything anything nothing nobody anyone someone something one two three first
-    even ever already yet else turn turns turned back way thing things stuff lot bit kind sort right sure fine good great
-    team people guys everyone mind second forget drop dropped cut revised becomes became wait hold earlier later soon
-    decided decide settled pick picked choose chose final finally agreed stick stay stays till around roughly exactly
-    """.split()
+    a an the and or but if then else so as at by for from in into of off on onto out over to up with about
+    after again all also am any are aren't be because been before being both can could did do does doing
+    don't down during each few further had has have having he her here hers him his how i i'd i'll i'm i've
+    is isn't it it'd it'll it's its itself just let let's like me more most my myself no nor not now of once
+    only other our ours own please same she should some still such than that that's the their theirs them
+    themselves there there's these they they're this those though through too under until us very was wasn't
+    we we'd we'll we're we've well were what what's when where which while who who's whom why will would yes
+    yeah you you'd you'll you're your yours ok okay actually instead change changed changes move moved
+    switch switched scratch correction longer anymore make made making set bump bumped raise raised lower
+    lowered update updated new old going went go goes gone get gets got use used uses using put keep kept
+    got want wants need needs say said says think thought know really maybe sorry oops today currently
+    latest rather replace replaced much many must never always every everything anything nothing nobody
+    anyone someone something one two three first even ever already yet else turn turns turned back way thing
+    things stuff lot bit kind sort right sure fine good great team people guys everyone mind second forget
+    drop dropped cut revised becomes became wait hold earlier later soon decided decide settled pick picked
+    choose chose final finally agreed stick stay stays till around roughly exactly
+    """.split()  # noqa: SIM905  -- a paragraph of words, not a list of two hundred literals
 )
 CONTRASTS: dict[str, int] = {
     word: group
@@ -85,7 +88,9 @@ def stem(word: str) -> str:
         return word[:-2]
     if len(word) > 4 and word.endswith("ed"):
         return word[:-2]
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
+    return (
+        word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
+    )
 
 
 def bigrams(text: str) -> set[str]:

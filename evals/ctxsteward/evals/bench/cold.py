@@ -1,0 +1,90 @@
+"""A cold build: 5,000 messages of 1.6 million tokens, as after a restart without any compaction to start from.
+
+Against tokenizing the same messages once. Three ways: all appended to an empty store and built; a file store reopened
+that was never built; a file store reopened that was built all along.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
+from ctxsteward.envelope.tokens import load_tokenizer
+from ctxsteward.schemas import Wire
+
+from . import Row, row
+from .conversation import conversation
+
+NAME = "cold"
+MESSAGES = 5_000
+SENTENCES = 15
+ROUNDS = 5
+
+
+def run(data: object = None) -> Iterator[Row]:
+    """Yield the figures."""
+    messages = conversation(MESSAGES, sentences=SENTENCES)
+    count = load_tokenizer("o200k_base").count
+    tokens = sum(count(message["content"]) for message in messages)
+    yield row(NAME, "tokens of 5,000 messages", tokens)
+    half = conversation(MESSAGES // 2, sentences=SENTENCES)
+    fresh, doubled, reopened, windowed = [], [], [], []
+    with tempfile.TemporaryDirectory() as folder:
+        _fill(f"file:{folder}/never", messages, build=False)
+        _fill(f"file:{folder}/always", messages, build=True)
+        for number in range(ROUNDS):
+            base = _tokenize(messages)
+            whole = _fresh(messages)
+            fresh.append(whole / base)
+            doubled.append(whole / _fresh(half))
+            never = Path(folder) / f"never-{number}"
+            _fill(f"file:{never}", messages, build=False)
+            reopened.append(_reopen(f"file:{never}") / base)
+            windowed.append(_reopen(f"file:{folder}/always") / base)
+    yield row(NAME, "append all + build / tokenizing once", statistics.median(fresh), "×", at_most=3)
+    yield row(NAME, "5,000 messages / 2,500 messages", statistics.median(doubled), "×", at_most=2.3)
+    yield row(NAME, "reopen a file store never built + build / tokenizing once", statistics.median(reopened), "×", at_most=3)
+    yield row(NAME, "reopen a file store built before + build / tokenizing once", statistics.median(windowed), "×")
+
+
+def _builder() -> EnvelopeBuilder:
+    return EnvelopeBuilder(model="gpt-4o", budgets=Budgets(dynamic_tokens=4000, recall_fraction=0))
+
+
+def _tokenize(messages: list[Wire]) -> float:
+    count = load_tokenizer("o200k_base").count
+    start = time.process_time()
+    for message in messages:
+        count(message["content"])
+    return time.process_time() - start
+
+
+def _fresh(messages: list[Wire]) -> float:
+    builder = _builder()
+    start = time.process_time()
+    session = open_store("memory:").session("cold")
+    session.extend(messages)
+    builder.build(session).render("openai-chat")
+    return time.process_time() - start
+
+
+def _fill(uri: str, messages: list[Wire], *, build: bool) -> None:
+    builder = _builder()
+    with open_store(uri) as store:
+        session = store.session("cold")
+        for start in range(0, len(messages), 50 if build else len(messages)):
+            session.extend(messages[start : start + (50 if build else len(messages))])
+            if build:
+                builder.build(session)
+
+
+def _reopen(uri: str) -> float:
+    builder = _builder()
+    start = time.process_time()
+    with open_store(uri) as store:
+        builder.build(store.session("cold")).render("openai-chat")
+    return time.process_time() - start

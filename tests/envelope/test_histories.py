@@ -1,0 +1,435 @@
+"""Any history, valid or broken, gives a provider-valid, bounded, deterministic envelope at every step.
+
+Two judges: `tessera.inspect`, which is not ours, and the stricter rules below, read from the providers' published
+references (OpenAI chat completions, Anthropic messages).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from typing import Any
+
+import pytest
+import tessera
+from ctxsteward.schemas import InvalidMessage
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session
+from ctxsteward.envelope.counting import Counter
+from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
+
+from .histories import MARK, PIXEL, Wire, histories
+
+CHARS = Counter(CharTokenizer())
+WIDE = Budgets(dynamic_tokens=1_000_000, arrival_cap_tokens=100_000)
+EMPTY = tessera.Defect.EMPTY_ASSISTANT_TURN
+REPAIRS = {
+    "tool_call_without_result",
+    "tool_result_without_call",
+    "tool_call_id_replaced",
+    "empty_assistant_message",
+    "untrusted_system_message",
+}
+
+
+def run(
+    messages: Sequence[Wire], budgets: Budgets, look: Callable[[Session, Envelope], None] | None = None
+) -> list[Envelope]:
+    """Append one by one, build after each."""
+    session = memory_store().session("s", counter=CHARS)
+    builder = EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=budgets, summarizer=FirstLine())
+    envelopes: list[Envelope] = []
+    for message in messages:
+        try:
+            session.append(message)
+        except InvalidMessage:
+            continue
+        envelopes.append(builder.build(session))
+        if look is not None:
+            look(session, envelopes[-1])
+    return envelopes
+
+
+# -- the judges -----------------------------------------------------------------------------------------------------
+
+
+def openai_problems(messages: list[Wire]) -> list[str]:
+    """What OpenAI's chat completions endpoint would refuse."""
+    found: list[str] = []
+    waiting: list[str] = []
+    for at, message in enumerate(messages):
+        role, content = message.get("role"), message.get("content")
+        where = f"[{at}] {role}"
+        if role == "tool":
+            id = message.get("tool_call_id")
+            if id in waiting:
+                waiting.remove(id)
+            else:
+                found.append(f"{where}: answers no open call: {id!r}")
+        elif waiting:
+            found.append(f"{where}: calls {waiting} are not answered")
+            waiting = []
+        if content is not None and not isinstance(content, (str, list)):
+            found.append(f"{where}: content is {type(content).__name__}")
+        if content is None and (role != "assistant" or not (message.get("tool_calls") or message.get("refusal"))):
+            found.append(f"{where}: no content")
+        if isinstance(content, list):
+            found += _openai_blocks(where, role, content)
+        if role == "assistant":
+            if "tool_calls" in message and message["tool_calls"] == []:
+                found.append(f"{where}: tool_calls is an empty list")
+            calls = message.get("tool_calls") or []
+            if not calls and not content and not message.get("refusal"):
+                found.append(f"{where}: an empty assistant message")
+            waiting = [_openai_call(where, call, found) for call in calls]
+            if len(set(waiting)) < len(waiting):
+                found.append(f"{where}: one id for two calls")
+        elif message.get("tool_calls"):
+            found.append(f"{where}: calls of a {role}")
+    if waiting:
+        found.append(f"end: calls {waiting} are not answered")
+    return found
+
+
+def _openai_call(where: str, call: Any, found: list[str]) -> str:
+    id = call.get("id")
+    if not isinstance(id, str) or not 1 <= len(id) <= 40:
+        found.append(f"{where}: call id {id!r} is not a text of 1 to 40 characters")
+    if call.get("type") not in ("function", "custom"):
+        found.append(f"{where}: a call of type {call.get('type')!r}")
+    if call.get("type") == "function" and not isinstance(call["function"].get("arguments"), str):
+        found.append(f"{where}: arguments are no text")
+    return str(id)
+
+
+_OPENAI_BLOCKS = {
+    "user": {"text", "image_url", "input_audio", "file"},
+    "assistant": {"text", "refusal"},
+    "tool": {"text"},
+    "system": {"text"},
+}
+
+
+def _openai_blocks(where: str, role: Any, content: list[Any]) -> list[str]:
+    if not content:
+        return [f"{where}: content is an empty list"]
+    kinds = [block.get("type") if isinstance(block, dict) else type(block).__name__ for block in content]
+    found = [f"{where}: a block of type {kind!r}" for kind in kinds if kind not in _OPENAI_BLOCKS[role]]
+    marked = [block for block in content if isinstance(block, dict) and "cache_control" in block]
+    return [*found, *(f"{where}: cache_control is another provider's" for _ in marked)]
+
+
+_ID = re.compile(r"[a-zA-Z0-9_-]+")
+_NOT_ANTHROPIC = {"name", "tool_calls", "tool_call_id", "refusal", "annotations", "audio", "function_call"}
+
+
+def anthropic_problems(payload: Wire) -> list[str]:
+    """What Anthropic's messages endpoint would refuse."""
+    found: list[str] = []
+    messages = payload["messages"]
+    if messages and messages[0]["role"] != "user":
+        found.append("the first message is no user message")
+    ids: set[str] = set()
+    waiting: set[str] = set()
+    for at, message in enumerate(messages):
+        role, content = message["role"], message["content"]
+        where = f"[{at}] {role}"
+        if role not in ("user", "assistant"):
+            found.append(f"{where}: no such role")
+        found += [f"{where}: field {key!r} is another provider's" for key in sorted(_NOT_ANTHROPIC & message.keys())]
+        if not content or (isinstance(content, str) and not content.strip()):
+            found.append(f"{where}: empty content")
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        kinds = [block.get("type") if isinstance(block, dict) else None for block in blocks]
+        results = [block.get("tool_use_id") for block in blocks if isinstance(block, dict) and block["type"] == "tool_result"]
+        if waiting != set(results) or len(results) != len(set(results)):
+            found.append(f"{where}: open calls {sorted(waiting)}, results {results}")
+        if kinds[: len(results)] != ["tool_result"] * len(results):
+            found.append(f"{where}: results do not come first: {kinds}")
+        if results and role != "user":
+            found.append(f"{where}: results of an {role}")
+        if role == "assistant" and kinds and kinds[-1] in ("thinking", "redacted_thinking"):
+            found.append(f"{where}: ends in a thinking block")
+        waiting = set()
+        for block in blocks:
+            if not isinstance(block, dict):
+                found.append(f"{where}: a block that is no object")
+                continue
+            found += [f"{where}: {text}" for text in _anthropic_block(block)]
+            if block["type"] == "tool_use":
+                if block.get("id") in ids or role != "assistant":
+                    found.append(f"{where}: call id {block.get('id')!r} twice, or not the assistant's")
+                ids.add(str(block.get("id")))
+                waiting.add(str(block.get("id")))
+    if waiting:
+        found.append(f"end: calls {sorted(waiting)} are not answered")
+    marks = _marks(payload)
+    if len(marks) > 4:
+        found.append(f"{len(marks)} cache marks")
+    found += [f"a cache mark on {kind}" for kind in marks if kind in ("thinking", "redacted_thinking")]
+    return found
+
+
+def _anthropic_block(block: Wire) -> list[str]:
+    match block.get("type"):
+        case "text":
+            return [] if str(block.get("text", "")).strip() else ["an empty text block"]
+        case "tool_use":
+            found = [] if isinstance(block.get("input"), dict) else ["input is no object"]
+            return found if _ID.fullmatch(str(block.get("id", ""))) else [*found, f"call id {block.get('id')!r}"]
+        case "tool_result" if isinstance(block.get("content"), list):
+            return [f"in a result: {text}" for part in block["content"] for text in _anthropic_block(part)]
+        case "image_url" | "input_audio" | "input_text" | "output_text" | "refusal":
+            return [f"a block of type {block['type']!r}"]
+    return []
+
+
+def _marks(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        own = [str(value.get("type"))] if "cache_control" in value else []
+        return [*own, *(mark for key, item in value.items() if key != "cache_control" for mark in _marks(item))]
+    return [mark for item in value for mark in _marks(item)] if isinstance(value, list) else []
+
+
+def judge(envelope: Envelope) -> list[str]:
+    """Both providers, both judges."""
+    openai, anthropic = envelope.render("openai-chat")["messages"], envelope.render("anthropic")
+    found = [f"openai {problem}" for problem in openai_problems(openai)]
+    found += [f"anthropic {problem}" for problem in anthropic_problems(anthropic)]
+    found += [f"tessera openai {f.defect}" for f in _tessera(openai, "openai")]
+    found += [f"tessera anthropic {f.defect}" for f in _tessera(anthropic["messages"], "anthropic")]
+    return found
+
+
+def _tessera(messages: list[Wire], adapter: str) -> list[tessera.Finding]:
+    """Its findings, but for empty turns that are not: it does not read lists of content (OpenAI) or thinking."""
+    findings = tessera.inspect(messages, adapter=adapter).findings
+    return [f for f in findings if f.defect != EMPTY or not isinstance(messages[f.message_index]["content"], list)]
+
+
+# -- properties -----------------------------------------------------------------------------------------------------
+
+BUDGETS = st.sampled_from(
+    (WIDE, Budgets(), Budgets(dynamic_tokens=400), Budgets(dynamic_tokens=2_000, recall_fraction=0.0))
+)
+ANY = st.one_of(histories("openai"), histories("anthropic"), histories("mixed"))
+VALID = st.one_of(*(histories(dialect, broken=False) for dialect in ("openai", "anthropic", "mixed")))
+
+
+@settings(max_examples=1_000, deadline=None, derandomize=True, database=None)
+@given(messages=ANY, budgets=BUDGETS)
+def test_every_build_of_any_history_is_valid_for_both_providers(messages: tuple[Wire, ...], budgets: Budgets) -> None:
+    given = deepcopy(messages)
+
+    def look(session: Session, envelope: Envelope) -> None:
+        assert judge(envelope) == [], json.dumps(messages, ensure_ascii=False)
+        for provider in ("openai-responses", "gemini", "text"):
+            envelope.render(provider)  # type: ignore[arg-type]
+
+    run(messages, budgets, look)
+    assert messages == given
+
+
+@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@given(messages=VALID, budgets=BUDGETS)
+def test_a_valid_history_is_valid_at_every_step_and_needs_no_repair(
+    messages: tuple[Wire, ...], budgets: Budgets
+) -> None:
+    def look(session: Session, envelope: Envelope) -> None:
+        assert judge(envelope) == []
+        assert not {finding.kind for finding in envelope.findings} & REPAIRS
+
+    run(messages, budgets, look)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@given(messages=ANY)
+def test_a_repaired_history_carries_a_finding(messages: tuple[Wire, ...]) -> None:
+    session = memory_store().session("s", counter=CHARS)
+    kept: list[Wire] = []
+    for message in messages:
+        try:
+            session.append(message)
+        except InvalidMessage:
+            continue
+        kept.append(message)
+    if not kept or any(_is_anthropic(message) for message in kept):
+        return
+    envelope = EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=WIDE, summarizer=FirstLine()).build(session)
+    if any("answer" in problem or "one id" in problem or "empty assistant" in problem for problem in openai_problems(kept)):
+        assert {finding.kind for finding in envelope.findings} & REPAIRS
+
+
+def _is_anthropic(message: Wire) -> bool:
+    blocks = message.get("content")
+    kinds = {b.get("type") for b in blocks if isinstance(b, dict)} if isinstance(blocks, list) else set()
+    return bool(kinds & {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "x_new_block"})
+
+
+@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@given(messages=ANY, budgets=BUDGETS)
+def test_the_same_log_gives_the_same_bytes(messages: tuple[Wire, ...], budgets: Budgets) -> None:
+    def bytes_of(envelopes: list[Envelope]) -> list[str]:
+        return [json.dumps(envelope.render(p)) for envelope in envelopes for p in ("openai-chat", "anthropic", "text")]  # type: ignore[arg-type]
+
+    assert bytes_of(run(messages, budgets)) == bytes_of(run(messages, budgets))
+
+
+@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@given(messages=histories("openai", broken=False))
+def test_openai_dicts_go_back_to_openai_as_they_came(messages: tuple[Wire, ...]) -> None:
+    assert run(messages, WIDE)[-1].render("openai-chat")["messages"] == list(messages)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@given(messages=histories("anthropic", broken=False))
+def test_anthropic_dicts_go_back_to_anthropic_as_they_came(messages: tuple[Wire, ...]) -> None:
+    def listed(message: Wire) -> Wire:
+        if message["role"] == "user" and isinstance(message["content"], str):
+            return {**message, "content": [{"type": "text", "text": message["content"]}]}
+        return message
+
+    shown = run(messages, WIDE)[-1].render("anthropic", cache=False)["messages"]
+    assert shown == [listed(message) for message in messages]
+
+
+@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@given(
+    messages=st.one_of(VALID, ANY),
+    budgets=st.sampled_from([Budgets(dynamic_tokens=n) for n in (1_500, 3_000)]),  # a fence takes 115 characters
+)
+def test_the_budget_holds_but_for_what_stays_verbatim(messages: tuple[Wire, ...], budgets: Budgets) -> None:
+    def look(session: Session, envelope: Envelope) -> None:
+        budget, tokens = budgets.dynamic_tokens, envelope.section("dynamic").tokens
+        verbatim = verbatim_tokens(session, envelope, budgets)
+        limit = budget if verbatim <= budget else verbatim + budget * 0.1
+        assert tokens <= limit, f"{tokens} tokens, budget {budget}, verbatim {verbatim}, {envelope.dynamic.fragments}"
+
+    run(messages, budgets, look)
+
+
+def verbatim_tokens(session: Session, envelope: Envelope, budgets: Budgets) -> int:
+    """What never leaves: newest user and assistant text (the groups they are in), text of the live turn, a short
+    task, pinned groups, and the groups whose results the model has not seen."""
+    state = session.state
+    users = [e for g in state.groups for e in g.entries if e.message.role == "user" and e.message.text.strip()]
+    total = 0
+    for group, fragment in zip(state.groups, _group_fragments(envelope), strict=True):
+        live = bool(users) and group.last >= users[-1].ordinal
+        head = group.entries[0].message
+        unseen = group is state.groups[-1]
+        newest = state.last_user in group.ordinals or state.last_text in group.ordinals
+        task = state.task in group.ordinals and fragment.tokens <= budgets.task_tokens
+        if unseen or newest or task or any(n in state.pins for n in group.ordinals):
+            total += fragment.tokens
+        elif live and head.text.strip():
+            total += CHARS.text(head.text) + 4
+    return total
+
+
+def _group_fragments(envelope: Envelope) -> list[Any]:
+    return [*envelope.dynamic.closed, *envelope.dynamic.live, *envelope.dynamic.after]
+
+
+# -- single cases ---------------------------------------------------------------------------------------------------
+
+HI: Wire = {"role": "user", "content": "hi"}
+
+
+def _tool_use(id: str, **more: Any) -> Wire:
+    return {"type": "tool_use", "id": id, "name": "look_up", "input": {}, **more}
+
+
+def _call(id: str, arguments: Any = "{}") -> Wire:
+    return {"id": id, "type": "function", "function": {"name": "look_up", "arguments": arguments}}
+
+
+def _marked(n: int) -> list[Wire]:
+    return [{"role": "user", "content": [{"type": "text", "text": f"t{k}", "cache_control": MARK}]} for k in range(n)]
+
+
+CASES: dict[str, list[Wire]] = {
+    "calls in a user message, OpenAI": [{**HI, "tool_calls": [_call("c1")]}],
+    "calls in a user message, Anthropic": [{"role": "user", "content": [_tool_use("c1")]}],
+    "results in an assistant message": [
+        HI,
+        {"role": "assistant", "content": [_tool_use("c1")]},
+        {"role": "assistant", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "x"}]},
+    ],
+    "a result and a call in one message": [
+        HI,
+        {"role": "assistant", "content": [_tool_use("c1")]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "x"}, _tool_use("c2")]},
+    ],
+    "input that is a list": [HI, {"role": "assistant", "content": [_tool_use("c1", input=[1])]}],
+    "no input": [HI, {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "look_up"}]}],
+    "arguments that are an object": [HI, {"role": "assistant", "content": None, "tool_calls": [_call("c1", {"a": 1})]}],
+    "a call without its type": [
+        HI, {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "f", "arguments": "{}"}}]},
+    ],
+    "an id of 45 characters": [HI, {"role": "assistant", "content": None, "tool_calls": [_call("x" * 45)]}],
+    "an empty list of calls": [HI, {"role": "assistant", "content": "ok", "tool_calls": []}],
+    "an SDK's reply with empty fields": [HI, {"role": "assistant", "content": "ok", "refusal": None, "annotations": []}],
+    "a named user": [{**HI, "name": "bob"}],
+    "a user message of no blocks": [HI, {"role": "user", "content": []}],
+    "a block that is a bare text": [{"role": "user", "content": ["hi"]}],
+    "a result without content": [
+        HI, {"role": "assistant", "tool_calls": [_call("c1")]}, {"role": "tool", "tool_call_id": "c1", "content": None},
+    ],
+    "a result with a blank text block": [
+        HI,
+        {"role": "assistant", "content": [_tool_use("c1")]},
+        {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": ""}]},
+        ]},
+    ],
+    "four cache marks of the caller's": _marked(4),
+    "a cache mark in a text that both dialects share": _marked(1),
+    "a reply of thinking only": [
+        HI, {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "s"}]},
+    ],
+    "an image by file id": [
+        {"role": "user", "content": [{"type": "image", "source": {"type": "file", "file_id": "file_1"}}]}, HI,
+    ],
+    "an image in a result": [
+        HI,
+        {"role": "assistant", "content": [_tool_use("c1")]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": [
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}]}]},
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("messages", CASES.values(), ids=CASES.keys())
+def test_an_odd_message_is_rendered_valid_or_refused_at_append(messages: list[Wire]) -> None:
+    for envelope in run(messages, WIDE):
+        assert judge(envelope) == []
+
+
+def test_results_the_model_has_not_seen_stay_when_a_person_speaks_after_them() -> None:
+    """Pending = the model has not yet seen the results, whatever was appended behind them."""
+    session = memory_store().session("s", counter=CHARS)
+    builder = EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=Budgets(), summarizer=FirstLine())
+    for message in ({"role": "user", "content": "look it up"}, {"role": "assistant", "tool_calls": [_call("c1")]}):
+        session.append(message)
+    builder.build(session)
+    session.append({"role": "tool", "tool_call_id": "c1", "content": "r" * 200})
+    session.append({"role": "user", "content": "p" * 700})
+    shown = builder.build(session).render("openai-chat")["messages"]
+    assert any(message["role"] == "tool" and message["content"] == "r" * 200 for message in shown)
+
+
+def test_a_huge_block_inside_a_result_does_not_enter_the_prefix_whole() -> None:
+    """The arrival cap judges the result, not only its text blocks."""
+    block = {"type": "search_result", "source": "x", "title": "t", "content": "word " * 2_000}
+    messages = [
+        HI,
+        {"role": "assistant", "content": [_tool_use("c1")]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": [block]}]},
+    ]
+    envelope = run(messages, Budgets())[-1]
+    assert len(json.dumps(envelope.render("anthropic"))) < 3_000
