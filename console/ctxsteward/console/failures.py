@@ -23,7 +23,9 @@ def failure_line(error: Exception) -> str | None:
     from ctxsteward.schemas import ContextError
 
     if isinstance(error, click.UsageError):
-        return f"{_command(error)}: {error.format_message().rstrip('.')}; see `{_command(error)} --help`"
+        path = _command(error)
+        where = f"ctxsteward: {path.partition(' ')[2]}".rstrip(": ")
+        return f"{where}: {error.format_message().rstrip('.?')}; see `{path} --help`"
     if isinstance(error, click.ClickException):
         return f"ctxsteward: {error.format_message()}"
     if isinstance(error, ContextError):

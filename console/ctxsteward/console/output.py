@@ -1,7 +1,7 @@
 """Where output goes: JSON and tables to stdout, notes and progress to stderr.
 
-JSON is one value a line, in the order of its making. Text of transcripts may hold anything, so what people see
-has its control characters written out; JSON has the exact text.
+JSON is one value a line, in the order of its making. Text of transcripts may hold anything, so what people
+see has its control characters written out; JSON has the exact text.
 """
 
 from __future__ import annotations

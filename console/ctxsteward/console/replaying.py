@@ -1,13 +1,13 @@
 """Replay: a transcript again, with one build for each model call that its assistant messages came from.
 
-A `Call` is one line of ``replay --json``. A `Tally` adds calls up, beside what sending the whole history under
-the same head would have cost. Tokens are the builder's; `_ms` are milliseconds of wall time.
+A `Call` is one line of ``replay --json``. A `Tally` adds calls up, beside what sending all of the history
+under the same head would have cost. Tokens are the builder's; `_ms` are milliseconds of wall time.
 """
 
 from __future__ import annotations
 
 from collections import Counter as Count
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,11 +17,11 @@ from ctxsteward.envelope.models import DEFAULT_CACHE_BLOCK_TOKENS, model_info
 from ctxsteward.schemas import ContextError, Finding, InputError
 
 from .prefix import Piece, priced_tokens, prompt_pieces, shared_prefix_tokens
-from .transcripts import append_entry
+from .transcripts import append_entries
 
 if TYPE_CHECKING:
     from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session
-    from ctxsteward.envelope.readers import Transcript
+    from ctxsteward.envelope.readers import Transcript, TranscriptEntry
 
 
 class Call(BaseModel):
@@ -60,11 +60,14 @@ class Replayed(NamedTuple):
 
 
 def replay_calls(builder: EnvelopeBuilder, session: Session, transcript: Transcript) -> Iterator[Replayed]:
-    """Append the transcript message by message, building just before each assistant message."""
+    """Append the transcript to an empty session, building just before each assistant message."""
     before: tuple[Piece, ...] = ()
+    waiting: list[TranscriptEntry] = []
     history_tokens = full_before = calls = 0
-    for position, entry in enumerate(transcript.entries(), 1):
+    for entry in transcript.entries():
         if entry.wire.get("role") == "assistant":
+            history_tokens += _append(builder, session, waiting)
+            waiting = []
             calls += 1
             envelope = _build(builder, session, calls)
             now = prompt_pieces(envelope)
@@ -72,8 +75,15 @@ def replay_calls(builder: EnvelopeBuilder, session: Session, transcript: Transcr
             full = envelope.tokens - envelope.section("dynamic").tokens + history_tokens
             yield Replayed(_call(envelope, session, calls, prefix), envelope, full, full_before)
             before, full_before = now, full
-        append_entry(session, entry, position)
-        history_tokens += session.entry(len(session)).tokens(builder.counter)
+        waiting.append(entry)
+    _append(builder, session, waiting)
+
+
+def _append(builder: EnvelopeBuilder, session: Session, entries: Sequence[TranscriptEntry]) -> int:
+    """Append messages; return their tokens, whole."""
+    first = len(session) + 1
+    append_entries(session, entries)
+    return sum(entry.tokens(builder.counter) for entry in session.entries(first))
 
 
 def _build(builder: EnvelopeBuilder, session: Session, call: int) -> Envelope:

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import click
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ctxsteward.envelope import Profile, Session, Store
     from ctxsteward.envelope.counting import Counter
     from ctxsteward.envelope.readers import Transcript, TranscriptEntry
+
+
+BATCH_MESSAGES = 1000
+"""So many messages are one journal write at most."""
+
+_TRIES = 100
 
 
 class Chosen(NamedTuple):
@@ -20,19 +28,34 @@ class Chosen(NamedTuple):
     """How many the file holds."""
 
 
+def read_file(path: str, format: str) -> Iterator[Transcript]:
+    """The transcripts of a file, or of stdin for ``-``; raises `InvalidTranscript`, `InputTooLarge`."""
+    from ctxsteward.envelope.readers import parse_transcripts, read_transcripts
+    from ctxsteward.envelope.readers.json_input import MAX_PIPE_BYTES
+    from ctxsteward.schemas import InputTooLarge
+
+    if path != "-":
+        return read_transcripts(path, format=format)
+    data = click.get_binary_stream("stdin").read(MAX_PIPE_BYTES + 1)
+    if len(data) > MAX_PIPE_BYTES:
+        raise InputTooLarge("stdin", len(data), MAX_PIPE_BYTES)
+    return parse_transcripts(data, "-", format=format)
+
+
 def choose_transcript(path: str, format: str, run: int) -> Chosen:
     """The transcript at a 0-based place of a file; raises `InvalidTranscript`, `InputTooLarge`."""
-    from ctxsteward.envelope.readers import read_transcripts
     from ctxsteward.schemas import InvalidTranscript
 
     chosen, count = None, 0
-    for transcript in read_transcripts(path, format=format):
+    for transcript in read_file(path, format):
         if count == run:
             chosen = transcript
         count += 1
     if chosen is None:
-        found = f"it holds {count} transcripts, none is number {run}"
-        raise InvalidTranscript(path, "", found, f"take --run 0 to {count - 1}")
+        found = f"none of its {count} transcripts is number {run}"
+        raise InvalidTranscript(
+            path, "", found, f"take --run 0 to {count - 1}" if count > 1 else "leave out --run"
+        )
     return Chosen(chosen, count)
 
 
@@ -45,15 +68,19 @@ def open_session(
     )
 
 
-def append_entry(session: Session, entry: TranscriptEntry, position: int) -> None:
-    """Append a message under its file's id, or its 1-based position: the same one twice is one message."""
-    session.append(
-        entry.wire,
-        id=entry.id or f"#{position}",
-        ts=entry.ts,
-        principal=entry.principal,
-        phase=entry.phase,
-    )
+def append_entries(session: Session, entries: Sequence[TranscriptEntry]) -> None:
+    """Append messages in one journal write, all or none, each under its file's id or its 1-based position.
+
+    Raises `InvalidMessage`, `Conflict`, `StoreError`.
+    """
+    position = session.state.position
+    draft = session.draft()
+    for number, entry in enumerate(entries, len(session) + 1):
+        draft.append(
+            entry.wire, id=entry.id or f"#{number}", ts=entry.ts, principal=entry.principal, phase=entry.phase
+        )
+    session.journal.append(session.key, position, draft.journal.read(session.key, position))
+    session.refresh()
 
 
 def append_missing(session: Session, transcript: Transcript) -> int:
@@ -61,19 +88,37 @@ def append_missing(session: Session, transcript: Transcript) -> int:
 
     Raises `InputError` where the session holds another conversation.
     """
+    from ctxsteward.schemas import Conflict
+
+    held = len(session)
+    for _ in range(_TRIES):
+        try:
+            _append_after(session, transcript)
+        except Conflict:
+            session.refresh()
+            continue
+        return len(session) - held
+    raise Conflict(session.id, session.state.position)
+
+
+def _append_after(session: Session, transcript: Transcript) -> None:
     from ctxsteward.schemas import InputError
     from ctxsteward.schemas.message import encode_wire
 
     held = len(session)
-    for position, entry in enumerate(transcript.entries(), 1):
-        if position > held:
-            append_entry(session, entry, position)
-        elif session.entry(position).event.wire != encode_wire(entry.wire):
+    batch: list[TranscriptEntry] = []
+    for number, entry in enumerate(transcript.entries(), 1):
+        if number > held:
+            batch.append(entry)
+            if len(batch) == BATCH_MESSAGES:
+                append_entries(session, batch)
+                batch = []
+        elif session.entry(number).event.wire != encode_wire(entry.wire):
             raise InputError(
-                f"{transcript.source}: message {position} is not §{position} of session {session.id!r}, "
+                f"{transcript.source}: message {number} is not §{number} of session {session.id!r}, "
                 "which holds another conversation; give this one its own --session ID"
             )
-    return len(session) - held
+    append_entries(session, batch)
 
 
 def unused_id(store: Store, id: str, tenant: str) -> str:

@@ -1,9 +1,9 @@
 """Whether a request's messages are ones a provider takes: tool calls and results in pairs, nothing empty.
 
 A structural check of rendered requests, independent of the renderers. Source: the providers' published API
-references (OpenAI chat completions: every `tool_calls` id is answered by the `tool` messages that follow at once;
-Anthropic messages: every `tool_use` is answered at the beginning of the next user message, the first message is
-the user's).
+references. OpenAI chat completions: every `tool_calls` id is answered by the `tool` messages that follow at
+once. Anthropic messages: every `tool_use` is answered at the beginning of the next user message, the first
+message is the user's.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from ctxsteward.schemas import (
 
 from .budgets import BULLETS_FLOOR_FRACTION, BULLETS_FRACTION, MIN_PROGRESS_FRACTION, Budgets
 from .counting import Counter
-from .events import Compacted, Refused, to_record
+from .events import Compacted, Refused
 from .groups import Entry, Group
 from .layout import DynamicLayout, bullet_line, bullets_text
 from .probes import normalize, probes
@@ -38,7 +38,7 @@ from .strip import group_fragment
 
 POLICY = "deep-oldest-first/1"
 
-PROBED_CHARS = 400_000
+PROBED_CHARS = 200_000
 """Of a compaction's originals, newest first; what is older in so large a backlog is accounted for message by message."""
 
 
@@ -492,5 +492,5 @@ def _one_line(bullet: Bullet) -> Bullet:
 
 
 def _canonical(event: Compacted) -> bytes:
-    return to_record(event).body.encode()
-
+    bullets = "".join(bullet.model_dump_json() for bullet in event.bullets)
+    return f"{event.report.model_dump_json()}{bullets}{event.kept}{event.masked}".encode()

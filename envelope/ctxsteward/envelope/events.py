@@ -152,14 +152,11 @@ def to_record(event: Event) -> Record:
         case PinSet(ordinal=ordinal, strength=strength, name=pin_name):
             return Record("pin", _dump({"ordinal": ordinal, "strength": strength, "name": pin_name}))
         case Compacted():
-            body = {
-                "bullets": [bullet.model_dump() for bullet in event.bullets],
-                "kept": event.kept,
-                "masked": event.masked,
-                "report": event.report.model_dump(),
-                "checkpoint": event.checkpoint,
-            }
-            return Record("compaction", _dump(body))
+            bullets = ",".join(bullet.model_dump_json() for bullet in event.bullets)
+            rest = _dump({"kept": event.kept, "masked": event.masked, "checkpoint": event.checkpoint})[1:]
+            return Record(
+                "compaction", f'{{"bullets":[{bullets}],"report":{event.report.model_dump_json()},{rest}'
+            )
         case Refused(reason=reason, section_tokens=tokens):
             return Record("refused", _dump({"reason": reason, "section_tokens": tokens}))
         case Selected(turn=turn, refs=refs, log=log):
@@ -197,12 +194,12 @@ def from_record(record: Record) -> Event:
             raise ValueError(f"journal record of unknown kind {other!r}")
 
 
-_PLAIN_FIELDS = ("phase", "pin", "ts", "principal", "origin")
+_OPTIONAL_FIELDS = ("phase", "pin", "ts", "principal", "origin")
 
 
 def _message_body(event: Appended) -> dict[str, Any]:
     body: dict[str, Any] = {"tokens": event.tokens, "address": event.address}
-    for name in _PLAIN_FIELDS:
+    for name in _OPTIONAL_FIELDS:
         value = getattr(event, name)
         if value is not None:
             body[name] = value

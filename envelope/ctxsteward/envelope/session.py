@@ -23,7 +23,7 @@ from ctxsteward.schemas import (
     ToolResultPart,
     Wire,
 )
-from ctxsteward.schemas.message import decode_wire, encode_wire
+from ctxsteward.schemas.message import decode_wire, encode_wire, take_wire
 
 from .counting import Counter
 from .events import (
@@ -102,8 +102,7 @@ class Session:
 
         Raises `InvalidMessage`, `InputTooLarge`, `Conflict`.
         """
-        wire = encode_wire(message)
-        decoded = decode_wire(wire)
+        wire, decoded = take_wire(message)
         tokens = self._count(decoded)
         for _ in range(_TRIES):
             if id is not None and (known := self._by_id(id)) is not None:
@@ -126,8 +125,7 @@ class Session:
         batch: list[tuple[str, Message]] = []
         try:
             for message in messages:
-                wire = encode_wire(message)
-                batch.append((wire, decode_wire(wire)))
+                batch.append(take_wire(message))
                 if len(batch) >= BATCH_MESSAGES:
                     added += self._append_batch(batch)
                     batch = []

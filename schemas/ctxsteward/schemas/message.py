@@ -29,6 +29,8 @@ Dialect = Literal["openai", "anthropic", "shared"]
 Wire = dict[str, Any]
 """A provider's JSON object. The one place where a string-keyed dict is a value: it belongs to the provider."""
 
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+_FLAT = frozenset((str, bool, int, float, type(None)))
 _ROLES = frozenset(("system", "developer", "user", "assistant", "tool"))
 
 
@@ -131,7 +133,7 @@ def encode_wire(wire: object) -> str:
     if not isinstance(wire, dict):
         raise InvalidMessage("(message)", type(wire).__name__, "a dict with `role` and `content`")
     try:
-        text = json.dumps(wire, ensure_ascii=False, allow_nan=False)
+        text = _encode(wire)
         if not text.isascii():
             text.encode()
     except UnicodeEncodeError as error:
@@ -145,11 +147,23 @@ def encode_wire(wire: object) -> str:
     return text
 
 
+def take_wire(wire: object) -> tuple[str, Message]:
+    """The JSON text of a wire dict and its message, which shares nothing with it."""
+    text = encode_wire(wire)
+    if isinstance(wire, dict) and all(map(_FLAT.__contains__, map(type, wire.values()))):
+        return text, _message(dict(wire))
+    return text, decode_wire(text)
+
+
 def decode_wire(text: str) -> Message:
     """The message whose wire dict is this JSON text (as `encode_wire` made it)."""
     wire = cast(Wire, json.loads(text))
     if text.count("{") + text.count("[") > MAX_DEPTH and _depth(wire) > MAX_DEPTH:
         raise InvalidMessage("content", "deeper nesting", f"at most {MAX_DEPTH} levels")
+    return _message(wire)
+
+
+def _message(wire: Wire) -> Message:
     role = wire.get("role")
     if role == "function":
         raise InvalidMessage("role", "'function' (a retired form)", "`tool` with a `tool_call_id`")

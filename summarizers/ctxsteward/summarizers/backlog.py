@@ -1,7 +1,7 @@
 """Reading messages into statements and tool outputs, within hard caps.
 
 Caps: of one text the first `HEAD_CHARS` and the last `TAIL_CHARS` characters are read; of one call at most
-`LOOK_CHARS` characters of text and `MAX_TOOL_OUTPUTS` tool outputs. When a backlog is larger, every text
+`LOOK_CHARS` (or 24 a token of the budget) characters of text and `MAX_TOOL_OUTPUTS` tool outputs. When a backlog is larger, every text
 still gets a cheap glance (role, digits, a few dozen telling substrings) and the most telling ones are read.
 What was not read stays resolvable by its reference; the accounting of losses is the builder's.
 """
@@ -30,7 +30,9 @@ from .updates import Statement
 
 HEAD_CHARS = 6_000
 TAIL_CHARS = 2_000
-LOOK_CHARS = 120_000
+LOOK_CHARS = 40_000
+LOOK_CHARS_A_TOKEN = 24
+"""A larger budget reads more: this many characters for each token of it."""
 MAX_TOOL_OUTPUTS = 250
 VISIBLE_CHARS = 4_000
 """Of the text of one visible message; visible messages only supersede."""
@@ -73,12 +75,13 @@ def texts(messages: Sequence[SourceMessage]) -> list[Text]:
     ]
 
 
-def worth_reading(found: list[Text]) -> list[Text]:
-    """All texts if they fit `LOOK_CHARS`, else the most telling ones, in their order."""
-    if sum(min(len(text.text), HEAD_CHARS + TAIL_CHARS) for text in found) <= LOOK_CHARS:
+def worth_reading(found: list[Text], budget_tokens: int = 0) -> list[Text]:
+    """All texts if they fit what this budget reads, else the most telling ones, in their order."""
+    room = max(LOOK_CHARS, LOOK_CHARS_A_TOKEN * budget_tokens)
+    if sum([min(len(text.text), HEAD_CHARS + TAIL_CHARS) for text in found]) <= room:
         return found
     ranked = sorted(range(len(found)), key=lambda i: (-_glance(found[i]), -i))
-    chosen, room = [], LOOK_CHARS
+    chosen: list[int] = []
     for i in ranked:
         room -= min(len(found[i].text), HEAD_CHARS + TAIL_CHARS)
         if room < 0:
@@ -90,7 +93,7 @@ def worth_reading(found: list[Text]) -> list[Text]:
 def _glance(text: Text) -> float:
     """Telling signs per length, cheaply."""
     look = text.text[:HEAD_CHARS]
-    signs = sum(mark in look for mark in _GLANCE) + (2 if _DIGIT.search(look) else 0)
+    signs = len([mark for mark in _GLANCE if mark in look]) + (2 if _DIGIT.search(look) else 0)
     return (signs + 1) * (2.0 if text.role != "assistant" else 1.0) / (400 + len(look))
 
 

@@ -73,7 +73,7 @@ def extractive(source: Source, *, budget_tokens: int) -> Summary:
     [("Refunds above $500 need Dana's sign-off.", ('§1',), 'constraint')]
     """
     standing = standing_statements(source.standing)
-    found = worth_reading(texts(source.messages))
+    found = worth_reading(texts(source.messages), budget_tokens)
     statements = source_statements(found)
     visible = visible_statements(source.visible)
     everything = sorted((*standing, *statements, *visible), key=lambda statement: statement.order)

@@ -148,6 +148,8 @@ def stale_values(old: Reading, new: Reading, shared: int) -> frozenset[str]:
     """The values of `old` that `new` replaces (empty: none); `shared` counts their common content words."""
     if new.updates >= 3 and new.names and (swapped := _swapped_names(old, new, shared)):
         return swapped
+    if new.updates < 3 and shared < 2:
+        return frozenset()
     pairs = _competing(old, new)
     if not pairs or _different_things(old, new):
         return frozenset()
@@ -177,19 +179,21 @@ def _key(value: Value) -> tuple[str, str]:
 
 def _competing(old: Reading, new: Reading) -> frozenset[str]:
     """Values of `old` for which `new` has another one of the same type."""
-    fresh = {(_key(value), value.norm) for value in new.values}
+    fresh: dict[tuple[str, str], set[str]] = {}
+    for value in new.values:
+        fresh.setdefault(_key(value), set()).add(value.norm)
+    if not fresh or not old.values:
+        return frozenset()
     known = norms(old)
     stale: set[str] = set()
     for value in old.values:
-        if value.kind == "name" and new.updates < 3:
+        norms_of_type = fresh.get(_key(value))
+        if norms_of_type is None or (value.kind == "name" and new.updates < 3) or norms_of_type <= known:
             continue
-        rivals = {norm for key, norm in fresh if key == _key(value) and norm not in known}
-        if rivals and (_key(value), value.norm) not in fresh:
-            stale.add(value.norm)
-        elif rivals and new.updates >= 3:
-            stale.add(value.norm)  # "from 30 to 45 days" shows both
+        if value.norm not in norms_of_type or new.updates >= 3:
+            stale.add(value.norm)  # a correction shows both: "from 30 to 45 days"
     if not stale and new.updates >= 3:  # "not 30 but 45 days": the first has no unit
-        bare = {norm for key, norm in fresh if key[0] in _NUMERIC}
+        bare = {norm for key, norms_ in fresh.items() if key[0] in _NUMERIC for norm in norms_}
         stale.update(
             value.norm
             for value in old.values

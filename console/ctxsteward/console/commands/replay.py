@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -46,8 +47,8 @@ def replay(
     Each transcript is replayed into a session named after it. A session of that name that holds messages
     already is left alone: the replay takes NAME@2, then NAME@3 and so on.
 
-    With --from, rebuild a past envelope out of its session's log, running no summarizer; exit 1 if its address
-    differs.
+    With --from, rebuild a past envelope out of its session's log, running no summarizer; exit 1 if its
+    address differs.
     """
     if (transcript is None) == (address is None):
         raise click.UsageError("give either TRANSCRIPT or --from ADDRESS")
@@ -71,12 +72,10 @@ class _Job(NamedTuple):
     tenant: str
 
     def transcripts(self) -> Iterator[Transcript]:
-        from ctxsteward.envelope.readers import read_transcripts
-
-        from ..transcripts import choose_transcript
+        from ..transcripts import choose_transcript, read_file
 
         if self.run is None:
-            yield from read_transcripts(self.path, format=self.format)
+            yield from read_file(self.path, self.format)
         else:
             yield choose_transcript(self.path, self.format, self.run).transcript
 
@@ -88,8 +87,10 @@ def _replay(job: _Job, store: str, as_json: bool) -> None:
 
     tally = Tally.for_builder(job.builder)
     calls: list[Call] = []
+    transcripts = job.transcripts()
+    first = next(transcripts)  # a file that is none leaves no store behind
     with open_store(store) as opened, progress("replaying", shown=not as_json) as tell:
-        for call in _calls(job, opened, tally):
+        for call in _calls(job, chain([first], transcripts), opened, tally):
             tell(f"{call.transcript}, call {call.call}")
             if as_json:
                 print_json(call.model_dump(mode="json"))
@@ -99,11 +100,11 @@ def _replay(job: _Job, store: str, as_json: bool) -> None:
         _print_tables(job, tally, calls if tally.transcripts == 1 else [])
 
 
-def _calls(job: _Job, store: Store, tally: Tally) -> Iterator[Call]:
+def _calls(job: _Job, transcripts: Iterable[Transcript], store: Store, tally: Tally) -> Iterator[Call]:
     from ..replaying import replay_calls
     from ..transcripts import open_session, unused_id
 
-    for transcript in job.transcripts():
+    for transcript in transcripts:
         tally.transcripts += 1
         id = unused_id(store, transcript.session, job.tenant)
         session = open_session(
@@ -138,7 +139,7 @@ def _print_tables(job: _Job, tally: Tally, calls: Iterable[Call]) -> None:
 
 def _rebuild(address: str, provider: str | None, as_json: bool, store: str, tenant: str) -> None:
     from ctxsteward.envelope import EnvelopeBuilder
-    from ctxsteward.schemas import InputError
+    from ctxsteward.schemas import InputError, ReferenceNotFound
 
     from ..stored import is_address, open_stored
 
@@ -146,7 +147,12 @@ def _rebuild(address: str, provider: str | None, as_json: bool, store: str, tena
     if not is_address(address):
         raise InputError(f"--from {address}: not an envelope's address; write its 64 hex digits")
     with open_stored(store) as opened:
-        manifest = opened.manifest(address, tenant=tenant)
+        try:
+            manifest = opened.manifest(address, tenant=tenant)
+        except ReferenceNotFound:
+            raise InputError(
+                f"--from {address}: no such envelope of tenant {tenant!r} in {store}; take one from a build"
+            ) from None
         builder = EnvelopeBuilder.from_manifest(manifest)
         envelope = builder.rebuild(opened.at(tenant, manifest["session"], manifest["position"]))
         if provider is None:

@@ -1,0 +1,84 @@
+"""The demo holds what it claims, prints only what it computed, and finds out when a claim is not so."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from ctxsteward.console import story
+from ctxsteward.console.cli import cli
+from ctxsteward.envelope import open_store
+from ctxsteward.envelope.testing import FirstLine
+
+KEYS = [
+    "session", "messages", "calls", "compactions", "losses", "full_history_tokens", "sent_tokens",
+    "full_history_priced_tokens", "sent_priced_tokens", "over_budget_calls", "openai_valid_calls",
+    "anthropic_valid_calls", "refs_resolved", "build_ms_p50", "build_ms_p95", "last_envelope", "checks", "passed",
+]  # fmt: skip
+
+
+def demo(*args: str) -> dict[str, Any]:
+    result = CliRunner().invoke(cli, ["demo", "--json", *args])
+    assert result.exit_code == 0, result.output
+    summary: dict[str, Any] = json.loads(result.stdout)
+    return summary
+
+
+def test_every_claim_holds_and_the_demo_is_quick() -> None:
+    started = time.monotonic()
+    summary = demo()
+    assert time.monotonic() - started < 20
+    assert list(summary) == KEYS
+    assert [check for check in summary["checks"] if not check["passed"]] == []
+    assert summary["openai_valid_calls"] == summary["anthropic_valid_calls"] == summary["calls"]
+    assert summary["refs_resolved"] == summary["messages"]
+    assert summary["over_budget_calls"] == 0
+    assert summary["sent_tokens"] < summary["full_history_tokens"] / 2
+    assert summary["sent_priced_tokens"] < summary["full_history_priced_tokens"] / 2
+
+
+def test_its_figures_are_those_of_replay(tmp_path: Path) -> None:
+    shipped = Path(story.__file__).with_name("data")
+    summary = demo("--store", f"file:{tmp_path}")
+    replayed = CliRunner().invoke(
+        cli,
+        ["replay", str(shipped / "demo.jsonl"), "--profile", str(shipped / "demo-profile.yaml"), "--json",
+         "--budget", f"dynamic_tokens={story.DYNAMIC_TOKENS}", "--store", f"file:{tmp_path}"],
+    )  # fmt: skip
+    calls = [json.loads(line) for line in replayed.stdout.splitlines()]
+    assert summary["session"] == "demo"
+    assert {call["transcript"] for call in calls} == {"demo@2"}
+    assert summary["calls"] == len(calls)
+    assert summary["compactions"] == sum(len(call["report_ids"]) for call in calls)
+    assert summary["sent_tokens"] == pytest.approx(sum(call["prompt_tokens"] for call in calls), rel=0.01)
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_story_fits_the_terminal_without_colour(columns: int) -> None:
+    result = CliRunner(env={"COLUMNS": str(columns)}).invoke(cli, ["demo"])
+    assert result.exit_code == 0
+    assert "\x1b" not in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= columns
+    for word in ("What comes in", "Compactions, as they happen", "Change of plan: retry budget is 2, not 5.",
+                 "identical", "byte for byte the same", "whole history", "build, p50 / p95"):  # fmt: skip
+        assert word in result.stdout
+    assert "✗" not in result.stdout
+
+
+def test_in_memory_it_tells_the_same() -> None:
+    assert demo("--store", "memory:")["passed"]
+
+
+def test_a_window_without_the_rule_is_found_out() -> None:
+    """A summarizer that knows no rules loses the one of the morning."""
+    shipped, builder = story.load_shipped(), story.make_builder()
+    careless = type(builder)(model=story.MODEL, budgets=builder.budgets, summarizer=FirstLine())
+    with open_store("memory:") as store:
+        run, _ = story.replay_shipped(shipped, careless, store, "default", lambda *_: None)
+        story.check_window(run)
+    assert not all(check.passed for check in run.checks)

@@ -1,0 +1,283 @@
+"""What every store promises: nothing lost, one order, every original byte for byte, damage detected, cheap reopening."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ctxsteward.schemas import Conflict, Damaged, ReferenceNotFound
+
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, Store, open_store
+from ctxsteward.envelope.counting import Counter
+from ctxsteward.envelope.stores.file import FileJournal
+from ctxsteward.envelope.stores.port import Record, SessionKey
+from ctxsteward.envelope.testing import CharTokenizer, FirstLine
+
+from .histories import Wire
+
+CHARS = Counter(CharTokenizer())
+KEY = SessionKey("default", "s")
+
+
+@pytest.fixture(params=["memory:", "file:"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    with open_store("memory:" if request.param == "memory:" else f"file:{tmp_path / 'store'}") as opened:
+        yield opened
+
+
+def open_session(store: Store, id: str = "s", **more: Any) -> Session:
+    return store.session(id, counter=CHARS, **more)
+
+
+def builder(dynamic_tokens: int = 2_000) -> EnvelopeBuilder:
+    return EnvelopeBuilder(
+        tokenizer=CharTokenizer(), budgets=Budgets(dynamic_tokens=dynamic_tokens), summarizer=FirstLine()
+    )
+
+
+def say(n: int) -> Wire:
+    return {"role": ("user", "assistant")[n % 2], "content": f"message {n} 你好 " + "word " * (n % 40), "x_n": n}
+
+
+def call(id: str) -> Wire:
+    return {"role": "assistant", "tool_calls": [{"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}}]}
+
+
+def result(id: str, text: str) -> Wire:
+    return {"role": "tool", "tool_call_id": id, "content": text}
+
+
+# -- the journal ----------------------------------------------------------------------------------------------------
+
+
+def test_a_journal_keeps_records_in_order_and_refuses_a_taken_position(store: Store) -> None:
+    journal = store.journal
+    records = [Record("note", json.dumps({"n": n})) for n in range(3)]
+    journal.append(KEY, 0, records)
+    for position in (0, 2, 4):
+        with pytest.raises(Conflict):
+            journal.append(KEY, position, records)
+    assert (journal.length(KEY), journal.read(KEY, 0), journal.read(KEY, 1, 2)) == (3, records, records[1:2])
+    assert journal.read(KEY, 9) == []
+    assert journal.length(SessionKey("acme", "s")) == 0
+
+
+def test_the_same_id_is_the_same_entry(store: Store) -> None:
+    session = open_session(store)
+    first = session.append(say(0), id="m-1")
+    assert session.append(say(1), id="m-1") == first
+    assert open_session(store).append(say(2), id="m-1") == first
+    fork = session.fork()
+    assert fork.append(say(3), id="m-1") == first
+    assert len(fork) == len(session) == 1
+
+
+def test_two_sessions_on_one_log_interleave_without_loss(store: Store) -> None:
+    one, two = open_session(store), open_session(store)
+    for n in range(0, 40, 2):
+        one.append(say(n))
+        two.append(say(n + 1))
+    one.refresh()
+    assert [entry.message.wire for entry in one.entries()] == [say(n) for n in range(40)]
+    assert one.state == two.state
+
+
+def test_a_batch_and_single_appends_give_equal_states(store: Store) -> None:
+    messages = [say(0), call("a"), result("a", "x"), call("a"), result("a", "y"), result("lost", "z"), say(6)]
+    one, two = open_session(store), open_session(store, "t")
+    for message in messages:
+        one.append(message)
+    two.extend(messages)
+    assert [e.event.placement for e in one.entries()] == [e.event.placement for e in two.entries()]
+
+
+def test_a_fork_shares_the_past_and_counts_on(store: Store) -> None:
+    session = open_session(store)
+    session.extend(say(n) for n in range(6))
+    fork = session.fork(at=4)
+    fork.append(say(100))
+    session.append(say(200))
+    assert (len(fork), len(session)) == (5, 7)
+    assert fork.resolve("§4") == session.resolve("§4")
+    assert (fork.resolve("§5").wire, session.resolve("§5").wire) == (say(100), say(4))
+    with pytest.raises(ReferenceNotFound):
+        fork.resolve("§6")
+    again = fork.fork(at=2)
+    again.append(say(300))
+    assert [e.message.wire for e in open_session(store, again.id).entries()] == [say(0), say(1), say(300)]
+
+
+def test_tool_outputs_are_numbered_across_forks(store: Store) -> None:
+    session = open_session(store)
+    for n in range(4):
+        session.extend([call(f"c{n}"), result(f"c{n}", f"output {n + 1}")])
+    fork = session.fork(at=4)
+    fork.extend([call("d"), result("d", "fork's third")])
+    nested = fork.fork()
+    nested.extend([call("e"), result("e", "nested's fourth")])
+
+    def outputs(of: Session) -> list[str]:
+        return [of.tool_output(n).tool_results[0].text for n in range(1, of.state.outputs + 1)]
+
+    assert outputs(session) == [f"output {n}" for n in range(1, 5)]
+    assert outputs(fork) == ["output 1", "output 2", "fork's third"]
+    assert outputs(nested) == ["output 1", "output 2", "fork's third", "nested's fourth"]
+    with pytest.raises(ReferenceNotFound):
+        fork.tool_output(4)
+
+
+def test_at_reads_a_session_as_it_was(store: Store) -> None:
+    session, maker = open_session(store), builder()
+    seen = []
+    for n in range(60):
+        session.append(say(n))
+        envelope = maker.build(session)
+        seen.append((envelope.position, json.dumps(envelope.render("openai-chat")), session.state.copy()))
+    assert session.state.compactions > 1
+    for position, then, state in seen:
+        before = store.at("default", "s", position)
+        assert before.state == state
+        assert json.dumps(maker.rebuild(before).render("openai-chat")) == then
+
+
+def test_a_compaction_is_found_by_its_address(store: Store) -> None:
+    session, maker = open_session(store), builder()
+    for n in range(60):
+        session.append(say(n))
+        for report in maker.build(session).reports:
+            assert store.compaction(report.id).report == report
+    with pytest.raises(ReferenceNotFound):
+        store.compaction("00" * 32)
+    with pytest.raises(ReferenceNotFound):
+        store.compaction(session.reports()[0].report.id, tenant="acme")
+
+
+# -- files ----------------------------------------------------------------------------------------------------------
+
+READER = """
+import json, sys
+from ctxsteward.envelope import open_store
+session = open_store("file:" + sys.argv[1]).session("s")
+print(json.dumps([session.resolve(f"§{n}").wire for n in range(1, len(session) + 1)]))
+"""
+WRITER = """
+import sys
+from ctxsteward.envelope import open_store
+from ctxsteward.envelope.counting import Counter
+from ctxsteward.envelope.testing import CharTokenizer
+session = open_store("file:" + sys.argv[1]).session("s", counter=Counter(CharTokenizer()))
+for n in range(100):
+    session.append({"role": "user", "content": f"{sys.argv[2]} {n}"}, id=f"{sys.argv[2]}-{n}")
+"""
+
+
+def test_a_new_process_resolves_every_original_byte_for_byte(tmp_path: Path) -> None:
+    with open_store(f"file:{tmp_path}") as store:
+        session, maker = open_session(store), builder()
+        for n in range(60):
+            session.append(say(n))
+            maker.build(session)
+        assert session.state.compactions
+    out = subprocess.run([sys.executable, "-c", READER, str(tmp_path)], capture_output=True, check=True, text=True)
+    assert out.stdout.strip() == json.dumps([say(n) for n in range(60)])
+
+
+def test_two_processes_append_a_hundred_each_and_nothing_is_lost(tmp_path: Path) -> None:
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), name], stderr=subprocess.PIPE) for name in "ab"
+    ]
+    assert [(writer.communicate(timeout=120)[1], writer.returncode) for writer in writers] == [(b"", 0), (b"", 0)]
+    with open_store(f"file:{tmp_path}") as store:
+        texts = [entry.message.text for entry in open_session(store).entries()]
+    assert len(texts) == 200
+    for name in "ab":
+        assert [text for text in texts if text.startswith(name)] == [f"{name} {n}" for n in range(100)]
+
+
+def damage(root: Path, ordinal: int) -> None:
+    with sqlite3.connect(root / "journal.sqlite") as db:
+        db.execute("UPDATE records SET wire = replace(wire, 'message', 'massage') WHERE ordinal = ?", (ordinal,))
+    db.close()
+
+
+@pytest.mark.parametrize("ordinal", [1, 59, 60], ids=["compacted", "in the window", "newest"])
+def test_a_damaged_record_is_detected_when_it_is_resolved(tmp_path: Path, ordinal: int) -> None:
+    with open_store(f"file:{tmp_path}") as store:
+        session, maker = open_session(store), builder()
+        for n in range(60):
+            session.append(say(n))
+            maker.build(session)
+        assert session.state.compacted_to > 1
+    damage(tmp_path, ordinal)
+    with open_store(f"file:{tmp_path}") as store, pytest.raises(Damaged):
+        open_session(store).resolve(f"§{ordinal}")
+
+
+def test_a_damaged_record_does_not_reach_the_model(tmp_path: Path) -> None:
+    """A short session is read back without any compaction: what is altered must not be sent as if it were the original."""
+    with open_store(f"file:{tmp_path}") as store:
+        open_session(store).append(say(0))
+    damage(tmp_path, 1)
+    with open_store(f"file:{tmp_path}") as store, pytest.raises(Damaged):
+        builder().build(open_session(store)).render("openai-chat")
+
+
+class CountingJournal(FileJournal):
+    """Counts the records it hands out."""
+
+    rows = 0
+
+    def read(self, key: SessionKey, start: int, stop: int | None = None) -> list[Record]:
+        return self._counted(super().read(key, start, stop))
+
+    def message(self, key: SessionKey, ordinal: int) -> Record | None:
+        found = super().message(key, ordinal)
+        self.rows += found is not None
+        return found
+
+    def _counted(self, records: Sequence[Record]) -> list[Record]:
+        self.rows += len(records)
+        return list(records)
+
+
+def reopening_costs(root: Path, write: Callable[[Session, EnvelopeBuilder, int], None], ages: Sequence[int]) -> list[int]:
+    costs, n = [], 0
+    for age in ages:
+        with open_store(f"file:{root}") as store:
+            session, maker = open_session(store), builder()
+            while n < age:
+                write(session, maker, n)
+                n += 1
+        journal = CountingJournal(root)
+        with Store(journal, uri="file:") as store:
+            assert len(open_session(store)) == age
+        costs.append(journal.rows)
+    return costs
+
+
+def test_reopening_reads_the_window_and_not_the_session(tmp_path: Path) -> None:
+    def write(session: Session, maker: EnvelopeBuilder, n: int) -> None:
+        session.append(say(n))
+        maker.build(session)
+
+    costs = reopening_costs(tmp_path, write, (200, 1_000, 2_000))
+    assert max(costs) <= 40, costs
+
+
+def test_reopening_a_fork_of_an_old_session_reads_its_window(tmp_path: Path) -> None:
+    with open_store(f"file:{tmp_path}") as store:
+        session, maker = open_session(store), builder()
+        for n in range(400):
+            session.append(say(n))
+            maker.build(session)
+        session.fork(id="child")
+    journal = CountingJournal(tmp_path)
+    with Store(journal, uri="file:") as store:
+        assert len(open_session(store, "child")) == 400
+    assert journal.rows <= 40
