@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,8 +35,8 @@ ENVELOPE_KEYS = [
     "metrics", "seal",
 ]  # fmt: skip
 REPORT_KEYS = [
-    "id", "section", "pre_tokens", "post_tokens", "losses", "kept_refs", "policy", "source_addresses", "artifact",
-    "created_at",
+    "id", "section", "pre_tokens", "post_tokens", "losses", "kept_refs", "policy", "source_addresses",
+    "artifact", "created_at",
 ]  # fmt: skip
 
 
@@ -64,7 +65,7 @@ def replay(store: str) -> Replay:
     return Replay(store, values("replay", DEMO, *SMALL, "--profile", PROFILE, "--store", store))
 
 
-# -- build --------------------------------------------------------------------------------------------------------
+# -- build -----------------------------------------------------------------------------------------
 
 
 def test_building_twice_appends_once_and_gives_the_same_envelope(tmp_path: Path) -> None:
@@ -159,7 +160,7 @@ def test_stdin_is_read_and_a_run_of_several_is_chosen() -> None:
     )
 
 
-# -- replay -------------------------------------------------------------------------------------------------------
+# -- replay ----------------------------------------------------------------------------------------
 
 
 def test_replay_prints_a_line_for_every_model_call(replay: Replay) -> None:
@@ -173,9 +174,7 @@ def test_replay_prints_a_line_for_every_model_call(replay: Replay) -> None:
         assert call["compacted"] == bool(call["report_ids"])
         assert 0 <= call["prefix_tokens"] <= call["prompt_tokens"]
     assert calls[0]["prefix_tokens"] == 0
-    assert (
-        max(call["turn"] for call in calls) == sum(json.loads(line)["role"] == "user" for line in LINES) - 1
-    )
+    assert max(call["turn"] for call in calls) == sum(json.loads(line)["role"] == "user" for line in LINES)
 
 
 def test_between_compactions_a_prompt_begins_with_the_one_before(replay: Replay) -> None:
@@ -212,7 +211,7 @@ def test_every_transcript_of_a_file_is_replayed_or_the_one_that_is_named(tmp_pat
     ]
     assert [call["transcript"] for call in values("replay", str(path), *where, "--run", "1")] == ["runs-1"]
     out = run("replay", str(path), *where).stdout.split()
-    assert out[:5] == ["transcripts", "3", "model", "calls", "3"]
+    assert out[:7] == ["transcripts", "3", "format", "openai", "model", "calls", "3"]
 
 
 def test_replay_tells_people_what_it_cost() -> None:
@@ -242,7 +241,7 @@ def test_a_log_that_was_tampered_with_is_found_out(tmp_path: Path) -> None:
     assert result.stderr.count("\n") == 1
 
 
-# -- resolve, report, schema --------------------------------------------------------------------------------------
+# -- resolve, report, schema -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("ref", ["§10", "10", "§267"])
@@ -320,7 +319,7 @@ def test_what_is_printed_fits_its_published_schema(replay: Replay) -> None:
             Draft202012Validator(schema).validate(row)
 
 
-# -- the whole ----------------------------------------------------------------------------------------------------
+# -- the whole -------------------------------------------------------------------------------------
 
 
 def test_every_command_takes_json_store_and_tenant() -> None:
@@ -393,8 +392,6 @@ def test_an_interrupt_is_quiet() -> None:
     process = _script(
         "build", "-", "--store", "memory:", stdin=subprocess.PIPE, env={**os.environ, "PYTHONUNBUFFERED": "1"}
     )
-    import time
-
     time.sleep(1.5)  # it waits for stdin by then
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)

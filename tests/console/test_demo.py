@@ -18,7 +18,8 @@ from ctxsteward.envelope.testing import FirstLine
 KEYS = [
     "session", "messages", "calls", "compactions", "losses", "full_history_tokens", "sent_tokens",
     "full_history_priced_tokens", "sent_priced_tokens", "over_budget_calls", "openai_valid_calls",
-    "anthropic_valid_calls", "refs_resolved", "build_ms_p50", "build_ms_p95", "last_envelope", "checks", "passed",
+    "anthropic_valid_calls", "refs_resolved", "build_ms_p50", "build_ms_p95", "last_envelope", "checks",
+    "passed",
 ]  # fmt: skip
 
 

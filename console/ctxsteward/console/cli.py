@@ -61,6 +61,8 @@ class Root(click.Group):
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(INTERRUPTED) from None
         except BrokenPipeError:
             _point_stdout_nowhere()
             raise click.exceptions.Exit(BROKEN_PIPE) from None

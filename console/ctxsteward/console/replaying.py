@@ -118,6 +118,7 @@ class Tally:
 
     cache_block_tokens: int = DEFAULT_CACHE_BLOCK_TOKENS
     transcripts: int = 0
+    formats: Count[str] = field(default_factory=Count)
     calls: int = 0
     sent_tokens: int = 0
     full_tokens: int = 0

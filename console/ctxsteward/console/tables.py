@@ -152,6 +152,7 @@ def tally_table(tally: Tally) -> Table:
     kinds = ", ".join(f"{count} {kind}" for kind, count in tally.findings.most_common()) or "none"
     for name, value in (
         ("transcripts", f"{tally.transcripts:,}"),
+        ("format", ", ".join(tally.formats)),
         ("model calls", f"{tally.calls:,}"),
         ("compactions", f"{tally.compactions:,}"),
         ("calls over budget", f"{tally.over_budget_calls:,}"),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, NamedTuple
-
-import click
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,7 +35,7 @@ def read_file(path: str, format: str) -> Iterator[Transcript]:
 
     if path != "-":
         return read_transcripts(path, format=format)
-    data = click.get_binary_stream("stdin").read(MAX_PIPE_BYTES + 1)
+    data = sys.stdin.buffer.read(MAX_PIPE_BYTES + 1)
     if len(data) > MAX_PIPE_BYTES:
         raise InputTooLarge("stdin", len(data), MAX_PIPE_BYTES)
     return parse_transcripts(data, "-", format=format)

@@ -464,7 +464,7 @@ def account(
 
 
 def _loss(kind: LossKind, text: str, ref: str, span: tuple[int, int] | None = None) -> Loss:
-    return Loss.model_construct(kind=kind, text=text, ref=ref, span=span)
+    return Loss(kind=kind, text=text, ref=ref, span=span)
 
 
 def text_of(message: Message) -> str:

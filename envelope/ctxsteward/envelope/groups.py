@@ -84,24 +84,21 @@ class OpenCall:
 class Group:
     """Messages that move as one, oldest first."""
 
-    __slots__ = ("cache", "entries")
+    __slots__ = ("cache", "entries", "ordinals")
 
     def __init__(self, entries: tuple[Entry, ...]) -> None:
         self.entries = entries
+        self.ordinals = tuple([entry.ordinal for entry in entries])
         self.cache: dict[object, object] = {}
         """Fragments by (counter, cap): a cache of pure results, never state."""
 
     @property
-    def ordinals(self) -> tuple[int, ...]:
-        return tuple(entry.ordinal for entry in self.entries)
-
-    @property
     def first(self) -> int:
-        return self.entries[0].ordinal
+        return self.ordinals[0]
 
     @property
     def last(self) -> int:
-        return self.entries[-1].ordinal
+        return self.ordinals[-1]
 
     def with_entry(self, entry: Entry) -> Group:
         return Group((*self.entries, entry))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ctxsteward.schemas import ImagePart, Message, ToolResultPart
 
 from .arrival import excerpt
+from .events import PLAIN
 from .fence import fenced
 from .groups import Entry, Group, says_something, unanswered
 
@@ -89,6 +90,10 @@ class Built:
 
 def build_group(group: Group, shape: Shape, *, nonce: str, counter: Counter) -> Built:
     """Make a group valid under this shape."""
+    only = group.entries[0]
+    if len(group.entries) == 1 and only.event.placement is PLAIN and not only.message.tool_calls:
+        digest = hashlib.sha256(only.event.wire.encode()).digest()
+        return Built(steps=(Say(only),), tokens=only.tokens(counter), digest=digest)
     tokens = 0
     parts: list[str] = []
     steps: list[Step] = []

@@ -117,11 +117,20 @@ class Message(BaseModel):
 
     @property
     def tool_calls(self) -> tuple[ToolCallPart, ...]:
+        if self._plain:
+            return ()
         return tuple(part for part in self.parts if isinstance(part, ToolCallPart))
 
     @property
     def tool_results(self) -> tuple[ToolResultPart, ...]:
+        if self._plain:
+            return ()
         return tuple(part for part in self.parts if isinstance(part, ToolResultPart))
+
+    @property
+    def _plain(self) -> bool:
+        """One text and nothing else, as most messages are."""
+        return len(self.parts) == 1 and type(self.parts[0]) is TextPart
 
 
 def encode_wire(wire: object) -> str:
@@ -170,7 +179,7 @@ def _message(wire: Wire) -> Message:
     if not isinstance(role, str) or role not in _ROLES:
         raise InvalidMessage("role", _show(role), "system, developer, user, assistant or tool")
     parts = tuple(_parts(wire, role))
-    return Message.model_construct(role=role, dialect=_dialect(wire, parts), parts=parts, wire=wire)
+    return Message(role=role, dialect=_dialect(wire, parts), parts=parts, wire=wire)
 
 
 def _parts(wire: Wire, role: str) -> Iterator[Part]:
@@ -180,7 +189,7 @@ def _parts(wire: Wire, role: str) -> Iterator[Part]:
         return
     if isinstance(content, str):
         if content:
-            yield TextPart.model_construct(kind="text", text=content)
+            yield TextPart(text=content)
     elif isinstance(content, list):
         for index, block in enumerate(content):
             yield _block(block, f"content[{index}]")

@@ -1,7 +1,7 @@
 """Reading messages into statements and tool outputs, within hard caps.
 
 Caps: of one text the first `HEAD_CHARS` and the last `TAIL_CHARS` characters are read; of one call at most
-`LOOK_CHARS` (or 24 a token of the budget) characters of text and `MAX_TOOL_OUTPUTS` tool outputs. When a backlog is larger, every text
+`LOOK_CHARS` (or 16 a token of the budget) characters of text and `MAX_TOOL_OUTPUTS` tool outputs. When a backlog is larger, every text
 still gets a cheap glance (role, digits, a few dozen telling substrings) and the most telling ones are read.
 What was not read stays resolvable by its reference; the accounting of losses is the builder's.
 """
@@ -30,17 +30,17 @@ from .updates import Statement
 
 HEAD_CHARS = 6_000
 TAIL_CHARS = 2_000
-LOOK_CHARS = 40_000
-LOOK_CHARS_A_TOKEN = 24
+GLANCE_CHARS = 1_000
+LOOK_CHARS = 24_000
+LOOK_CHARS_A_TOKEN = 16
 """A larger budget reads more: this many characters for each token of it."""
 MAX_TOOL_OUTPUTS = 250
 VISIBLE_CHARS = 4_000
 """Of the text of one visible message; visible messages only supersede."""
 
 _GLANCE = (
-    *("must", "never", "n't ", "only", "without", "nobody", "no one", "always", "instead", "actually"),
-    *("change", "switch", "move", "decid", "go with", "agreed", "limit", "budget", "confirm", "number"),
-    *("code", "error", "prefer", "deadline", "不", "必须", "别", "只", "改", "定", "号"),
+    *("must", "never", "n't ", "only", "nobody", "always", "instead", "actual", "change", "decid", "agree", "limit"),
+    *("confirm", "error", "prefer", "不", "必须", "别", "改", "定", "号"),
 )
 _DIGIT = re.compile(r"[0-9]")
 
@@ -92,7 +92,7 @@ def worth_reading(found: list[Text], budget_tokens: int = 0) -> list[Text]:
 
 def _glance(text: Text) -> float:
     """Telling signs per length, cheaply."""
-    look = text.text[:HEAD_CHARS]
+    look = text.text[:GLANCE_CHARS]
     signs = len([mark for mark in _GLANCE if mark in look]) + (2 if _DIGIT.search(look) else 0)
     return (signs + 1) * (2.0 if text.role != "assistant" else 1.0) / (400 + len(look))
 

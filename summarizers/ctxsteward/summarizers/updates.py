@@ -114,6 +114,8 @@ def _replaced_by(
     new = statement.reading
     found: list[tuple[int, Match]] = []
     for old, shared in board.candidates(new).items():
+        if shared < 2 and new.updates < 3 and min(len(new.subject), len(statements[old].reading.subject)) > 2:
+            continue
         if old in stale or not _may_correct(statement, statements[old]):
             continue
         values = stale_values(statements[old].reading, new, shared)

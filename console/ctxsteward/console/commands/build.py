@@ -61,7 +61,7 @@ def build(
         session = open_session(
             opened,
             chosen,
-            session_id or chosen.session,
+            chosen.session if session_id is None else session_id,
             tenant=tenant,
             profile=governed,
             counter=builder.counter,

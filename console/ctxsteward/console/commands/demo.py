@@ -60,10 +60,10 @@ def _tell(uri: str, tenant: str, narrator: Narrator | None) -> tuple[Run, Shippe
     from .. import story
 
     shipped, builder = story.load_shipped(), story.make_builder()
-    if narrator:
-        narrator.comes_in(shipped, builder)
     store = open_store(uri)
     try:
+        if narrator:
+            narrator.comes_in(shipped, builder)
         run, session = story.replay_shipped(
             shipped, builder, store, tenant, narrator.compacted if narrator else lambda *_: None
         )

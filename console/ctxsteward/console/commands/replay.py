@@ -106,6 +106,7 @@ def _calls(job: _Job, transcripts: Iterable[Transcript], store: Store, tally: Ta
 
     for transcript in transcripts:
         tally.transcripts += 1
+        tally.formats[transcript.format] += 1
         id = unused_id(store, transcript.session, job.tenant)
         session = open_session(
             store, transcript, id, tenant=job.tenant, profile=job.profile, counter=job.builder.counter
