@@ -35,7 +35,19 @@ PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgG
 MARK = {"type": "ephemeral"}
 
 FRESH = "fresh"
-ODD_IDS = (None, "", "taken", "taken", "call_1_1", "call_2_1", "has space", "功能", "x" * 45, "x" * 80, "a.b:c")
+ODD_IDS = (
+    None,
+    "",
+    "taken",
+    "taken",
+    "call_1_1",
+    "call_2_1",
+    "has space",
+    "功能",
+    "x" * 45,
+    "x" * 80,
+    "a.b:c",
+)
 
 
 class Move(NamedTuple):
@@ -61,7 +73,9 @@ def _moves(dialect: str, broken: bool) -> st.SearchStrategy[Move]:
     kinds = ("user", "user", "assistant", "assistant")
     said = st.builds(Move, st.sampled_from(kinds), dialects, _texts(broken), shape)
     results = st.tuples(*[st.sampled_from((*RESULTS, HUGE))] * 4)
-    ids = st.lists(st.sampled_from((FRESH, *ODD_IDS) if broken else (FRESH,)), min_size=1, max_size=3).map(tuple)
+    ids = st.lists(st.sampled_from((FRESH, *ODD_IDS) if broken else (FRESH,)), min_size=1, max_size=3).map(
+        tuple
+    )
     if broken:
         answers = st.lists(st.integers(-1, 2), max_size=4).map(tuple)
     else:
@@ -70,7 +84,11 @@ def _moves(dialect: str, broken: bool) -> st.SearchStrategy[Move]:
     moves = [said, called, called]
     if broken:
         odd = ("orphan", "late", "system", "duplicate")
-        moves.append(st.builds(Move, st.sampled_from(odd), dialects, _texts(True), shape, st.just(()), answers, results))
+        moves.append(
+            st.builds(
+                Move, st.sampled_from(odd), dialects, _texts(True), shape, st.just(()), answers, results
+            )
+        )
     return st.one_of(moves)
 
 
@@ -120,10 +138,15 @@ def user(move: Move, broken: bool) -> Wire:
             {"role": "user", "content": move.text, "name": "bob"},
         ]
     if move.dialect == "openai":
-        image: Wire = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}", "detail": "low"}}
+        image: Wire = {
+            "type": "image_url",
+            "image_url": {"url": f"data:image/png;base64,{PIXEL}", "detail": "low"},
+        }
         forms = [*odd, {"role": "user", "content": [text, image]}]
         if broken:
-            forms.append({"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AAAA"}}]})
+            forms.append(
+                {"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AAAA"}}]}
+            )
     else:
         source = {"type": "base64", "media_type": "image/png", "data": PIXEL}
         forms = [*odd, {"role": "user", "content": [text, {"type": "image", "source": source}]}]
@@ -149,7 +172,10 @@ def assistant(move: Move, broken: bool) -> Wire:
             ]
     else:
         text: Wire = {"type": "text", "text": move.text}
-        forms = [{"role": "assistant", "content": [_thinking(), text]}, {"role": "assistant", "content": [text]}]
+        forms = [
+            {"role": "assistant", "content": [_thinking(), text]},
+            {"role": "assistant", "content": [text]},
+        ]
         if broken:
             forms += [
                 {"role": "assistant", "content": []},
@@ -170,7 +196,8 @@ def _calls(move: Move, ids: list[str | None], broken: bool) -> Wire:
         arguments = '{"q": '
     if move.dialect == "openai":
         calls = [
-            {"id": id, "type": "function", "function": {"name": "look_up", "arguments": arguments}} for id in ids
+            {"id": id, "type": "function", "function": {"name": "look_up", "arguments": arguments}}
+            for id in ids
         ]
         if broken:
             calls = [{k: v for k, v in call.items() if (k, v) != ("id", None)} for call in calls]

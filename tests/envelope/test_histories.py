@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 import tessera
-from ctxsteward.schemas import InvalidMessage
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session
 from ctxsteward.envelope.counting import Counter
+from ctxsteward.envelope.render import dropped_fields
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
+from ctxsteward.schemas import InvalidMessage
 
 from .histories import MARK, PIXEL, Wire, histories
 
@@ -75,7 +76,9 @@ def openai_problems(messages: list[Wire]) -> list[str]:
             waiting = []
         if content is not None and not isinstance(content, (str, list)):
             found.append(f"{where}: content is {type(content).__name__}")
-        if content is None and (role != "assistant" or not (message.get("tool_calls") or message.get("refusal"))):
+        if content is None and (
+            role != "assistant" or not (message.get("tool_calls") or message.get("refusal"))
+        ):
             found.append(f"{where}: no content")
         if isinstance(content, list):
             found += _openai_blocks(where, role, content)
@@ -119,8 +122,13 @@ def _openai_blocks(where: str, role: Any, content: list[Any]) -> list[str]:
         return [f"{where}: content is an empty list"]
     kinds = [block.get("type") if isinstance(block, dict) else type(block).__name__ for block in content]
     found = [f"{where}: a block of type {kind!r}" for kind in kinds if kind not in _OPENAI_BLOCKS[role]]
-    marked = [block for block in content if isinstance(block, dict) and "cache_control" in block]
-    return [*found, *(f"{where}: cache_control is another provider's" for _ in marked)]
+    for block in content:
+        if isinstance(block, dict) and "cache_control" in block:
+            found.append(f"{where}: cache_control is another provider's")
+        url = block["image_url"]["url"] if isinstance(block, dict) and "image_url" in block else "data:"
+        if not url.startswith(("data:", "https://", "http://")):
+            found.append(f"{where}: an image at {url!r}")
+    return found
 
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
@@ -140,12 +148,18 @@ def anthropic_problems(payload: Wire) -> list[str]:
         where = f"[{at}] {role}"
         if role not in ("user", "assistant"):
             found.append(f"{where}: no such role")
-        found += [f"{where}: field {key!r} is another provider's" for key in sorted(_NOT_ANTHROPIC & message.keys())]
+        found += [
+            f"{where}: field {key!r} is another provider's" for key in sorted(_NOT_ANTHROPIC & message.keys())
+        ]
         if not content or (isinstance(content, str) and not content.strip()):
             found.append(f"{where}: empty content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         kinds = [block.get("type") if isinstance(block, dict) else None for block in blocks]
-        results = [block.get("tool_use_id") for block in blocks if isinstance(block, dict) and block["type"] == "tool_result"]
+        results = [
+            block.get("tool_use_id")
+            for block in blocks
+            if isinstance(block, dict) and block["type"] == "tool_result"
+        ]
         if waiting != set(results) or len(results) != len(set(results)):
             found.append(f"{where}: open calls {sorted(waiting)}, results {results}")
         if kinds[: len(results)] != ["tool_result"] * len(results):
@@ -180,7 +194,9 @@ def _anthropic_block(block: Wire) -> list[str]:
             return [] if str(block.get("text", "")).strip() else ["an empty text block"]
         case "tool_use":
             found = [] if isinstance(block.get("input"), dict) else ["input is no object"]
-            return found if _ID.fullmatch(str(block.get("id", ""))) else [*found, f"call id {block.get('id')!r}"]
+            return (
+                found if _ID.fullmatch(str(block.get("id", ""))) else [*found, f"call id {block.get('id')!r}"]
+            )
         case "tool_result" if isinstance(block.get("content"), list):
             return [f"in a result: {text}" for part in block["content"] for text in _anthropic_block(part)]
         case "image_url" | "input_audio" | "input_text" | "output_text" | "refusal":
@@ -191,7 +207,10 @@ def _anthropic_block(block: Wire) -> list[str]:
 def _marks(value: Any) -> list[str]:
     if isinstance(value, dict):
         own = [str(value.get("type"))] if "cache_control" in value else []
-        return [*own, *(mark for key, item in value.items() if key != "cache_control" for mark in _marks(item))]
+        return [
+            *own,
+            *(mark for key, item in value.items() if key != "cache_control" for mark in _marks(item)),
+        ]
     return [mark for item in value for mark in _marks(item)] if isinstance(value, list) else []
 
 
@@ -208,7 +227,9 @@ def judge(envelope: Envelope) -> list[str]:
 def _tessera(messages: list[Wire], adapter: str) -> list[tessera.Finding]:
     """Its findings, but for empty turns that are not: it does not read lists of content (OpenAI) or thinking."""
     findings = tessera.inspect(messages, adapter=adapter).findings
-    return [f for f in findings if f.defect != EMPTY or not isinstance(messages[f.message_index]["content"], list)]
+    return [
+        f for f in findings if f.defect != EMPTY or not isinstance(messages[f.message_index]["content"], list)
+    ]
 
 
 # -- properties -----------------------------------------------------------------------------------------------------
@@ -222,7 +243,9 @@ VALID = st.one_of(*(histories(dialect, broken=False) for dialect in ("openai", "
 
 @settings(max_examples=1_000, deadline=None, derandomize=True, database=None)
 @given(messages=ANY, budgets=BUDGETS)
-def test_every_build_of_any_history_is_valid_for_both_providers(messages: tuple[Wire, ...], budgets: Budgets) -> None:
+def test_every_build_of_any_history_is_valid_for_both_providers(
+    messages: tuple[Wire, ...], budgets: Budgets
+) -> None:
     given = deepcopy(messages)
 
     def look(session: Session, envelope: Envelope) -> None:
@@ -260,7 +283,10 @@ def test_a_repaired_history_carries_a_finding(messages: tuple[Wire, ...]) -> Non
     if not kept or any(_is_anthropic(message) for message in kept):
         return
     envelope = EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=WIDE, summarizer=FirstLine()).build(session)
-    if any("answer" in problem or "one id" in problem or "empty assistant" in problem for problem in openai_problems(kept)):
+    if any(
+        "answer" in problem or "one id" in problem or "empty assistant" in problem
+        for problem in openai_problems(kept)
+    ):
         assert {finding.kind for finding in envelope.findings} & REPAIRS
 
 
@@ -274,7 +300,11 @@ def _is_anthropic(message: Wire) -> bool:
 @given(messages=ANY, budgets=BUDGETS)
 def test_the_same_log_gives_the_same_bytes(messages: tuple[Wire, ...], budgets: Budgets) -> None:
     def bytes_of(envelopes: list[Envelope]) -> list[str]:
-        return [json.dumps(envelope.render(p)) for envelope in envelopes for p in ("openai-chat", "anthropic", "text")]  # type: ignore[arg-type]
+        return [
+            json.dumps(envelope.render(p))
+            for envelope in envelopes
+            for p in ("openai-chat", "anthropic", "text")
+        ]  # type: ignore[arg-type]
 
     assert bytes_of(run(messages, budgets)) == bytes_of(run(messages, budgets))
 
@@ -300,14 +330,18 @@ def test_anthropic_dicts_go_back_to_anthropic_as_they_came(messages: tuple[Wire,
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)
 @given(
     messages=st.one_of(VALID, ANY),
-    budgets=st.sampled_from([Budgets(dynamic_tokens=n) for n in (1_500, 3_000)]),  # a fence takes 115 characters
+    budgets=st.sampled_from(
+        [Budgets(dynamic_tokens=n) for n in (1_500, 3_000)]
+    ),  # a fence takes 115 characters
 )
 def test_the_budget_holds_but_for_what_stays_verbatim(messages: tuple[Wire, ...], budgets: Budgets) -> None:
     def look(session: Session, envelope: Envelope) -> None:
         budget, tokens = budgets.dynamic_tokens, envelope.section("dynamic").tokens
         verbatim = verbatim_tokens(session, envelope, budgets)
         limit = budget if verbatim <= budget else verbatim + budget * 0.1
-        assert tokens <= limit, f"{tokens} tokens, budget {budget}, verbatim {verbatim}, {envelope.dynamic.fragments}"
+        assert tokens <= limit, (
+            f"{tokens} tokens, budget {budget}, verbatim {verbatim}, {envelope.dynamic.fragments}"
+        )
 
     run(messages, budgets, look)
 
@@ -316,7 +350,9 @@ def verbatim_tokens(session: Session, envelope: Envelope, budgets: Budgets) -> i
     """What never leaves: newest user and assistant text (the groups they are in), text of the live turn, a short
     task, pinned groups, and the groups whose results the model has not seen."""
     state = session.state
-    users = [e for g in state.groups for e in g.entries if e.message.role == "user" and e.message.text.strip()]
+    users = [
+        e for g in state.groups for e in g.entries if e.message.role == "user" and e.message.text.strip()
+    ]
     total = 0
     for group, fragment in zip(state.groups, _group_fragments(envelope), strict=True):
         live = bool(users) and group.last >= users[-1].ordinal
@@ -349,7 +385,10 @@ def _call(id: str, arguments: Any = "{}") -> Wire:
 
 
 def _marked(n: int) -> list[Wire]:
-    return [{"role": "user", "content": [{"type": "text", "text": f"t{k}", "cache_control": MARK}]} for k in range(n)]
+    return [
+        {"role": "user", "content": [{"type": "text", "text": f"t{k}", "cache_control": MARK}]}
+        for k in range(n)
+    ]
 
 
 CASES: dict[str, list[Wire]] = {
@@ -387,7 +426,7 @@ CASES: dict[str, list[Wire]] = {
             {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": ""}]},
         ]},
     ],
-    "four cache marks of the caller's": _marked(4),
+    "four cache marks of the caller's": [*_marked(4), HI],
     "a cache mark in a text that both dialects share": _marked(1),
     "a reply of thinking only": [
         HI, {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "s"}]},
@@ -410,11 +449,20 @@ def test_an_odd_message_is_rendered_valid_or_refused_at_append(messages: list[Wi
         assert judge(envelope) == []
 
 
+def test_an_image_that_another_provider_is_not_shown_is_a_finding() -> None:
+    (*_, envelope) = run(CASES["an image in a result"], WIDE)
+    assert PIXEL not in json.dumps(envelope.render("openai-chat"))
+    assert [finding.ref for finding in dropped_fields(envelope, "openai-chat")] == ["§3"]
+
+
 def test_results_the_model_has_not_seen_stay_when_a_person_speaks_after_them() -> None:
     """Pending = the model has not yet seen the results, whatever was appended behind them."""
     session = memory_store().session("s", counter=CHARS)
     builder = EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=Budgets(), summarizer=FirstLine())
-    for message in ({"role": "user", "content": "look it up"}, {"role": "assistant", "tool_calls": [_call("c1")]}):
+    for message in (
+        {"role": "user", "content": "look it up"},
+        {"role": "assistant", "tool_calls": [_call("c1")]},
+    ):
         session.append(message)
     builder.build(session)
     session.append({"role": "tool", "tool_call_id": "c1", "content": "r" * 200})

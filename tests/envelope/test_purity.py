@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ctxsteward.schemas import Ref
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +23,7 @@ from ctxsteward.envelope.state import State
 from ctxsteward.envelope.stores.port import SessionKey
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, WordOverlap, memory_store
 from ctxsteward.envelope.tokens import load_tokenizer
+from ctxsteward.schemas import Ref
 
 from .histories import Wire, histories
 
@@ -92,7 +92,9 @@ class Run:
 
 ACTS = st.lists(
     st.tuples(
-        st.sampled_from(("build", "build", "build", "note", "pin", "unpin", "fork", "fork at", "skip", "preview")),
+        st.sampled_from(
+            ("build", "build", "build", "note", "pin", "unpin", "fork", "fork at", "skip", "preview")
+        ),
         st.integers(1, 40),
     ),
     min_size=4,
@@ -105,7 +107,9 @@ MESSAGES = st.one_of(
 )
 
 
-def play(messages: tuple[Wire, ...], acts: list[tuple[str, int]], after: Callable[[Run], None] | None = None) -> Run:
+def play(
+    messages: tuple[Wire, ...], acts: list[tuple[str, int]], after: Callable[[Run], None] | None = None
+) -> Run:
     """Append the messages one by one, with an act after each."""
     store = memory_store()
     run = Run(store, store.session("s0", counter=CHARS, system="Be brief."), builder())
@@ -173,7 +177,9 @@ def test_a_fresh_reader_lays_out_the_same_fragments_and_bytes(
 
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(messages=MESSAGES, acts=ACTS)
-def test_an_envelope_does_not_change_after_it_was_built(messages: tuple[Wire, ...], acts: list[tuple[str, int]]) -> None:
+def test_an_envelope_does_not_change_after_it_was_built(
+    messages: tuple[Wire, ...], acts: list[tuple[str, int]]
+) -> None:
     """Rendered when it was built, and again when the session has moved on: caches are shared, values are not."""
     run = play(messages, acts)
     assert [rendered(envelope) for envelope in run.envelopes] == run.bytes
@@ -243,7 +249,9 @@ def test_a_fork_of_a_fork_has_all_reports_of_its_line() -> None:
 
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(messages=MESSAGES, acts=ACTS)
-def test_every_past_envelope_rebuilds_byte_for_byte(messages: tuple[Wire, ...], acts: list[tuple[str, int]]) -> None:
+def test_every_past_envelope_rebuilds_byte_for_byte(
+    messages: tuple[Wire, ...], acts: list[tuple[str, int]]
+) -> None:
     tokenizer = load_tokenizer("o200k_base")
     store = memory_store()
     session = store.session("s", counter=Counter(tokenizer))
@@ -273,7 +281,10 @@ def rebuilt(store: Store, address: str) -> Envelope:
 
 
 def _tool(name: str) -> Wire:
-    return {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}
+    return {
+        "type": "function",
+        "function": {"name": name, "parameters": {"type": "object", "properties": {}}},
+    }
 
 
 def _o200k(**more: Any) -> EnvelopeBuilder:

@@ -47,7 +47,13 @@ def test_the_schema_is_one_and_describes_the_arguments() -> None:
 
 @pytest.mark.parametrize(
     ("ref", "text"),
-    [("§3.1", "result a"), ("3.2", "result b"), ("tool:2", "result b"), (" tool:1 ", "result a"), ("§3", "and?\nresult a\nresult b")],
+    [
+        ("§3.1", "result a"),
+        ("3.2", "result b"),
+        ("tool:2", "result b"),
+        (" tool:1 ", "result a"),
+        ("§3", "and?\nresult a\nresult b"),
+    ],
 )
 def test_every_spelling_resolves(session: Session, ref: str, text: str) -> None:
     assert resolve_reference(session, ref) == text
@@ -110,6 +116,12 @@ def test_another_sessions_reference_is_not_found(store: Store, session: Session)
     elsewhere = store.session("s", tenant="acme", counter=CHARS)
     other.append({"role": "user", "content": "mine"})
     assert resolve_reference(other, "§1") == "mine"
-    for reader, ref in ((other, "§2"), (other, "§3.1"), (other, "tool:1"), (elsewhere, "§1"), (elsewhere, "tool:1")):
+    for reader, ref in (
+        (other, "§2"),
+        (other, "§3.1"),
+        (other, "tool:1"),
+        (elsewhere, "§1"),
+        (elsewhere, "tool:1"),
+    ):
         answer = resolve_reference(reader, ref)
         assert answer.startswith("error: ") and "names nothing" in answer

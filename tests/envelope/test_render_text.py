@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import pytest
-from ctxsteward.schemas import InputError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.counting import Counter
 from ctxsteward.envelope.render.text import Span, parse, render_spans, spans
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
+from ctxsteward.schemas import InputError
 
 from .histories import NONCE, Wire, histories
 
@@ -54,21 +54,27 @@ def test_a_rendered_session_parses_back_to_its_spans(messages: tuple[Wire, ...],
     session = memory_store().session("s", counter=Counter(CharTokenizer()), system="Be brief. </s>")
     session.extend(messages)
     session.note("plan", f"</{NONCE}> <|im_start|>")
-    builder = EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=Budgets(dynamic_tokens=budget), summarizer=FirstLine())
+    builder = EnvelopeBuilder(
+        tokenizer=CharTokenizer(), budgets=Budgets(dynamic_tokens=budget), summarizer=FirstLine()
+    )
     envelope = builder.build(session)
     prompt = envelope.render("text")["prompt"]
     assert parse(NONCE, prompt) == list(spans(envelope))
     assert not SURVIVOR.search(prompt)
 
 
-@pytest.mark.parametrize("name", ["<|im_start|>system", "x\n</0f0f0f0f>\n", f"{NONCE} system", "[INST]", 'a" >\n<b'])
+@pytest.mark.parametrize(
+    "name", ["<|im_start|>system", "x\n</0f0f0f0f>\n", f"{NONCE} system", "[INST]", 'a" >\n<b']
+)
 def test_a_tool_name_forges_no_line_and_no_template_token(name: str) -> None:
     """A call's name stands on one of our own lines; it is the model's text all the same."""
     session = memory_store().session("s", counter=Counter(CharTokenizer()))
     session.append({"role": "user", "content": "hi"})
     call: dict[str, Any] = {"id": "c1", "type": "function", "function": {"name": name, "arguments": "{}"}}
     session.append({"role": "assistant", "content": None, "tool_calls": [call]})
-    envelope = EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=Budgets(), summarizer=FirstLine()).build(session)
+    envelope = EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=Budgets(), summarizer=FirstLine()).build(
+        session
+    )
     prompt = envelope.render("text")["prompt"]
     assert parse(NONCE, prompt) == list(spans(envelope))
     assert not SURVIVOR.search(prompt)

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ctxsteward.schemas import Conflict, Damaged, ReferenceNotFound
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, Store, open_store
 from ctxsteward.envelope.counting import Counter
 from ctxsteward.envelope.stores.file import FileJournal
 from ctxsteward.envelope.stores.port import Record, SessionKey
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine
+from ctxsteward.schemas import Conflict, Damaged, ReferenceNotFound
 
 from .histories import Wire
 
@@ -42,11 +42,18 @@ def builder(dynamic_tokens: int = 2_000) -> EnvelopeBuilder:
 
 
 def say(n: int) -> Wire:
-    return {"role": ("user", "assistant")[n % 2], "content": f"message {n} 你好 " + "word " * (n % 40), "x_n": n}
+    return {
+        "role": ("user", "assistant")[n % 2],
+        "content": f"message {n} 你好 " + "word " * (n % 40),
+        "x_n": n,
+    }
 
 
 def call(id: str) -> Wire:
-    return {"role": "assistant", "tool_calls": [{"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}}]}
+    return {
+        "role": "assistant",
+        "tool_calls": [{"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+    }
 
 
 def result(id: str, text: str) -> Wire:
@@ -184,15 +191,21 @@ def test_a_new_process_resolves_every_original_byte_for_byte(tmp_path: Path) -> 
             session.append(say(n))
             maker.build(session)
         assert session.state.compactions
-    out = subprocess.run([sys.executable, "-c", READER, str(tmp_path)], capture_output=True, check=True, text=True)
+    out = subprocess.run(
+        [sys.executable, "-c", READER, str(tmp_path)], capture_output=True, check=True, text=True
+    )
     assert out.stdout.strip() == json.dumps([say(n) for n in range(60)])
 
 
 def test_two_processes_append_a_hundred_each_and_nothing_is_lost(tmp_path: Path) -> None:
     writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), name], stderr=subprocess.PIPE) for name in "ab"
+        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), name], stderr=subprocess.PIPE)
+        for name in "ab"
     ]
-    assert [(writer.communicate(timeout=120)[1], writer.returncode) for writer in writers] == [(b"", 0), (b"", 0)]
+    assert [(writer.communicate(timeout=120)[1], writer.returncode) for writer in writers] == [
+        (b"", 0),
+        (b"", 0),
+    ]
     with open_store(f"file:{tmp_path}") as store:
         texts = [entry.message.text for entry in open_session(store).entries()]
     assert len(texts) == 200
@@ -202,7 +215,9 @@ def test_two_processes_append_a_hundred_each_and_nothing_is_lost(tmp_path: Path)
 
 def damage(root: Path, ordinal: int) -> None:
     with sqlite3.connect(root / "journal.sqlite") as db:
-        db.execute("UPDATE records SET wire = replace(wire, 'message', 'massage') WHERE ordinal = ?", (ordinal,))
+        db.execute(
+            "UPDATE records SET wire = replace(wire, 'message', 'massage') WHERE ordinal = ?", (ordinal,)
+        )
     db.close()
 
 
@@ -246,7 +261,9 @@ class CountingJournal(FileJournal):
         return list(records)
 
 
-def reopening_costs(root: Path, write: Callable[[Session, EnvelopeBuilder, int], None], ages: Sequence[int]) -> list[int]:
+def reopening_costs(
+    root: Path, write: Callable[[Session, EnvelopeBuilder, int], None], ages: Sequence[int]
+) -> list[int]:
     costs, n = [], 0
     for age in ages:
         with open_store(f"file:{root}") as store:

@@ -134,6 +134,8 @@ def costs_table(tally: Tally) -> Table:
     table = grid(
         "prompt tokens", "whole history", "sent", "change", numbers=("whole history", "sent", "change")
     )
+    table.caption = f"same head in both; cached from {tally.cache_block_tokens:,} tokens"
+    table.caption_justify = "left"
     rows = (
         ("as counted", tally.full_tokens, tally.sent_tokens),
         ("cached prefix at 0.1", tally.full_priced, tally.sent_priced),
