@@ -48,9 +48,7 @@ def test_a_room_is_a_typed_package_alone_in_its_root(room: str) -> None:
 
     assert (package / "__init__.py").is_file()
     assert (package / "py.typed").is_file()
-    assert [path.name for path in (ROOT / room / "ctxsteward").iterdir() if path.name != "__pycache__"] == [
-        room
-    ]
+    assert [path.name for path in (ROOT / room / "ctxsteward").iterdir() if path.name != "__pycache__"] == [room]
 
 
 def test_rooms_are_layers() -> None:
@@ -64,8 +62,7 @@ def test_rooms_are_layers() -> None:
 def test_what_the_rooms_promise() -> None:
     """A name that leaves a list is a breaking change. Update: pytest --inline-snapshot=fix."""
     promised = {
-        room: sorted(import_module(f"ctxsteward.{room}").__all__)
-        for room in ("schemas", "envelope", "summarizers")
+        room: sorted(import_module(f"ctxsteward.{room}").__all__) for room in ("schemas", "envelope", "summarizers")
     }
 
     assert promised == snapshot(
@@ -269,10 +266,7 @@ def test_the_wheel_holds_every_file_of_every_room_and_nothing_else(wheel: Path) 
 def test_the_wheel_holds_what_is_read_at_run_time(wheel: Path) -> None:
     needed = {
         *(f"ctxsteward/{room}/py.typed" for room in ROOMS),
-        *(
-            f"ctxsteward/schemas/json/{name}.v1.json"
-            for name in ("message", "envelope", "compression_report")
-        ),
+        *(f"ctxsteward/schemas/json/{name}.v1.json" for name in ("message", "envelope", "compression_report")),
         "ctxsteward/console/data/demo.jsonl",
         "ctxsteward/console/data/demo-profile.yaml",
         "ctxsteward/envelope/models.toml",

@@ -73,9 +73,7 @@ def test_building_twice_appends_once_and_gives_the_same_envelope(tmp_path: Path)
     (first,), (second,) = values("build", DEMO, *where), values("build", DEMO, *where)
     assert list(first) == ENVELOPE_KEYS
     assert first["metrics"]["messages"] == len(LINES)
-    assert {key: first[key] for key in ("address", "sections")} == {
-        key: second[key] for key in ("address", "sections")
-    }
+    assert {key: first[key] for key in ("address", "sections")} == {key: second[key] for key in ("address", "sections")}
     assert (len(first["reports"]), second["reports"]) == (1, [])
 
 
@@ -111,14 +109,8 @@ def test_a_transcript_with_a_broken_message_appends_nothing(tmp_path: Path) -> N
 def test_a_user_turn_is_shown_and_not_written(store: str, replay: Replay) -> None:
     where = ("--store", store, "--session", "turn")
     (probe,) = values("build", DEMO, *where, "--user-turn", "Which port is staging's?")
-    assert (
-        probe["sections"]["dynamic"]["content"][-1]["text"]
-        == f"user §{len(LINES) + 1}: Which port is staging's?"
-    )
-    assert (
-        "names nothing"
-        in run("resolve", str(len(LINES) + 1), "--session", "turn", "--store", store, code=2).stderr
-    )
+    assert probe["sections"]["dynamic"]["content"][-1]["text"] == f"user §{len(LINES) + 1}: Which port is staging's?"
+    assert "names nothing" in run("resolve", str(len(LINES) + 1), "--session", "turn", "--store", store, code=2).stderr
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -131,9 +123,7 @@ def test_a_past_envelope_renders_to_the_same_bytes(provider: str, tmp_path: Path
 
 def test_build_tells_people_the_format_the_sections_and_the_address(store: str) -> None:
     out = run("build", DEMO, *SMALL, "--store", store, "--session", "people").stdout
-    assert out.startswith(
-        f"people: format openai (detected), {len(LINES)} messages, {len(LINES)} appended now\n"
-    )
+    assert out.startswith(f"people: format openai (detected), {len(LINES)} messages, {len(LINES)} appended now\n")
     for word in (
         "section",
         "system",
@@ -180,9 +170,7 @@ def test_replay_prints_a_line_for_every_model_call(replay: Replay) -> None:
 def test_between_compactions_a_prompt_begins_with_the_one_before(replay: Replay) -> None:
     pairs = [pair for pair in zip(replay.calls, replay.calls[1:], strict=False) if not pair[1]["compacted"]]
     assert len(pairs) > 50
-    assert [after["prefix_tokens"] for _, after in pairs] == [
-        before["prompt_tokens"] - 3 for before, _ in pairs
-    ]
+    assert [after["prefix_tokens"] for _, after in pairs] == [before["prompt_tokens"] - 3 for before, _ in pairs]
 
 
 def test_after_a_compaction_the_head_is_still_a_prefix(replay: Replay) -> None:

@@ -45,13 +45,9 @@ BUILD = [
         "build DEMO --budget compact_at_fraction=1.2",
         "`budgets.compact_at_fraction` is 1.2",
     ),
-    Case(
-        "fraction nan", "build DEMO --budget compact_at_fraction=nan", "`budgets.compact_at_fraction` is nan"
-    ),
+    Case("fraction nan", "build DEMO --budget compact_at_fraction=nan", "`budgets.compact_at_fraction` is nan"),
     Case("head over its budget", "build DEMO --budget system_tokens=20", "section 'system' needs"),
-    Case(
-        "unknown model", "build DEMO --model gpt-4p", "--model gpt-4p: no such model is known; did you mean"
-    ),
+    Case("unknown model", "build DEMO --model gpt-4p", "--model gpt-4p: no such model is known; did you mean"),
     Case(
         "unknown provider",
         "build DEMO --provider openai",
@@ -111,9 +107,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("case", [*BUILD, *READ], ids=lambda case: case.id)
-def test_bad_input_is_one_line_that_names_it(
-    case: Case, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_input_is_one_line_that_names_it(case: Case, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     places = {"DEMO": DEMO, "TEXT": "text", "FORGED": FORGED}
     args = case.args

@@ -101,9 +101,7 @@ def test_several_steps_call_tools_in_parallel() -> None:
 
 
 def test_the_constraint_is_stated_once_and_kept() -> None:
-    stated = [
-        i for i, wire in enumerate(WIRES) if wire["role"] == "user" and "emails never go" in wire["content"]
-    ]
+    stated = [i for i, wire in enumerate(WIRES) if wire["role"] == "user" and "emails never go" in wire["content"]]
     assert stated == [10]
     tickets = [
         call.arguments

@@ -1,7 +1,8 @@
 """Random histories, valid and broken, in the OpenAI and Anthropic dialects and mixed (hypothesis strategies).
 
-`histories(dialect, broken=…)` gives tuples of wire dicts. A history is drawn as a list of small moves and written out
-by plain code, so that it shrinks well and costs little. `dialect` is ``openai``, ``anthropic`` or ``mixed``.
+`histories(dialect, broken=…)` gives tuples of wire dicts. A history is drawn as a list of small moves and
+written out by plain code, so that it shrinks well and costs little. `dialect` is ``openai``, ``anthropic``
+or ``mixed``.
 A broken history has every fault of the published pairing rules, and odd but real content besides.
 """
 
@@ -73,9 +74,7 @@ def _moves(dialect: str, broken: bool) -> st.SearchStrategy[Move]:
     kinds = ("user", "user", "assistant", "assistant")
     said = st.builds(Move, st.sampled_from(kinds), dialects, _texts(broken), shape)
     results = st.tuples(*[st.sampled_from((*RESULTS, HUGE))] * 4)
-    ids = st.lists(st.sampled_from((FRESH, *ODD_IDS) if broken else (FRESH,)), min_size=1, max_size=3).map(
-        tuple
-    )
+    ids = st.lists(st.sampled_from((FRESH, *ODD_IDS) if broken else (FRESH,)), min_size=1, max_size=3).map(tuple)
     if broken:
         answers = st.lists(st.integers(-1, 2), max_size=4).map(tuple)
     else:
@@ -85,9 +84,7 @@ def _moves(dialect: str, broken: bool) -> st.SearchStrategy[Move]:
     if broken:
         odd = ("orphan", "late", "system", "duplicate")
         moves.append(
-            st.builds(
-                Move, st.sampled_from(odd), dialects, _texts(True), shape, st.just(()), answers, results
-            )
+            st.builds(Move, st.sampled_from(odd), dialects, _texts(True), shape, st.just(()), answers, results)
         )
     return st.one_of(moves)
 
@@ -144,9 +141,7 @@ def user(move: Move, broken: bool) -> Wire:
         }
         forms = [*odd, {"role": "user", "content": [text, image]}]
         if broken:
-            forms.append(
-                {"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AAAA"}}]}
-            )
+            forms.append({"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AAAA"}}]})
     else:
         source = {"type": "base64", "media_type": "image/png", "data": PIXEL}
         forms = [*odd, {"role": "user", "content": [text, {"type": "image", "source": source}]}]
@@ -195,10 +190,7 @@ def _calls(move: Move, ids: list[str | None], broken: bool) -> Wire:
     if broken and move.shape == 7:
         arguments = '{"q": '
     if move.dialect == "openai":
-        calls = [
-            {"id": id, "type": "function", "function": {"name": "look_up", "arguments": arguments}}
-            for id in ids
-        ]
+        calls = [{"id": id, "type": "function", "function": {"name": "look_up", "arguments": arguments}} for id in ids]
         if broken:
             calls = [{k: v for k, v in call.items() if (k, v) != ("id", None)} for call in calls]
         return {"role": "assistant", "content": move.text or None, "tool_calls": calls}

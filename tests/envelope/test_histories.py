@@ -1,7 +1,7 @@
 """Any history, valid or broken, gives a provider-valid, bounded, deterministic envelope at every step.
 
-Two judges: `tessera.inspect`, which is not ours, and the stricter rules below, read from the providers' published
-references (OpenAI chat completions, Anthropic messages).
+Two judges: `tessera.inspect`, which is not ours, and the stricter rules below, read from the providers'
+published references (OpenAI chat completions, Anthropic messages).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-import tessera
+import tessera  # type: ignore[import-untyped]
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -55,7 +55,7 @@ def run(
     return envelopes
 
 
-# -- the judges -----------------------------------------------------------------------------------------------------
+# -- the judges ------------------------------------------------------------------------------------
 
 
 def openai_problems(messages: list[Wire]) -> list[str]:
@@ -76,9 +76,7 @@ def openai_problems(messages: list[Wire]) -> list[str]:
             waiting = []
         if content is not None and not isinstance(content, (str, list)):
             found.append(f"{where}: content is {type(content).__name__}")
-        if content is None and (
-            role != "assistant" or not (message.get("tool_calls") or message.get("refusal"))
-        ):
+        if content is None and (role != "assistant" or not (message.get("tool_calls") or message.get("refusal"))):
             found.append(f"{where}: no content")
         if isinstance(content, list):
             found += _openai_blocks(where, role, content)
@@ -148,17 +146,13 @@ def anthropic_problems(payload: Wire) -> list[str]:
         where = f"[{at}] {role}"
         if role not in ("user", "assistant"):
             found.append(f"{where}: no such role")
-        found += [
-            f"{where}: field {key!r} is another provider's" for key in sorted(_NOT_ANTHROPIC & message.keys())
-        ]
+        found += [f"{where}: field {key!r} is another provider's" for key in sorted(_NOT_ANTHROPIC & message.keys())]
         if not content or (isinstance(content, str) and not content.strip()):
             found.append(f"{where}: empty content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         kinds = [block.get("type") if isinstance(block, dict) else None for block in blocks]
         results = [
-            block.get("tool_use_id")
-            for block in blocks
-            if isinstance(block, dict) and block["type"] == "tool_result"
+            block.get("tool_use_id") for block in blocks if isinstance(block, dict) and block["type"] == "tool_result"
         ]
         if waiting != set(results) or len(results) != len(set(results)):
             found.append(f"{where}: open calls {sorted(waiting)}, results {results}")
@@ -194,9 +188,7 @@ def _anthropic_block(block: Wire) -> list[str]:
             return [] if str(block.get("text", "")).strip() else ["an empty text block"]
         case "tool_use":
             found = [] if isinstance(block.get("input"), dict) else ["input is no object"]
-            return (
-                found if _ID.fullmatch(str(block.get("id", ""))) else [*found, f"call id {block.get('id')!r}"]
-            )
+            return found if _ID.fullmatch(str(block.get("id", ""))) else [*found, f"call id {block.get('id')!r}"]
         case "tool_result" if isinstance(block.get("content"), list):
             return [f"in a result: {text}" for part in block["content"] for text in _anthropic_block(part)]
         case "image_url" | "input_audio" | "input_text" | "output_text" | "refusal":
@@ -225,14 +217,12 @@ def judge(envelope: Envelope) -> list[str]:
 
 
 def _tessera(messages: list[Wire], adapter: str) -> list[tessera.Finding]:
-    """Its findings, but for empty turns that are not: it does not read lists of content (OpenAI) or thinking."""
+    """Its findings, but for empty turns that are not: it does not read lists (OpenAI) or thinking."""
     findings = tessera.inspect(messages, adapter=adapter).findings
-    return [
-        f for f in findings if f.defect != EMPTY or not isinstance(messages[f.message_index]["content"], list)
-    ]
+    return [f for f in findings if f.defect != EMPTY or not isinstance(messages[f.message_index]["content"], list)]
 
 
-# -- properties -----------------------------------------------------------------------------------------------------
+# -- properties ------------------------------------------------------------------------------------
 
 BUDGETS = st.sampled_from(
     (WIDE, Budgets(), Budgets(dynamic_tokens=400), Budgets(dynamic_tokens=2_000, recall_fraction=0.0))
@@ -243,15 +233,13 @@ VALID = st.one_of(*(histories(dialect, broken=False) for dialect in ("openai", "
 
 @settings(max_examples=1_000, deadline=None, derandomize=True, database=None)
 @given(messages=ANY, budgets=BUDGETS)
-def test_every_build_of_any_history_is_valid_for_both_providers(
-    messages: tuple[Wire, ...], budgets: Budgets
-) -> None:
+def test_every_build_of_any_history_is_valid_for_both_providers(messages: tuple[Wire, ...], budgets: Budgets) -> None:
     given = deepcopy(messages)
 
     def look(session: Session, envelope: Envelope) -> None:
         assert judge(envelope) == [], json.dumps(messages, ensure_ascii=False)
         for provider in ("openai-responses", "gemini", "text"):
-            envelope.render(provider)  # type: ignore[arg-type]
+            envelope.render(provider)
 
     run(messages, budgets, look)
     assert messages == given
@@ -284,8 +272,7 @@ def test_a_repaired_history_carries_a_finding(messages: tuple[Wire, ...]) -> Non
         return
     envelope = EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=WIDE, summarizer=FirstLine()).build(session)
     if any(
-        "answer" in problem or "one id" in problem or "empty assistant" in problem
-        for problem in openai_problems(kept)
+        "answer" in problem or "one id" in problem or "empty assistant" in problem for problem in openai_problems(kept)
     ):
         assert {finding.kind for finding in envelope.findings} & REPAIRS
 
@@ -300,11 +287,7 @@ def _is_anthropic(message: Wire) -> bool:
 @given(messages=ANY, budgets=BUDGETS)
 def test_the_same_log_gives_the_same_bytes(messages: tuple[Wire, ...], budgets: Budgets) -> None:
     def bytes_of(envelopes: list[Envelope]) -> list[str]:
-        return [
-            json.dumps(envelope.render(p))
-            for envelope in envelopes
-            for p in ("openai-chat", "anthropic", "text")
-        ]  # type: ignore[arg-type]
+        return [json.dumps(envelope.render(p)) for envelope in envelopes for p in ("openai-chat", "anthropic", "text")]
 
     assert bytes_of(run(messages, budgets)) == bytes_of(run(messages, budgets))
 
@@ -330,29 +313,23 @@ def test_anthropic_dicts_go_back_to_anthropic_as_they_came(messages: tuple[Wire,
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)
 @given(
     messages=st.one_of(VALID, ANY),
-    budgets=st.sampled_from(
-        [Budgets(dynamic_tokens=n) for n in (1_500, 3_000)]
-    ),  # a fence takes 115 characters
+    budgets=st.sampled_from([Budgets(dynamic_tokens=n) for n in (1_500, 3_000)]),  # a fence takes 115 characters
 )
 def test_the_budget_holds_but_for_what_stays_verbatim(messages: tuple[Wire, ...], budgets: Budgets) -> None:
     def look(session: Session, envelope: Envelope) -> None:
         budget, tokens = budgets.dynamic_tokens, envelope.section("dynamic").tokens
         verbatim = verbatim_tokens(session, envelope, budgets)
         limit = budget if verbatim <= budget else verbatim + budget * 0.1
-        assert tokens <= limit, (
-            f"{tokens} tokens, budget {budget}, verbatim {verbatim}, {envelope.dynamic.fragments}"
-        )
+        assert tokens <= limit, f"{tokens} tokens, budget {budget}, verbatim {verbatim}, {envelope.dynamic.fragments}"
 
     run(messages, budgets, look)
 
 
 def verbatim_tokens(session: Session, envelope: Envelope, budgets: Budgets) -> int:
-    """What never leaves: newest user and assistant text (the groups they are in), text of the live turn, a short
-    task, pinned groups, and the groups whose results the model has not seen."""
+    """What never leaves: newest user and assistant text (the groups they are in), text of the live turn, a
+    short task, pinned groups, and the groups whose results the model has not seen."""
     state = session.state
-    users = [
-        e for g in state.groups for e in g.entries if e.message.role == "user" and e.message.text.strip()
-    ]
+    users = [e for g in state.groups for e in g.entries if e.message.role == "user" and e.message.text.strip()]
     total = 0
     for group, fragment in zip(state.groups, _group_fragments(envelope), strict=True):
         live = bool(users) and group.last >= users[-1].ordinal
@@ -371,7 +348,7 @@ def _group_fragments(envelope: Envelope) -> list[Any]:
     return [*envelope.dynamic.closed, *envelope.dynamic.live, *envelope.dynamic.after]
 
 
-# -- single cases ---------------------------------------------------------------------------------------------------
+# -- single cases ----------------------------------------------------------------------------------
 
 HI: Wire = {"role": "user", "content": "hi"}
 
@@ -385,10 +362,7 @@ def _call(id: str, arguments: Any = "{}") -> Wire:
 
 
 def _marked(n: int) -> list[Wire]:
-    return [
-        {"role": "user", "content": [{"type": "text", "text": f"t{k}", "cache_control": MARK}]}
-        for k in range(n)
-    ]
+    return [{"role": "user", "content": [{"type": "text", "text": f"t{k}", "cache_control": MARK}]} for k in range(n)]
 
 
 CASES: dict[str, list[Wire]] = {
@@ -402,45 +376,75 @@ CASES: dict[str, list[Wire]] = {
     "a result and a call in one message": [
         HI,
         {"role": "assistant", "content": [_tool_use("c1")]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "x"}, _tool_use("c2")]},
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "x"}, _tool_use("c2")],
+        },
     ],
     "input that is a list": [HI, {"role": "assistant", "content": [_tool_use("c1", input=[1])]}],
     "no input": [HI, {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "look_up"}]}],
-    "arguments that are an object": [HI, {"role": "assistant", "content": None, "tool_calls": [_call("c1", {"a": 1})]}],
+    "arguments that are an object": [
+        HI,
+        {"role": "assistant", "content": None, "tool_calls": [_call("c1", {"a": 1})]},
+    ],
     "a call without its type": [
-        HI, {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "f", "arguments": "{}"}}]},
+        HI,
+        {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "f", "arguments": "{}"}}]},
     ],
     "an id of 45 characters": [HI, {"role": "assistant", "content": None, "tool_calls": [_call("x" * 45)]}],
     "an empty list of calls": [HI, {"role": "assistant", "content": "ok", "tool_calls": []}],
-    "an SDK's reply with empty fields": [HI, {"role": "assistant", "content": "ok", "refusal": None, "annotations": []}],
+    "an SDK's reply with empty fields": [
+        HI,
+        {"role": "assistant", "content": "ok", "refusal": None, "annotations": []},
+    ],
     "a named user": [{**HI, "name": "bob"}],
     "a user message of no blocks": [HI, {"role": "user", "content": []}],
     "a block that is a bare text": [{"role": "user", "content": ["hi"]}],
     "a result without content": [
-        HI, {"role": "assistant", "tool_calls": [_call("c1")]}, {"role": "tool", "tool_call_id": "c1", "content": None},
+        HI,
+        {"role": "assistant", "tool_calls": [_call("c1")]},
+        {"role": "tool", "tool_call_id": "c1", "content": None},
     ],
     "a result with a blank text block": [
         HI,
         {"role": "assistant", "content": [_tool_use("c1")]},
-        {"role": "user", "content": [
-            {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": ""}]},
-        ]},
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": ""}]},
+            ],
+        },
     ],
     "four cache marks of the caller's": [*_marked(4), HI],
     "a cache mark in a text that both dialects share": _marked(1),
     "a reply of thinking only": [
-        HI, {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "s"}]},
+        HI,
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "s"}]},
     ],
     "an image by file id": [
-        {"role": "user", "content": [{"type": "image", "source": {"type": "file", "file_id": "file_1"}}]}, HI,
+        {"role": "user", "content": [{"type": "image", "source": {"type": "file", "file_id": "file_1"}}]},
+        HI,
     ],
     "an image in a result": [
         HI,
         {"role": "assistant", "content": [_tool_use("c1")]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": [
-            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}]}]},
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "c1",
+                    "content": [
+                        {
+                            "type": "image",
+                            "source": {"type": "base64", "media_type": "image/png", "data": PIXEL},
+                        }
+                    ],
+                }
+            ],
+        },
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("messages", CASES.values(), ids=CASES.keys())

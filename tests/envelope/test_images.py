@@ -24,9 +24,7 @@ def gif(width: int, height: int) -> bytes:
 def jpeg(width: int, height: int, exif_bytes: int = 0, frame: int = 0xC0) -> bytes:
     exif = b"\xff\xe1" + struct.pack(">H", exif_bytes + 2) + bytes(exif_bytes)
     table = b"\xff\xc4" + struct.pack(">H", 5) + b"abc"
-    return (
-        b"\xff\xd8" + exif + b"\xff" + table + struct.pack(">BBHBHHB", 0xFF, frame, 17, 8, height, width, 3)
-    )
+    return b"\xff\xd8" + exif + b"\xff" + table + struct.pack(">BBHBHHB", 0xFF, frame, 17, 8, height, width, 3)
 
 
 def webp(kind: bytes, rest: bytes) -> bytes:

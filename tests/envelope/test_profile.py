@@ -111,9 +111,7 @@ def test_entries_keep_the_order_of_their_author() -> None:
 
 def test_a_value_that_the_text_states_is_not_repeated() -> None:
     stated = Profile.from_yaml("policies: {w: {text: Refund within 14 days., value: 14, unit: days}}")
-    part_of_another = Profile.from_yaml(
-        "policies: {w: {text: Refund within 14.5 days., value: 14, unit: days}}"
-    )
+    part_of_another = Profile.from_yaml("policies: {w: {text: Refund within 14.5 days., value: 14, unit: days}}")
     assert system_text(stated) == "policies:\n  w: Refund within 14 days."
     assert system_text(part_of_another) == "policies:\n  w: Refund within 14.5 days. (14 days)"
 
@@ -131,11 +129,7 @@ def test_the_digest_is_over_the_whole_document() -> None:
     assert Profile.from_document(ProfileDocument(persona=profile.persona)).digest == profile.digest
 
 
-@given(
-    st.text(
-        st.characters(exclude_categories=["Cs", "Cc"], include_characters="\n\t\r"), min_size=1, max_size=200
-    )
-)
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters="\n\t\r"), min_size=1, max_size=200))
 def test_prose_renders_exactly_as_written(text: str) -> None:
     if text.strip():
         profile = Profile.from_text(text)
@@ -166,9 +160,7 @@ entry_fields = st.fixed_dictionaries(
 )
 trees = st.fixed_dictionaries(
     {"persona": st.dictionaries(ids, entry_fields, min_size=1, max_size=3)},
-    optional={
-        block: st.dictionaries(ids, texts | entry_fields, min_size=1, max_size=4) for block in BLOCKS[1:]
-    },
+    optional={block: st.dictionaries(ids, texts | entry_fields, min_size=1, max_size=4) for block in BLOCKS[1:]},
 )
 
 
@@ -236,9 +228,7 @@ BAD = [
         "4,001 characters",
         "at most 4,000",
     ),
-    Case(
-        "unknown block", "rules: {a: x}", "p.yaml:1", "rules", "unknown key", "name, persona, policies, rails"
-    ),
+    Case("unknown block", "rules: {a: x}", "p.yaml:1", "rules", "unknown key", "name, persona, policies, rails"),
     Case("budget in a profile", "budgets: {system_tokens: 1}", "p.yaml:1", "budgets", "unknown key"),
     Case(
         "unknown field",
@@ -249,9 +239,7 @@ BAD = [
         "modality",
     ),
     Case("version is not the author's", "version: 3\npersona: x", "p.yaml:1", "version", "unknown key"),
-    Case(
-        "capital in an id", "rails: {Secrets: x}", "p.yaml:1", "rails.Secrets", "the id 'Secrets'", "[a-z0-9]"
-    ),
+    Case("capital in an id", "rails: {Secrets: x}", "p.yaml:1", "rails.Secrets", "the id 'Secrets'", "[a-z0-9]"),
     Case("id that is a path", "rails: {../a: x}", "p.yaml:1", "rails.../a", "the id '../a'"),
     Case("name that is a path", "name: ../a\npersona: x", "p.yaml:1", "name", "the id '../a'"),
     Case("empty text", "rails: {a: ''}", "p.yaml:1", "rails.a.text", "empty text"),
@@ -295,9 +283,7 @@ BAD = [
     Case("list as a key", "? [a]\n: b", "p.yaml:1", "", "a list as a key"),
     Case("record as a text", "meta: {a: some insight}", "p.yaml:1", "meta.a", "the text", "{text, sources}"),
     Case("record without sources", "meta: {a: {text: long enough}}", "p.yaml:1", "meta.a.sources", "nothing"),
-    Case(
-        "no source", "meta: {a: {text: long enough, sources: []}}", "p.yaml:1", "meta.a.sources", "no source"
-    ),
+    Case("no source", "meta: {a: {text: long enough, sources: []}}", "p.yaml:1", "meta.a.sources", "no source"),
     Case(
         "source as a text",
         "meta: {a: {text: long enough, sources: s}}",
@@ -320,9 +306,7 @@ BAD = [
         "meta.a.text",
         "5 characters",
     ),
-    Case(
-        "no date", "meta: {a: {text: long enough, sources: [s], ts: soon}}", "p.yaml:1", "meta.a.ts", "'soon'"
-    ),
+    Case("no date", "meta: {a: {text: long enough, sources: [s], ts: soon}}", "p.yaml:1", "meta.a.ts", "'soon'"),
     Case("broken syntax", "rails:\n  a: 'x", "p.yaml:2", "", "no YAML"),
     Case("unbalanced", "rails: {a: x", "p.yaml:1", "", "no YAML"),
     Case("nothing", "", "p.yaml", "", "nothing", "name, persona"),
@@ -372,8 +356,6 @@ def test_an_unreadable_file_is_named(tmp_path: Path, name: str, content: bytes |
 
 
 def test_importing_the_module_imports_no_yaml() -> None:
-    code = (
-        "import sys, ctxsteward.envelope.profile; print([m for m in sys.modules if m.startswith('ruamel')])"
-    )
+    code = "import sys, ctxsteward.envelope.profile; print([m for m in sys.modules if m.startswith('ruamel')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -1,8 +1,8 @@
 """An envelope is a pure function of its log: incremental, from scratch, restored and rebuilt are one.
 
-Random runs of append, note, pin, fork and build; after each, the same questions: does a fresh reader of the journal see
-the same state and render the same bytes, is every original shown, cited or a recorded loss, does every past envelope
-rebuild byte for byte, did any call break the prefix that the one before it paid for.
+Random runs of append, note, pin, fork and build; after each, the same questions: does a fresh reader of the
+journal see the same state and render the same bytes, is every original shown, cited or a recorded loss, does
+every past envelope rebuild byte for byte, did any call break the prefix that the one before it paid for.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,7 +29,7 @@ from .histories import Wire, histories
 
 CHARS = Counter(CharTokenizer())
 SMALL = Budgets(dynamic_tokens=1_500, recall_fraction=0.3)
-PROVIDERS = ("openai-chat", "anthropic", "text")
+PROVIDERS: tuple[Literal["openai-chat", "anthropic", "text"], ...] = ("openai-chat", "anthropic", "text")
 
 
 def builder(budgets: Budgets = SMALL, **more: Any) -> EnvelopeBuilder:
@@ -39,7 +39,7 @@ def builder(budgets: Budgets = SMALL, **more: Any) -> EnvelopeBuilder:
 
 
 def rendered(envelope: Envelope) -> str:
-    return json.dumps([envelope.render(provider) for provider in PROVIDERS])  # type: ignore[arg-type]
+    return json.dumps([envelope.render(provider) for provider in PROVIDERS])
 
 
 def fresh(store: Store, session: Session) -> Session:
@@ -68,7 +68,7 @@ def differences(one: State, other: State) -> list[str]:
     return [name for name in State.__slots__ if getattr(one, name) != getattr(other, name)]
 
 
-# -- runs -----------------------------------------------------------------------------------------------------------
+# -- runs ------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -92,9 +92,7 @@ class Run:
 
 ACTS = st.lists(
     st.tuples(
-        st.sampled_from(
-            ("build", "build", "build", "note", "pin", "unpin", "fork", "fork at", "skip", "preview")
-        ),
+        st.sampled_from(("build", "build", "build", "note", "pin", "unpin", "fork", "fork at", "skip", "preview")),
         st.integers(1, 40),
     ),
     min_size=4,
@@ -107,9 +105,7 @@ MESSAGES = st.one_of(
 )
 
 
-def play(
-    messages: tuple[Wire, ...], acts: list[tuple[str, int]], after: Callable[[Run], None] | None = None
-) -> Run:
+def play(messages: tuple[Wire, ...], acts: list[tuple[str, int]], after: Callable[[Run], None] | None = None) -> Run:
     """Append the messages one by one, with an act after each."""
     store = memory_store()
     run = Run(store, store.session("s0", counter=CHARS, system="Be brief."), builder())
@@ -124,7 +120,7 @@ def play(
         elif act == "note":
             run.session.note(("plan", "subtask")[n % 2], ("", "step one\nstep two")[n % 3 > 0])
         elif act in ("pin", "unpin"):
-            run.session.pin(f"§{ordinal}", None if act == "unpin" else ("keep", "soft")[n % 2])  # type: ignore[arg-type]
+            run.session.pin(f"§{ordinal}", None if act == "unpin" else ("keep", "soft")[n % 2])
         elif act.startswith("fork"):
             run.session = run.session.fork(ordinal if act == "fork at" else None, id=f"s{len(run.sessions)}")
             run.sessions.append(run.session)
@@ -180,7 +176,7 @@ def test_a_fresh_reader_lays_out_the_same_fragments_and_bytes(
 def test_an_envelope_does_not_change_after_it_was_built(
     messages: tuple[Wire, ...], acts: list[tuple[str, int]]
 ) -> None:
-    """Rendered when it was built, and again when the session has moved on: caches are shared, values are not."""
+    """Rendered when it was built, and when the session has moved on: caches are shared, values are not."""
     run = play(messages, acts)
     assert [rendered(envelope) for envelope in run.envelopes] == run.bytes
 
@@ -210,7 +206,7 @@ def test_a_preview_changes_no_later_byte(messages: tuple[Wire, ...], acts: list[
     assert play(messages, acts).bytes == play(messages, without).bytes
 
 
-# -- nothing is dropped silently ------------------------------------------------------------------------------------
+# -- nothing is dropped silently --------------------------------------------------
 
 
 @settings(max_examples=120, deadline=None, derandomize=True, database=None)
@@ -244,21 +240,21 @@ def test_a_fork_of_a_fork_has_all_reports_of_its_line() -> None:
     assert [event.report.id for event in third.reports()] == reports
 
 
-# -- past envelopes -------------------------------------------------------------------------------------------------
+# -- past envelopes --------------------------------------------------------------------------------
 
 
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(messages=MESSAGES, acts=ACTS)
-def test_every_past_envelope_rebuilds_byte_for_byte(
-    messages: tuple[Wire, ...], acts: list[tuple[str, int]]
-) -> None:
+def test_every_past_envelope_rebuilds_byte_for_byte(messages: tuple[Wire, ...], acts: list[tuple[str, int]]) -> None:
     tokenizer = load_tokenizer("o200k_base")
     store = memory_store()
     session = store.session("s", counter=Counter(tokenizer))
     maker = EnvelopeBuilder(
-        tokenizer="o200k_base", budgets=Budgets(dynamic_tokens=400, recall_fraction=0.3), summarizer=FirstLine(),
+        tokenizer="o200k_base",
+        budgets=Budgets(dynamic_tokens=400, recall_fraction=0.3),
+        summarizer=FirstLine(),
         selector=WordOverlap(),
-    )  # fmt: skip
+    )
     built: list[tuple[str, str]] = []
     for at, message in enumerate(messages):
         session.append(message)
@@ -313,7 +309,7 @@ def test_an_envelope_built_after_a_calibration_rebuilds() -> None:
 
 
 def test_a_rebuilt_envelope_says_the_same_about_itself() -> None:
-    """Sections, budgets and address, not only bytes; a builder without selector gives history recall's share."""
+    """Sections, budgets and address, not only bytes."""
     store, maker = memory_store(), _o200k()
     session = store.session("s")
     session.append({"role": "user", "content": "hi"})
@@ -325,7 +321,7 @@ def test_a_rebuilt_envelope_says_the_same_about_itself() -> None:
         assert again.section(name).budget_tokens == envelope.section(name).budget_tokens
 
 
-# -- append-only ----------------------------------------------------------------------------------------------------
+# -- append-only -----------------------------------------------------------------------------------
 
 
 def stable(envelope: Envelope) -> list[Wire]:
@@ -360,7 +356,7 @@ def test_calls_only_append_between_compactions(messages: tuple[Wire, ...]) -> No
 
 
 def prefix_breaks(maker: EnvelopeBuilder, messages: tuple[Wire, ...]) -> list[int]:
-    """Calls (by ordinal) that changed bytes they should have left alone; the model is called where a caller would."""
+    """Ordinals at whose calls bytes changed that should have stayed; built where a caller would."""
     session = memory_store().session("s", counter=CHARS, system="Be brief.")
     broken: list[int] = []
     last: tuple[list[Wire], str, int] | None = None
@@ -400,8 +396,6 @@ def test_the_check_sees_a_builder_that_chooses_again_at_every_call() -> None:
     for n in range(4):
         messages.append({"role": "assistant", "content": None, "tool_calls": [_call(f"c{n}")]})
         messages.append({"role": "tool", "tool_call_id": f"c{n}", "content": "found"})
-    mutant = Rechooser(
-        tokenizer=CharTokenizer(), budgets=SMALL, summarizer=FirstLine(), selector=WordOverlap()
-    )
+    mutant = Rechooser(tokenizer=CharTokenizer(), budgets=SMALL, summarizer=FirstLine(), selector=WordOverlap())
     assert prefix_breaks(builder(), tuple(messages)) == []
     assert prefix_breaks(mutant, tuple(messages)) != []

@@ -63,7 +63,8 @@ def test_every_spelling_resolves(session: Session, ref: str, text: str) -> None:
 def test_output_is_bounded(session: Session, limit: int) -> None:
     shown, _, left = resolve_reference(session, "§1", limit=limit).rpartition("\n")
     assert len(shown) == max(1, min(limit, MAX_LIMIT_CHARS))
-    assert left.startswith("[") and f"offset={len(shown)}]" in left
+    assert left.startswith("[")
+    assert f"offset={len(shown)}]" in left
 
 
 def test_offsets_walk_through_the_whole_text(session: Session) -> None:
@@ -86,9 +87,28 @@ def test_grep_filters_lines_by_literal_text(session: Session) -> None:
 
 
 BAD_REFS = (
-    "", "§", "§0", "§99", "§3.9", "§3.0", "-1", "§1.2.3", "tool:", "tool:0", "tool:9", "tool:x", "tool:-1", "tool:²",
-    "tool:99999999999999999999999", "tool:" + "9" * 5_000, "§" + "9" * 12, "٣", "../../etc", "x" * 10_000, "§1\x00",
-)  # fmt: skip
+    "",
+    "§",
+    "§0",
+    "§99",
+    "§3.9",
+    "§3.0",
+    "-1",
+    "§1.2.3",
+    "tool:",
+    "tool:0",
+    "tool:9",
+    "tool:x",
+    "tool:-1",
+    "tool:²",
+    "tool:99999999999999999999999",
+    "tool:" + "9" * 5_000,
+    "§" + "9" * 12,
+    "٣",
+    "../../etc",
+    "x" * 10_000,
+    "§1\x00",
+)
 
 
 @pytest.mark.parametrize("ref", BAD_REFS, ids=lambda ref: repr(ref[:24]))
@@ -99,10 +119,17 @@ def test_a_bad_reference_is_answered(session: Session, ref: str) -> None:
 
 
 BAD_ARGUMENTS: tuple[dict[str, Any], ...] = (
-    {"ref": None}, {"ref": 7.5}, {"ref": ["§1"]}, {"ref": "§1", "limit": "ten"}, {"ref": "§1", "limit": None},
-    {"ref": "§1", "offset": "x"}, {"ref": "§1", "offset": None}, {"ref": "§1", "grep": 7}, {"ref": "§1", "offset": float("nan")},
+    {"ref": None},
+    {"ref": 7.5},
+    {"ref": ["§1"]},
+    {"ref": "§1", "limit": "ten"},
+    {"ref": "§1", "limit": None},
+    {"ref": "§1", "offset": "x"},
+    {"ref": "§1", "offset": None},
+    {"ref": "§1", "grep": 7},
+    {"ref": "§1", "offset": float("nan")},
     {"ref": "§1", "limit": float("inf")},
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("arguments", BAD_ARGUMENTS, ids=repr)
@@ -124,4 +151,5 @@ def test_another_sessions_reference_is_not_found(store: Store, session: Session)
         (elsewhere, "tool:1"),
     ):
         answer = resolve_reference(reader, ref)
-        assert answer.startswith("error: ") and "names nothing" in answer
+        assert answer.startswith("error: ")
+        assert "names nothing" in answer

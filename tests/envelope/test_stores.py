@@ -1,4 +1,4 @@
-"""What every store promises: nothing lost, one order, every original byte for byte, damage detected, cheap reopening."""
+"""What every store promises: nothing lost, one order, originals unaltered, damage seen, quick reopening."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def result(id: str, text: str) -> Wire:
     return {"role": "tool", "tool_call_id": id, "content": text}
 
 
-# -- the journal ----------------------------------------------------------------------------------------------------
+# -- the journal -----------------------------------------------------------------------------------
 
 
 def test_a_journal_keeps_records_in_order_and_refuses_a_taken_position(store: Store) -> None:
@@ -165,7 +165,7 @@ def test_a_compaction_is_found_by_its_address(store: Store) -> None:
         store.compaction(session.reports()[0].report.id, tenant="acme")
 
 
-# -- files ----------------------------------------------------------------------------------------------------------
+# -- files -----------------------------------------------------------------------------------------
 
 READER = """
 import json, sys
@@ -191,16 +191,13 @@ def test_a_new_process_resolves_every_original_byte_for_byte(tmp_path: Path) -> 
             session.append(say(n))
             maker.build(session)
         assert session.state.compactions
-    out = subprocess.run(
-        [sys.executable, "-c", READER, str(tmp_path)], capture_output=True, check=True, text=True
-    )
+    out = subprocess.run([sys.executable, "-c", READER, str(tmp_path)], capture_output=True, check=True, text=True)
     assert out.stdout.strip() == json.dumps([say(n) for n in range(60)])
 
 
 def test_two_processes_append_a_hundred_each_and_nothing_is_lost(tmp_path: Path) -> None:
     writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), name], stderr=subprocess.PIPE)
-        for name in "ab"
+        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), name], stderr=subprocess.PIPE) for name in "ab"
     ]
     assert [(writer.communicate(timeout=120)[1], writer.returncode) for writer in writers] == [
         (b"", 0),
@@ -215,9 +212,7 @@ def test_two_processes_append_a_hundred_each_and_nothing_is_lost(tmp_path: Path)
 
 def damage(root: Path, ordinal: int) -> None:
     with sqlite3.connect(root / "journal.sqlite") as db:
-        db.execute(
-            "UPDATE records SET wire = replace(wire, 'message', 'massage') WHERE ordinal = ?", (ordinal,)
-        )
+        db.execute("UPDATE records SET wire = replace(wire, 'message', 'massage') WHERE ordinal = ?", (ordinal,))
     db.close()
 
 
@@ -235,7 +230,7 @@ def test_a_damaged_record_is_detected_when_it_is_resolved(tmp_path: Path, ordina
 
 
 def test_a_damaged_record_does_not_reach_the_model(tmp_path: Path) -> None:
-    """A short session is read back without any compaction: what is altered must not be sent as if it were the original."""
+    """A short session is read back without a compaction: an altered record must not pass for the original."""
     with open_store(f"file:{tmp_path}") as store:
         open_session(store).append(say(0))
     damage(tmp_path, 1)

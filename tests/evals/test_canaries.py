@@ -44,10 +44,7 @@ def weight(bullets: list[Bullet]) -> int:
 
 def compacted(conversation: Scenario) -> Window:
     """Append message by message; at 80 % of a fifth of all tokens, shorten all but the newest messages."""
-    items = [
-        SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w))
-        for i, w in enumerate(conversation.messages)
-    ]
+    items = [SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w)) for i, w in enumerate(conversation.messages)]
     budget = int(WINDOW_FRACTION * sum(map(cost, items)))
     share = int(BULLET_SHARE * budget)
     standing: list[Bullet] = []
@@ -145,8 +142,6 @@ def test_a_value_inside_a_longer_number_is_not_found() -> None:
     assert score(conversation, "432 items").recall == 1.0
 
 
-@pytest.mark.parametrize(
-    ("one", "other"), [("1,200 Units", "1200units"), ("５００元", "500元"), ("a\n b", "ab")]
-)
+@pytest.mark.parametrize(("one", "other"), [("1,200 Units", "1200units"), ("５００元", "500元"), ("a\n b", "ab")])
 def test_normalized_forms_agree(one: str, other: str) -> None:
     assert normalize(one) == normalize(other)

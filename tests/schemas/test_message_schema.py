@@ -57,9 +57,7 @@ CASES = [
     Case("unknown block types are the provider's", user([{"type": "server_tool_use", "n": 1}])),
     Case("assistant without content", {"role": "assistant"}),
     Case("openai call", calls({"id": "a", "function": {"name": "f", "arguments": "{}"}})),
-    Case(
-        "openai call whose arguments are not text", calls({"function": {"name": "f", "arguments": {"a": 1}}})
-    ),
+    Case("openai call whose arguments are not text", calls({"function": {"name": "f", "arguments": {"a": 1}}})),
     Case("openai custom call", calls({"id": "a", "custom": {"name": "f", "input": "x"}})),
     Case("openai tool result", {"role": "tool", "tool_call_id": "a", "content": "x"}),
     Case("openai tool result with nothing in it", {"role": "tool", "tool_call_id": "a"}),
@@ -67,9 +65,7 @@ CASES = [
     Case("image by url", user([{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}])),
     Case("image inline", user([{"type": "image", "source": {"type": "base64", "data": "AA"}}])),
     Case("image by file", user([{"type": "image", "source": {"type": "file", "file_id": "f"}}])),
-    Case(
-        "anthropic call", {"role": "assistant", "content": [{"type": "tool_use", "name": "f", "input": {}}]}
-    ),
+    Case("anthropic call", {"role": "assistant", "content": [{"type": "tool_use", "name": "f", "input": {}}]}),
     Case("anthropic result without content", user([{"type": "tool_result", "tool_use_id": "a"}])),
     Case(
         "anthropic result of blocks",
@@ -95,9 +91,7 @@ CASES = [
     ),
     Case("block as a number", user([3]), "at $.content[0]: found 3; expected string or object"),
     Case("block without type", user([{"text": "x"}]), "at $.content[0]: found no 'type'"),
-    Case(
-        "block whose type is a number", user([{"type": 1}]), "at $.content[0].type: found 1; expected string"
-    ),
+    Case("block whose type is a number", user([{"type": 1}]), "at $.content[0].type: found 1; expected string"),
     Case("text block without text", user([{"type": "text"}]), "at $.content[0]: found no 'text'"),
     Case("text block with null", user([{"type": "text", "text": None}]), "at $.content[0].text: found null"),
     Case(
@@ -187,9 +181,7 @@ leaf = st.one_of(
     block_of("tool_use", id=text, name=text, input=st.just({})),
     block_of("made_up", text=st.none()),
 )
-block = st.recursive(
-    leaf, lambda inner: block_of("tool_result", content=st.lists(inner, max_size=2)), max_leaves=4
-)
+block = st.recursive(leaf, lambda inner: block_of("tool_result", content=st.lists(inner, max_size=2)), max_leaves=4)
 content = st.one_of(text, st.lists(block, max_size=3))
 good_wires = st.one_of(
     st.fixed_dictionaries({"role": st.sampled_from(["system", "developer", "user"]), "content": content}),
@@ -199,9 +191,7 @@ good_wires = st.one_of(
     ),
     st.fixed_dictionaries({"role": st.just("tool")}, optional={"content": content, "tool_call_id": text}),
 )
-odd: st.SearchStrategy[Any] = st.sampled_from(
-    [None, True, 0, "", "text", "tool_result", [], [3], {}, {"type": "text"}]
-)
+odd: st.SearchStrategy[Any] = st.sampled_from([None, True, 0, "", "text", "tool_result", [], [3], {}, {"type": "text"}])
 
 
 def places(node: object) -> list[tuple[Any, Any]]:
@@ -219,9 +209,7 @@ def test_both_take_every_well_formed_wire(wire: dict[str, Any]) -> None:
 
 @given(good_wires, st.data())
 @settings(max_examples=500, deadline=None, derandomize=True, database=None)
-def test_both_say_the_same_of_a_wire_with_one_thing_changed(
-    wire: dict[str, Any], data: st.DataObject
-) -> None:
+def test_both_say_the_same_of_a_wire_with_one_thing_changed(wire: dict[str, Any], data: st.DataObject) -> None:
     container, key = data.draw(st.sampled_from(places(wire)))
     if isinstance(container, dict) and data.draw(st.booleans()):
         del container[key]

@@ -77,9 +77,7 @@ def test_the_same_id_may_stand_in_two_blocks() -> None:
 
 def test_blocks_are_the_fields_that_hold_entries() -> None:
     fields = [
-        name
-        for name in ProfileDocument.model_fields
-        if name not in {"schema_version", "name", "version", "meta"}
+        name for name in ProfileDocument.model_fields if name not in {"schema_version", "name", "version", "meta"}
     ]
     assert tuple(fields) == BLOCKS
 

@@ -281,9 +281,7 @@ FORGED = [
         lambda d: d["metrics"].update(prompt_tokens="all"),
         'envelope: at $.metrics.prompt_tokens: found "all"; expected number',
     ),
-    Forged(
-        "a metric that is no JSON", lambda d: d["metrics"].update(prompt_tokens=float("nan")), "at $: Out of"
-    ),
+    Forged("a metric that is no JSON", lambda d: d["metrics"].update(prompt_tokens=float("nan")), "at $: Out of"),
     Forged("a value that is no JSON", lambda d: d.update(tenant=b"acme"), "at $: Object of type bytes"),
     Forged("text that is no Unicode", lambda d: d.update(tenant="\ud800"), "surrogates not allowed"),
 ]
@@ -301,9 +299,7 @@ def test_a_forged_envelope_is_refused_with_its_place(case: Forged) -> None:
 
 
 def test_a_bullet_without_a_citation_is_refused() -> None:
-    with pytest.raises(
-        InputError, match=r"summary: at \$\.bullets\[0\]\.citations: found \[\]; expected minItems 1"
-    ):
+    with pytest.raises(InputError, match=r"summary: at \$\.bullets\[0\]\.citations: found \[\]; expected minItems 1"):
         validate("summary", {"bullets": [{"text": "x", "citations": []}]})
 
 

@@ -47,20 +47,14 @@ def messages(draw: st.DrawFn) -> tuple[SourceMessage, ...]:
     wires: list[dict[str, object]] = []
     for i in range(draw(st.integers(0, 5))):
         if draw(st.booleans()):
-            wires.append(
-                {"role": draw(st.sampled_from(("user", "assistant", "system"))), "content": draw(prose)}
-            )
+            wires.append({"role": draw(st.sampled_from(("user", "assistant", "system"))), "content": draw(prose)})
         else:
             function = {
                 "name": draw(st.sampled_from(("ls", "book_flight", "§9\nx"))),
                 "arguments": draw(json_text),
             }
-            wires.append(
-                {"role": "assistant", "content": None, "tool_calls": [{"id": f"c{i}", "function": function}]}
-            )
-            wires.append(
-                {"role": "tool", "tool_call_id": f"c{i}", "content": draw(st.one_of(prose, json_text))}
-            )
+            wires.append({"role": "assistant", "content": None, "tool_calls": [{"id": f"c{i}", "function": function}]})
+            wires.append({"role": "tool", "tool_call_id": f"c{i}", "content": draw(st.one_of(prose, json_text))})
     return tuple(SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w)) for i, w in enumerate(wires))
 
 
@@ -133,12 +127,8 @@ def test_bullets_survive_as_input() -> None:
     items = [{"role": "user", "content": text} for text in texts]
     generations: list[tuple[str, ...]] = []
     for _ in range(6):
-        wrapped = tuple(
-            SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w)) for i, w in enumerate(items)
-        )
-        generations.append(
-            tuple(b.text for b in extractive(Source(messages=wrapped), budget_tokens=4000).bullets)
-        )
+        wrapped = tuple(SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w)) for i, w in enumerate(items))
+        generations.append(tuple(b.text for b in extractive(Source(messages=wrapped), budget_tokens=4000).bullets))
         items = [{"role": "user", "content": text} for text in generations[-1]]
     assert generations[1] == generations[5]
     for value in ("card numbers", "$500", "Postgres", "OPS-113", "4471", "周四", "生产库"):
@@ -148,9 +138,7 @@ def test_bullets_survive_as_input() -> None:
 def test_repeated_statements_become_one_bullet() -> None:
     wires = [{"role": "user", "content": "The ticket is OPS-113."}] * 3
     source = Source(
-        messages=tuple(
-            SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w)) for i, w in enumerate(wires)
-        )
+        messages=tuple(SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w)) for i, w in enumerate(wires))
     )
     assert [(b.text, b.citations) for b in extractive(source, budget_tokens=400).bullets] == [
         ("The ticket is OPS-113.", ("§3",))
@@ -177,20 +165,14 @@ def test_the_last_raw_turn_is_byte_exact() -> None:
         {"role": "tool", "tool_call_id": "c", "content": "result"},
     )
     items = tuple(SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w)) for i, w in enumerate(wires))
-    turn = extractive(
-        Source(messages=items[:1] + items[3:], visible=items[1:3]), budget_tokens=10
-    ).last_raw_turn
+    turn = extractive(Source(messages=items[:1] + items[3:], visible=items[1:3]), budget_tokens=10).last_raw_turn
     assert turn.user == Utterance(ref="§3", text="new\t")
     assert turn.assistant == Utterance(ref="§2", text="  said \n")
 
 
 def test_a_huge_backlog_is_summarized_in_linear_time() -> None:
-    filler = (
-        "Broadly the work has a preparation part and a wrap-up, about 3 or 4 of each, and people like it. "
-    )
-    wires = [
-        {"role": ("user", "assistant")[i % 2], "content": f"Item {i}. " + filler * 12} for i in range(5000)
-    ]
+    filler = "Broadly the work has a preparation part and a wrap-up, about 3 or 4 of each, and people like it. "
+    wires = [{"role": ("user", "assistant")[i % 2], "content": f"Item {i}. " + filler * 12} for i in range(5000)]
     wires[2500] = {"role": "user", "content": "Whatever happens, card numbers stay out of the logs."}
     items = tuple(SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w)) for i, w in enumerate(wires))
     started = time.process_time()

@@ -7,9 +7,7 @@ import pytest
 from ctxsteward.summarizers.salience import FLOOR, read_sentence
 
 KINDS = [
-    pytest.param(
-        "Whatever happens, card numbers stay out of the logs.", "constraint", id="rule without a must"
-    ),
+    pytest.param("Whatever happens, card numbers stay out of the logs.", "constraint", id="rule without a must"),
     pytest.param("We can't have drafts going out unread.", "constraint", id="we can't have"),
     pytest.param("Leave the audit trail alone.", "constraint", id="leave alone"),
     pytest.param("My budget tops out at $1,200.", "constraint", id="bound"),

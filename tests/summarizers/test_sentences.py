@@ -15,12 +15,8 @@ CASES = [
         ["第一句。", "第二句！", "第三句；", "第四句"],
         id="chinese end marks",
     ),
-    pytest.param(
-        "It is v1.2.3 at 10.5 GB, e.g. today.", ["It is v1.2.3 at 10.5 GB, e.g. today."], id="inner dots"
-    ),
-    pytest.param(
-        "- a thing\n2. another\n# Title", ["a thing", "another", "Title"], id="markdown markers are left out"
-    ),
+    pytest.param("It is v1.2.3 at 10.5 GB, e.g. today.", ["It is v1.2.3 at 10.5 GB, e.g. today."], id="inner dots"),
+    pytest.param("- a thing\n2. another\n# Title", ["a thing", "another", "Title"], id="markdown markers are left out"),
     pytest.param("a wrapped\nline goes on", ["a wrapped\nline goes on"], id="a lower-case line continues"),
     pytest.param("```\nA = 1\nB = 2\n```", ["A = 1", "B = 2"], id="a line of code is a sentence"),
     pytest.param("  \n\n ", [], id="nothing but space"),

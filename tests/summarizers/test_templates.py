@@ -25,9 +25,7 @@ def test_the_history_template_has_seven_sections_and_the_guardrails() -> None:
 
 
 def test_slots_are_filled_once_and_not_expanded_again() -> None:
-    text = fill_template(
-        "summarize_tool_log", tool="ls", ref="§12", log="costs $budget_tokens", budget_tokens=90
-    )
+    text = fill_template("summarize_tool_log", tool="ls", ref="§12", log="costs $budget_tokens", budget_tokens=90)
     assert "costs $budget_tokens" in text
     assert "At most" not in text
     assert "at most 90 tokens" in text

@@ -14,16 +14,14 @@ def bullets(result: str, *, name: str = "lookup", arguments: str = "{}") -> list
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c1", "content": result},
     )
-    messages = tuple(
-        SourceMessage(ref=f"§{i + 4}", message=Message.from_wire(w)) for i, w in enumerate(wires)
-    )
+    messages = tuple(SourceMessage(ref=f"§{i + 4}", message=Message.from_wire(w)) for i, w in enumerate(wires))
     return [(b.text, b.citations) for b in extractive(Source(messages=messages), budget_tokens=4000).bullets]
 
 
 def test_a_record_shows_its_identifiers_verbatim() -> None:
-    assert bullets(
-        '{"order_id": "W2378156", "note": "x", "status": "shipped"}', arguments='{"order": 7}'
-    ) == [('lookup {"order": 7}: "order_id": "W2378156"…"status": "shipped"', ("§4", "§5"))]
+    assert bullets('{"order_id": "W2378156", "note": "x", "status": "shipped"}', arguments='{"order": 7}') == [
+        ('lookup {"order": 7}: "order_id": "W2378156"…"status": "shipped"', ("§4", "§5"))
+    ]
 
 
 def test_a_long_list_shows_its_keys_and_its_count() -> None:
@@ -50,12 +48,9 @@ def test_a_table_shows_its_columns_and_rows() -> None:
 
 def test_identical_results_are_cited_at_their_newest_place() -> None:
     wires = [
-        {"role": "tool", "tool_call_id": f"c{i}", "content": '{"order_id": "W1"}', "name": "lookup"}
-        for i in range(3)
+        {"role": "tool", "tool_call_id": f"c{i}", "content": '{"order_id": "W1"}', "name": "lookup"} for i in range(3)
     ]
-    messages = tuple(
-        SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w)) for i, w in enumerate(wires)
-    )
+    messages = tuple(SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w)) for i, w in enumerate(wires))
     found = extractive(Source(messages=messages), budget_tokens=4000).bullets
     assert [b.citations for b in found] == [("§3",)]
 

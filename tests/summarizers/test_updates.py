@@ -20,12 +20,8 @@ def shown(*texts: str) -> str:
 
 
 REPLACED = [
-    pytest.param(
-        "The return window is 30 days.", "Actually, the return window is now 45 days.", "30", "45", id="now"
-    ),
-    pytest.param(
-        "Ping the gateway on port 8080.", "Ping the gateway on port 9090.", "8080", "9090", id="restated"
-    ),
+    pytest.param("The return window is 30 days.", "Actually, the return window is now 45 days.", "30", "45", id="now"),
+    pytest.param("Ping the gateway on port 8080.", "Ping the gateway on port 9090.", "8080", "9090", id="restated"),
     pytest.param(
         "Refunds take 30 days.",
         "Scratch the 30, refunds take 45 days.",
@@ -33,9 +29,7 @@ REPLACED = [
         "45",
         id="scratch",
     ),
-    pytest.param(
-        "The review is on Monday.", "They moved the review to Thursday.", "Monday", "Thursday", id="weekday"
-    ),
+    pytest.param("The review is on Monday.", "They moved the review to Thursday.", "Monday", "Thursday", id="weekday"),
     pytest.param(
         "Redis it is for the queue.",
         "Let's switch the queue from Redis to Valkey.",
@@ -68,14 +62,10 @@ BOTH = [
     pytest.param("Dana's badge is 4471.", "Marek's badge is 4472.", id="two people"),
     pytest.param("Order W1000001 ships on May 3.", "Order W1000002 ships on May 5.", id="two orders"),
     pytest.param("The east region holds 300 users.", "The west region holds 800 users.", id="two regions"),
-    pytest.param(
-        "The staging port is 5432.", "Correction: the production port is 5433.", id="corrected, but another"
-    ),
+    pytest.param("The staging port is 5432.", "Correction: the production port is 5433.", id="corrected, but another"),
     pytest.param("测试环境端口是5432。", "生产环境端口是5433。", id="chinese environments"),
     pytest.param("去程航班是CA123。", "返程航班是CA456。", id="chinese legs"),
-    pytest.param(
-        "Refunds above $500 need Dana's sign-off.", "The kitchen now costs $800.", id="a rule and a price"
-    ),
+    pytest.param("Refunds above $500 need Dana's sign-off.", "The kitchen now costs $800.", id="a rule and a price"),
 ]
 
 
@@ -96,18 +86,14 @@ def test_a_standing_bullet_with_the_old_value_is_superseded() -> None:
 
 
 def test_a_standing_bullet_with_another_identifier_stays() -> None:
-    standing = (
-        Bullet(text="Ticket OPS-7: the return window is 30 days", citations=("§1",), kind="number", value=65),
-    )
+    standing = (Bullet(text="Ticket OPS-7: the return window is 30 days", citations=("§1",), kind="number", value=65),)
     source = Source(messages=said("The return window is now 45 days.", first=9), standing=standing)
     assert extractive(source, budget_tokens=400).superseded == ()
 
 
 def test_a_visible_newer_message_silences_the_old_statement() -> None:
     visible = said("Correction: the return window is 45 days.", first=21)
-    summary = extractive(
-        Source(messages=said("The return window is 30 days."), visible=visible), budget_tokens=400
-    )
+    summary = extractive(Source(messages=said("The return window is 30 days."), visible=visible), budget_tokens=400)
     assert summary.bullets == ()
 
 

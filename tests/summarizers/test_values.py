@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from ctxsteward.summarizers.values import chinese_number, normalize, typed_values
 
 CASES = [
-    pytest.param(
-        "see https://a.example/x?y=1.", [("url", "", "https://a.example/x?y=1")], id="url without the stop"
-    ),
+    pytest.param("see https://a.example/x?y=1.", [("url", "", "https://a.example/x?y=1")], id="url without the stop"),
     pytest.param("mail ops@halden.example now", [("email", "", "ops@halden.example")], id="email"),
     pytest.param("open src/app/main.py", [("path", "", "src/app/main.py")], id="relative path"),
     pytest.param("ticket OPS-113", [("identifier", "", "ops-113")], id="ticket"),

@@ -23,9 +23,7 @@ def common(command: _Command) -> _Command:
     """--json, --store, --tenant: every command takes them."""
     for option in (
         click.option("--tenant", default="default", show_default=True, help="Whose sessions."),
-        click.option(
-            "--store", default=DEFAULT_STORE, show_default=True, metavar="URI", help="file:PATH or memory:"
-        ),
+        click.option("--store", default=DEFAULT_STORE, show_default=True, metavar="URI", help="file:PATH or memory:"),
         click.option("--json", "as_json", is_flag=True, help="Print JSON with stable keys."),
     ):
         command = option(command)
@@ -125,9 +123,7 @@ def read_budgets(texts: Sequence[str]) -> Budgets:
             raise InputError(f"--budget {text}: {key!r} is no budget; allowed keys: {allowed}")
         value = _number(number) if separator else None
         if value is None:
-            raise InputError(
-                f"--budget {text}: {number!r} is not a number; write KEY=NUMBER, keys: {allowed}"
-            )
+            raise InputError(f"--budget {text}: {number!r} is not a number; write KEY=NUMBER, keys: {allowed}")
         values[key] = value
     return Budgets(**values)
 
@@ -149,9 +145,7 @@ def read_builder(model: str, budgets: Sequence[str]) -> EnvelopeBuilder:
     try:
         return EnvelopeBuilder(model=model, budgets=read_budgets(budgets))
     except UnknownModel as error:
-        raise InputError(
-            f"--model {model}: no such model is known; {_nearest(model, model_names())}"
-        ) from error
+        raise InputError(f"--model {model}: no such model is known; {_nearest(model, model_names())}") from error
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:

@@ -36,16 +36,11 @@ def prompt_pieces(envelope: Envelope) -> tuple[Piece, ...]:
     fragments = (*head.system, *head.static, *head.meta, *envelope.dynamic.fragments)
     return (
         Piece("tools", tools, head.tools_tokens),
-        *(
-            Piece(one.kind, one.digest, one.tokens, one.text if one.kind == "bullets" else "")
-            for one in fragments
-        ),
+        *(Piece(one.kind, one.digest, one.tokens, one.text if one.kind == "bullets" else "") for one in fragments),
     )
 
 
-def shared_prefix_tokens(
-    before: Sequence[Piece], now: Sequence[Piece], count_tokens: Callable[[str], int]
-) -> int:
+def shared_prefix_tokens(before: Sequence[Piece], now: Sequence[Piece], count_tokens: Callable[[str], int]) -> int:
     """Tokens at the beginning of `now` that stand at the beginning of `before` as well.
 
     >>> def bullets(text): return Piece("bullets", text.encode(), len(text), text)

@@ -7,21 +7,21 @@ under the same head would have cost. Tokens are the builder's; `_ms` are millise
 from __future__ import annotations
 
 from collections import Counter as Count
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
 from ctxsteward.envelope.models import DEFAULT_CACHE_BLOCK_TOKENS, model_info
-from ctxsteward.schemas import ContextError, Finding, InputError
+from ctxsteward.evals.transcripts import replay
+from ctxsteward.schemas import Finding
 
 from .prefix import Piece, priced_tokens, prompt_pieces, shared_prefix_tokens
-from .transcripts import append_entries
 
 if TYPE_CHECKING:
     from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session
-    from ctxsteward.envelope.readers import Transcript, TranscriptEntry
+    from ctxsteward.envelope.readers import Transcript
 
 
 class Call(BaseModel):
@@ -62,35 +62,16 @@ class Replayed(NamedTuple):
 def replay_calls(builder: EnvelopeBuilder, session: Session, transcript: Transcript) -> Iterator[Replayed]:
     """Append the transcript to an empty session, building just before each assistant message."""
     before: tuple[Piece, ...] = ()
-    waiting: list[TranscriptEntry] = []
-    history_tokens = full_before = calls = 0
-    for entry in transcript.entries():
-        if entry.wire.get("role") == "assistant":
-            history_tokens += _append(builder, session, waiting)
-            waiting = []
-            calls += 1
-            envelope = _build(builder, session, calls)
-            now = prompt_pieces(envelope)
-            prefix = shared_prefix_tokens(before, now, builder.counter.text)
-            full = envelope.tokens - envelope.section("dynamic").tokens + history_tokens
-            yield Replayed(_call(envelope, session, calls, prefix), envelope, full, full_before)
-            before, full_before = now, full
-        waiting.append(entry)
-    _append(builder, session, waiting)
-
-
-def _append(builder: EnvelopeBuilder, session: Session, entries: Sequence[TranscriptEntry]) -> int:
-    """Append messages; return their tokens, whole."""
-    first = len(session) + 1
-    append_entries(session, entries)
-    return sum(entry.tokens(builder.counter) for entry in session.entries(first))
-
-
-def _build(builder: EnvelopeBuilder, session: Session, call: int) -> Envelope:
-    try:
-        return builder.build(session)
-    except ContextError as error:
-        raise InputError(f"{session.id}: call {call}: {error}") from error
+    history_tokens = full_before = counted = 0
+    for call in replay(transcript, builder, session):
+        envelope = call.envelope
+        history_tokens += sum(entry.tokens(builder.counter) for entry in session.entries(counted + 1))
+        counted = len(session)
+        now = prompt_pieces(envelope)
+        prefix = shared_prefix_tokens(before, now, builder.counter.text)
+        full = envelope.tokens - envelope.section("dynamic").tokens + history_tokens
+        yield Replayed(_call(envelope, session, call.number, prefix), envelope, full, full_before)
+        before, full_before = now, full
 
 
 def _call(envelope: Envelope, session: Session, number: int, prefix_tokens: int) -> Call:
@@ -105,7 +86,7 @@ def _call(envelope: Envelope, session: Session, number: int, prefix_tokens: int)
         overflow_tokens=sum(section.overflow_tokens for section in envelope.sections.values()),
         compacted=bool(envelope.reports),
         report_ids=tuple(report.id for report in envelope.reports),
-        build_ms=float(envelope.metrics["build_ms"]),
+        build_ms=envelope.build_ms,
         selection_ms=float(envelope.metrics.get("selection_ms", 0.0)),
         findings=envelope.findings,
         envelope=envelope.address,

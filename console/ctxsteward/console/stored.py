@@ -19,9 +19,7 @@ def open_stored(uri: str) -> Store:
 
     scheme, _, rest = uri.partition(":")
     if scheme == "file" and rest and not Path(rest).is_dir():
-        raise InputError(
-            f"--store {uri}: no such folder; build or replay a transcript into it, or name another store"
-        )
+        raise InputError(f"--store {uri}: no such folder; build or replay a transcript into it, or name another store")
     return open_store(uri)
 
 

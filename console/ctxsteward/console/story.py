@@ -12,13 +12,22 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import NamedTuple
 
-from ctxsteward.envelope import PROVIDERS, Budgets, Envelope, EnvelopeBuilder, Profile, Session, Store
+from ctxsteward.envelope import (
+    PROVIDERS,
+    Budgets,
+    Envelope,
+    EnvelopeBuilder,
+    Profile,
+    Session,
+    Store,
+    rebuild,
+)
 from ctxsteward.envelope.readers import Transcript, parse_transcripts
+from ctxsteward.evals.validity import anthropic_faults, openai_faults
 from ctxsteward.schemas import CompressionReport
 
 from .replaying import Replayed, Tally, replay_calls
 from .transcripts import open_session, unused_id
-from .validity import anthropic_problems, openai_problems
 
 MODEL = "gpt-4o"
 DYNAMIC_TOKENS = 2000
@@ -90,16 +99,14 @@ def replay_shipped(
     """Replay every call, telling of each compaction as it happens."""
     transcript = shipped.transcript
     id = unused_id(store, transcript.session, tenant)
-    session = open_session(
-        store, transcript, id, tenant=tenant, profile=shipped.profile, counter=builder.counter
-    )
+    session = open_session(store, transcript, id, tenant=tenant, profile=shipped.profile, counter=builder.counter)
     run = Run(id, Tally.for_builder(builder))
     run.tally.transcripts = 1
     for replayed in replay_calls(builder, session, transcript):
         envelope = run.last = replayed.envelope
         run.tally.add(replayed)
-        run.openai_valid_calls += not openai_problems(envelope.render("openai-chat"))
-        run.anthropic_valid_calls += not anthropic_problems(envelope.render("anthropic"))
+        run.openai_valid_calls += not openai_faults(envelope.render("openai-chat"))
+        run.anthropic_valid_calls += not anthropic_faults(envelope.render("anthropic"))
         if len(session) == ASKED_AT:
             run.asked = envelope
         for report in envelope.reports:
@@ -129,9 +136,7 @@ def check_calls(run: Run) -> None:
 
 def check_originals(run: Run, session: Session, shipped: Shipped) -> None:
     """Every message resolves to the bytes of the file, and so does a tool output by its number."""
-    run.refs_resolved = sum(
-        wire_text(session, f"§{number}") == line for number, line in enumerate(shipped.lines, 1)
-    )
+    run.refs_resolved = sum(wire_text(session, f"§{number}") == line for number, line in enumerate(shipped.lines, 1))
     whole = wire_text(session, f"tool:{TOOL_OUTPUT}") == shipped.tool_outputs[TOOL_OUTPUT - 1]
     run.checks += [
         Check("every message resolves, byte for byte", run.refs_resolved == len(shipped.lines)),
@@ -142,10 +147,8 @@ def check_originals(run: Run, session: Session, shipped: Shipped) -> None:
 def check_rebuild(run: Run, store: Store, tenant: str) -> None:
     """The last envelope, out of the log alone, is the same for every provider."""
     assert run.last is not None
-    manifest = store.manifest(run.last.address, tenant=tenant)
-    builder = EnvelopeBuilder.from_manifest(manifest)
-    again = builder.rebuild(store.at(tenant, manifest["session"], manifest["position"]))
-    same = again.address == run.last.address and all(
+    again = rebuild(store, run.last.address, tenant=tenant)
+    same = again.document() == run.last.document() and all(
         json.dumps(again.render(provider)) == json.dumps(run.last.render(provider)) for provider in PROVIDERS
     )
     run.checks.append(Check("the last envelope rebuilds, byte for byte", same))

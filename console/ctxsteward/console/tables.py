@@ -49,14 +49,10 @@ def short(address: str) -> str:
 
 def sections_table(envelope: Envelope) -> Table:
     """Tokens of each section against its budget."""
-    table = grid(
-        "section", "tokens", "budget", "over", "epoch", numbers=("tokens", "budget", "over", "epoch")
-    )
+    table = grid("section", "tokens", "budget", "over", "epoch", numbers=("tokens", "budget", "over", "epoch"))
     for section in envelope.sections.values():
         over = Text(str(section.overflow_tokens), style="red" if section.overflow_tokens else "")
-        table.add_row(
-            section.name, f"{section.tokens:,}", f"{section.budget_tokens:,}", over, str(section.epoch)
-        )
+        table.add_row(section.name, f"{section.tokens:,}", f"{section.budget_tokens:,}", over, str(section.epoch))
     table.add_row("tools", f"{envelope.head.tools_tokens:,}", "-", "-", "-")
     table.add_row(Text("prompt", style="bold"), Text(f"{envelope.tokens:,}", style="bold"), "", "", "")
     return table
@@ -131,9 +127,7 @@ def change(now: float, before: float) -> str:
 
 def costs_table(tally: Tally) -> Table:
     """Prompt tokens sent against the whole history, raw and with the cached prefix at its price."""
-    table = grid(
-        "prompt tokens", "whole history", "sent", "change", numbers=("whole history", "sent", "change")
-    )
+    table = grid("prompt tokens", "whole history", "sent", "change", numbers=("whole history", "sent", "change"))
     table.caption = f"same head in both; cached from {tally.cache_block_tokens:,} tokens"
     table.caption_justify = "left"
     rows = (

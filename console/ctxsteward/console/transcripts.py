@@ -6,17 +6,11 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from ctxsteward.envelope import Profile, Session, Store
+    from ctxsteward.envelope import NewMessage, Profile, Session, Store
     from ctxsteward.envelope.counting import Counter
-    from ctxsteward.envelope.readers import Transcript, TranscriptEntry
-
-
-BATCH_MESSAGES = 1000
-"""So many messages are one journal write at most."""
-
-_TRIES = 100
+    from ctxsteward.envelope.readers import Transcript
 
 
 class Chosen(NamedTuple):
@@ -52,9 +46,7 @@ def choose_transcript(path: str, format: str, run: int) -> Chosen:
         count += 1
     if chosen is None:
         found = f"none of its {count} transcripts is number {run}"
-        raise InvalidTranscript(
-            path, "", found, f"take --run 0 to {count - 1}" if count > 1 else "leave out --run"
-        )
+        raise InvalidTranscript(path, "", found, f"take --run 0 to {count - 1}" if count > 1 else "leave out --run")
     return Chosen(chosen, count)
 
 
@@ -67,57 +59,29 @@ def open_session(
     )
 
 
-def append_entries(session: Session, entries: Sequence[TranscriptEntry]) -> None:
-    """Append messages in one journal write, all or none, each under its file's id or its 1-based position.
-
-    Raises `InvalidMessage`, `Conflict`, `StoreError`.
-    """
-    position = session.state.position
-    draft = session.draft()
-    for number, entry in enumerate(entries, len(session) + 1):
-        draft.append(
-            entry.wire, id=entry.id or f"#{number}", ts=entry.ts, principal=entry.principal, phase=entry.phase
-        )
-    session.journal.append(session.key, position, draft.journal.read(session.key, position))
-    session.refresh()
-
-
 def append_missing(session: Session, transcript: Transcript) -> int:
     """Append what the session does not hold yet; return how many that were.
 
     Raises `InputError` where the session holds another conversation.
     """
-    from ctxsteward.schemas import Conflict
-
     held = len(session)
-    for _ in range(_TRIES):
-        try:
-            _append_after(session, transcript)
-        except Conflict:
-            session.refresh()
-            continue
-        return len(session) - held
-    raise Conflict(session.id, session.state.position)
+    session.extend(_missing(session, transcript, held))
+    return len(session) - held
 
 
-def _append_after(session: Session, transcript: Transcript) -> None:
+def _missing(session: Session, transcript: Transcript, held: int) -> Iterator[NewMessage]:
+    from ctxsteward.evals.transcripts import new_message
     from ctxsteward.schemas import InputError
     from ctxsteward.schemas.message import encode_wire
 
-    held = len(session)
-    batch: list[TranscriptEntry] = []
     for number, entry in enumerate(transcript.entries(), 1):
         if number > held:
-            batch.append(entry)
-            if len(batch) == BATCH_MESSAGES:
-                append_entries(session, batch)
-                batch = []
+            yield new_message(entry, number)
         elif session.entry(number).event.wire != encode_wire(entry.wire):
             raise InputError(
                 f"{transcript.source}: message {number} is not §{number} of session {session.id!r}, "
                 "which holds another conversation; give this one its own --session ID"
             )
-    append_entries(session, batch)
 
 
 def unused_id(store: Store, id: str, tenant: str) -> str:

@@ -10,14 +10,14 @@ Importing this reads no clock, file or environment and loads no tokenizer, model
 """
 
 from .budgets import Budgets
-from .builder import EnvelopeBuilder
+from .builder import EnvelopeBuilder, rebuild
 from .compaction import Policy
 from .envelope import PROVIDERS, Envelope, Section
 from .groups import Entry
 from .profile import Profile
 from .references import resolve_reference, resolve_reference_tool
 from .selection import SelectionRequest, Selector
-from .session import Session
+from .session import NewMessage, Session
 from .store import Store, open_store
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Entry",
     "Envelope",
     "EnvelopeBuilder",
+    "NewMessage",
     "Policy",
     "Profile",
     "Section",
@@ -34,6 +35,7 @@ __all__ = [
     "Session",
     "Store",
     "open_store",
+    "rebuild",
     "resolve_reference",
     "resolve_reference_tool",
 ]

@@ -16,7 +16,15 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from ctxsteward.schemas import CompressionReport, Conflict, Finding, InputError, Message, Summarizer, Wire, WindowExceeded
+from ctxsteward.schemas import (
+    CompressionReport,
+    Conflict,
+    Finding,
+    InputError,
+    Summarizer,
+    WindowExceeded,
+    Wire,
+)
 
 from .budgets import HEAD_SECTIONS, Budgets
 from .compaction import Compactor, Policy, Window
@@ -30,6 +38,7 @@ from .models import ModelInfo, model_info
 from .selection import Selector, select
 from .session import Session
 from .state import State
+from .store import Store
 from .tokens import REPLY_PRIMING_TOKENS, Tokenizer, load_tokenizer, prompt_tokens_of
 
 CALIBRATION_WEIGHT = 0.3
@@ -74,7 +83,9 @@ class EnvelopeBuilder:
         info = _model(model, tokenizer)
         self.model = model
         self.window_tokens = window_tokens or (info.window_tokens if info else None)
-        reserve = output_reserve_tokens if output_reserve_tokens is not None else info.output_reserve_tokens if info else 0
+        reserve = (
+            output_reserve_tokens if output_reserve_tokens is not None else info.output_reserve_tokens if info else 0
+        )
         self.output_reserve_tokens = min(reserve, (self.window_tokens or reserve) // 2) if window_tokens else reserve
         self.budgets = budgets or Budgets()
         self.counter = _make_counter(tokenizer, info)
@@ -105,10 +116,7 @@ class EnvelopeBuilder:
             break
         else:
             raise Conflict(session.id, session.state.position)
-        envelope = self._envelope(session, session.state, decided)
-        self._keep_manifest(session, envelope)
-        envelope.metrics["build_ms"] = round((time.perf_counter() - started) * 1000, 3)
-        return envelope
+        return self._envelope(session, session.state, decided, started, keep=True)
 
     def preview(self, session: Session, user_turn: str | object | None = None) -> Envelope:
         """The envelope as if `user_turn` were the next user message; writes nothing."""
@@ -117,9 +125,16 @@ class EnvelopeBuilder:
             scratch.append({"role": "user", "content": user_turn} if isinstance(user_turn, str) else user_turn)
         return self._envelope(scratch, scratch.state, self._decide(scratch))
 
-    def rebuild(self, session: Session) -> Envelope:
-        """Lay out the session as it stands, deciding nothing: what `replay --from` does."""
-        return self._envelope(session, session.state, _Decided(self._lay(session, session.state), (), []))
+    def rebuild(
+        self,
+        session: Session,
+        *,
+        reports: tuple[CompressionReport, ...] = (),
+        findings: tuple[Finding, ...] = (),
+    ) -> Envelope:
+        """Lay out a session as it stands, deciding nothing: no summarizer, no selector, no clock."""
+        decided = _Decided(self._lay(session, session.state), reports, list(findings))
+        return self._envelope(session, session.state, decided)
 
     def calibrate(self, usage: object, envelope: Envelope | None = None, *, prompt_tokens: int | None = None) -> float:
         """Correct the estimates by what the provider reported for `envelope` (or for that many estimated tokens).
@@ -229,7 +244,15 @@ class EnvelopeBuilder:
     def _provider_tokens(self, tokens: int) -> int:
         return tokens if self.calibration == 1.0 else round(tokens * self.calibration)
 
-    def _envelope(self, session: Session, state: State, decided: _Decided) -> Envelope:
+    def _envelope(
+        self,
+        session: Session,
+        state: State,
+        decided: _Decided,
+        started: float | None = None,
+        *,
+        keep: bool = False,
+    ) -> Envelope:
         head, dynamic = self._head(session, state), decided.layout
         section = Section(
             name="dynamic", source=dynamic, budget_tokens=self.budgets.dynamic_tokens, epoch=state.compactions,
@@ -243,6 +266,9 @@ class EnvelopeBuilder:
         findings = [*session.findings, *head.layout.findings, *decided.findings]
         if state.repaired:
             findings += window_findings(state)
+        address = address_of(session.address_key, session.id, "envelope", digest)
+        if keep:
+            self._keep_manifest(session, address, decided, prompt)
         return Envelope(
             tenant=session.tenant,
             session=session.id,
@@ -260,16 +286,25 @@ class EnvelopeBuilder:
                 "messages": state.ordinal,
                 "compactions": state.compactions,
             },
-            address=address_of(session.address_key, session.id, "envelope", digest),
+            address=address,
             position=state.position,
+            build_ms=0.0 if started is None else round((time.perf_counter() - started) * 1000, 3),
         )
 
     # -- manifests ----------------------------------------------------------------------------------------------
 
-    def _keep_manifest(self, session: Session, envelope: Envelope) -> None:
-        body = f'{{"session":{json.dumps(session.id)},"position":{envelope.position},{self._manifest_tail()}}}'
-        session.journal.put_manifest(session.tenant, envelope.address, body)
-        self._estimate = envelope.tokens
+    def _keep_manifest(self, session: Session, address: str, decided: _Decided, prompt_tokens: int) -> None:
+        """Write down what is needed to lay this envelope out again: where in the log, with which configuration."""
+        made = ""
+        if decided.reports or decided.findings:
+            reports = [report.id for report in decided.reports]
+            findings = [finding.model_dump() for finding in decided.findings]
+            made = f'"reports":{json.dumps(reports)},"findings":{json.dumps(findings)},'
+        body = (
+            f'{{"session":{json.dumps(session.id)},"position":{session.state.position},{made}{self._manifest_tail()}}}'
+        )
+        session.journal.put_manifest(session.tenant, address, body)
+        self._estimate = prompt_tokens
 
     def _manifest_tail(self) -> str:
         if self._tail is None or self._tail[0] != self.calibration:
@@ -312,6 +347,19 @@ class EnvelopeBuilder:
         builder.calibration = manifest["calibration"]
         builder._effective = builder._derive_budgets()
         return builder
+
+
+def rebuild(store: Store, address: str, *, tenant: str = "default") -> Envelope:
+    """A past envelope again, byte for byte, out of the log and its manifest alone.
+
+    Raises `ReferenceNotFound` for an address that was never built here.
+    """
+    manifest = store.manifest(address, tenant=tenant)
+    return EnvelopeBuilder.from_manifest(manifest).rebuild(
+        store.at(tenant, manifest["session"], manifest["position"]),
+        reports=tuple(store.compaction(id, tenant=tenant).report for id in manifest.get("reports", ())),
+        findings=tuple(Finding.model_validate(finding) for finding in manifest.get("findings", ())),
+    )
 
 
 def _undecided(source: object, *, budget_tokens: int) -> Any:
@@ -363,4 +411,4 @@ def _profile_version(session: Session, profile: Wire) -> str:
     return version
 
 
-__all__ = ["EnvelopeBuilder", "Message", "load_summarizer"]
+__all__ = ["EnvelopeBuilder", "load_summarizer", "rebuild"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+
 from ctxsteward.schemas import (
     Bullet,
     CompressionReport,
@@ -319,7 +320,10 @@ class Compactor:
                 gone = group.first in dropped or (group.first in masked and bool(entry.message.tool_results))
                 (leaving if gone else visible).append(item)
         return Source(
-            messages=tuple(leaving), standing=state.bullets, visible=tuple(visible), count_tokens=self.counter.text
+            messages=tuple(leaving),
+            standing=state.bullets,
+            visible=tuple(visible),
+            count_tokens=self.counter.text,
         )
 
     def _assemble(
@@ -340,7 +344,10 @@ class Compactor:
         compacted_to = max([state.compacted_to, *(entry.ordinal for entry in gone)])
         kept_tokens = sum(
             group_fragment(
-                group, Shape(cap_tokens=self.budgets.cap_tokens, masked=group.first in masked), state.nonce, self.counter
+                group,
+                Shape(cap_tokens=self.budgets.cap_tokens, masked=group.first in masked),
+                state.nonce,
+                self.counter,
             ).tokens
             for group in kept
         )

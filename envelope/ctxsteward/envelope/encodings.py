@@ -99,9 +99,7 @@ def load_encoding(name: str) -> tiktoken.Encoding:
     try:
         import tiktoken
     except ImportError as error:
-        raise TokenizerUnavailable(
-            f"tiktoken cannot be imported ({error}); install tiktoken>=0.12"
-        ) from error
+        raise TokenizerUnavailable(f"tiktoken cannot be imported ({error}); install tiktoken>=0.12") from error
     return tiktoken.Encoding(
         name=name,
         pat_str=published.pattern,
@@ -129,9 +127,7 @@ def parse_ranks(name: str, compressed: bytes) -> dict[bytes, int]:
 
 def _published(name: str) -> Published:
     if name not in PUBLISHED:
-        raise InputError(
-            f"no encoding {name!r}; choose o200k_base (newer models) or cl100k_base (gpt-4, gpt-3.5)"
-        )
+        raise InputError(f"no encoding {name!r}; choose o200k_base (newer models) or cl100k_base (gpt-4, gpt-3.5)")
     return PUBLISHED[name]
 
 

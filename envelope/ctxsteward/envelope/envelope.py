@@ -75,6 +75,8 @@ class Envelope:
     address: str
     position: int
     """Log position it was built at."""
+    build_ms: float = 0.0
+    """Wall time of the build; not part of the published form, which is the same for the same log."""
     seal: dict[str, Any] | None = None
 
     def section(self, name: str) -> Section:

@@ -154,9 +154,7 @@ def to_record(event: Event) -> Record:
         case Compacted():
             bullets = ",".join(bullet.model_dump_json() for bullet in event.bullets)
             rest = _dump({"kept": event.kept, "masked": event.masked, "checkpoint": event.checkpoint})[1:]
-            return Record(
-                "compaction", f'{{"bullets":[{bullets}],"report":{event.report.model_dump_json()},{rest}'
-            )
+            return Record("compaction", f'{{"bullets":[{bullets}],"report":{event.report.model_dump_json()},{rest}')
         case Refused(reason=reason, section_tokens=tokens):
             return Record("refused", _dump({"reason": reason, "section_tokens": tokens}))
         case Selected(turn=turn, refs=refs, log=log):

@@ -17,7 +17,13 @@ class Fragment:
     __slots__ = ("digest", "kind", "name", "refs", "steps", "tokens")
 
     def __init__(
-        self, kind: Kind, steps: tuple[Step, ...], tokens: int, digest: bytes, name: str = "", refs: tuple[int, ...] = ()
+        self,
+        kind: Kind,
+        steps: tuple[Step, ...],
+        tokens: int,
+        digest: bytes,
+        name: str = "",
+        refs: tuple[int, ...] = (),
     ) -> None:
         self.kind = kind
         self.steps = steps

@@ -116,9 +116,7 @@ class Group:
 def calls_of(entry: Entry) -> list[OpenCall]:
     """The calls of an assistant entry, by the ids they are rendered with."""
     aliases = dict(entry.event.placement.aliases)
-    return [
-        OpenCall(call.id, aliases.get(index, call.id)) for index, call in enumerate(entry.message.tool_calls)
-    ]
+    return [OpenCall(call.id, aliases.get(index, call.id)) for index, call in enumerate(entry.message.tool_calls)]
 
 
 def answered_by(entry: Entry) -> set[str]:

@@ -18,7 +18,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ctxsteward.schemas import Bullet, BudgetExceeded, Finding, Ref, Wire
+from ctxsteward.schemas import BudgetExceeded, Bullet, Finding, Ref, Wire
 
 from .budgets import Budgets
 from .counting import Counter
@@ -215,14 +215,20 @@ def _lay_meta(
 
 
 def _tool_costs(tools: Sequence[Wire], counter: Counter) -> tuple[tuple[str, int], ...]:
-    return tuple((str(tool.get("name") or tool.get("function", {}).get("name")), counter.tools([tool])) for tool in tools)
+    return tuple(
+        (str(tool.get("name") or tool.get("function", {}).get("name")), counter.tools([tool])) for tool in tools
+    )
 
 
 # -- dynamic ------------------------------------------------------------------------------------------------------
 
 
 def lay_dynamic(
-    state: State, budgets: Budgets, counter: Counter, original: Callable[[int], Entry], cache: dict[object, object]
+    state: State,
+    budgets: Budgets,
+    counter: Counter,
+    original: Callable[[int], Entry],
+    cache: dict[object, object],
 ) -> DynamicLayout:
     """Lay out the dynamic section of this state."""
     strip = _strip(state, budgets.cap_tokens, counter, cache)
@@ -307,9 +313,7 @@ def _context_fragment(
     return fragment
 
 
-def context_fragment(
-    chosen: Selected, nonce: str, counter: Counter, original: Callable[[int], Entry]
-) -> Fragment:
+def context_fragment(chosen: Selected, nonce: str, counter: Counter, original: Callable[[int], Entry]) -> Fragment:
     """Recalled originals in session order, each with its reference."""
     rows = [recalled_line(original(ordinal)) for ordinal in sorted(chosen.refs)]
     fragment = text_fragment("context", "context", fenced(nonce, CONTEXT_LABEL, "\n".join(rows)), counter)

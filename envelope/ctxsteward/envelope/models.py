@@ -24,12 +24,8 @@ DEFAULT_CACHE_BLOCK_TOKENS = 1024
 _PROVIDER = re.compile(
     r"(?:openai|azure|anthropic|google|gemini|models|vertex_ai|vertexai|google-vertex|bedrock|openrouter)[/:]"
 )
-_BEDROCK = re.compile(
-    r"(?:(?:us|us-gov|eu|apac|jp|au|ca|global)\.)?anthropic\.(.+?)(?:-v\d(?::\d+)?(?::\d+k)?)?"
-)
-_VERSION = re.compile(
-    r"(?:-\d{4}-\d{2}-\d{2}|[-@]\d{8}|-latest|-00\d|-preview-\d{2}-\d{2}|-preview-\d{2}-\d{4})$"
-)
+_BEDROCK = re.compile(r"(?:(?:us|us-gov|eu|apac|jp|au|ca|global)\.)?anthropic\.(.+?)(?:-v\d(?::\d+)?(?::\d+k)?)?")
+_VERSION = re.compile(r"(?:-\d{4}-\d{2}-\d{2}|[-@]\d{8}|-latest|-00\d|-preview-\d{2}-\d{2}|-preview-\d{2}-\d{4})$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

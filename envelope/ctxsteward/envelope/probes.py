@@ -70,7 +70,11 @@ _SENTENCES = (
         "决定|定了|采用|改用|选定",
     ),
     _cue("error", "error|errors|exception|failed|failure|traceback|panic|fatal", "错误|失败|异常"),
-    _cue("open_item", "todo|to do|remaining|still need|next step|follow-up|follow up|pending", "待办|尚未|还需要"),
+    _cue(
+        "open_item",
+        "todo|to do|remaining|still need|next step|follow-up|follow up|pending",
+        "待办|尚未|还需要",
+    ),
     _cue(
         "preference",
         "i prefer|i'd prefer|i like|i'd like|i love|i hate|i want|my favorite|my favourite|rather not|rather have",

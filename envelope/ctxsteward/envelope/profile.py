@@ -210,18 +210,14 @@ def _mappings(tree: _Tree) -> Iterator[tuple[tuple[str, ...], _Tree, tuple[str, 
         entries = tree.get(block)
         if isinstance(entries, dict):
             allowed = _RECORD_KEYS if block == "meta" else _ENTRY_KEYS
-            yield from (
-                ((block, id_), item, allowed) for id_, item in entries.items() if isinstance(item, dict)
-            )
+            yield from (((block, id_), item, allowed) for id_, item in entries.items() if isinstance(item, dict))
 
 
 def _entries(block: object, name: str, lines: _Lines, source: str) -> list[_Tree]:
     if name == "persona" and isinstance(block, str):
         return [_prose(_canonical(block))]
     if not isinstance(block, dict) or not block:
-        expected = (
-            "prose, or a mapping of ids to texts" if name == "persona" else "a mapping of ids to entries"
-        )
+        expected = "prose, or a mapping of ids to texts" if name == "persona" else "a mapping of ids to entries"
         raise _invalid(source, lines, (name,), _show(block), f"write {expected}, or leave the key out")
     return [_entry(id_, value, name, lines, source) for id_, value in block.items()]
 
@@ -230,9 +226,7 @@ def _entry(id_: str, value: object, block: str, lines: _Lines, source: str) -> _
     if isinstance(value, str) and block != "meta":
         value = {"text": value}
     if not isinstance(value, dict):
-        hint = (
-            "write {text, sources}" if block == "meta" else "quote the text, or write {text, value, unit, …}"
-        )
+        hint = "write {text, sources}" if block == "meta" else "quote the text, or write {text, value, unit, …}"
         raise _invalid(source, lines, (block, id_), _show(value), hint)
     fields = {key: _canonical(item) if isinstance(item, str) else item for key, item in value.items()}
     return {"id": id_, **fields}
@@ -323,13 +317,9 @@ def _read_tree(text: str, source: str) -> tuple[_Tree, _Lines]:
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{source}:{mark.line + 1}" if mark else source
-        raise InvalidProfile(
-            where, "", f"no YAML: {error.problem or error.context}", "correct the syntax"
-        ) from error
+        raise InvalidProfile(where, "", f"no YAML: {error.problem or error.context}", "correct the syntax") from error
     except (YAMLError, OverflowError) as error:
-        raise InvalidProfile(
-            source, "", f"no YAML: {str(error).splitlines()[0]}", "correct the syntax"
-        ) from error
+        raise InvalidProfile(source, "", f"no YAML: {str(error).splitlines()[0]}", "correct the syntax") from error
     return reader.tree(), reader.lines
 
 
@@ -345,9 +335,7 @@ class _TreeReader:
     def tree(self) -> _Tree:
         root = self._roots[0] if self._roots else None
         if not isinstance(root, dict) or not root:
-            raise InvalidProfile(
-                self.source, "", _show(root), f"write a mapping with: {', '.join(_TOP_KEYS)}"
-            )
+            raise InvalidProfile(self.source, "", _show(root), f"write a mapping with: {', '.join(_TOP_KEYS)}")
         return root
 
     def take(self, event: Any) -> None:

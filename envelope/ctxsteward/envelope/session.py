@@ -8,7 +8,8 @@ editing, regenerating or aborting is a fork.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from ctxsteward.schemas import (
     Conflict,
@@ -50,15 +51,39 @@ from .stores.port import Journal, Record, SessionKey
 _TRIES = 1000
 """Writers that keep losing a position for this often are told so."""
 
-BATCH_MESSAGES = 500
+BATCH_MESSAGES = 1000
 """`extend` writes this many messages in one journal append."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMessage:
+    """A message to add, and what `Session.append` takes beside it."""
+
+    message: object
+    id: str | None = None
+    phase: str | None = None
+    pin: PinStrength | None = None
+    ts: str | None = None
+    principal: str | None = None
+    origin: str | None = None
+
+
+class _Taken(NamedTuple):
+    wire: str
+    message: Message
+    tokens: dict[str, int]
+    new: NewMessage
 
 
 class Session:
     """One log. Made by `Store.session`."""
 
     def __init__(
-        self, journal: Journal, key: SessionKey, counter: Callable[[], Counter], random_hex: Callable[[int], str]
+        self,
+        journal: Journal,
+        key: SessionKey,
+        counter: Callable[[], Counter],
+        random_hex: Callable[[int], str],
     ) -> None:
         self.journal = journal
         self.key = key
@@ -120,19 +145,20 @@ class Session:
         raise Conflict(self.id, self.state.position)
 
     def extend(self, messages: Iterable[object]) -> list[Entry]:
-        """Add many messages, in batches of one journal write each; what is invalid stops it, what came before stays."""
+        """Add many messages (wire dicts, or `NewMessage` where they carry more), in batches of one journal write each.
+
+        An invalid one raises, and nothing of its batch is written. Ids work as in `append`.
+        """
         added: list[Entry] = []
-        batch: list[tuple[str, Message]] = []
-        try:
-            for message in messages:
-                batch.append(take_wire(message))
-                if len(batch) >= BATCH_MESSAGES:
-                    added += self._append_batch(batch)
-                    batch = []
-        finally:
-            if batch:
+        batch: list[_Taken] = []
+        for item in messages:
+            new = item if isinstance(item, NewMessage) else NewMessage(message=item)
+            wire, message = take_wire(new.message)
+            batch.append(_Taken(wire, message, self._count(message), new))
+            if len(batch) >= BATCH_MESSAGES:
                 added += self._append_batch(batch)
-        return added
+                batch = []
+        return added + self._append_batch(batch) if batch else added
 
     def note(self, name: str, text: str) -> None:
         """Set a named note (plan, subtask, snapshot, scratchpad …); the latest wins, an empty text removes it."""
@@ -358,17 +384,26 @@ class Session:
         )
         return Entry(event, message)
 
-    def _append_batch(self, batch: Sequence[tuple[str, Message]]) -> list[Entry]:
-        counts = [self._count(message) for _, message in batch]
+    def _append_batch(self, batch: Sequence[_Taken]) -> list[Entry]:
         for _ in range(_TRIES):
             scratch = self._scratch()
             entries: list[Entry] = []
-            for (wire, message), tokens in zip(batch, counts, strict=True):
-                entry = scratch._entry(message, wire, tokens)
-                scratch.state.add(entry)
+            fresh: list[Entry] = []
+            known: dict[str, Entry] = {}
+            for wire, message, tokens, new in batch:
+                entry = known.get(new.id) or self._by_id(new.id) if new.id is not None else None
+                if entry is None:
+                    entry = scratch._entry(
+                        message, wire, tokens, id=new.id, phase=new.phase, pin=new.pin, ts=new.ts,
+                        principal=new.principal, origin=new.origin,
+                    )  # fmt: skip
+                    scratch.state.add(entry)
+                    fresh.append(entry)
+                    if new.id is not None:
+                        known[new.id] = entry
                 entries.append(entry)
             try:
-                self.journal.append(self.key, self.state.position, [to_record(entry.event) for entry in entries])
+                self.journal.append(self.key, self.state.position, [to_record(entry.event) for entry in fresh])
             except Conflict:
                 self.refresh()
                 continue

@@ -184,7 +184,11 @@ class State:
         where = checkpoint["head_at"]
         self.head, self.head_at = head, (where[0], where[1]) if where else None
         self.heads = checkpoint["heads"]
-        self.ordinal, self.outputs, self.turns = checkpoint["ordinal"], checkpoint["outputs"], checkpoint["turns"]
+        self.ordinal, self.outputs, self.turns = (
+            checkpoint["ordinal"],
+            checkpoint["outputs"],
+            checkpoint["turns"],
+        )
         self.notes = dict(checkpoint["notes"])
         self.pins = {ordinal: Pin(strength, name) for ordinal, strength, name in checkpoint["pins"]}
         self.compactions = checkpoint["compactions"] - 1

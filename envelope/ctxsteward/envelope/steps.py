@@ -180,9 +180,7 @@ def _shown(
     used = counter.text(result.text)
     if used <= shape.cap_tokens:
         return None, 0
-    text = excerpt(
-        result.text, cap_tokens=shape.cap_tokens, ref=_ref(entry, index), tokens=used, count=counter.text
-    )
+    text = excerpt(result.text, cap_tokens=shape.cap_tokens, ref=_ref(entry, index), tokens=used, count=counter.text)
     return text, counter.text(text) - used
 
 

@@ -30,9 +30,7 @@ __all__ = ["Journal", "Record", "SessionKey", "Store", "open_store"]
 class Store:
     """Sessions and manifests of envelopes in one journal."""
 
-    def __init__(
-        self, journal: Journal, *, uri: str, random_hex: Callable[[int], str] = secrets.token_hex
-    ) -> None:
+    def __init__(self, journal: Journal, *, uri: str, random_hex: Callable[[int], str] = secrets.token_hex) -> None:
         self.journal = journal
         self.uri = uri
         self._random_hex = random_hex
@@ -78,7 +76,7 @@ class Store:
         """The manifest of a built envelope; raises `ReferenceNotFound`."""
         body = self.journal.get_manifest(tenant, address)
         if body is None:
-            raise ReferenceNotFound(address[:16] + "…", tenant, "no envelope with this address was built here")
+            raise ReferenceNotFound(address[:16] + "…", "", f"no envelope of tenant {tenant!r} has this address")
         manifest: dict[str, Any] = json.loads(body)
         return manifest
 
@@ -86,7 +84,7 @@ class Store:
         """The compaction with this address; raises `ReferenceNotFound`."""
         found = self.journal.find(tenant, address)
         if found is None:
-            raise ReferenceNotFound(address[:16] + "…", tenant, "no compaction with this address was made here")
+            raise ReferenceNotFound(address[:16] + "…", "", f"no compaction of tenant {tenant!r} has this address")
         record = self.journal.read(SessionKey(tenant, found[0]), found[1], found[1] + 1)[0]
         event = from_record(record)
         assert isinstance(event, Compacted)

@@ -34,9 +34,22 @@ def group_fragment(group: Group, shape: Shape, nonce: str, counter: Counter) -> 
 class Strip:
     """Fragments of groups, and after each the tokens, the digest and the number of rendered messages so far."""
 
-    __slots__ = ("_masked", "_plain", "chain", "counter", "fragments", "groups", "hidden", "nonce", "tokens", "wires")
+    __slots__ = (
+        "_masked",
+        "_plain",
+        "chain",
+        "counter",
+        "fragments",
+        "groups",
+        "hidden",
+        "nonce",
+        "tokens",
+        "wires",
+    )
 
-    def __init__(self, groups: list[Group], hidden: frozenset[int], cap_tokens: int, nonce: str, counter: Counter) -> None:
+    def __init__(
+        self, groups: list[Group], hidden: frozenset[int], cap_tokens: int, nonce: str, counter: Counter
+    ) -> None:
         self.groups = groups
         """The state's own list: a compaction replaces it, otherwise only its end changes."""
         self.hidden = hidden

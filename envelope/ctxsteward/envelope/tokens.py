@@ -217,9 +217,7 @@ _ONE = (
     "propertyNames",
 )
 _MANY = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
-_NOT_SHOWN = frozenset(
-    ("type", "description", "enum", "required", "title", "strict", "$schema", "$id", "$comment")
-)
+_NOT_SHOWN = frozenset(("type", "description", "enum", "required", "title", "strict", "$schema", "$id", "$comment"))
 _SUBSCHEMAS = frozenset((*_NAMED, *_ONE, *_MANY))
 
 
@@ -250,9 +248,7 @@ def _functions(tool: Wire) -> Iterator[Wire]:
 
 def _function_tokens(function: Wire, tokenizer: Tokenizer) -> int:
     name = function.get("name")
-    schema = next(
-        (function[key] for key in ("parameters", "input_schema", "inputSchema") if key in function), None
-    )
+    schema = next((function[key] for key in ("parameters", "input_schema", "inputSchema") if key in function), None)
     if not isinstance(name, str) or not (isinstance(schema, dict) or "description" in function):
         return _FUNCTION_TOKENS + _json_tokens(function, tokenizer)
     total = _FUNCTION_TOKENS + tokenizer.count(f"{name}:{_sentence(function)}")
@@ -269,9 +265,7 @@ def _schema_tokens(root: Wire, tokenizer: Tokenizer) -> int:
     while stack:
         schema, depth = stack.pop()
         if depth > _MAX_SCHEMA_DEPTH:
-            raise InputError(
-                f"a tool schema is nested deeper than {_MAX_SCHEMA_DEPTH} levels; flatten it or use $ref"
-            )
+            raise InputError(f"a tool schema is nested deeper than {_MAX_SCHEMA_DEPTH} levels; flatten it or use $ref")
         total += _own_tokens(schema, tokenizer)
         for name, child in _children(schema):
             line = ":".join(text for text in (name, _type(child), _sentence(child)) if text)
@@ -338,9 +332,7 @@ def prompt_tokens_of(usage: object) -> int:
             return value + sum(_usage_field(usage, field) or 0 for field in others)
     expected = ", ".join(fields[0] for fields in _USAGE_FIELDS)
     hint = "; pass `response.usage`" if _usage_value(usage, "usage") is not None else ""
-    raise InputError(
-        f"no prompt tokens in a usage report of type {type(usage).__name__}; expected {expected}{hint}"
-    )
+    raise InputError(f"no prompt tokens in a usage report of type {type(usage).__name__}; expected {expected}{hint}")
 
 
 def _usage_value(usage: object, field: str) -> object:

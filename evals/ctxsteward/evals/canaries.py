@@ -23,9 +23,7 @@ from . import canary_texts_en, canary_texts_zh
 
 Language = Literal["en", "zh"]
 Split = Literal["dev", "held_out"]
-CanaryKind = Literal[
-    "safety_rule", "constraint", "decision", "identifier", "number", "updated_value", "near_duplicate"
-]
+CanaryKind = Literal["safety_rule", "constraint", "decision", "identifier", "number", "updated_value", "near_duplicate"]
 KINDS: tuple[CanaryKind, ...] = (
     "safety_rule", "constraint", "decision", "identifier", "number", "updated_value", "near_duplicate",
 )  # fmt: skip
@@ -101,14 +99,10 @@ def score(scenario: Scenario, window_text: str) -> CanaryScore:
     kinds = {kind: [c for c in scenario.canaries if c.kind == kind] for kind in KINDS}
     old = [c for c in scenario.canaries if any(_shown(value, window) for value in c.stale)]
     return CanaryScore(
-        by_kind={
-            k: KindScore(sum(found[c] for c in group), len(group)) for k, group in kinds.items() if group
-        },
+        by_kind={k: KindScore(sum(found[c] for c in group), len(group)) for k, group in kinds.items() if group},
         stale=tuple(c for c in old if not found[c]),
         lingering=tuple(
-            c
-            for c in old
-            if any(_shown(v, line) and not _shown(c.value, line) for v in c.stale for line in lines)
+            c for c in old if any(_shown(v, line) and not _shown(c.value, line) for v in c.stale for line in lines)
         ),
         missed=tuple(c for c in scenario.canaries if not found[c]),
     )
@@ -125,9 +119,7 @@ def _shown(value: str, window: str) -> bool:
     return False
 
 
-def scenario(
-    seed: int, language: Language, turns: int = 120, split: Split = "dev", canaries: int = 32
-) -> Scenario:
+def scenario(seed: int, language: Language, turns: int = 120, split: Split = "dev", canaries: int = 32) -> Scenario:
     """Build a conversation of `turns` turns with about `canaries` planted values."""
     rng = random.Random(f"canaries {seed} {language} {split}")
     texts = canary_texts_en if language == "en" else canary_texts_zh
@@ -144,16 +136,12 @@ def scenario(
         lead = rng.choice(texts.LEADS) if said else ""
         tail = rng.choice(texts.TAILS) if said else ""
         text = lead + (" ".join if language == "en" else "".join)(s for _, s in said) + tail
-        messages.append(
-            {"role": "user", "content": text or filled(rng.choice(texts.USER_FILLER), rng, texts.SLOTS)}
-        )
+        messages.append({"role": "user", "content": text or filled(rng.choice(texts.USER_FILLER), rng, texts.SLOTS)})
         for index, _ in said:
             ordinals.setdefault(index, []).append(len(messages))
         if rng.random() < 0.25:
             messages.extend(_tool_traffic(rng, turn))
-        reply = (
-            rng.choice(texts.REPLIES) if said and rng.random() < 0.7 else rng.choice(texts.ASSISTANT_FILLER)
-        )
+        reply = rng.choice(texts.REPLIES) if said and rng.random() < 0.7 else rng.choice(texts.ASSISTANT_FILLER)
         messages.append({"role": "assistant", "content": filled(reply, rng, texts.SLOTS)})
     found = tuple(
         Canary(kind=kind, value=values[-1], stale=tuple(values[:-1]), ordinals=tuple(ordinals[index]))

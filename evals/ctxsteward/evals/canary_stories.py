@@ -194,13 +194,10 @@ def _story(name: str, lines: tuple[Line, ...], planted: tuple[Planted, ...], cha
                 places[value].append(len(messages))
         if role == "assistant":
             for _ in range(chatter):
-                messages.append(
-                    {"role": "user", "content": filled(rng.choice(texts.USER_FILLER), rng, texts.SLOTS)}
-                )
+                messages.append({"role": "user", "content": filled(rng.choice(texts.USER_FILLER), rng, texts.SLOTS)})
                 reply = filled(rng.choice(texts.ASSISTANT_FILLER), rng, texts.SLOTS)
                 messages.append({"role": "assistant", "content": reply})
     found = tuple(
-        Canary(kind=kind, value=value, stale=stale, ordinals=tuple(places[value]))
-        for kind, value, stale in planted
+        Canary(kind=kind, value=value, stale=stale, ordinals=tuple(places[value])) for kind, value, stale in planted
     )
     return Scenario(name=name, messages=tuple(messages), canaries=found)

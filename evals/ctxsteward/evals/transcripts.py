@@ -12,13 +12,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ctxsteward.envelope import Envelope, EnvelopeBuilder, Profile, Session, Store
+from ctxsteward.envelope import Envelope, EnvelopeBuilder, NewMessage, Profile, Session, Store
 from ctxsteward.envelope.compaction import text_of
 from ctxsteward.envelope.groups import Entry
-from ctxsteward.envelope.readers import Transcript
+from ctxsteward.envelope.readers import Transcript, TranscriptEntry
 from ctxsteward.envelope.render.openai_chat import wires_of
 from ctxsteward.envelope.render.text import spans
-from ctxsteward.schemas import Ref, Wire
+from ctxsteward.schemas import ContextError, InputError, Ref, Wire
 from ctxsteward.schemas.message import encode_wire
 
 from .validity import anthropic_faults, openai_faults, without_marks
@@ -36,7 +36,6 @@ class Call:
     envelope: Envelope
     wires: Sequence[Wire]
     """The transcript's messages so far."""
-    final: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,21 +54,40 @@ class Tally:
     verbatim_task: int = 0
 
 
-def replay(
-    transcript: Transcript, builder: EnvelopeBuilder, store: Store, *, profile: Profile | None = None
-) -> Iterator[Call]:
-    """Yield every model call of a transcript."""
-    session = store.session(transcript.session, tools=transcript.tools, system=transcript.system, profile=profile)
+def replay(transcript: Transcript, builder: EnvelopeBuilder, session: Session) -> Iterator[Call]:
+    """Append a transcript to an empty session, and yield every model call: just before each assistant message.
+
+    Raises what the builder raises, with the call it was.
+    """
+    waiting: list[NewMessage] = []
     wires: list[Wire] = []
-    number = 0
+    calls = 0
     for row in transcript.entries():
-        if row.wire.get("role") == "assistant" and wires:
-            number += 1
-            yield Call(number=number, session=session, envelope=builder.build(session), wires=wires)
-        session.append(row.wire, id=row.id, phase=row.phase, ts=row.ts, principal=row.principal)
+        if row.wire.get("role") == "assistant":
+            session.extend(waiting)
+            waiting = []
+            calls += 1
+            yield Call(number=calls, session=session, envelope=_build(builder, session, calls), wires=wires)
         wires.append(row.wire)
-    if wires and wires[-1].get("role") != "assistant":
-        yield Call(number=number + 1, session=session, envelope=builder.build(session), wires=wires)
+        waiting.append(new_message(row, len(wires)))
+    session.extend(waiting)
+
+
+def new_message(row: TranscriptEntry, number: int) -> NewMessage:
+    """A transcript's row as a message to append, under its own id or its 1-based place, so that twice is once."""
+    return NewMessage(message=row.wire, id=row.id or f"#{number}", phase=row.phase, ts=row.ts, principal=row.principal)
+
+
+def _build(builder: EnvelopeBuilder, session: Session, call: int) -> Envelope:
+    try:
+        return builder.build(session)
+    except ContextError as error:
+        raise InputError(f"{session.id}: call {call}: {error}") from error
+
+
+def open_session(store: Store, transcript: Transcript, *, profile: Profile | None = None) -> Session:
+    """The transcript's session, with its own system messages and tools."""
+    return store.session(transcript.session, tools=transcript.tools, system=transcript.system, profile=profile)
 
 
 def check(call: Call, tally: Tally) -> None:
@@ -123,7 +141,9 @@ def _must_tokens(envelope: Envelope, session: Session) -> int:
 def _shown_faults(envelope: Envelope, session: Session, wires: Sequence[Wire], tally: Tally) -> Iterator[str]:
     state = session.state
     text = "\x00".join(span.text for span in spans(envelope))
-    shown = {ordinal for fragment in envelope.dynamic.fragments for ordinal in fragment.refs if fragment.kind == "group"}
+    shown = {
+        ordinal for fragment in envelope.dynamic.fragments for ordinal in fragment.refs if fragment.kind == "group"
+    }
     bullets = state.bullets
     for bullet in bullets:
         if not bullet.citations:

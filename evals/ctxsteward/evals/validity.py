@@ -118,7 +118,9 @@ def _tool_use(index: int, block: Wire, used: set[str]) -> Iterator[str]:
 
 def _marks(request: Wire) -> Iterator[str]:
     blocks = [block for message in request["messages"] for block in _blocks(message)]
-    marked = [block for block in (*request.get("system", ()), *request.get("tools", ()), *blocks) if "cache_control" in block]
+    marked = [
+        block for block in (*request.get("system", ()), *request.get("tools", ()), *blocks) if "cache_control" in block
+    ]
     if len(marked) > MAX_MARKS:
         yield f"{len(marked)} cache marks"
     if any(block.get("type") in ("thinking", "redacted_thinking") for block in marked):

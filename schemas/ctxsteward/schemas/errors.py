@@ -98,9 +98,9 @@ class UnknownModel(InputError):
 class ReferenceNotFound(ContextError, KeyError):
     """The reference is well formed but names nothing in this session."""
 
-    def __init__(self, ref: str, session: str, last: str) -> None:
+    def __init__(self, ref: str, session: str, known: str) -> None:
         self.ref, self.session = ref, session
-        self.text = f"{ref} names nothing in session {session!r}; {last}"
+        self.text = f"{ref} names nothing in {f'session {session!r}' if session else 'this store'}; {known}"
         super().__init__(self.text)
 
     def __str__(self) -> str:
@@ -123,7 +123,11 @@ class WindowExceeded(ContextError):
     """The whole request does not fit the model's window."""
 
     def __init__(self, tokens: int, window_tokens: int, output_reserve_tokens: int) -> None:
-        self.tokens, self.window_tokens, self.output_reserve_tokens = tokens, window_tokens, output_reserve_tokens
+        self.tokens, self.window_tokens, self.output_reserve_tokens = (
+            tokens,
+            window_tokens,
+            output_reserve_tokens,
+        )
         super().__init__(
             f"the request needs {tokens} tokens but the window of {window_tokens} leaves "
             f"{window_tokens - output_reserve_tokens} after the output reserve; shorten the newest message, "

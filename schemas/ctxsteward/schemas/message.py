@@ -90,7 +90,8 @@ class OpaquePart(_Part):
 
 
 Part = Annotated[
-    TextPart | ImagePart | ToolCallPart | ToolResultPart | ThinkingPart | OpaquePart, Field(discriminator="kind")
+    TextPart | ImagePart | ToolCallPart | ToolResultPart | ThinkingPart | OpaquePart,
+    Field(discriminator="kind"),
 ]
 
 
@@ -179,7 +180,7 @@ def _message(wire: Wire) -> Message:
     if not isinstance(role, str) or role not in _ROLES:
         raise InvalidMessage("role", _show(role), "system, developer, user, assistant or tool")
     parts = tuple(_parts(wire, role))
-    return Message(role=role, dialect=_dialect(wire, parts), parts=parts, wire=wire)
+    return Message(role=cast(Role, role), dialect=_dialect(wire, parts), parts=parts, wire=wire)
 
 
 def _parts(wire: Wire, role: str) -> Iterator[Part]:
@@ -242,7 +243,9 @@ def _openai_call(call: object, where: str) -> ToolCallPart:
     function = call.get("function")
     if function is None and isinstance(call.get("custom"), dict):
         custom = call["custom"]
-        return ToolCallPart(id=_id(call, "id"), name=_str(custom, "name", where), arguments=str(custom.get("input", "")))
+        return ToolCallPart(
+            id=_id(call, "id"), name=_str(custom, "name", where), arguments=str(custom.get("input", ""))
+        )
     if not isinstance(function, dict):
         raise InvalidMessage(f"{where}.function", _show(function), "a dict with `name` and `arguments`")
     arguments = function.get("arguments", "")
@@ -255,7 +258,10 @@ def _openai_result(wire: Wire, content: object) -> ToolResultPart:
     text, images = _result_content(content, "content")
     name = wire.get("name")
     return ToolResultPart(
-        call_id=_id(wire, "tool_call_id"), name=name if isinstance(name, str) else None, text=text, images=images
+        call_id=_id(wire, "tool_call_id"),
+        name=name if isinstance(name, str) else None,
+        text=text,
+        images=images,
     )
 
 

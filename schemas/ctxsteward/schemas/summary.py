@@ -17,7 +17,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from .message import Message
 
 LossKind = Literal[
-    "constraint", "decision", "number", "identifier", "path", "url", "error", "open_item", "preference", "fact"
+    "constraint",
+    "decision",
+    "number",
+    "identifier",
+    "path",
+    "url",
+    "error",
+    "open_item",
+    "preference",
+    "fact",
 ]
 
 

@@ -151,9 +151,7 @@ def _candidate(
     text = reading.text
     keep = [*reading.values, *reading.marks]
     if match is not None:
-        rest = [
-            value for value in reading.values if value.norm not in match.stale and value.kind in DISTINCTIVE
-        ]
+        rest = [value for value in reading.values if value.norm not in match.stale and value.kind in DISTINCTIVE]
         if not rest or not match.stale:
             return None
         text = condensed(text, rest, 1)
@@ -200,9 +198,7 @@ def _from_tools(source: Source) -> list[_Candidate]:
             refs=output.refs,
             order=output.order,
             kind=bullet.kind,
-            worth=bullet.worth
-            - min(12.0, 0.04 * max(0, len(bullet.text) - 90))
-            + min(0.5, output.order * 1e-4),
+            worth=bullet.worth - min(12.0, 0.04 * max(0, len(bullet.text) - 90)) + min(0.5, output.order * 1e-4),
             values=bullet.values,
             subject=frozenset(),
         )
@@ -250,11 +246,7 @@ def _fitted(
     for candidate in sorted(candidates, key=lambda c: (-c.worth, c.order, c.text)):
         if candidate.text in repeated or (candidate.values, candidate.subject) in known:
             continue
-        if (
-            candidate.kind not in ("constraint", "decision")
-            and candidate.values
-            and candidate.values <= shown
-        ):
+        if candidate.kind not in ("constraint", "decision") and candidate.values and candidate.values <= shown:
             late.append(candidate)
             continue
         room = _take(candidate, 0.0, room, source, chosen)
@@ -294,9 +286,7 @@ def last_raw_turn(source: Source) -> LastRawTurn:
     latest: dict[str, tuple[int, SourceMessage]] = {}
     for index, item in enumerate((*source.messages, *source.visible)):
         role = item.message.role
-        if role in ("user", "assistant") and any(
-            isinstance(p, TextPart) and p.text for p in item.message.parts
-        ):
+        if role in ("user", "assistant") and any(isinstance(p, TextPart) and p.text for p in item.message.parts):
             order = ordinal(item.ref, index + 1)
             if role not in latest or order >= latest[role][0]:
                 latest[role] = (order, item)

@@ -30,9 +30,7 @@ _ZH_FALSE = re.compile(
 )
 _TOLD = frozenset("it he she they i i've i'd we've have has had he's it's she's".split())  # noqa: SIM905
 """Before "never" these tell a story ("it never ends") rather than give a rule."""
-_FIRST_PERSON = frozenset(
-    ("i", "my", "me", "we", "our", "us", "i'm", "i've", "i'd", "we're", "we've", "mine", "ours")
-)
+_FIRST_PERSON = frozenset(("i", "my", "me", "we", "our", "us", "i'm", "i've", "i'd", "we're", "we've", "mine", "ours"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,9 +189,7 @@ def _judged(
         revokes=weight.get("revoke", 0) >= 3 and not question,
         rule=rule,
         marks=tuple(
-            Value("number", "", "", at, at + 1)
-            for at, cue in cues
-            if cue.kind != "chatter" and cue.weight > 1
+            Value("number", "", "", at, at + 1) for at, cue in cues if cue.kind != "chatter" and cue.weight > 1
         ),
     )
 
@@ -204,9 +200,7 @@ def _strongest(
     own = role != "assistant"
     options: list[tuple[float, LossKind]] = [(0.0, "fact")]
     if rule >= 2:
-        options.append(
-            ((92 if rule >= 3 else 84 if rule >= 2.5 else 74) * (1.0 if own else 0.7), "constraint")
-        )
+        options.append(((92 if rule >= 3 else 84 if rule >= 2.5 else 74) * (1.0 if own else 0.7), "constraint"))
     counted = [value for value in values if value.kind not in DISTINCTIVE and value.kind != "name"]
     if counted and weight.get("bound", 0) >= 2:
         options.append((80 if own else 58, "constraint"))
@@ -223,16 +217,12 @@ def _strongest(
         options.append((81 if own else 64 if values or names else 36, "decision"))
     for value in values:
         if value.kind in DISTINCTIVE:
-            kind: LossKind = (
-                "url" if value.kind == "url" else "path" if value.kind == "path" else "identifier"
-            )
+            kind: LossKind = "url" if value.kind == "url" else "path" if value.kind == "path" else "identifier"
             options.append(((76 if kind == "identifier" else 70) - (0 if own else 6), kind))
     if "label" in weight and (values or names):
         options.append((77 if own else 71, "identifier"))
     if counted:
-        bare = all(
-            value.norm in ("1", "2") or (value.kind == "number" and len(value.norm) < 3) for value in counted
-        )
+        bare = all(value.norm in ("1", "2") or (value.kind == "number" and len(value.norm) < 3) for value in counted)
         options.append(((52 if bare else 64) * (1.0 if own else 0.75), "number"))
     if weight.get("preference", 0) >= 2:
         options.append((63 if own else 20, "preference"))
@@ -244,9 +234,7 @@ def _strongest(
     return kind, worth
 
 
-def _asked(
-    role: str, kind: LossKind, worth: float, rule: float, values: tuple[Value, ...]
-) -> tuple[LossKind, float]:
+def _asked(role: str, kind: LossKind, worth: float, rule: float, values: tuple[Value, ...]) -> tuple[LossKind, float]:
     if role == "assistant":
         return "open_item", min(worth, 30.0 if values else 10.0)
     if any(value.kind in DISTINCTIVE for value in values):
@@ -270,12 +258,7 @@ def _fact_worth(
     size = len(subject) if has_words else len(subject) // 2
     if size < 3 and not values and not names:
         return 0.0
-    score = (
-        0.25 * min(4, len(names))
-        + 0.5 * math.log(max(3, size))
-        + 0.4 * bool(values)
-        + 0.9 * ("event" in weight)
-    )
+    score = 0.25 * min(4, len(names)) + 0.5 * math.log(max(3, size)) + 0.4 * bool(values) + 0.9 * ("event" in weight)
     head = low[:16]
     if any(word in _FIRST_PERSON for word in head.split(" ")[:3]) or " my " in low or "我" in text:
         score += 0.35

@@ -96,34 +96,24 @@ def tool_bullets(output: ToolOutput) -> list[ToolBullet]:
         best = found[0]
         found[0] = ToolBullet(text=best.text, kind="error", worth=max(58.0, best.worth), values=best.values)
     if not found:
-        found = [
-            ToolBullet(
-                text=f"{label}: 0 lines", kind="fact", worth=24.0 if acted else 15.0, values=frozenset()
-            )
-        ]
+        found = [ToolBullet(text=f"{label}: 0 lines", kind="fact", worth=24.0 if acted else 15.0, values=frozenset())]
     return found[:3]
 
 
 def _json_bullets(text: str, look: str, name: str, label: str, acted: bool) -> Iterator[ToolBullet]:
     error = _ERROR_KEY.search(look)
     if error is not None and error[1][0] == '"':
-        yield ToolBullet(
-            text=f"{label}: {quote(error.group())}", kind="error", worth=57.0, values=frozenset()
-        )
+        yield ToolBullet(text=f"{label}: {quote(error.group())}", kind="error", worth=57.0, values=frozenset())
     pairs = _pairs(look)
     if pairs:
         strong = any(_STRONG_KEY.search(key) for key, _, _ in pairs)
         shown = ELLIPSIS.join(quote(raw) for _, raw, _ in pairs)
         values = frozenset(normalize(value) for _, _, value in pairs)
         worth = (66.0 if acted else 54.0) if strong else (58.0 if acted else 42.0)
-        yield ToolBullet(
-            text=f"{label}: {shown}", kind="identifier" if strong else "fact", worth=worth, values=values
-        )
+        yield ToolBullet(text=f"{label}: {shown}", kind="identifier" if strong else "fact", worth=worth, values=values)
     shape = _json_shape(text) if not pairs or len(text) > 1_500 else ""
     if shape:
-        yield ToolBullet(
-            text=f"{name if pairs else label}: {shape}", kind="fact", worth=26.0, values=frozenset()
-        )
+        yield ToolBullet(text=f"{name if pairs else label}: {shape}", kind="fact", worth=26.0, values=frozenset())
 
 
 def _pairs(look: str) -> list[tuple[str, str, str]]:
@@ -173,9 +163,7 @@ def _plain_bullets(text: str, look: str, name: str, label: str, acted: bool) -> 
         values = frozenset(value.norm for value in reading.values)
         strong = any(value.kind in DISTINCTIVE for value in reading.values)
         worth = (64.0 if acted else 48.0) if strong else (55.0 if acted else 40.0)
-        yield ToolBullet(
-            text=f"{label}: {line}", kind="identifier" if strong else "fact", worth=worth, values=values
-        )
+        yield ToolBullet(text=f"{label}: {line}", kind="identifier" if strong else "fact", worth=worth, values=values)
     columns = _columns(lines)
     if columns:
         yield ToolBullet(

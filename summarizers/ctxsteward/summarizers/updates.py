@@ -121,9 +121,7 @@ def _replaced_by(
         values = stale_values(statements[old].reading, new, shared)
         if values:
             found.append((old, Match(index, values)))
-        elif statements[old].reading.worth > new.worth and _may_be_update(
-            statements[old].reading, new, shared
-        ):
+        elif statements[old].reading.worth > new.worth and _may_be_update(statements[old].reading, new, shared):
             lifts[index] = max(lifts.get(index, 0.0), statements[old].reading.worth)
     if not found and new.updates >= 3 and len(new.subject) <= 1 and new.values:
         found.extend(_nearest(index, statement, statements, board, stale))
@@ -135,9 +133,7 @@ def _replaced_by(
 def _may_be_update(old: Reading, new: Reading, shared: int) -> bool:
     """Another value for mostly the same words: too little to drop the old, enough to never show it alone."""
     size = min(len(old.subject), len(new.subject))
-    return (
-        size > 0 and shared >= 0.5 * size and bool(_competing(old, new)) and not _different_things(old, new)
-    )
+    return size > 0 and shared >= 0.5 * size and bool(_competing(old, new)) and not _different_things(old, new)
 
 
 def _may_correct(new: Statement, old: Statement) -> bool:
@@ -216,12 +212,7 @@ def _different_things(old: Reading, new: Reading) -> bool:
     for mine, others in ((old, new), (new, old)):
         ours = {value.norm for value in mine.values if value.kind in DISTINCTIVE}
         theirs = {value.norm for value in others.values if value.kind in DISTINCTIVE}
-        if (
-            ours
-            and theirs
-            and not ours & theirs
-            and any(value.kind not in DISTINCTIVE for value in mine.values)
-        ):
+        if ours and theirs and not ours & theirs and any(value.kind not in DISTINCTIVE for value in mine.values):
             return True
     first, second = contrasts(old.subject, old.text), contrasts(new.subject, new.text)
     return first.keys() != second.keys() or any(first[group].isdisjoint(second[group]) for group in first)
@@ -233,11 +224,7 @@ def _swapped_names(old: Reading, new: Reading, shared: int) -> frozenset[str]:
         about = min(len(old.subject - old.names), len(new.subject - new.names))
         return old.names if shared >= 2 and shared >= 0.6 * about else frozenset()
     gone = frozenset(name for name in new.names if name in old.names or name in old.subject)
-    if (
-        not gone
-        or not new.names - old.names - old.subject
-        or old.kind not in ("decision", "fact", "preference")
-    ):
+    if not gone or not new.names - old.names - old.subject or old.kind not in ("decision", "fact", "preference"):
         return frozenset()
     return gone if old.kind == "decision" or shared >= 2 else frozenset()
 
@@ -269,29 +256,17 @@ def _revoked(
     best, best_share = None, 0.0
     for old, shared in board.candidates(new).items():
         other = statements[old]
-        if (
-            old in stale
-            or other.reading.kind not in ("constraint", "decision")
-            or other.order >= statement.order
-        ):
+        if old in stale or other.reading.kind not in ("constraint", "decision") or other.order >= statement.order:
             continue
         shared += len(norms(new) & norms(other.reading))
         share = shared / max(1, min(len(new.subject), len(other.reading.subject)))
         if shared >= 2 and share >= 0.4 and share > best_share and not _different_things(other.reading, new):
             best, best_share = old, share
-    if (
-        best is None
-        and statement.role == "user"
-        and len(new.subject - {"rule", "requirement", "restriction"}) == 0
-    ):
+    if best is None and statement.role == "user" and len(new.subject - {"rule", "requirement", "restriction"}) == 0:
         for old in reversed(board.recent):
             if statement.order - statements[old].order > NEAR // 2:
                 break
-            if (
-                old not in stale
-                and statements[old].reading.kind == "constraint"
-                and statements[old].role == "user"
-            ):
+            if old not in stale and statements[old].reading.kind == "constraint" and statements[old].role == "user":
                 best = old
                 break
     return [] if best is None else [(best, Match(index, frozenset()))]

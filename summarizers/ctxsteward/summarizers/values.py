@@ -45,9 +45,7 @@ _TOKEN_CHARS = frozenset(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789０１２３４５６７８９_@/\\#.:+-~$€£¥%?=&"
 )
 _TOKEN = re.compile(r"[A-Za-z0-9０-９_@/\\#.:+~$€£¥%?=&,'-]+")
-_PHONE = re.compile(
-    r"\+?\(?\d{2,4}\)?(?:[ -]\d{3,4}){2,4}(?!\d)|\+\d{8,15}|(?<!\d)1[3-9]\d{9}(?!\d)|\b555[ -]\d{4}\b"
-)
+_PHONE = re.compile(r"\+?\(?\d{2,4}\)?(?:[ -]\d{3,4}){2,4}(?!\d)|\+\d{8,15}|(?<!\d)1[3-9]\d{9}(?!\d)|\b555[ -]\d{4}\b")
 _NUMBER = re.compile(r"[$€£¥]?[0-9０-９]+(?:[,，][0-9０-９]{3})*(?:\.[0-9０-９]+)?")
 _UNIT_AFTER = re.compile(r"\s?-?([A-Za-z°]{1,12}|%|％|[\u3400-\u9fff]{1,2})")
 _IP = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?(?:/\d+)?")
@@ -128,11 +126,7 @@ def _value_at(text: str, start: int) -> Value | None:
     if "://" in raw:
         return Value("url", "", normalize(raw), start, stop)
     if "@" in raw:
-        return (
-            Value("email" if "." in raw else "name", "", normalize(raw), start, stop)
-            if len(raw) > 3
-            else None
-        )
+        return Value("email" if "." in raw else "name", "", normalize(raw), start, stop) if len(raw) > 3 else None
     if not any(map(str.isdigit, raw)):
         return _without_digit(raw, start, stop)
     return _with_digit(text, raw, start, stop)
@@ -146,12 +140,7 @@ def _without_digit(raw: str, start: int, stop: int) -> Value | None:
         return None
     if "_" in raw.strip("_"):
         return Value("identifier", "", normalize(raw), start, stop)
-    if (
-        "." in raw
-        and len(raw) > 4
-        and _HOST.fullmatch(raw)
-        and raw.lower() not in ("e.g", "i.e", "a.m", "p.m")
-    ):
+    if "." in raw and len(raw) > 4 and _HOST.fullmatch(raw) and raw.lower() not in ("e.g", "i.e", "a.m", "p.m"):
         return Value("path", "", normalize(raw), start, stop)
     if raw[0] == "#" and len(raw) > 2:
         return Value("identifier", "", normalize(raw), start, stop)
@@ -191,9 +180,7 @@ def _numeric(text: str, raw: str, start: int, stop: int) -> Value:
     if raw[0] in CURRENCIES:
         unit = _UNIT_AFTER.match(text, stop)
         scale = {"k": 1000, "m": 1000000, "million": 1000000}.get(unit[1].lower()) if unit else None
-        return Value(
-            "money", raw[0], _scaled(digits, scale or 1), start, unit.end() if unit and scale else stop
-        )
+        return Value("money", raw[0], _scaled(digits, scale or 1), start, unit.end() if unit and scale else stop)
     zh_date = _ZH_DATE.match(text, start)
     if zh_date:
         return Value("date", "", normalize(zh_date.group()), start, zh_date.end())
@@ -288,9 +275,7 @@ def _chinese(text: str, found: list[Value]) -> list[Value]:
         for size in (2, 1):
             known = ZH_UNITS.get(unit[:size])
             if known is not None and len(unit) >= size and _counts(match.group(), known[0]):
-                value = _quantity(
-                    str(chinese_number(match.group())), known, match.start(), match.end() + size, text
-                )
+                value = _quantity(str(chinese_number(match.group())), known, match.start(), match.end() + size, text)
                 extra.append(value)
                 break
     return [value for value in extra if not _covered(value, found)]

@@ -88,9 +88,7 @@ def stem(word: str) -> str:
         return word[:-2]
     if len(word) > 4 and word.endswith("ed"):
         return word[:-2]
-    return (
-        word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
-    )
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
 
 
 def bigrams(text: str) -> set[str]:

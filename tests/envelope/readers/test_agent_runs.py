@@ -22,9 +22,7 @@ def wires(transcript: Transcript) -> list[dict[str, Any]]:
 
 
 def history(*steps: dict[str, Any]) -> Transcript:
-    (transcript,) = read(
-        {"trajectory": [], "history": [SYSTEM | {"agent": "main"}, *steps], "info": {}}, "a/x.traj"
-    )
+    (transcript,) = read({"trajectory": [], "history": [SYSTEM | {"agent": "main"}, *steps], "info": {}}, "a/x.traj")
     return transcript
 
 
@@ -50,9 +48,7 @@ def result(id: str, content: Any) -> dict[str, Any]:
 
 
 def test_a_run_is_named_after_its_task_and_trial() -> None:
-    runs = [
-        {"task_id": 4, "trial": trial, "reward": 1.0, "info": {}, "traj": [SYSTEM, TASK]} for trial in (0, 1)
-    ]
+    runs = [{"task_id": 4, "trial": trial, "reward": 1.0, "info": {}, "traj": [SYSTEM, TASK]} for trial in (0, 1)]
     transcripts = read(runs)
     assert [one.session for one in transcripts] == ["runs-task4-trial0", "runs-task4-trial1"]
     assert [(one.format, one.system, wires(one)) for one in transcripts] == [
@@ -72,9 +68,7 @@ def test_a_run_that_crashed_has_no_entries_and_says_so() -> None:
 
 
 def test_an_old_step_becomes_a_call_and_its_observation_the_result() -> None:
-    transcript = history(
-        TASK, old("Look.\n", "ls -a\n"), {"role": "user", "content": "main.py", "agent": "main"}
-    )
+    transcript = history(TASK, old("Look.\n", "ls -a\n"), {"role": "user", "content": "main.py", "agent": "main"})
     assert transcript.system == ("You are an agent.",)
     assert (transcript.format, transcript.session) == ("swe-agent", "x")
     assert wires(transcript) == [TASK, command(2, "ls", "ls -a\n", "Look.\n"), result("call_2", "main.py")]
@@ -115,15 +109,12 @@ def test_a_step_without_an_action_makes_no_call_and_the_answer_stays_a_user_mess
 
 
 def test_a_second_user_message_without_a_waiting_call_stays_one() -> None:
-    transcript = history(
-        TASK, old("T", "ls"), {"role": "user", "content": "a"}, {"role": "user", "content": "b"}
-    )
+    transcript = history(TASK, old("T", "ls"), {"role": "user", "content": "a"}, {"role": "user", "content": "b"})
     assert wires(transcript)[2:] == [result("call_2", "a"), {"role": "user", "content": "b"}]
 
 
 CALLS = [
-    {"id": id, "type": "function", "function": {"name": "open", "arguments": '{"path": "a"}'}}
-    for id in ("c1", "c2")
+    {"id": id, "type": "function", "function": {"name": "open", "arguments": '{"path": "a"}'}} for id in ("c1", "c2")
 ]
 
 

@@ -109,9 +109,7 @@ def test_a_request_body_brings_its_system_and_its_tools() -> None:
         "messages win",
     ],
 )
-def test_the_provider_is_decided_by_messages_then_by_the_request(
-    body: Any, format: str, decided: str
-) -> None:
+def test_the_provider_is_decided_by_messages_then_by_the_request(body: Any, format: str, decided: str) -> None:
     assert [transcript.format for transcript in read(json.dumps(body), format)] == [decided]
 
 

@@ -31,9 +31,7 @@ def test_every_tau_bench_run_is_verbatim_without_its_system_message() -> None:
             run["traj"][0]["content"],
             *run["traj"][1:],
         ]
-        names = [
-            call["function"]["name"] for message in run["traj"] for call in message.get("tool_calls") or ()
-        ]
+        names = [call["function"]["name"] for message in run["traj"] for call in message.get("tool_calls") or ()]
         assert [tool["function"]["name"] for tool in transcript.tools] == list(dict.fromkeys(names))
 
 
@@ -44,12 +42,7 @@ def test_every_locomo_turn_has_its_id_its_time_and_its_speaker() -> None:
     assert [one.session for one in transcripts] == [f"locomo_dev-{sample['sample_id']}" for sample in samples]
     for sample, transcript in zip(samples, transcripts, strict=True):
         conversation = sample["conversation"]
-        turns = {
-            turn["dia_id"]: turn
-            for value in conversation.values()
-            if isinstance(value, list)
-            for turn in value
-        }
+        turns = {turn["dia_id"]: turn for value in conversation.values() if isinstance(value, list) for turn in value}
         entries = list(transcript.entries())
         assert len(entries) == len(turns)
         for entry in entries:

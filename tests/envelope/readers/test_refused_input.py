@@ -66,12 +66,8 @@ CASES = [
         where="line 4, column 1",
         expects="is it cut off?",
     ),
-    Case(
-        id="last line cut", data=f"{USER}\n{USER[:-3]}", where="line 2, column 29", expects="is it cut off?"
-    ),
-    Case(
-        id="first line cut", data=f"{USER[:-1]}\n{USER}", where="line 1, column 33", expects="is it cut off?"
-    ),
+    Case(id="last line cut", data=f"{USER}\n{USER[:-3]}", where="line 2, column 29", expects="is it cut off?"),
+    Case(id="first line cut", data=f"{USER[:-1]}\n{USER}", where="line 1, column 33", expects="is it cut off?"),
     Case(
         id="two values on a line",
         data=f"{USER}\n{USER} {USER}",
@@ -91,9 +87,7 @@ CASES = [
         where="line 2, role",
         expects="'robot'",
     ),
-    Case(
-        id="no role", data=f'[{USER}, {{"content": "x"}}]', where="messages[1].role", expects="found nothing"
-    ),
+    Case(id="no role", data=f'[{USER}, {{"content": "x"}}]', where="messages[1].role", expects="found nothing"),
     Case(id="a message is a number", data=f"[{USER}, 5]", where="messages[1]", expects="found the number 5"),
     Case(id="a line is a number", data=f"{USER}\n5\n", where="line 2", expects="found the number 5"),
     Case(id="a line is an array", data=f"{USER}\n[{USER}]\n", where="line 2", expects="found an array of 1"),
@@ -170,9 +164,7 @@ CASES = [
         where="messages[0].x[0]",
         expects="NaN",
     ),
-    Case(
-        id="-Infinity", data='[{"role": "user", "x": -Infinity}]', where="messages[0].x", expects="-Infinity"
-    ),
+    Case(id="-Infinity", data='[{"role": "user", "x": -Infinity}]', where="messages[0].x", expects="-Infinity"),
     Case(
         id="a number that overflows",
         data='[{"role": "user", "x": 1e999}]',
@@ -185,9 +177,7 @@ CASES = [
         where="",
         expects="digit",
     ),
-    Case(
-        id="NaN before a syntax error", data='[{"x": NaN} 5]', where="line 1, column 13", expects="not JSON"
-    ),
+    Case(id="NaN before a syntax error", data='[{"x": NaN} 5]', where="line 1, column 13", expects="not JSON"),
     Case(id="NaN before a deep value", data="[NaN, " + "[" * 100_000, where="", expects="NaN"),
     Case(
         id="a lone surrogate",
@@ -276,9 +266,7 @@ CASES = [
         where="history[0].role",
         expects="found 'x'",
     ),
-    Case(
-        id="LoCoMo list of turns", data='{"conversation": [1]}', where="conversation", expects="an array of 1"
-    ),
+    Case(id="LoCoMo list of turns", data='{"conversation": [1]}', where="conversation", expects="an array of 1"),
     Case(
         id="LoCoMo without speakers",
         data='{"conversation": {}}',
@@ -344,9 +332,7 @@ def test_a_bad_line_among_ten_thousand_is_named_exactly(tmp_path: Path) -> None:
     entries = read_transcript(path).entries()
     with pytest.raises(InvalidTranscript) as caught:
         list(entries)
-    assert caught.value.where == "line 7321, column 34" or caught.value.where.startswith(
-        "line 7321, column 3"
-    )
+    assert caught.value.where == "line 7321, column 34" or caught.value.where.startswith("line 7321, column 3")
 
 
 @pytest.mark.parametrize(
@@ -383,9 +369,7 @@ def test_an_index_outside_the_file_is_refused_with_the_count(tmp_path: Path, ind
     [("[", "line 1"), ("[\n", "line 2"), (f"{USER}\n", "line 2"), (f"{USER}\n{USER}\n", "line 3")],
     ids=["array on a line", "array on lines", "second line", "third line"],
 )
-def test_a_turn_of_100_megabytes_is_refused_before_it_is_parsed(
-    tmp_path: Path, before: str, where: str
-) -> None:
+def test_a_turn_of_100_megabytes_is_refused_before_it_is_parsed(tmp_path: Path, before: str, where: str) -> None:
     path = tmp_path / "huge.json"
     with path.open("wb") as stream:
         stream.write(before.encode() + b'{"role": "user", "content": "')
@@ -402,9 +386,7 @@ def test_a_document_of_many_lines_has_a_cap_as_a_whole(tmp_path: Path) -> None:
         for _ in range(70):
             stream.write(b" " * 1_000_000 + USER.encode() + b",\n")
         stream.write(USER.encode() + b"\n]")
-    with pytest.raises(
-        InputTooLarge, match=r"wide.json \(one JSON document; JSONL may be longer\) has 70,00"
-    ):
+    with pytest.raises(InputTooLarge, match=r"wide.json \(one JSON document; JSONL may be longer\) has 70,00"):
         list(read_transcripts(path))
 
 

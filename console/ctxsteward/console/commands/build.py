@@ -17,15 +17,9 @@ if TYPE_CHECKING:
 @click.command(short_help="Build the envelope for a transcript's next call.")
 @click.argument("transcript", type=click.Path(allow_dash=True))
 @building
-@click.option(
-    "--run", default=0, show_default=True, metavar="N", help="Which transcript of the file, from 0."
-)
-@click.option(
-    "--session", "session_id", metavar="ID", help="Session to append to; default: named after the file."
-)
-@click.option(
-    "--user-turn", metavar="TEXT", help="As if this were the next user message; writes no envelope."
-)
+@click.option("--run", default=0, show_default=True, metavar="N", help="Which transcript of the file, from 0.")
+@click.option("--session", "session_id", metavar="ID", help="Session to append to; default: named after the file.")
+@click.option("--user-turn", metavar="TEXT", help="As if this were the next user message; writes no envelope.")
 @provider
 @common
 def build(
@@ -75,9 +69,7 @@ def build(
             note(f"{transcript}: format {kind}")
             _print_value(envelope, provider, as_json)
         else:
-            _print_tables(
-                envelope, chosen, f"format {kind}, {len(session)} messages, {appended} appended now"
-            )
+            _print_tables(envelope, chosen, f"format {kind}, {len(session)} messages, {appended} appended now")
 
 
 def _print_value(envelope: Envelope, provider: str | None, as_json: bool) -> None:

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Build once for every model call, or rebuild a past envelope.")
 @click.argument("transcript", type=click.Path(allow_dash=True), required=False)
-@click.option(
-    "--from", "address", metavar="ADDRESS", help="Rebuild this envelope and check that it is the same."
-)
+@click.option("--from", "address", metavar="ADDRESS", help="Rebuild this envelope and check that it is the same.")
 @building
 @click.option("--run", type=int, metavar="N", help="Only this transcript of the file, from 0; default: all.")
 @provider
@@ -128,18 +126,14 @@ def _print_tables(job: _Job, tally: Tally, calls: Iterable[Call]) -> None:
         budget = job.builder.budgets.dynamic_tokens
         values = [call.tokens_by_section["dynamic"] for call in rows]
         blocks = tables.BLOCKS if unicode_console(console) else tables.ASCII_BLOCKS
-        console.print(
-            f"dynamic tokens by call, {min(values):,} to {max(values):,} of {budget:,}; ^ compacted"
-        )
-        console.print(
-            tables.sparkline(values, [call.compacted for call in rows], console.width - 2, blocks=blocks)
-        )
+        console.print(f"dynamic tokens by call, {min(values):,} to {max(values):,} of {budget:,}; ^ compacted")
+        console.print(tables.sparkline(values, [call.compacted for call in rows], console.width - 2, blocks=blocks))
         console.print(f"session {rows[-1].transcript}", soft_wrap=True)
         console.print(f"last envelope {rows[-1].envelope}", soft_wrap=True)
 
 
 def _rebuild(address: str, provider: str | None, as_json: bool, store: str, tenant: str) -> None:
-    from ctxsteward.envelope import EnvelopeBuilder
+    from ctxsteward.envelope import rebuild
     from ctxsteward.schemas import InputError, ReferenceNotFound
 
     from ..stored import is_address, open_stored
@@ -149,13 +143,11 @@ def _rebuild(address: str, provider: str | None, as_json: bool, store: str, tena
         raise InputError(f"--from {address}: not an envelope's address; write its 64 hex digits")
     with open_stored(store) as opened:
         try:
-            manifest = opened.manifest(address, tenant=tenant)
+            envelope = rebuild(opened, address, tenant=tenant)
         except ReferenceNotFound:
             raise InputError(
                 f"--from {address}: no such envelope of tenant {tenant!r} in {store}; take one from a build"
             ) from None
-        builder = EnvelopeBuilder.from_manifest(manifest)
-        envelope = builder.rebuild(opened.at(tenant, manifest["session"], manifest["position"]))
         if provider is None:
             print_json(envelope.document(), indent=None if as_json else 2)
         else:

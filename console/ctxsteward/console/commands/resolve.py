@@ -11,13 +11,9 @@ from ..output import print_json
 
 @click.command(short_help="Show the original that a reference names.")
 @click.argument("ref")
-@click.option(
-    "--session", "session_id", required=True, metavar="ID", help="Session that the reference belongs to."
-)
+@click.option("--session", "session_id", required=True, metavar="ID", help="Session that the reference belongs to.")
 @click.option("--offset", type=click.IntRange(min=0), default=0, metavar="N", help="First character to show.")
-@click.option(
-    "--limit", type=click.IntRange(min=1), metavar="N", help="At most so many characters; default: all."
-)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many characters; default: all.")
 @click.option("--grep", metavar="TEXT", help="Only lines that contain this text, in any case.")
 @common
 def resolve(

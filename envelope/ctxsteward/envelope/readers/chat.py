@@ -104,10 +104,7 @@ def message_places(value: object, source: str, where: str) -> list[Place]:
         raise InvalidTranscript(source, where, f"found {show(value)}", "expected an array of messages")
     if not value:
         raise InvalidTranscript(source, where, "no messages", "pass a transcript with at least one message")
-    return [
-        Place(f"{where}[{index}]", checked(wire, source, f"{where}[{index}]"))
-        for index, wire in enumerate(value)
-    ]
+    return [Place(f"{where}[{index}]", checked(wire, source, f"{where}[{index}]")) for index, wire in enumerate(value)]
 
 
 def lift_system(places: list[Place]) -> tuple[tuple[str, ...], list[Place]]:
@@ -190,9 +187,7 @@ def _decide(format: str, places: Iterable[Place], source: str) -> str | None:
             continue
         if format not in ("auto", message.dialect):
             found = f"an {message.dialect} message"
-            raise InvalidTranscript(
-                source, where, found, f"read it with format='auto' or '{message.dialect}'"
-            )
+            raise InvalidTranscript(source, where, found, f"read it with format='auto' or '{message.dialect}'")
         return message.dialect
     return None
 
@@ -207,9 +202,7 @@ def _request_system(value: object, source: str, where: str) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, str | list):
-        raise InvalidTranscript(
-            source, where, f"found {show(value)}", "expected text or an array of text blocks"
-        )
+        raise InvalidTranscript(source, where, f"found {show(value)}", "expected text or an array of text blocks")
     try:
         message = Message.from_wire({"role": "system", "content": value})
     except InvalidMessage as error:

@@ -50,9 +50,7 @@ _EXPECTED = {
 def known_format(name: str) -> str:
     """The name itself, or a refusal that lists the known ones."""
     if name not in FORMATS:
-        raise InvalidTranscript(
-            "format", "", f"unknown format {name!r:.40}", f"expected one of {', '.join(FORMATS)}"
-        )
+        raise InvalidTranscript("format", "", f"unknown format {name!r:.40}", f"expected one of {', '.join(FORMATS)}")
     return name
 
 
@@ -72,8 +70,7 @@ def shape_of(value: object, format: str, source: str, where: str) -> Shape:
 def is_transcript_list(value: list[object]) -> bool:
     """Whether an array holds transcripts; otherwise it is one, an array of messages."""
     return not any(isinstance(item, dict) and "role" in item for item in value) and any(
-        isinstance(item, list) or (isinstance(item, dict) and not _MARKS.keys().isdisjoint(item))
-        for item in value
+        isinstance(item, list) or (isinstance(item, dict) and not _MARKS.keys().isdisjoint(item)) for item in value
     )
 
 

@@ -44,14 +44,10 @@ def read_transcript(path: str | Path, *, format: str = "auto", index: int = 0) -
         for transcript in islice(transcripts, index, None):
             return transcript
     count = sum(1 for _ in read_transcripts(path, format=format))
-    raise InvalidTranscript(
-        str(path), f"[{index}]", f"the file has {count} transcripts", f"pass 0 to {count - 1}"
-    )
+    raise InvalidTranscript(str(path), f"[{index}]", f"the file has {count} transcripts", f"pass 0 to {count - 1}")
 
 
-def parse_transcripts(
-    data: bytes | str, source: str = STDIN, *, format: str = "auto"
-) -> Iterator[Transcript]:
+def parse_transcripts(data: bytes | str, source: str = STDIN, *, format: str = "auto") -> Iterator[Transcript]:
     """Read transcripts that are already in memory; `source` is what refusals call them."""
     known_format(format)
     return _distinct(_transcripts(memory_input(data, source), format))
@@ -80,9 +76,7 @@ def _transcripts(raw: JsonInput, format: str) -> Iterator[Transcript]:
 def _of_document(value: object, source: str, stem: str, format: str) -> Iterator[Transcript]:
     if isinstance(value, dict) and shape_of(value, format, source, "") == "message":
         value = [value]
-    if isinstance(value, list) and (
-        is_transcript_list(value) or format not in ("auto", "openai", "anthropic")
-    ):
+    if isinstance(value, list) and (is_transcript_list(value) or format not in ("auto", "openai", "anthropic")):
         if not value:
             raise InvalidTranscript(source, "", "an empty array", "pass a file with at least one transcript")
         for index, one in enumerate(value):

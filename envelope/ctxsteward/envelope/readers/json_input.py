@@ -66,9 +66,7 @@ class JsonInput:
             while data := stream.readline(cap_bytes + 1):
                 number += 1
                 if len(data) > cap_bytes and data[-1:] != b"\n":
-                    raise InputTooLarge(
-                        f"{self.source}: line {number}", len(data) + _rest_bytes(stream), cap_bytes
-                    )
+                    raise InputTooLarge(f"{self.source}: line {number}", len(data) + _rest_bytes(stream), cap_bytes)
                 if number == 1:
                     data = _without_mark(data, self.source)
                 if data and not data.isspace():

@@ -35,19 +35,13 @@ def read_sample(item: Item) -> Transcript:
     assert isinstance(item.value, dict)
     sample_id = item.value.get("sample_id")
     if sample_id is not None and not isinstance(sample_id, int | str):
-        raise InvalidTranscript(
-            item.source, at(item.place, "sample_id"), f"found {show(sample_id)}", "expected text"
-        )
+        raise InvalidTranscript(item.source, at(item.place, "sample_id"), f"found {show(sample_id)}", "expected text")
     where, conversation = at(item.place, "conversation"), item.value["conversation"]
     if not isinstance(conversation, dict):
-        raise InvalidTranscript(
-            item.source, where, f"found {show(conversation)}", "expected an object of sessions"
-        )
+        raise InvalidTranscript(item.source, where, f"found {show(conversation)}", "expected an object of sessions")
     entries = tuple(_entries(conversation, item.source, where))
     if not entries:
-        raise InvalidTranscript(
-            item.source, where, "no messages", "expected `session_1` with at least one turn"
-        )
+        raise InvalidTranscript(item.source, where, "no messages", "expected `session_1` with at least one turn")
     return Transcript(
         source=item.source,
         format="locomo",
@@ -72,26 +66,18 @@ def iso_date(text: str) -> str | None:
 def _entries(conversation: Wire, source: str, where: str) -> Iterator[TranscriptEntry]:
     user = _text(conversation, "speaker_a", source, where)
     speakers = {_text(conversation, "speaker_b", source, where): "assistant", user: "user"}
-    for key in sorted(
-        filter(_SESSION.fullmatch, conversation), key=lambda key: int(key.removeprefix("session_"))
-    ):
+    for key in sorted(filter(_SESSION.fullmatch, conversation), key=lambda key: int(key.removeprefix("session_"))):
         turns, date_key = conversation[key], f"{key}_date_time"
         if not isinstance(turns, list):
-            raise InvalidTranscript(
-                source, at(where, key), f"found {show(turns)}", "expected an array of turns"
-            )
+            raise InvalidTranscript(source, at(where, key), f"found {show(turns)}", "expected an array of turns")
         ts = _date(conversation, date_key, source, where)
         for index, turn in enumerate(turns):
             yield _entry(turn, speakers, ts, source, f"{at(where, key)}[{index}]")
 
 
-def _entry(
-    turn: object, speakers: dict[str, str], ts: str | None, source: str, where: str
-) -> TranscriptEntry:
+def _entry(turn: object, speakers: dict[str, str], ts: str | None, source: str, where: str) -> TranscriptEntry:
     if not isinstance(turn, dict):
-        raise InvalidTranscript(
-            source, where, f"found {show(turn)}", "expected a turn with `speaker` and `text`"
-        )
+        raise InvalidTranscript(source, where, f"found {show(turn)}", "expected a turn with `speaker` and `text`")
     speaker = _text(turn, "speaker", source, where)
     if speaker not in speakers:
         hint = f"expected {' or '.join(map(repr, speakers))}, the conversation's speakers"
@@ -113,9 +99,7 @@ def _date(conversation: Wire, key: str, source: str, where: str) -> str | None:
     text = _text(conversation, key, source, where)
     date = iso_date(text)
     if date is None:
-        raise InvalidTranscript(
-            source, at(where, key), f"found {text!r:.60}", "expected e.g. '1:56 pm on 8 May, 2023'"
-        )
+        raise InvalidTranscript(source, at(where, key), f"found {text!r:.60}", "expected e.g. '1:56 pm on 8 May, 2023'")
     return date
 
 

@@ -66,13 +66,9 @@ def show(value: object) -> str:
 def checked(wire: object, source: str, where: str) -> Message:
     """The typed view of a message, or a refusal that says where it stands in the file."""
     if not isinstance(wire, dict):
-        raise InvalidTranscript(
-            source, where, f"found {show(wire)}", "expected a message with `role` and `content`"
-        )
+        raise InvalidTranscript(source, where, f"found {show(wire)}", "expected a message with `role` and `content`")
     if not isinstance(wire.get("role", ""), str):
-        raise InvalidTranscript(
-            source, at(where, "role"), f"found {show(wire['role'])}", "expected a role's name"
-        )
+        raise InvalidTranscript(source, at(where, "role"), f"found {show(wire['role'])}", "expected a role's name")
     try:
         return Message.from_wire(wire)
     except InvalidMessage as error:

@@ -114,9 +114,7 @@ def _refuse_syntax(error: json.JSONDecodeError, source: str, place: str) -> NoRe
     column = min(error.pos, len(error.doc.rstrip())) + 1
     where = f"{place}, column {column}" if place else f"line {error.lineno}, column {error.colno}"
     if error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated"):
-        raise InvalidTranscript(
-            source, where, f"the JSON ends too early ({error.msg})", "is it cut off?"
-        ) from error
+        raise InvalidTranscript(source, where, f"the JSON ends too early ({error.msg})", "is it cut off?") from error
     raise InvalidTranscript(source, where, f"not JSON ({error.msg})", "expected one JSON value") from error
 
 
@@ -139,9 +137,7 @@ def _refuse_surrogates(value: object, source: str, place: str) -> None:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         path = next((path for path, node in inside(value) if _has_surrogate(node)), "")
-        raise InvalidTranscript(
-            source, at(place, path), "a lone surrogate", "write well-formed Unicode"
-        ) from error
+        raise InvalidTranscript(source, at(place, path), "a lone surrogate", "write well-formed Unicode") from error
 
 
 def _has_surrogate(node: object) -> bool:

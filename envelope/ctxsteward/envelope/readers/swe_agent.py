@@ -120,9 +120,7 @@ def _clean(content: object) -> object:
     if not isinstance(content, list):
         return content
     return [
-        {key: value for key, value in block.items() if key != "cache_control"}
-        if isinstance(block, dict)
-        else block
+        {key: value for key, value in block.items() if key != "cache_control"} if isinstance(block, dict) else block
         for block in content
     ]
 

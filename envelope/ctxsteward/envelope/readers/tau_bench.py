@@ -27,9 +27,7 @@ def read_run(item: Item) -> Transcript:
         source=item.source, format="tau-bench", session=_session(item), system=system, messages=messages
     )
     if crashed:
-        finding = Finding(
-            kind="empty_run", field="traj", text="the run has no messages; it ended before its first"
-        )
+        finding = Finding(kind="empty_run", field="traj", text="the run has no messages; it ended before its first")
         return replace(transcript, findings=(finding,))
     return transcript
 

@@ -21,14 +21,10 @@ def declared(value: object, source: str, where: str) -> tuple[Wire, ...]:
     if value is None:
         return ()
     if not isinstance(value, list):
-        raise InvalidTranscript(
-            source, where, f"found {show(value)}", "expected an array of tool declarations"
-        )
+        raise InvalidTranscript(source, where, f"found {show(value)}", "expected an array of tool declarations")
     for index, tool in enumerate(value):
         if not isinstance(tool, dict):
-            raise InvalidTranscript(
-                source, at(where, f"[{index}]"), f"found {show(tool)}", "expected a declaration"
-            )
+            raise InvalidTranscript(source, at(where, f"[{index}]"), f"found {show(tool)}", "expected a declaration")
     return tuple(value)
 
 

@@ -131,7 +131,9 @@ def _say(step: Say) -> list[Wire]:
             return []
         return [wire] if message.role == "assistant" else [{**wire, "content": [{"type": "text", "text": content}]}]
     blocks = [
-        {"type": "text", "text": block} if isinstance(block, str) else block for block in content or () if not _blank(block)
+        {"type": "text", "text": block} if isinstance(block, str) else block
+        for block in content or ()
+        if not _blank(block)
     ]
     if not blocks:
         return []

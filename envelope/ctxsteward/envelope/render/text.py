@@ -27,8 +27,12 @@ from ..steps import Answer, Aside, Results, Say
 if TYPE_CHECKING:
     from ..envelope import Envelope
 
-_TEMPLATE = re.compile(r"(<|\[|/)(\\*)(?=\||/?INST\]|<SYS|</?s>|/?s>|(?:start|end)_of_turn>|/?SYS>>|(?:bos|eos|pad|unk)>)")
-_BROKEN = re.compile(r"(<|\[|/)\\(\\*)(?=\||/?INST\]|<SYS|</?s>|/?s>|(?:start|end)_of_turn>|/?SYS>>|(?:bos|eos|pad|unk)>)")
+_TEMPLATE = re.compile(
+    r"(<|\[|/)(\\*)(?=\||/?INST\]|<SYS|</?s>|/?s>|(?:start|end)_of_turn>|/?SYS>>|(?:bos|eos|pad|unk)>)"
+)
+_BROKEN = re.compile(
+    r"(<|\[|/)\\(\\*)(?=\||/?INST\]|<SYS|</?s>|/?s>|(?:start|end)_of_turn>|/?SYS>>|(?:bos|eos|pad|unk)>)"
+)
 
 
 class Span(NamedTuple):

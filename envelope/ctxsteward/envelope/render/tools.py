@@ -37,7 +37,13 @@ def as_responses_tool(tool: Wire) -> Wire:
     if tool.get("type") not in (None, "function", "custom") and "input_schema" not in tool:
         return tool
     name, description, schema = read_tool(tool)
-    return {"type": "function", "name": name, "description": description, "parameters": schema, "strict": False}
+    return {
+        "type": "function",
+        "name": name,
+        "description": description,
+        "parameters": schema,
+        "strict": False,
+    }
 
 
 def as_anthropic_tool(tool: Wire) -> Wire:

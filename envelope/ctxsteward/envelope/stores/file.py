@@ -84,7 +84,9 @@ class FileJournal:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 if "locked" in str(error) or "busy" in str(error):
-                    raise StoreLocked(f"{self._root}: another process has held the journal for {BUSY_SECONDS:.0f} s") from error
+                    raise StoreLocked(
+                        f"{self._root}: another process has held the journal for {BUSY_SECONDS:.0f} s"
+                    ) from error
                 raise StoreError(f"{self._root}: {error}; nothing was written") from error
 
     def length(self, key: SessionKey) -> int:
@@ -99,9 +101,7 @@ class FileJournal:
         return [Record(*row) for row in self._all(query, (*key, start, stop if stop is not None else 1 << 62))]
 
     def checkpoint(self, key: SessionKey, before: int | None = None) -> int:
-        query = (
-            "SELECT max(position) FROM records WHERE tenant = ? AND session = ? AND kind = 'compaction' AND position < ?"
-        )
+        query = "SELECT max(position) FROM records WHERE tenant = ? AND session = ? AND kind = 'compaction' AND position < ?"
         row = self._one(query, (*key, before if before is not None else 1 << 62))
         return 0 if row is None or row[0] is None else int(str(row[0]))
 

@@ -22,7 +22,15 @@ class Row:
     """Whether the bar is met; None where there is none."""
 
 
-def row(bench: str, what: str, value: float, unit: str = "", *, at_most: float | None = None, at_least: float | None = None) -> Row:
+def row(
+    bench: str,
+    what: str,
+    value: float,
+    unit: str = "",
+    *,
+    at_most: float | None = None,
+    at_least: float | None = None,
+) -> Row:
     """A figure with its bar."""
     text = f"{value:,.0f}" if float(value).is_integer() and abs(value) >= 10 else f"{value:,.4g}"
     ok = None

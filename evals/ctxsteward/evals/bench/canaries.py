@@ -63,12 +63,14 @@ def play(case: Scenario, nonce: str = "0f0f0f0f") -> Outcome:
     assert envelope is not None
     text = "\n".join(span.text for span in spans(envelope))
     found = score(case, text)
-    shown = {int(n) for n in _REF.findall(text)} | set(session.state.groups and [n for g in session.state.groups for n in g.ordinals])
+    shown = {int(n) for n in _REF.findall(text)}
+    shown.update(ordinal for group in session.state.groups for ordinal in group.ordinals)
     for start, stop in _RANGE.findall(text):
         shown |= set(range(int(start), int(stop) + 1))
     reachable = sum(
         canary.ordinals[-1] in shown
-        and encode_wire(session.resolve(f"§{canary.ordinals[-1]}")) == encode_wire(case.messages[canary.ordinals[-1] - 1])
+        and encode_wire(session.resolve(f"§{canary.ordinals[-1]}"))
+        == encode_wire(case.messages[canary.ordinals[-1] - 1])
         for canary in case.canaries
     )
     return Outcome(
@@ -85,7 +87,7 @@ def run(data: object = None) -> Iterator[Row]:
     """Yield the figures."""
     for split in ("dev", "held_out"):
         for language in ("en", "zh"):
-            outcomes = [play(scenario(seed, language, split=split)) for seed in SEEDS]  # type: ignore[arg-type]
+            outcomes = [play(scenario(seed, language, split=split)) for seed in SEEDS]
             yield from _rows(f"{split} {language}", outcomes)
     for story in stories():
         yield from _rows(f"story {story.name}", [play(story)])
@@ -102,5 +104,16 @@ def _rows(label: str, outcomes: list[Outcome]) -> Iterator[Row]:
     kinds = ", ".join(f"{kind} {s.found}/{s.total}" for kind, s in totals.items())
     yield Row(bench=NAME, what=f"  {kinds}", value="")
     yield row(NAME, f"{label}: stale values", sum(o.stale for o in outcomes), at_most=0)
-    yield row(NAME, f"{label}: reachable by a shown reference", 100 * sum(o.reachable for o in outcomes) / total, "%", at_least=100)
-    yield row(NAME, f"{label}: fewest compactions in a scenario", min(o.compactions for o in outcomes), at_least=MIN_ROUNDS)
+    yield row(
+        NAME,
+        f"{label}: reachable by a shown reference",
+        100 * sum(o.reachable for o in outcomes) / total,
+        "%",
+        at_least=100,
+    )
+    yield row(
+        NAME,
+        f"{label}: fewest compactions in a scenario",
+        min(o.compactions for o in outcomes),
+        at_least=MIN_ROUNDS,
+    )

@@ -47,7 +47,13 @@ def run(data: object = None) -> Iterator[Row]:
             windowed.append(_reopen(f"file:{folder}/always") / base)
     yield row(NAME, "append all + build / tokenizing once", statistics.median(fresh), "×", at_most=3)
     yield row(NAME, "5,000 messages / 2,500 messages", statistics.median(doubled), "×", at_most=2.3)
-    yield row(NAME, "reopen a file store never built + build / tokenizing once", statistics.median(reopened), "×", at_most=3)
+    yield row(
+        NAME,
+        "reopen a file store never built + build / tokenizing once",
+        statistics.median(reopened),
+        "×",
+        at_most=3,
+    )
     yield row(NAME, "reopen a file store built before + build / tokenizing once", statistics.median(windowed), "×")
 
 

@@ -6,10 +6,31 @@ import random
 
 from ctxsteward.schemas import Wire
 
-_SUBJECTS = ("The checkout service", "Our staging cluster", "The nightly import", "The invoice queue", "That customer's order")
+_SUBJECTS = (
+    "The checkout service",
+    "Our staging cluster",
+    "The nightly import",
+    "The invoice queue",
+    "That customer's order",
+)
 _VERBS = ("returned", "logged", "retried", "dropped", "reported", "handled", "queued", "rejected")
-_OBJECTS = ("a timeout", "the wrong total", "duplicate rows", "a stale price", "an empty page", "two warnings", "a 502")
-_ENDS = ("after the deploy", "before lunch", "since the migration", "on the second node", "while I watched", "again")
+_OBJECTS = (
+    "a timeout",
+    "the wrong total",
+    "duplicate rows",
+    "a stale price",
+    "an empty page",
+    "two warnings",
+    "a 502",
+)
+_ENDS = (
+    "after the deploy",
+    "before lunch",
+    "since the migration",
+    "on the second node",
+    "while I watched",
+    "again",
+)
 
 
 def conversation(messages: int, *, sentences: int = 3, seed: int = 7) -> list[Wire]:

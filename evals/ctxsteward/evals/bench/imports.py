@@ -23,6 +23,12 @@ print(json.dumps([time.process_time() - start, [m for m in {HEAVY!r} if m in sys
 def run(data: object = None) -> Iterator[Row]:
     """Yield the figures."""
     results = [json.loads(subprocess.check_output([sys.executable, "-c", _PROBE])) for _ in range(5)]
-    yield row(NAME, "import ctxsteward.envelope", statistics.median(seconds for seconds, _ in results), "s", at_most=0.25)
+    yield row(
+        NAME,
+        "import ctxsteward.envelope",
+        statistics.median(seconds for seconds, _ in results),
+        "s",
+        at_most=0.25,
+    )
     loaded = sorted({module for _, modules in results for module in modules})
     yield row(NAME, f"of {', '.join(HEAVY)} imported", len(loaded), at_most=0)

@@ -14,7 +14,7 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
 from ctxsteward.envelope.compaction import Window
 from ctxsteward.envelope.readers import read_transcripts
 
-from ..transcripts import Call, Prefix, Tally, check, replay
+from ..transcripts import Call, Prefix, Tally, check, open_session, replay
 from . import Row, row
 
 NAME = "transcripts"
@@ -67,7 +67,7 @@ def _run(data: Path, dynamic_tokens: int) -> Iterator[Row]:
                 late = LatestSchedule(budgets, budgets.trigger_tokens)
                 last = LatestSchedule(budgets, budgets.history_tokens)
                 call = None
-                for call in replay(transcript, builder, open_store("memory:")):
+                for call in replay(transcript, builder, open_session(open_store("memory:"), transcript)):
                     check(call, tally)
                     prefix.check(call)
                     late.call(call, budgets)
@@ -78,12 +78,21 @@ def _run(data: Path, dynamic_tokens: int) -> Iterator[Row]:
                 latest += late.count
                 full += last.count
         yield row(NAME, f"{label}, dynamic {dynamic_tokens}: calls", tally.calls)
-        yield row(NAME, f"{label}, dynamic {dynamic_tokens}: compactions a user turn", tally.compactions / max(1, set_turns))
+        yield row(
+            NAME,
+            f"{label}, dynamic {dynamic_tokens}: compactions a user turn",
+            tally.compactions / max(1, set_turns),
+        )
         total = _add(total, tally)
         turns += set_turns
     head = f"dynamic {dynamic_tokens}"
     yield row(NAME, f"{head}: calls", total.calls)
-    yield row(NAME, f"{head}: faults (validity, budget, task, newest, last raw turn, refs, citations)", len(total.faults), at_most=0)
+    yield row(
+        NAME,
+        f"{head}: faults (validity, budget, task, newest, last raw turn, refs, citations)",
+        len(total.faults),
+        at_most=0,
+    )
     for fault in total.faults[:5]:
         yield Row(bench=NAME, what=f"  {fault}", value="fault", ok=False)
     yield row(NAME, f"{head}: references resolved to the same bytes", total.refs)
@@ -91,8 +100,19 @@ def _run(data: Path, dynamic_tokens: int) -> Iterator[Row]:
     yield row(NAME, f"{head}: calls with a head budget grown, each with a finding", total.head_grown)
     yield row(NAME, f"{head}: append-only broken (of {compared:,} compared)", prefix_faults, at_most=0)
     yield row(NAME, f"{head}: compactions", total.compactions)
-    yield row(NAME, f"{head}: compactions / fewest at the same trigger and depth", total.compactions / max(1, latest), "×", at_most=1.15)
-    yield row(NAME, f"{head}: compactions / fewest if it waited for a full budget", total.compactions / max(1, full), "×")
+    yield row(
+        NAME,
+        f"{head}: compactions / fewest at the same trigger and depth",
+        total.compactions / max(1, latest),
+        "×",
+        at_most=1.15,
+    )
+    yield row(
+        NAME,
+        f"{head}: compactions / fewest if it waited for a full budget",
+        total.compactions / max(1, full),
+        "×",
+    )
     bar = 0.25 if dynamic_tokens >= 2_000 else None
     yield row(NAME, f"{head}: compactions a user turn", total.compactions / max(1, turns), at_most=bar)
     yield row(NAME, f"{head}: compactions that saved under a tenth", total.shallow, at_most=0)

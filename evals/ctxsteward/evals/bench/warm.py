@@ -42,9 +42,24 @@ def run(data: object = None) -> Iterator[Row]:
     for size in SIZES:
         yield row(NAME, f"p50 at {size:,} messages / floor", floors[size], "×", at_most=3)
         yield row(NAME, f"p50 at {size:,} messages", statistics.median(r[size].build for r in rounds) / 1e3, "ms")
-    yield row(NAME, "floor (tokenize the message, json.dumps the window)", statistics.median(r[old].floor for r in rounds) / 1e3, "ms")
-    yield row(NAME, "a call that compacts, p50", statistics.median(r[old].compaction_p50 for r in rounds) / 1e3, "ms")
-    yield row(NAME, "a call that compacts, p99", statistics.median(r[old].compaction_p99 for r in rounds) / 1e3, "ms")
+    yield row(
+        NAME,
+        "floor (tokenize the message, json.dumps the window)",
+        statistics.median(r[old].floor for r in rounds) / 1e3,
+        "ms",
+    )
+    yield row(
+        NAME,
+        "a call that compacts, p50",
+        statistics.median(r[old].compaction_p50 for r in rounds) / 1e3,
+        "ms",
+    )
+    yield row(
+        NAME,
+        "a call that compacts, p99",
+        statistics.median(r[old].compaction_p99 for r in rounds) / 1e3,
+        "ms",
+    )
 
 
 def _measure(size: int, seed: int) -> Step:

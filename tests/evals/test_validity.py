@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.console.validity import anthropic_problems, openai_problems
+from ctxsteward.evals.validity import anthropic_faults, openai_faults
 
 USER = {"role": "user", "content": "Hi"}
 CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "a"}, {"id": "b"}]}
@@ -37,7 +37,7 @@ TEXT = {"type": "text", "text": "and?"}
     ],
 )
 def test_openai(messages: list[dict[str, Any]], problems: int) -> None:
-    assert len(openai_problems({"messages": messages})) == problems
+    assert len(openai_faults({"messages": messages})) == problems
 
 
 @pytest.mark.parametrize(
@@ -54,4 +54,4 @@ def test_openai(messages: list[dict[str, Any]], problems: int) -> None:
     ],
 )
 def test_anthropic(messages: list[dict[str, Any]], problems: int) -> None:
-    assert len(anthropic_problems({"messages": messages})) == problems
+    assert len(anthropic_faults({"messages": messages})) == problems
