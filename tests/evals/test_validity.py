@@ -10,7 +10,7 @@ from ctxsteward.evals.validity import anthropic_faults, openai_faults
 
 USER = {"role": "user", "content": "Hi"}
 CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "a"}, {"id": "b"}]}
-USE = {"role": "assistant", "content": [{"type": "tool_use", "id": "a"}]}
+USE = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "input": {}}]}
 
 
 def _tool(id: str) -> dict[str, Any]:

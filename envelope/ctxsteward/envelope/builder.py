@@ -262,7 +262,7 @@ class EnvelopeBuilder:
         prompt = head.tokens + section.tokens + REPLY_PRIMING_TOKENS
         if self.window_tokens is not None and prompt > self.window_tokens - self.output_reserve_tokens:
             raise WindowExceeded(prompt, self.window_tokens, self.output_reserve_tokens)
-        digest = digest_of(session.tenant, session.id, head.version, sections)
+        digest = digest_of(session.tenant, session.id, head.version, head.layout, sections)
         findings = [*session.findings, *head.layout.findings, *decided.findings]
         if state.repaired:
             findings += window_findings(state)

@@ -165,7 +165,8 @@ class Outcome:
 def _candidates(state: State, layout: DynamicLayout, budgets: Budgets) -> Iterator[Candidate]:
     """Every group with what it costs and whether it may leave.
 
-    Never leave: the newest user text, the newest assistant text, the newest message, a task within its share, pins.
+    Never leave: the newest user text, the newest assistant text, the newest message, tool results that the model has
+    not seen, a task within its share, pins.
     """
     must = {state.last_user, state.last_text, state.ordinal}
     pins = state.pins
@@ -173,7 +174,8 @@ def _candidates(state: State, layout: DynamicLayout, budgets: Budgets) -> Iterat
         ordinals = group.ordinals
         task = state.task in ordinals
         pinned = bool(pins) and any(n in pins and pins[n].strength == "keep" for n in ordinals)
-        held = pinned or (task and fragment.tokens <= budgets.task_tokens) or not must.isdisjoint(ordinals)
+        unseen = len(ordinals) > 1 and ordinals[0] == state.last_reply
+        held = pinned or unseen or (task and fragment.tokens <= budgets.task_tokens) or not must.isdisjoint(ordinals)
         yield Candidate(
             group=group, tokens=fragment.tokens, masked_tokens=fragment.tokens, must=held, pinned=pinned,
             live=ordinals[-1] > state.last_user, task=task, soft=bool(pins) and any(n in pins for n in ordinals),

@@ -124,8 +124,11 @@ class Envelope:
         }
 
 
-def digest_of(tenant: str, session: str, profile_version: str | None, sections: dict[str, Section]) -> bytes:
+def digest_of(
+    tenant: str, session: str, profile_version: str | None, head: HeadLayout, sections: dict[str, Section]
+) -> bytes:
     """What an envelope's address is made from."""
     parts = [f"{SCHEMA_VERSION}\x00{RENDERER_VERSION}\x00{tenant}\x00{session}\x00{profile_version}".encode()]
     parts += [sections[name].content for name in SECTIONS]
+    parts.append(head.tools_digest)
     return hashlib.sha256(b"\x01".join(parts)).digest()

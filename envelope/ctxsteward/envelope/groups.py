@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from ctxsteward.schemas import ImagePart, Message, OpaquePart, TextPart, ThinkingPart
+from ctxsteward.schemas import ImagePart, Message, OpaquePart, TextPart, ToolCallPart
 from ctxsteward.schemas.message import decode_wire
 
 from .events import PLAIN, Appended, Placement
@@ -21,7 +21,8 @@ from .events import PLAIN, Appended, Placement
 if TYPE_CHECKING:
     from .counting import Counter
 
-_SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+# OpenAI takes ids of at most 40 characters, Anthropic these characters.
+_SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 FINDING_TEXTS = {
     "tool_call_without_result": "a tool call was followed by another message; a placeholder result stands in",
@@ -137,9 +138,9 @@ def unanswered(group: Group) -> list[OpenCall]:
 def says_something(message: Message) -> bool:
     """Whether an assistant message has anything a provider would accept."""
     return any(
-        (isinstance(part, TextPart) and part.text.strip()) or isinstance(part, (OpaquePart, ThinkingPart, ImagePart))
+        (isinstance(part, TextPart) and part.text.strip()) or isinstance(part, (OpaquePart, ImagePart, ToolCallPart))
         for part in message.parts
-    ) or bool(message.tool_calls)
+    )
 
 
 def is_user_turn(message: Message, placement: Placement) -> bool:

@@ -15,6 +15,7 @@ Source: the layered-envelope design.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -47,6 +48,8 @@ class HeadLayout:
     meta: tuple[Fragment, ...]
     tools: tuple[Wire, ...]
     tools_tokens: int
+    tools_digest: bytes
+    """SHA-256, in process only."""
     budgets: dict[str, int]
     """Budget in force by section: grown where the application's own text needed it."""
     findings: tuple[Finding, ...]
@@ -153,7 +156,8 @@ def lay_head(head: Head, budgets: Budgets, counter: Counter, compactions: int) -
     if budgets.tools_tokens is not None and tools_tokens > budgets.tools_tokens:
         raise BudgetExceeded("tools", tools_tokens, budgets.tools_tokens, _tool_costs(head.tools, counter))
     return HeadLayout(
-        system=system, static=static, meta=meta, tools=head.tools, tools_tokens=tools_tokens, budgets=in_force,
+        system=system, static=static, meta=meta, tools=head.tools, tools_tokens=tools_tokens,
+        tools_digest=hashlib.sha256(json.dumps(head.tools, ensure_ascii=False).encode()).digest(), budgets=in_force,
         findings=tuple(findings),
     )  # fmt: skip
 

@@ -21,7 +21,7 @@ def resolve_reference_tool() -> Wire:
         "type": "function",
         "function": {
             "name": "resolve_reference",
-            "description": "Read an earlier message of this conversation in full, by its reference (§12, §12.2, tool:3).",
+            "description": "Read an earlier message of this conversation in full, by its reference.",
             "parameters": {
                 "type": "object",
                 "properties": {
@@ -38,9 +38,14 @@ def resolve_reference_tool() -> Wire:
 
 
 def resolve_reference(
-    session: Session, ref: str, *, offset: int = 0, limit: int = DEFAULT_LIMIT_CHARS, grep: str | None = None
+    session: Session, ref: object, *, offset: object = 0, limit: object = DEFAULT_LIMIT_CHARS, grep: object = None
 ) -> str:
     """Answer a call of the tool, in at most `limit` characters and one line that says what is left."""
+    start, size = _whole(offset), _whole(limit)
+    if start is None or size is None:
+        return "error: `offset` and `limit` are whole numbers"
+    if grep is not None and not isinstance(grep, str):
+        return "error: `grep` is text"
     try:
         message = session.resolve(str(ref))
     except ContextError as error:
@@ -48,7 +53,19 @@ def resolve_reference(
     text = text_of(message)
     if grep:
         text = "\n".join(line for line in text.split("\n") if grep.lower() in line.lower())
-    start = max(0, int(offset))
-    shown = text[start : start + max(1, min(int(limit), MAX_LIMIT_CHARS))]
+    start = min(max(0, start), len(text))
+    shown = text[start : start + max(1, min(size, MAX_LIMIT_CHARS))]
     left = len(text) - start - len(shown)
     return f"{shown}\n[{left} more characters; offset={start + len(shown)}]" if left > 0 else shown
+
+
+def _whole(value: object) -> int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str) and value.strip().lstrip("-").isdecimal() and len(value) <= 18:
+        return int(value)
+    return None

@@ -48,6 +48,7 @@ from .state import State
 from .stores.draft import DraftJournal
 from .stores.port import Journal, Record, SessionKey
 
+MAX_ORDINAL_DIGITS = 12
 _TRIES = 1000
 """Writers that keep losing a position for this often are told so."""
 
@@ -234,7 +235,7 @@ class Session:
         """
         if isinstance(ref, str) and ref.strip().startswith("tool:"):
             number = ref.strip()[5:]
-            if not number.isdecimal():
+            if not (number.isascii() and number.isdecimal() and len(number) <= MAX_ORDINAL_DIGITS):
                 raise InvalidReference(ref)
             return self.tool_output(int(number))
         parsed = ref if isinstance(ref, Ref) else Ref.parse(ref)
@@ -271,21 +272,19 @@ class Session:
 
     def reports(self) -> list[Compacted]:
         """All compactions of this log, oldest first (a fork's parent's included, up to the fork)."""
-        parent = self.parent()
-        before: list[Compacted] = []
-        if parent is not None and self._parent is not None:
-            before = [c for c, at in parent._compactions() if at < self._parent.position]
-        return [*before, *(compaction for compaction, _ in self._compactions())]
+        return self._reports(None)
 
-    def _compactions(self) -> list[tuple[Compacted, int]]:
-        found: list[tuple[Compacted, int]] = []
-        position = self.journal.checkpoint(self.key)
+    def _reports(self, upto: int | None) -> list[Compacted]:
+        found: list[Compacted] = []
+        position = self.journal.checkpoint(self.key, before=upto)
         while position:
             event = from_record(self.journal.read(self.key, position, position + 1)[0])
-            if isinstance(event, Compacted):
-                found.append((event, position))
+            assert isinstance(event, Compacted)
+            found.append(event)
             position = self.journal.checkpoint(self.key, before=position)
-        return found[::-1]
+        parent = self.parent()
+        before = parent._reports(self._parent.position) if parent is not None and self._parent is not None else []
+        return [*before, *reversed(found)]
 
     # -- opening and catching up --------------------------------------------------------------------------------
 
@@ -326,15 +325,16 @@ class Session:
             opened = from_record(records[0]) if records else None
             if isinstance(opened, Opened) and opened.parent is not None:
                 self._inherit(opened.parent)
+                state = self.state
                 state.position = 1
                 records = records[1:]
         for record in records:
-            state.apply(from_record(record))
+            state.apply(self._verified(record))
 
     def refresh(self) -> None:
         """Read what other writers have appended since."""
         for record in self.journal.read(self.key, self.state.position):
-            self.state.apply(from_record(record))
+            self.state.apply(self._verified(record))
 
     def parent(self) -> Session | None:
         """The session this one was forked from, as it is now; None for an original."""
@@ -479,14 +479,19 @@ class Session:
         return limit
 
     def _checked(self, record: Record) -> Entry:
-        event = from_record(record)
+        event = self._verified(record)
         assert isinstance(event, Appended)
-        if self._address(event.principal, event.wire) != event.address:
+        return Entry(event)
+
+    def _verified(self, record: Record) -> Event:
+        """The event of a record; `Damaged` where a message is not what its address says."""
+        event = from_record(record)
+        if isinstance(event, Appended) and self._address(event.principal, event.wire) != event.address:
             raise Damaged(
                 f"session {self.id!r}: the record of §{event.ordinal} is not what its address says; "
                 "restore the journal from a backup"
             )
-        return Entry(event)
+        return event
 
     def _result(self, message: Message, part: int, ref: str) -> Message:
         results = message.tool_results

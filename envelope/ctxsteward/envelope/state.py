@@ -43,7 +43,7 @@ class State:
     """Everything an envelope of this log depends on."""
 
     __slots__ = (
-        "bullets", "call_ids", "compacted_to", "compactions", "groups", "head", "head_at", "heads", "last_text",
+        "bullets", "call_ids", "compacted_to", "compactions", "groups", "head", "head_at", "heads", "last_reply", "last_text",
         "last_user", "masked", "nonce", "notes", "open_calls", "ordinal", "outputs", "phase", "pins", "position", "refused", "repaired", "selection",
         "session", "task", "turns",
     )  # fmt: skip
@@ -78,6 +78,8 @@ class State:
         """Ordinal of the first user message of the session or phase; 0: none yet."""
         self.phase: str | None = None
         self.last_user = 0
+        self.last_reply = 0
+        """Ordinal of the newest assistant message; tool results after it have not been seen by the model."""
         self.last_text = 0
         """Ordinal of the newest assistant message with text."""
         self.open_calls: list[OpenCall] = []
@@ -138,8 +140,10 @@ class State:
                 self.open_calls = []
         if is_user_turn(message, placement):
             self._user_turn(event)
-        elif message.role == "assistant" and message.text.strip():
-            self.last_text = event.ordinal
+        elif message.role == "assistant":
+            self.last_reply = event.ordinal
+            if message.text.strip():
+                self.last_text = event.ordinal
 
     def _assistant(self, entry: Entry) -> None:
         self.open_calls = calls_of(entry) if entry.message.tool_calls else []
@@ -169,6 +173,7 @@ class State:
             "task": self.task,
             "phase": self.phase,
             "last_user": self.last_user,
+            "last_reply": self.last_reply,
             "last_text": self.last_text,
             "open_calls": [[call.id, call.alias] for call in self.open_calls],
             "compacted_to": self.compacted_to,
@@ -194,6 +199,7 @@ class State:
         self.compactions = checkpoint["compactions"] - 1
         self.task, self.phase = checkpoint["task"], checkpoint["phase"]
         self.last_user, self.last_text = checkpoint["last_user"], checkpoint["last_text"]
+        self.last_reply = checkpoint["last_reply"]
         self.open_calls = [OpenCall(*call) for call in checkpoint["open_calls"]]
         chosen = checkpoint["selection"]
         self.selection = None if chosen is None else Selected(turn=chosen[0], refs=tuple(chosen[1]), log=chosen[2])

@@ -29,6 +29,7 @@ Dialect = Literal["openai", "anthropic", "shared"]
 Wire = dict[str, Any]
 """A provider's JSON object. The one place where a string-keyed dict is a value: it belongs to the provider."""
 
+_OPENAI_KEYS = frozenset(("tool_calls", "tool_call_id", "name", "refusal", "annotations", "audio", "function_call"))
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _FLAT = frozenset((str, bool, int, float, type(None)))
 _ROLES = frozenset(("system", "developer", "user", "assistant", "tool"))
@@ -65,7 +66,7 @@ class ToolCallPart(_Part):
 
 
 class ToolResultPart(_Part):
-    """What a tool answered; `text` joins its text blocks."""
+    """What a tool answered; `text` joins its text blocks, and blocks we do not know as JSON."""
 
     kind: Literal["tool_result"] = "tool_result"
     call_id: str
@@ -193,7 +194,9 @@ def _parts(wire: Wire, role: str) -> Iterator[Part]:
             yield TextPart(text=content)
     elif isinstance(content, list):
         for index, block in enumerate(content):
-            yield _block(block, f"content[{index}]")
+            part = _block(block, f"content[{index}]")
+            _check_role(part, role, f"content[{index}].type")
+            yield part
     elif content is not None:
         raise InvalidMessage("content", type(content).__name__, "text, a list of blocks, or null")
     elif role != "assistant":
@@ -203,8 +206,17 @@ def _parts(wire: Wire, role: str) -> Iterator[Part]:
         return
     if not isinstance(calls, list):
         raise InvalidMessage("tool_calls", type(calls).__name__, "a list")
+    if calls and role != "assistant":
+        raise InvalidMessage("tool_calls", f"calls of role {role}", "calls in assistant messages alone")
     for index, call in enumerate(calls):
         yield _openai_call(call, f"tool_calls[{index}]")
+
+
+def _check_role(part: Part, role: str, where: str) -> None:
+    if isinstance(part, (ToolCallPart, ThinkingPart)) and role != "assistant":
+        raise InvalidMessage(where, f"{part.kind} of role {role}", "it in assistant messages alone")
+    if isinstance(part, ToolResultPart) and role != "user":
+        raise InvalidMessage(where, f"tool_result of role {role}", "it in user messages, or role `tool`")
 
 
 def _block(block: object, where: str) -> Part:
@@ -280,7 +292,11 @@ def _result_content(content: object, where: str) -> tuple[str, tuple[ImagePart, 
     if not isinstance(content, list):
         raise InvalidMessage(where, type(content).__name__, "text or a list of blocks")
     parts = [_block(block, f"{where}[{index}]") for index, block in enumerate(content)]
-    texts = [part.text for part in parts if isinstance(part, TextPart)]
+    texts = [
+        part.text if isinstance(part, TextPart) else _encode(block)
+        for part, block in zip(parts, content, strict=True)
+        if not isinstance(part, ImagePart)
+    ]
     return "\n".join(texts), tuple(part for part in parts if isinstance(part, ImagePart))
 
 
@@ -305,20 +321,21 @@ def _anthropic_image(block: Wire, where: str) -> ImagePart:
     if source.get("type") == "base64":
         media = source.get("media_type")
         return ImagePart(media_type=media if isinstance(media, str) else None, data=_str(source, "data", where))
-    url = source.get("url") or source.get("file_id")
+    url = source.get("url")
     return ImagePart(url=url if isinstance(url, str) else None)
 
 
 def _dialect(wire: Wire, parts: tuple[Part, ...]) -> Dialect:
-    if wire["role"] == "tool" or wire.get("tool_calls") is not None or "tool_call_id" in wire:
+    if wire["role"] == "tool" or not _OPENAI_KEYS.isdisjoint(wire):
         return "openai"
     content = wire.get("content")
     if isinstance(content, str):
         return "shared"
-    kinds = {block.get("type") for block in content or () if isinstance(block, dict)}
+    blocks = [block for block in content or () if isinstance(block, dict)]
+    kinds = {block.get("type") for block in blocks}
     if kinds & {"image_url", "input_audio", "refusal", "file", "input_text", "output_text"}:
         return "openai"
-    if kinds - {"text"}:
+    if kinds - {"text"} or any("cache_control" in block or "citations" in block for block in blocks):
         return "anthropic"
     return "shared" if parts else "openai"
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 NAME = "anthropic"
 MARK = {"type": "ephemeral"}
+_THINKING = frozenset(("thinking", "redacted_thinking"))
 CONTINUES = "(the conversation goes on)"
 _MARKABLE = frozenset(("text", "image", "tool_use", "tool_result", "document"))
 
@@ -81,7 +82,7 @@ def _previous_end(dynamic: DynamicLayout, before_live: int) -> int:
 
 
 def _tools(envelope: Envelope, *, mark: bool) -> list[Wire]:
-    tools = [as_anthropic_tool(tool) for tool in envelope.head.tools]
+    tools = [_own_block(as_anthropic_tool(tool)) for tool in envelope.head.tools]
     if mark:
         tools[-1] = {**tools[-1], "cache_control": MARK}
     return tools
@@ -130,15 +131,31 @@ def _say(step: Say) -> list[Wire]:
         if not content.strip():
             return []
         return [wire] if message.role == "assistant" else [{**wire, "content": [{"type": "text", "text": content}]}]
-    blocks = [
-        {"type": "text", "text": block} if isinstance(block, str) else block
-        for block in content or ()
-        if not _blank(block)
-    ]
-    if not blocks:
+    content = [_own_block(block) for block in content or () if not _blank(block)]
+    while content and content[-1].get("type") in _THINKING:
+        content.pop()  # no message may end with one, and it goes whole
+    if not content:
         return []
-    blocks = _with_aliases(blocks, step)
-    return [wire if blocks == content else {**wire, "content": blocks}]
+    content = _with_aliases(content, step)
+    return [wire if content == wire["content"] else {**wire, "content": content}]
+
+
+def _own_block(block: Wire | str) -> Wire:
+    """The provider's own block, but for cache marks (the renderer's to place) and what it would refuse."""
+    if isinstance(block, str):
+        return {"type": "text", "text": block}
+    if "cache_control" in block:
+        block = {key: value for key, value in block.items() if key != "cache_control"}
+    if block.get("type") == "tool_use" and not isinstance(block.get("input"), dict):
+        block = {**block, "input": arguments_object(json.dumps(block.get("input", {})))}
+    content = block.get("content")
+    if block.get("type") == "tool_result" and isinstance(content, list) and any(map(_needs_mending, content)):
+        block = {**block, "content": [_own_block(inner) for inner in content if not _blank(inner)]}
+    return block
+
+
+def _needs_mending(block: object) -> bool:
+    return _blank(block) or isinstance(block, str) or (isinstance(block, dict) and "cache_control" in block)
 
 
 def _with_aliases(blocks: list[Wire], step: Say) -> list[Wire]:
@@ -163,7 +180,7 @@ def _results(step: Results) -> list[Wire]:
         if carrier.message.dialect == "anthropic":
             content = carrier.message.wire["content"]
             others += [
-                {"type": "text", "text": block} if isinstance(block, str) else block
+                _own_block(block)
                 for block in content
                 if not (isinstance(block, dict) and block.get("type") == "tool_result") and not _blank(block)
             ]
@@ -189,7 +206,8 @@ def _result(answer: Answer) -> Wire:
         own = [b for b in entry.message.wire["content"] if isinstance(b, dict) and b.get("type") == "tool_result"]
         block: Wire = own[answer.index]
         if answer.verbatim:
-            return block
+            return _own_block(block)
+        block = {key: value for key, value in block.items() if key != "cache_control"}
         return {**block, "tool_use_id": answer.call_id, "content": _result_content(answer)}
     wire: Wire = {"type": "tool_result", "tool_use_id": answer.call_id, "content": _result_content(answer)}
     if answer.is_error:
@@ -201,7 +219,7 @@ def _result_content(answer: Answer) -> Any:
     if not answer.images:
         return answer.text
     images = [block for block in map(_block, answer.images) if block is not None]
-    return [{"type": "text", "text": answer.text}, *images] if answer.text.strip() else images
+    return [{"type": "text", "text": answer.text}, *images] if answer.text.strip() else images or answer.text
 
 
 def _block(part: Part) -> Wire | None:
@@ -213,9 +231,8 @@ def _block(part: Part) -> Wire | None:
         case ImagePart(data=data, url=url, media_type=media_type):
             if data is not None:
                 source: Wire = {"type": "base64", "media_type": media_type or "image/png", "data": data}
-            else:
-                source = {"type": "url", "url": url}
-            return {"type": "image", "source": source}
+                return {"type": "image", "source": source}
+            return None if url is None else {"type": "image", "source": {"type": "url", "url": url}}
         case _:
             return None
 

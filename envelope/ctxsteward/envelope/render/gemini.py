@@ -55,7 +55,7 @@ def _contents(fragment: Fragment) -> list[Wire]:
 def _say(step: Say) -> list[Wire]:
     message = step.entry.message
     aliases = dict(step.aliases)
-    parts = [_part(part) for part in message.parts if isinstance(part, (TextPart, ImagePart))]
+    parts = [shown for part in message.parts if (shown := _part(part)) is not None]
     for index, call in enumerate(message.tool_calls):
         arguments = arguments_object(call.arguments)
         parts.append({"function_call": {"id": aliases.get(index, call.id), "name": call.name, "args": arguments}})
@@ -66,13 +66,15 @@ def _say(step: Say) -> list[Wire]:
 def _answer(answer: Answer) -> list[Wire]:
     key = "error" if answer.is_error else "output"
     response = {"id": answer.call_id, "name": answer.name or "tool", "response": {key: answer.text}}
-    return [{"function_response": response}, *(_part(image) for image in answer.images)]
+    images = [shown for image in answer.images if (shown := _part(image)) is not None]
+    return [{"function_response": response}, *images]
 
 
-def _part(part: Part) -> Wire:
-    if isinstance(part, ImagePart):
-        if part.data is not None:
-            return {"inline_data": {"mime_type": part.media_type or "image/png", "data": part.data}}
-        return {"file_data": {"file_uri": part.url or "", "mime_type": part.media_type or "image/png"}}
-    assert isinstance(part, TextPart)
-    return {"text": part.text}
+def _part(part: Part) -> Wire | None:
+    if isinstance(part, TextPart):
+        return {"text": part.text}
+    if isinstance(part, ImagePart) and part.data is not None:
+        return {"inline_data": {"mime_type": part.media_type or "image/png", "data": part.data}}
+    if isinstance(part, ImagePart) and part.url is not None:
+        return {"file_data": {"file_uri": part.url, "mime_type": part.media_type or "image/png"}}
+    return None

@@ -22,7 +22,7 @@ def render(envelope: Envelope, cache: bool) -> Wire:
     messages: list[Wire] = []
     for name in ("system", "static", "meta"):
         for fragment in envelope.head.section(name):
-            messages.append({"role": "system", "content": fragment.text})
+            messages.append({"role": "system", "content": fragment.text})  # noqa: PERF401 — two loops read better
     messages += envelope.dynamic.messages(NAME, wires_of)
     request: Wire = {"messages": messages}
     if envelope.head.tools:
@@ -41,6 +41,9 @@ def wires_of(fragment: Fragment) -> list[Wire]:
                 wires += say(step)
             case Results(answers=answers, trailing=trailing):
                 wires += [answer_wire(answer) for answer in answers]
+                images = [image for answer in answers for image in answer.images]
+                if images:  # a tool message carries text alone
+                    wires.append({"role": "user", "content": _content(images)})
                 for rest in trailing:
                     wires += [{"role": "user", "content": rest.text}] if isinstance(rest, Aside) else say(rest)
     return wires
@@ -49,8 +52,47 @@ def wires_of(fragment: Fragment) -> list[Wire]:
 def say(step: Say) -> list[Wire]:
     """A message in its own role; nothing where this provider could show nothing of it."""
     message = step.entry.message
-    if message.dialect != "anthropic" and not step.without_results:
-        return [_own(message, step)] if _sendable(message.wire) else []
+    own = message.dialect != "anthropic" and not step.without_results
+    wire = _own(message, step) if own else _typed(message, step)
+    return [wire] if wire.get("content") or wire.get("tool_calls") or (own and message.role == "user") else []
+
+
+def _own(message: Message, step: Say) -> Wire:
+    """The provider's own dict, but for what it would refuse."""
+    wire, content = message.wire, message.wire.get("content")
+    mended: Wire = {}
+    if isinstance(content, list) and any(isinstance(block, str) for block in content):
+        mended["content"] = [{"type": "text", "text": b} if isinstance(b, str) else b for b in content]
+    elif content == [] and message.role == "user":
+        mended["content"] = ""
+    calls = wire.get("tool_calls")
+    if calls:
+        named = _named_calls(message, calls, dict(step.aliases))
+        if named != calls:
+            mended["tool_calls"] = named
+        if content == []:
+            mended["content"] = None
+    elif "tool_calls" in wire:
+        wire = {key: value for key, value in wire.items() if key != "tool_calls"}
+    return {**wire, **mended} if mended else wire
+
+
+def _named_calls(message: Message, calls: list[Wire], aliases: dict[int, str]) -> list[Wire]:
+    named: list[Wire] = []
+    for index, (call, part) in enumerate(zip(calls, message.tool_calls, strict=True)):
+        mended: Wire = {}
+        if index in aliases:
+            mended["id"] = aliases[index]
+        if "type" not in call:
+            mended["type"] = "function"
+        function = call.get("function")
+        if isinstance(function, dict) and not isinstance(function.get("arguments"), str):
+            mended["function"] = {**function, "arguments": part.arguments or "{}"}
+        named.append({**call, **mended} if mended else call)
+    return named
+
+
+def _typed(message: Message, step: Say) -> Wire:
     parts = [part for part in message.parts if isinstance(part, (TextPart, ImagePart))]
     wire: Wire = {"role": message.role, "content": _content(parts)}
     if message.tool_calls:
@@ -64,50 +106,35 @@ def say(step: Say) -> list[Wire]:
             for index, call in enumerate(message.tool_calls)
         ]
         wire["content"] = wire["content"] or None
-    elif not wire["content"]:
-        return []
-    return [wire]
-
-
-def _own(message: Message, step: Say) -> Wire:
-    if not step.aliases:
-        return message.wire
-    aliases = dict(step.aliases)
-    calls = [
-        {**call, "id": aliases[index]} if index in aliases else call
-        for index, call in enumerate(message.wire["tool_calls"])
-    ]
-    return {**message.wire, "tool_calls": calls}
-
-
-def _sendable(wire: Wire) -> bool:
-    return bool(wire.get("content")) or bool(wire.get("tool_calls")) or wire["role"] == "user"
+    return wire
 
 
 def answer_wire(answer: Answer) -> Wire:
     """A tool message; the original's own dict where nothing about it changed."""
     if answer.entry is not None and answer.entry.message.dialect == "openai":
-        if answer.verbatim:
-            return answer.entry.message.wire
-        return {**answer.entry.message.wire, "tool_call_id": answer.call_id, "content": answer.text}
+        wire = answer.entry.message.wire
+        if answer.verbatim and isinstance(wire.get("content"), str):
+            return wire
+        return {**wire, "tool_call_id": answer.call_id, "content": answer.text}
     return {"role": "tool", "tool_call_id": answer.call_id, "content": answer.text}
 
 
 def _content(parts: Sequence[Part]) -> Any:
     if all(isinstance(part, TextPart) for part in parts):
         return "\n".join(part.text for part in parts if isinstance(part, TextPart))
-    return [_block(part) for part in parts]
+    return [block for block in map(_block, parts) if block is not None]
 
 
-def _block(part: Part) -> Wire:
+def _block(part: Part) -> Wire | None:
     if isinstance(part, ImagePart):
-        return {"type": "image_url", "image_url": {"url": image_url(part)}}
+        url = image_url(part)
+        return None if url is None else {"type": "image_url", "image_url": {"url": url}}
     assert isinstance(part, TextPart)
     return {"type": "text", "text": part.text}
 
 
-def image_url(part: ImagePart) -> str:
-    """The image's own URL, or its data as one."""
+def image_url(part: ImagePart) -> str | None:
+    """The image's own URL, or its data as one; None for a file that only its own provider holds."""
     if part.url is not None:
         return part.url
-    return f"data:{part.media_type or 'image/png'};base64,{part.data or ''}"
+    return None if part.data is None else f"data:{part.media_type or 'image/png'};base64,{part.data}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ctxsteward.schemas import ImagePart, Part, TextPart, Wire
@@ -47,7 +48,7 @@ def _items(fragment: Fragment) -> list[Wire]:
 def _say(step: Say) -> list[Wire]:
     message = step.entry.message
     aliases = dict(step.aliases)
-    blocks = [_block(part, message.role) for part in message.parts if isinstance(part, (TextPart, ImagePart))]
+    blocks = _blocks(message.parts, message.role)
     items: list[Wire] = [{"role": message.role, "content": blocks}] if blocks else []
     for index, call in enumerate(message.tool_calls):
         items.append(
@@ -63,17 +64,19 @@ def _say(step: Say) -> list[Wire]:
 
 def _answer(answer: Answer) -> list[Wire]:
     items: list[Wire] = [{"type": "function_call_output", "call_id": answer.call_id, "output": answer.text}]
-    if answer.images:
-        items.append({"role": "user", "content": [_block(image, "user") for image in answer.images]})
-    return items
+    images = _blocks(answer.images, "user")
+    return [*items, {"role": "user", "content": images}] if images else items
 
 
 def _text(role: str, text: str) -> Wire:
     return {"role": role, "content": [{"type": "input_text", "text": text}]}
 
 
-def _block(part: Part, role: str) -> Wire:
-    if isinstance(part, ImagePart):
-        return {"type": "input_image", "image_url": image_url(part), "detail": part.detail or "auto"}
-    assert isinstance(part, TextPart)
-    return {"type": "output_text" if role == "assistant" else "input_text", "text": part.text}
+def _blocks(parts: Sequence[Part], role: str) -> list[Wire]:
+    blocks: list[Wire] = []
+    for part in parts:
+        if isinstance(part, TextPart):
+            blocks.append({"type": "output_text" if role == "assistant" else "input_text", "text": part.text})
+        elif isinstance(part, ImagePart) and (url := image_url(part)) is not None:
+            blocks.append({"type": "input_image", "image_url": url, "detail": part.detail or "auto"})
+    return blocks

@@ -27,12 +27,10 @@ from ..steps import Answer, Aside, Results, Say
 if TYPE_CHECKING:
     from ..envelope import Envelope
 
-_TEMPLATE = re.compile(
-    r"(<|\[|/)(\\*)(?=\||/?INST\]|<SYS|</?s>|/?s>|(?:start|end)_of_turn>|/?SYS>>|(?:bos|eos|pad|unk)>)"
-)
-_BROKEN = re.compile(
-    r"(<|\[|/)\\(\\*)(?=\||/?INST\]|<SYS|</?s>|/?s>|(?:start|end)_of_turn>|/?SYS>>|(?:bos|eos|pad|unk)>)"
-)
+_SPECIAL = r"\||/?INST\]|/?s>|/?SYS>>|(?:start|end)_of_turn>|(?:bos|eos|pad|unk)>"
+# an opening, backslashes that may stand there already, and what makes it a template token; no opening is looked ahead to
+_TEMPLATE = re.compile(rf"([<\[])(\\*)(?={_SPECIAL})")
+_BROKEN = re.compile(rf"([<\[])\\(\\*)(?={_SPECIAL})")
 
 
 class Span(NamedTuple):
@@ -106,7 +104,7 @@ def _answer(answer: Answer) -> Span:
 
 def render_spans(nonce: str, rows: Sequence[Span]) -> str:
     """Spans as one text; the inverse of `parse`."""
-    out = [f"<{nonce} {row.label}>\n{_inert(nonce, row.text)}\n" for row in rows]
+    out = [f"<{nonce} {_inert(nonce, row.label)}>\n{_inert(nonce, row.text)}\n" for row in rows]
     return "".join(out) + f"</{nonce}>\n"
 
 
@@ -121,7 +119,7 @@ def parse(nonce: str, prompt: str) -> list[Span]:
     marks = [match for match in opening.finditer(body) if match.start() == 0 or body[match.start() - 1] == "\n"]
     for index, match in enumerate(marks):
         stop = marks[index + 1].start() if index + 1 < len(marks) else len(body)
-        rows.append(Span(match[1], _active(nonce, body[match.end() : stop - 1])))
+        rows.append(Span(_active(nonce, match[1]), _active(nonce, body[match.end() : stop - 1])))
     return rows
 
 
