@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session
 from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.render import dropped_fields
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
 from ctxsteward.schemas import InvalidMessage
 
@@ -252,7 +251,8 @@ def test_a_valid_history_is_valid_at_every_step_and_needs_no_repair(
 ) -> None:
     def look(session: Session, envelope: Envelope) -> None:
         assert judge(envelope) == []
-        assert not {finding.kind for finding in envelope.findings} & REPAIRS
+        if not session.state.open_calls:  # a call that still waits is shown with a placeholder, and said so
+            assert not {finding.kind for finding in envelope.findings} & REPAIRS
 
     run(messages, budgets, look)
 
@@ -320,6 +320,8 @@ def test_the_budget_holds_but_for_what_stays_verbatim(messages: tuple[Wire, ...]
         budget, tokens = budgets.dynamic_tokens, envelope.section("dynamic").tokens
         verbatim = verbatim_tokens(session, envelope, budgets)
         limit = budget if verbatim <= budget else verbatim + budget * 0.1
+        if verbatim > budget and session.state.refused is not None:
+            limit = max(limit, verbatim / 0.9)  # a cut would save less than a tenth, so none is made
         assert tokens <= limit, f"{tokens} tokens, budget {budget}, verbatim {verbatim}, {envelope.dynamic.fragments}"
 
     run(messages, budgets, look)
@@ -453,10 +455,12 @@ def test_an_odd_message_is_rendered_valid_or_refused_at_append(messages: list[Wi
         assert judge(envelope) == []
 
 
-def test_an_image_that_another_provider_is_not_shown_is_a_finding() -> None:
+def test_an_image_in_a_result_follows_the_results_where_a_tool_message_is_text_alone() -> None:
     (*_, envelope) = run(CASES["an image in a result"], WIDE)
-    assert PIXEL not in json.dumps(envelope.render("openai-chat"))
-    assert [finding.ref for finding in dropped_fields(envelope, "openai-chat")] == ["§3"]
+    messages = envelope.render("openai-chat")["messages"]
+    at = next(index for index, message in enumerate(messages) if message["role"] == "tool")
+    assert messages[at + 1]["role"] == "user"
+    assert PIXEL in json.dumps(messages[at + 1])
 
 
 def test_results_the_model_has_not_seen_stay_when_a_person_speaks_after_them() -> None:

@@ -43,6 +43,10 @@ def user(content: object) -> dict[str, Any]:
     return {"role": "user", "content": content}
 
 
+def assistant(content: object) -> dict[str, Any]:
+    return {"role": "assistant", "content": content}
+
+
 def calls(*tool_calls: object) -> dict[str, Any]:
     return {"role": "assistant", "content": None, "tool_calls": list(tool_calls)}
 
@@ -102,8 +106,12 @@ CASES = [
     Case("image url without url", user([{"type": "image_url", "image_url": {}}]), "found no 'url'"),
     Case("image without source", user([{"type": "image"}]), "at $.content[0]: found no 'source'"),
     Case("image without data", user([{"type": "image", "source": {"type": "base64"}}]), "found no 'data'"),
-    Case("call without a name", user([{"type": "tool_use", "input": {}}]), "found no 'name'"),
-    Case("thinking without text", user([{"type": "thinking"}]), "found no 'thinking'"),
+    Case("call without a name", assistant([{"type": "tool_use", "input": {}}]), "found no 'name'"),
+    Case("thinking without text", assistant([{"type": "thinking"}]), "found no 'thinking'"),
+    Case("a call by the user", user([{"type": "tool_use", "name": "f", "input": {}}]), "at $.content[0].type"),
+    Case("calls by the user", {"role": "user", "content": "x", "tool_calls": [{}]}, "at $.tool_calls"),
+    Case("a result by the model", assistant([{"type": "tool_result"}]), "at $.content[0].type"),
+    Case("a result by the operator", {"role": "system", "content": [{"type": "tool_result"}]}, "at $.content[0].type"),
     Case(
         "bad block in a result",
         user([{"type": "tool_result", "content": [{"type": "text"}]}]),
@@ -174,22 +182,36 @@ leaf = st.one_of(
     text,
     *(block_of(kind, text=text) for kind in ("text", "input_text", "output_text")),
     block_of("refusal", refusal=text),
-    block_of("thinking", thinking=text),
-    block_of("redacted_thinking"),
     block_of("image_url", image_url=st.one_of(text, st.fixed_dictionaries({"url": text}))),
     block_of("image", source=source),
-    block_of("tool_use", id=text, name=text, input=st.just({})),
     block_of("made_up", text=st.none()),
 )
-block = st.recursive(leaf, lambda inner: block_of("tool_result", content=st.lists(inner, max_size=2)), max_leaves=4)
-content = st.one_of(text, st.lists(block, max_size=3))
+calling = st.one_of(
+    block_of("thinking", thinking=text),
+    block_of("redacted_thinking"),
+    block_of("tool_use", id=text, name=text, input=st.just({})),
+)
+result = st.recursive(
+    block_of("tool_result", content=st.lists(st.one_of(leaf, calling), max_size=2)),
+    lambda inner: block_of("tool_result", content=st.lists(inner, max_size=2)),
+    max_leaves=4,
+)
+
+
+def content_of(*blocks: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.one_of(text, st.lists(st.one_of(*blocks), max_size=3))
+
+
 good_wires = st.one_of(
-    st.fixed_dictionaries({"role": st.sampled_from(["system", "developer", "user"]), "content": content}),
+    st.fixed_dictionaries({"role": st.sampled_from(["system", "developer"]), "content": content_of(leaf)}),
+    st.fixed_dictionaries({"role": st.just("user"), "content": content_of(leaf, result)}),
     st.fixed_dictionaries(
         {"role": st.just("assistant")},
-        optional={"content": content, "tool_calls": st.lists(call, max_size=2)},
+        optional={"content": content_of(leaf, calling), "tool_calls": st.lists(call, max_size=2)},
     ),
-    st.fixed_dictionaries({"role": st.just("tool")}, optional={"content": content, "tool_call_id": text}),
+    st.fixed_dictionaries(
+        {"role": st.just("tool")}, optional={"content": content_of(leaf, calling, result), "tool_call_id": text}
+    ),
 )
 odd: st.SearchStrategy[Any] = st.sampled_from([None, True, 0, "", "text", "tool_result", [], [3], {}, {"type": "text"}])
 

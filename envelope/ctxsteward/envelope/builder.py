@@ -264,7 +264,7 @@ class EnvelopeBuilder:
             raise WindowExceeded(prompt, self.window_tokens, self.output_reserve_tokens)
         digest = digest_of(session.tenant, session.id, head.version, head.layout, sections)
         findings = [*session.findings, *head.layout.findings, *decided.findings]
-        if state.repaired:
+        if state.repaired or state.open_calls:
             findings += window_findings(state)
         address = address_of(session.address_key, session.id, "envelope", digest)
         if keep:

@@ -352,6 +352,9 @@ def window_findings(state: State) -> Iterator[Finding]:
         for entry in group.entries:
             for kind in entry.event.placement.findings:
                 yield Finding(kind=kind, ref=entry.ref, text=FINDING_TEXTS[kind])
+    if state.open_calls:
+        kind = "tool_call_without_result"
+        yield Finding(kind=kind, ref=state.groups[-1].entries[0].ref, text=FINDING_TEXTS[kind])
 
 
 __all__ = [

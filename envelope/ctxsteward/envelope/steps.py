@@ -92,7 +92,7 @@ def build_group(group: Group, shape: Shape, *, nonce: str, counter: Counter) -> 
     """Make a group valid under this shape."""
     only = group.entries[0]
     if len(group.entries) == 1 and only.event.placement is PLAIN and not only.message.tool_calls:
-        digest = hashlib.sha256(only.event.wire.encode()).digest()
+        digest = hashlib.sha256(f"{only.ordinal}\x00{only.event.wire}".encode()).digest()
         return Built(steps=(Say(only),), tokens=only.tokens(counter), digest=digest)
     tokens = 0
     parts: list[str] = []
@@ -102,7 +102,7 @@ def build_group(group: Group, shape: Shape, *, nonce: str, counter: Counter) -> 
     names = _call_names(group.entries[0])
     for position, entry in enumerate(group.entries):
         message, placement = entry.message, entry.event.placement
-        parts.append(entry.event.wire)
+        parts += [str(entry.ordinal), entry.event.wire]
         if message.role in ("system", "developer"):
             aside = Aside(fenced(nonce, f"{message.role} message {entry.ref}", message.text))
             (trailing if position else steps).append(aside)

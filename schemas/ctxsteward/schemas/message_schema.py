@@ -18,6 +18,9 @@ Schema = dict[str, Any]
 
 _TEXT: Schema = {"type": "string"}
 _ABSENT_OR_NULL: Schema = {"type": "null"}
+_NO_CALLS: Schema = {"type": ["array", "null"], "maxItems": 0}
+_CALLING = ("tool_use", "thinking", "redacted_thinking")
+"""Blocks that a model alone writes."""
 
 
 def message_schema() -> Schema:
@@ -31,16 +34,26 @@ def message_schema() -> Schema:
         "allOf": [
             {
                 "if": _role("system", "developer", "user"),
-                "then": {"required": ["content"], "properties": {"content": {"$ref": "#/$defs/content"}}},
+                "then": {
+                    "required": ["content"],
+                    "properties": {"content": {"$ref": "#/$defs/content"}, "tool_calls": _NO_CALLS},
+                    **_no_blocks(*_CALLING),
+                },
             },
+            {"if": _role("system", "developer"), "then": _no_blocks("tool_result")},
             {
                 "if": _role("assistant"),
-                "then": {"properties": {"content": {"$ref": "#/$defs/content_or_null"}}},
+                "then": {
+                    "properties": {
+                        "content": {"$ref": "#/$defs/content_or_null"},
+                        "tool_calls": {"$ref": "#/$defs/tool_calls"},
+                    },
+                    **_no_blocks("tool_result"),
+                },
             },
             {
                 "if": _role("tool"),
                 "then": {"properties": {"content": {"$ref": "#/$defs/content_or_null"}}},
-                "else": {"properties": {"tool_calls": {"$ref": "#/$defs/tool_calls"}}},
             },
         ],
         "$defs": {
@@ -55,6 +68,12 @@ def message_schema() -> Schema:
 
 def _role(*roles: str) -> Schema:
     return {"required": ["role"], "properties": {"role": {"enum": list(roles)}}}
+
+
+def _no_blocks(*kinds: str) -> Schema:
+    """The content holds no block of these types."""
+    item = {"if": {"type": "object"}, "then": {"properties": {"type": {"not": {"enum": list(kinds)}}}}}
+    return {"allOf": [{"properties": {"content": {"if": {"type": "array"}, "then": {"items": item}}}}]}
 
 
 def _content(*types: str) -> Schema:
