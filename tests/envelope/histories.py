@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 Wire = dict[str, Any]
 
-NONCE = "0f0f0f0f"
+NONCE = "000000000"
 """What `testing.memory_store` draws."""
 
 SPOKEN = (

@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable
 
 _SIGNAL = re.compile(
-    r"error|exception|fail|fatal|panic|traceback|denied|refused|timed? ?out|not found|warning|assert|错误|失败|异常|超时",
+    r"error|exception|fail|fatal|panic|traceback|denied|refused|timed? ?out|not found|warning|assert"
+    r"|错误|失败|异常|超时",
     re.IGNORECASE,
 )
 _HEAD_SHARE, _SIGNAL_SHARE = 0.35, 0.25
@@ -21,7 +22,7 @@ _LOOK_CHARS = 400_000
 
 
 def excerpt(text: str, *, cap_tokens: int, ref: str, tokens: int, count: Callable[[str], int]) -> str:
-    """At most about `cap_tokens` of `text` (which has `tokens`), with a line that says what is missing and where it is."""
+    """At most about `cap_tokens` of `text` (which has `tokens`), with a line that says where the whole is."""
     note = f"[… {tokens} tokens in all, excerpt; {ref} resolves to the whole …]"
     room = max(8, cap_tokens - count(note) - 4)
     chars_a_token = max(1.0, len(text) / max(1, tokens))

@@ -40,7 +40,7 @@ from .strip import group_fragment
 POLICY = "deep-oldest-first/1"
 
 PROBED_CHARS = 200_000
-"""Of a compaction's originals, newest first; what is older in so large a backlog is accounted for message by message."""
+"""Of a compaction's originals, newest first; what is older in so large a backlog is accounted for by message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -445,10 +445,12 @@ def account(
 ) -> list[Loss]:
     """Every probe of what left that the window no longer shows, every message no bullet cites, every bullet dropped."""
     shown = [bullet.text for bullet in bullets]
-    for group in kept:
-        for entry in group.entries:
-            if not (group.first in masked and entry.message.tool_results):
-                shown.append(text_of(entry.message))
+    shown += [
+        text_of(entry.message)
+        for group in kept
+        for entry in group.entries
+        if not (group.first in masked and entry.message.tool_results)
+    ]
     haystack = normalize("\n".join(shown))
     cited = {ref for bullet in bullets for ref in bullet.citations}
     losses: list[Loss] = []

@@ -12,8 +12,15 @@ True
 
 from __future__ import annotations
 
-NONCE_DIGITS = 8
-"""Hexadecimal digits of a nonce: 32 bits, drawn a session, never shown before the session exists."""
+import secrets
+
+NONCE_DIGITS = 9
+"""Decimal digits: 30 bits, three tokens in every nonce, so that a session's costs do not depend on its luck."""
+
+
+def random_nonce() -> str:
+    """A nonce from the operating system's random source."""
+    return f"{secrets.randbelow(10**NONCE_DIGITS):0{NONCE_DIGITS}d}"
 
 
 def escape(nonce: str, text: str) -> str:

@@ -72,8 +72,8 @@ def select(selector: Selector, session: Session, state: State, room_tokens: int,
         "selected_refs": [f"§{ordinal}" for ordinal in sorted(kept)],
         "tokens_saved": 0,
         "candidates": [
-            {"ref": f"§{n}", "score": 1 / (1 + rank), "signals": {}, "in": n in kept, "why": "ranked" if n in kept else "no room"}
-            for rank, n in enumerate(ranked)
+            {"ref": f"§{n}", "score": 1 / rank, "signals": {}, "in": n in kept, "why": "" if n in kept else "no room"}
+            for rank, n in enumerate(ranked, 1)
         ],
     }  # fmt: skip
     return Selected(turn=state.last_user, refs=tuple(sorted(kept)), log=log)

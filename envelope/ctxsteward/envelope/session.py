@@ -8,6 +8,7 @@ editing, regenerating or aborting is a fork.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -84,7 +85,7 @@ class Session:
         journal: Journal,
         key: SessionKey,
         counter: Callable[[], Counter],
-        random_hex: Callable[[int], str],
+        draw_nonce: Callable[[], str],
     ) -> None:
         self.journal = journal
         self.key = key
@@ -92,7 +93,7 @@ class Session:
         """What was noticed while opening."""
         self._counter = counter
         self._counted: Counter | None = None
-        self._random_hex = random_hex
+        self._draw_nonce = draw_nonce
         self.address_key: AddressKey = journal.address_key(key.tenant)
         self.cache: dict[object, object] = {}
         """Fragments of this session's bullets, notes, head: results of pure functions, never state."""
@@ -124,7 +125,7 @@ class Session:
         principal: str | None = None,
         origin: str | None = None,
     ) -> Entry:
-        """Add a message: an OpenAI or Anthropic wire dict, an SDK object, or a `Message`. The same `id` twice: the same entry.
+        """Add a message (OpenAI or Anthropic wire dict, SDK object, `Message`); the same `id` twice is the same entry.
 
         Raises `InvalidMessage`, `InputTooLarge`, `Conflict`.
         """
@@ -202,14 +203,14 @@ class Session:
             self._original(ordinal, f"§{ordinal}")
             owner, _ = self._owner(ordinal)
             if owner is not self:
-                return owner.fork(ordinal, id=id or f"{self.id}-fork-{self._random_hex(4)}")
+                return owner.fork(ordinal, id=id or f"{self.id}-fork-{self._draw_nonce()}")
             found = self.journal.position(self.key, ordinal)
             position = self.state.position if found is None else found + 1
         child = Session(
             self.journal,
-            SessionKey(self.tenant, id or f"{self.id}-fork-{self._random_hex(4)}"),
+            SessionKey(self.tenant, id or f"{self.id}-fork-{self._draw_nonce()}"),
             self._counter,
-            self._random_hex,
+            self._draw_nonce,
         )
         if self.journal.length(child.key):
             raise InputError(f"session {child.id!r} exists already; name the fork otherwise")
@@ -291,11 +292,9 @@ class Session:
     def open(self, head: Head) -> None:
         """Open the log, or create it with this head."""
         if self.journal.length(self.key) == 0:
-            events: tuple[Event, ...] = (Opened(nonce=self._random_hex(4)), head)
-            try:
+            events: tuple[Event, ...] = (Opened(nonce=self._draw_nonce()), head)
+            with suppress(Conflict):  # another process created it just now: read what it wrote
                 self.journal.append(self.key, 0, [to_record(event) for event in events])
-            except Conflict:
-                pass  # another process created it just now: read what it wrote
         self.load()
         self._reconcile(head)
 
@@ -340,13 +339,13 @@ class Session:
         """The session this one was forked from, as it is now; None for an original."""
         if self._parent is None:
             return None
-        parent = Session(self.journal, SessionKey(self.tenant, self._parent.session), self._counter, self._random_hex)
+        parent = Session(self.journal, SessionKey(self.tenant, self._parent.session), self._counter, self._draw_nonce)
         parent._parent = parent._read_origin()
         return parent
 
     def _inherit(self, origin: Origin) -> None:
         self._parent = origin
-        parent = Session(self.journal, SessionKey(self.tenant, origin.session), self._counter, self._random_hex)
+        parent = Session(self.journal, SessionKey(self.tenant, origin.session), self._counter, self._draw_nonce)
         parent.load(upto=origin.position)
         self.state = parent.state
         self.state.session = self.id
@@ -474,7 +473,7 @@ class Session:
             limit = min(limit, link.ordinal)
             if link.session == owner.id:
                 return limit
-            below = Session(self.journal, SessionKey(self.tenant, link.session), self._counter, self._random_hex)
+            below = Session(self.journal, SessionKey(self.tenant, link.session), self._counter, self._draw_nonce)
             link = below._read_origin()
         return limit
 

@@ -43,9 +43,9 @@ class State:
     """Everything an envelope of this log depends on."""
 
     __slots__ = (
-        "bullets", "call_ids", "compacted_to", "compactions", "groups", "head", "head_at", "heads", "last_reply", "last_text",
-        "last_user", "masked", "nonce", "notes", "open_calls", "ordinal", "outputs", "phase", "pins", "position", "refused", "repaired", "selection",
-        "session", "task", "turns",
+        "bullets", "call_ids", "compacted_to", "compactions", "groups", "head", "head_at", "heads",
+        "last_reply", "last_text", "last_user", "masked", "nonce", "notes", "open_calls", "ordinal", "outputs",
+        "phase", "pins", "position", "refused", "repaired", "selection", "session", "task", "turns",
     )  # fmt: skip
 
     def __init__(self, session: str) -> None:

@@ -6,7 +6,6 @@ What a caller holds is a `Store`; what a back end implements is a `Journal` (`st
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,6 +16,7 @@ from ctxsteward.schemas.message import encode_wire
 
 from .counting import Counter
 from .events import Compacted, Head, from_record
+from .fence import random_nonce
 from .profile import Profile
 from .session import Session
 from .stores.port import Journal, Record, SessionKey
@@ -30,10 +30,10 @@ __all__ = ["Journal", "Record", "SessionKey", "Store", "open_store"]
 class Store:
     """Sessions and manifests of envelopes in one journal."""
 
-    def __init__(self, journal: Journal, *, uri: str, random_hex: Callable[[int], str] = secrets.token_hex) -> None:
+    def __init__(self, journal: Journal, *, uri: str, draw_nonce: Callable[[], str] = random_nonce) -> None:
         self.journal = journal
         self.uri = uri
-        self._random_hex = random_hex
+        self._draw_nonce = draw_nonce
 
     def session(
         self,
@@ -50,7 +50,7 @@ class Store:
         A session keeps the profile it was created with. Raises `StoreError`, `InvalidMessage`.
         """
         key = SessionKey(_name("tenant", tenant), _name("session", id))
-        session = Session(self.journal, key, partial(_counter, counter), self._random_hex)
+        session = Session(self.journal, key, partial(_counter, counter), self._draw_nonce)
         texts = (system,) if isinstance(system, str) else tuple(system)
         head = Head(
             profile=None if profile is None else profile.model_dump(mode="json"),
@@ -62,7 +62,7 @@ class Store:
 
     def at(self, tenant: str, id: str, position: int) -> Session:
         """A session as it was at a log position, for reading only."""
-        session = Session(self.journal, SessionKey(tenant, id), partial(_counter, None), self._random_hex)
+        session = Session(self.journal, SessionKey(tenant, id), partial(_counter, None), self._draw_nonce)
         session.load(upto=position)
         return session
 

@@ -24,9 +24,9 @@ class CharTokenizer:
         return len(text)
 
 
-def memory_store(nonce: str = "0f0f0f0f", key: bytes = b"k" * 32) -> Store:
+def memory_store(nonce: str = "000000000", key: bytes = b"k" * 32) -> Store:
     """A `memory:` store whose nonce and keys are the same in every run."""
-    return Store(MemoryJournal(lambda size: key[:size]), uri="memory:", random_hex=lambda _: nonce)
+    return Store(MemoryJournal(lambda size: key[:size]), uri="memory:", draw_nonce=lambda: nonce)
 
 
 class FirstLine:

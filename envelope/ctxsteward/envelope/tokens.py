@@ -37,6 +37,7 @@ from ctxsteward.schemas import (
     ToolResultPart,
     Wire,
 )
+from ctxsteward.schemas.message import MEDIA_TYPES
 
 from .encodings import load_encoding
 from .images import ImageRule, image_tokens
@@ -149,12 +150,11 @@ def _part_tokens(part: Part, block: object, tokenizer: Tokenizer, images: ImageR
 
 
 def _unread_result_tokens(block: object, tokenizer: Tokenizer) -> int:
-    """Blocks of a tool result that its part does not show: neither text nor image."""
+    """Media in a tool result: its part shows them by a word alone."""
     content = block.get("content") if isinstance(block, dict) else None
     if not isinstance(content, list):
         return 0
-    shown = {"text", "input_text", "output_text", "refusal", "image", "image_url"}
-    unread = (item for item in content if isinstance(item, dict) and item.get("type") not in shown)
+    unread = (item for item in content if isinstance(item, dict) and item.get("type") in MEDIA_TYPES)
     return sum(_json_tokens(item, tokenizer) for item in unread)
 
 

@@ -32,6 +32,8 @@ Wire = dict[str, Any]
 _OPENAI_KEYS = frozenset(("tool_calls", "tool_call_id", "name", "refusal", "annotations", "audio", "function_call"))
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _FLAT = frozenset((str, bool, int, float, type(None)))
+MEDIA_TYPES = frozenset(("document", "file", "input_file", "input_audio", "audio", "video"))
+"""Blocks whose bytes are no text: a tool result shows them by their type."""
 _ROLES = frozenset(("system", "developer", "user", "assistant", "tool"))
 
 
@@ -66,7 +68,7 @@ class ToolCallPart(_Part):
 
 
 class ToolResultPart(_Part):
-    """What a tool answered; `text` joins its text blocks, and blocks we do not know as JSON."""
+    """What a tool answered; `text` joins its text blocks, a word for media, and other blocks as JSON."""
 
     kind: Literal["tool_result"] = "tool_result"
     call_id: str
@@ -293,11 +295,16 @@ def _result_content(content: object, where: str) -> tuple[str, tuple[ImagePart, 
         raise InvalidMessage(where, type(content).__name__, "text or a list of blocks")
     parts = [_block(block, f"{where}[{index}]") for index, block in enumerate(content)]
     texts = [
-        part.text if isinstance(part, TextPart) else _encode(block)
+        part.text if isinstance(part, TextPart) else _unread(part, block)
         for part, block in zip(parts, content, strict=True)
         if not isinstance(part, ImagePart)
     ]
     return "\n".join(texts), tuple(part for part in parts if isinstance(part, ImagePart))
+
+
+def _unread(part: Part, block: object) -> str:
+    kind = part.type if isinstance(part, OpaquePart) else part.kind
+    return f"[{kind}]" if kind in MEDIA_TYPES else _encode(block)
 
 
 def _image_url(block: Wire, where: str) -> ImagePart:

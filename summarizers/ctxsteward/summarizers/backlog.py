@@ -1,9 +1,9 @@
 """Reading messages into statements and tool outputs, within hard caps.
 
 Caps: of one text the first `HEAD_CHARS` and the last `TAIL_CHARS` characters are read; of one call at most
-`LOOK_CHARS` (or 16 a token of the budget) characters of text and `MAX_TOOL_OUTPUTS` tool outputs. When a backlog is larger, every text
-still gets a cheap glance (role, digits, a few dozen telling substrings) and the most telling ones are read.
-What was not read stays resolvable by its reference; the accounting of losses is the builder's.
+`LOOK_CHARS` (or 16 a token of the budget) characters of text and `MAX_TOOL_OUTPUTS` tool outputs. When a
+backlog is larger, every text still gets a cheap glance (role, digits, a few telling substrings) and the most
+telling ones are read. What was not read stays resolvable by its reference; the accounting of losses is the builder's.
 """
 
 from __future__ import annotations

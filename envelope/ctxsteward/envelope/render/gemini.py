@@ -1,4 +1,4 @@
-"""Gemini: ``{"contents": […], "config": {…}}`` for ``client.models.generate_content``. Source: the published API reference."""
+"""Gemini: ``{"contents": […], "config": {…}}``. Source: the published API reference of ``generate_content``."""
 
 from __future__ import annotations
 

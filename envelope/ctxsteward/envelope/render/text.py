@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..envelope import Envelope
 
 _SPECIAL = r"\||/?INST\]|/?s>|/?SYS>>|(?:start|end)_of_turn>|(?:bos|eos|pad|unk)>"
-# an opening, backslashes that may stand there already, and what makes it a template token; no opening is looked ahead to
+# an opening, backslashes that may stand there already, and what makes it a template token (itself no opening)
 _TEMPLATE = re.compile(rf"([<\[])(\\*)(?={_SPECIAL})")
 _BROKEN = re.compile(rf"([<\[])\\(\\*)(?={_SPECIAL})")
 

@@ -101,8 +101,10 @@ class FileJournal:
         return [Record(*row) for row in self._all(query, (*key, start, stop if stop is not None else 1 << 62))]
 
     def checkpoint(self, key: SessionKey, before: int | None = None) -> int:
-        query = "SELECT max(position) FROM records WHERE tenant = ? AND session = ? AND kind = 'compaction' AND position < ?"
-        row = self._one(query, (*key, before if before is not None else 1 << 62))
+        where = "tenant = ? AND session = ? AND kind = 'compaction' AND position < ?"
+        row = self._one(
+            f"SELECT max(position) FROM records WHERE {where}", (*key, before if before is not None else 1 << 62)
+        )
         return 0 if row is None or row[0] is None else int(str(row[0]))
 
     def message(self, key: SessionKey, ordinal: int) -> Record | None:

@@ -46,7 +46,7 @@ class Outcome:
         return sum(s.found for s in self.by_kind.values()) / max(1, sum(s.total for s in self.by_kind.values()))
 
 
-def play(case: Scenario, nonce: str = "0f0f0f0f") -> Outcome:
+def play(case: Scenario, nonce: str = "000000000") -> Outcome:
     """Append a scenario message by message, build at each call, and score the last envelope."""
     tokenizer = load_tokenizer("o200k_base")
     tokens = sum(count_message(Message.from_wire(wire), tokenizer) for wire in case.messages)

@@ -1,4 +1,4 @@
-"""Every call of the public transcripts: validity, budgets, references, append-only; and compactions against a simulation.
+"""Every call of the public transcripts: validity, budgets, references, append-only, and how often it compacts.
 
 The simulation compacts as late as the trigger allows, always down to the target or to what never leaves, whichever is
 more, on the same arrivals. Printed beside it: one that waits until the budget itself is full.
