@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import sys
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from ctxsteward.envelope import NewMessage, Profile, Session, Store
+    from ctxsteward.envelope import EnvelopeBuilder, NewMessage, Profile, Session, Store
     from ctxsteward.envelope.counting import Counter
     from ctxsteward.envelope.readers import Transcript
+
+
+BATCH_MESSAGES = 1_000
+BACKLOG_MESSAGES = 10_000
 
 
 class Chosen(NamedTuple):
@@ -59,13 +64,24 @@ def open_session(
     )
 
 
-def append_missing(session: Session, transcript: Transcript) -> int:
+def append_missing(
+    session: Session, transcript: Transcript, builder: EnvelopeBuilder, tell: Callable[[str], None] = lambda _: None
+) -> int:
     """Append what the session does not hold yet; return how many that were.
 
+    A backlog is compacted on the way every `BACKLOG_MESSAGES`, so that a million turns take bounded memory.
     Raises `InputError` where the session holds another conversation.
     """
     held = len(session)
-    session.extend(_missing(session, transcript, held))
+    rows = _missing(session, transcript, held)
+    waiting = 0
+    while batch := list(islice(rows, BATCH_MESSAGES)):
+        if waiting + len(batch) > BACKLOG_MESSAGES:
+            builder.build(session)
+            waiting = 0
+        session.extend(batch)
+        waiting += len(batch)
+        tell(f"message {len(session):,}")
     return len(session) - held
 
 

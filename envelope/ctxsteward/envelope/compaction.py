@@ -39,7 +39,7 @@ from .strip import group_fragment
 
 POLICY = "deep-oldest-first/1"
 
-PROBED_CHARS = 200_000
+PROBED_CHARS = 120_000
 """Of a compaction's originals, newest first; what is older in so large a backlog is accounted for by message."""
 
 

@@ -142,7 +142,7 @@ def to_record(event: Event) -> Record:
     """The journal's form of an event."""
     match event:
         case Appended():
-            return Record("message", _dump(_message_body(event)), event.ordinal, event.outputs, event.id, event.wire)
+            return Record("message", _message_body(event), event.ordinal, event.outputs, event.id, event.wire)
         case Opened(nonce=nonce, parent=parent):
             return Record("opened", _dump({"nonce": nonce, "parent": list(parent) if parent else None}))
         case Head(profile=profile, system=system, tools=tools):
@@ -195,8 +195,8 @@ def from_record(record: Record) -> Event:
 _OPTIONAL_FIELDS = ("phase", "pin", "ts", "principal", "origin")
 
 
-def _message_body(event: Appended) -> dict[str, Any]:
-    body: dict[str, Any] = {"tokens": event.tokens, "address": event.address}
+def _message_body(event: Appended) -> str:
+    body: dict[str, Any] = {}
     for name in _OPTIONAL_FIELDS:
         value = getattr(event, name)
         if value is not None:
@@ -210,7 +210,9 @@ def _message_body(event: Appended) -> dict[str, Any]:
             "orphans": placement.orphans,
             "findings": placement.findings,
         }
-    return body
+    counts = ",".join([f'"{name}":{tokens}' for name, tokens in event.tokens.items()])  # names are plain words
+    fixed = f'{{"address":"{event.address}","tokens":{{{counts}}}'
+    return f"{fixed},{_dump(body)[1:]}" if body else fixed + "}"
 
 
 def _message(record: Record, body: dict[str, Any]) -> Appended:

@@ -89,9 +89,9 @@ class Group:
 
     def __init__(self, entries: tuple[Entry, ...]) -> None:
         self.entries = entries
-        self.ordinals = tuple([entry.ordinal for entry in entries])
-        self.cache: dict[object, object] = {}
-        """Fragments by (counter, cap): a cache of pure results, never state."""
+        self.ordinals = (entries[0].ordinal,) if len(entries) == 1 else tuple([entry.ordinal for entry in entries])
+        self.cache: dict[object, object] | None = None
+        """Fragments by (shape, counter): a cache of pure results, never state."""
 
     @property
     def first(self) -> int:

@@ -22,11 +22,14 @@ _START = hashlib.sha256(b"dynamic").digest()
 
 def group_fragment(group: Group, shape: Shape, nonce: str, counter: Counter) -> Fragment:
     """The fragment of a group under this shape, cached with the group."""
+    cache = group.cache
+    if cache is None:
+        cache = group.cache = {}
     key = (shape, counter.name)
-    found = group.cache.get(key)
+    found = cache.get(key)
     if found is None:
         built = build_group(group, shape, nonce=nonce, counter=counter)
-        found = group.cache[key] = Fragment("group", built.steps, built.tokens, built.digest, "", group.ordinals)
+        found = cache[key] = Fragment("group", built.steps, built.tokens, built.digest, "", group.ordinals)
     assert isinstance(found, Fragment)
     return found
 

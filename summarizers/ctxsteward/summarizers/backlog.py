@@ -30,7 +30,7 @@ from .updates import Statement
 
 HEAD_CHARS = 6_000
 TAIL_CHARS = 2_000
-GLANCE_CHARS = 1_000
+GLANCE_CHARS = 500
 LOOK_CHARS = 24_000
 LOOK_CHARS_A_TOKEN = 16
 """A larger budget reads more: this many characters for each token of it."""
@@ -39,8 +39,9 @@ VISIBLE_CHARS = 4_000
 """Of the text of one visible message; visible messages only supersede."""
 
 _GLANCE = (
-    *("must", "never", "n't ", "only", "nobody", "always", "instead", "actual", "change", "decid", "agree", "limit"),
-    *("confirm", "error", "prefer", "不", "必须", "别", "改", "定", "号"),
+    *("must", "never", "n't ", "only", "without", "nobody", "no one", "always", "instead", "actually"),
+    *("change", "switch", "move", "decid", "go with", "agreed", "limit", "budget", "confirm", "number"),
+    *("code", "error", "prefer", "deadline", "不", "必须", "别", "只", "改", "定", "号"),
 )
 _DIGIT = re.compile(r"[0-9]")
 

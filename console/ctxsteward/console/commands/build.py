@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..options import building, common, provider, read_builder, read_profile, read_provider
-from ..output import note, print_json, table_console
+from ..output import note, print_json, progress, table_console
 
 if TYPE_CHECKING:
     from ctxsteward.envelope import Envelope
@@ -60,7 +60,8 @@ def build(
             profile=governed,
             counter=builder.counter,
         )
-        appended = append_missing(session, chosen)
+        with progress("appending", shown=not as_json) as tell:
+            appended = append_missing(session, chosen, builder, tell)
         envelope = builder.build(session) if user_turn is None else builder.preview(session, user_turn)
         kind = f"{chosen.format}{' (detected)' if format == 'auto' else ''}"
         if count > 1:

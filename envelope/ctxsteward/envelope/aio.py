@@ -1,0 +1,55 @@
+"""For async callers: the same calls, off the event loop.
+
+A build is milliseconds of CPU and, on a file store, an fsync; each function here runs its counterpart in a worker
+thread. One session is one caller's at a time: `Locked` orders the calls of tasks that share one. A cancelled call is
+not undone: what was being written may be in the log, so append with an `id` and append again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from .builder import EnvelopeBuilder
+from .envelope import Envelope
+from .groups import Entry
+from .session import Session
+
+
+async def append(session: Session, message: object, **meta: Any) -> Entry:
+    """`Session.append`."""
+    return await asyncio.to_thread(session.append, message, **meta)
+
+
+async def extend(session: Session, messages: Iterable[object]) -> list[Entry]:
+    """`Session.extend`."""
+    return await asyncio.to_thread(session.extend, messages)
+
+
+async def build(builder: EnvelopeBuilder, session: Session) -> Envelope:
+    """`EnvelopeBuilder.build`."""
+    return await asyncio.to_thread(builder.build, session)
+
+
+async def preview(builder: EnvelopeBuilder, session: Session, user_turn: str | object | None = None) -> Envelope:
+    """`EnvelopeBuilder.preview`."""
+    return await asyncio.to_thread(builder.preview, session, user_turn)
+
+
+class Locked:
+    """A session that several tasks of one process share: one call at a time, in the order of asking."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._lock = asyncio.Lock()
+
+    async def append(self, message: object, **meta: Any) -> Entry:
+        """`Session.append`."""
+        async with self._lock:
+            return await append(self.session, message, **meta)
+
+    async def build(self, builder: EnvelopeBuilder) -> Envelope:
+        """`EnvelopeBuilder.build`."""
+        async with self._lock:
+            return await build(builder, self.session)
