@@ -1,11 +1,16 @@
-"""``python -m ctxsteward.evals.bench``: run benchmarks, print a table; exit 1 where a bar is missed."""
+"""``python -m ctxsteward.evals.bench``: run benchmarks, print a table; exit 1 where a bar is missed.
+
+``--write docs/benchmarks.md`` puts the table between that file's two markers as well.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import platform
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,6 +20,8 @@ BENCHES: dict[str, Callable[[Path | None], Iterator[Row]]] = {
     module.NAME: module.run for module in (imports, warm, cold, transcripts, canaries)
 }
 
+BEGIN, END = "<!-- bench -->", "<!-- /bench -->"
+
 
 def main(argv: list[str] | None = None) -> int:
     """Run the named benchmarks, or all."""
@@ -22,21 +29,43 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(BENCHES)}; default: all")
     parser.add_argument("--data", type=Path, help="folder of public transcripts")
     parser.add_argument("--json", action="store_true", help="a JSON object a line")
+    parser.add_argument(
+        "--write", type=Path, metavar="FILE", help=f"Markdown with {BEGIN} and {END}: table goes between"
+    )
     options = parser.parse_args(argv)
     unknown = [name for name in options.names if name not in BENCHES]
     if unknown:
         parser.error(f"unknown benchmark {unknown[0]!r}; one of: {', '.join(BENCHES)}")
-    missed = 0
+    if options.write and not (options.write.is_file() and _marked(options.write.read_text(encoding="utf-8"))):
+        parser.error(f"{options.write}: no {BEGIN} followed by {END}; write them where the table belongs")
+    rows: list[Row] = []
     for name in options.names or BENCHES:
         for found in BENCHES[name](options.data):
-            missed += found.ok is False
+            rows.append(found)
             print(json.dumps(asdict(found), ensure_ascii=False) if options.json else _line(found), flush=True)
-    return 1 if missed else 0
+    if options.write:
+        text = with_table(options.write.read_text(encoding="utf-8"), rows)
+        options.write.write_text(text, encoding="utf-8", newline="\n")
+    return 1 if any(found.ok is False for found in rows) else 0
 
 
 def _line(found: Row) -> str:
     verdict = {True: "ok", False: "MISSED", None: ""}[found.ok]
     return f"{found.bench:<12} {found.what:<78} {found.value:>14} {found.bar:>8} {verdict}".rstrip()
+
+
+def with_table(text: str, rows: Sequence[Row]) -> str:
+    """The text with these rows between its markers, and nothing else changed."""
+    verdicts = {True: "ok", False: "missed", None: ""}
+    table = [f"| {r.bench} | {r.what.strip()} | {r.value} | {r.bar} | {verdicts[r.ok]} |" for r in rows]
+    machine = f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores."
+    head = ["| benchmark | row | figure | held to | |", "|---|---|---:|---:|---|"]
+    start, stop = text.index(BEGIN) + len(BEGIN), text.index(END)
+    return "\n".join([text[:start], machine, "", *head, *table, text[stop:]])
+
+
+def _marked(text: str) -> bool:
+    return 0 <= text.find(BEGIN) < text.find(END)
 
 
 if __name__ == "__main__":
