@@ -210,6 +210,21 @@ def test_two_processes_append_a_hundred_each_and_nothing_is_lost(tmp_path: Path)
         assert [text for text in texts if text.startswith(name)] == [f"{name} {n}" for n in range(100)]
 
 
+OPENER = """
+import sys
+from ctxsteward.envelope import open_store
+with open_store("file:" + sys.argv[1]) as store:
+    store.sessions()
+"""
+
+
+def test_many_processes_open_a_new_store_at_once(tmp_path: Path) -> None:
+    for round_ in range(3):
+        root = str(tmp_path / str(round_))
+        openers = [subprocess.Popen([sys.executable, "-c", OPENER, root], stderr=subprocess.PIPE) for _ in range(6)]
+        assert [(opener.communicate(timeout=120)[1], opener.returncode) for opener in openers] == [(b"", 0)] * 6
+
+
 def damage(root: Path, ordinal: int) -> None:
     with sqlite3.connect(root / "journal.sqlite") as db:
         db.execute("UPDATE records SET wire = replace(wire, 'message', 'massage') WHERE ordinal = ?", (ordinal,))

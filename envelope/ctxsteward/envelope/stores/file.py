@@ -15,6 +15,7 @@ import os
 import secrets
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -59,10 +60,7 @@ class FileJournal:
             self._db = sqlite3.connect(
                 root / "journal.sqlite", timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._db.execute("PRAGMA secure_delete = ON")
-            self._db.executescript(_SCHEMA)
+            _prepare(self._db)
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"cannot open a store at {root}: {error}; pass --store file:PATH you may write") from error
 
@@ -174,6 +172,28 @@ class FileJournal:
 
     def close(self) -> None:
         self._db.close()
+
+
+def _prepare(db: sqlite3.Connection) -> None:
+    """Set up a connection; a first opening by several processes at once is waited out.
+
+    Switching a new file to write-ahead mode does not wait for another process that does the same: it fails at once,
+    so it is tried again until `BUSY_SECONDS` are over.
+    """
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = FULL")
+            db.execute("PRAGMA secure_delete = ON")
+            db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")
+            return
+        except sqlite3.OperationalError as error:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
 
 
 def _create_exclusively(path: Path, data: bytes) -> None:

@@ -1,0 +1,125 @@
+"""Probes: what a text says in typed form, where exactly, in English and Chinese, and what is not one."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from ctxsteward.envelope.probes import LOOK_CHARS, MAX_PROBES, normalize, probes
+from ctxsteward.schemas import LossKind
+
+
+class Case(NamedTuple):
+    text: str
+    found: tuple[tuple[LossKind, str], ...]
+
+
+CASES = {
+    "a url, without the full stop behind it": Case(
+        "See https://example.org/runbooks/17.", (("url", "https://example.org/runbooks/17"),)
+    ),
+    "a url in brackets": Case("(https://example.org/a?b=1)", (("url", "https://example.org/a?b=1"),)),
+    "an absolute path": Case("it is in /srv/app/release.yaml now", (("path", "/srv/app/release.yaml"),)),
+    "a relative path with an ending": Case("open src/main.py first", (("path", "src/main.py"),)),
+    "and/or is no path": Case("use one and/or the other", ()),
+    "a mail address": Case("write to dana.k@example.org today", (("identifier", "dana.k@example.org"),)),
+    "a ticket": Case("as OPS-4411 says", (("identifier", "OPS-4411"),)),
+    "a number with its unit, which stands apart": Case("after 30 days it goes", (("number", "30 days"),)),
+    "money with thousands": Case("it was $1,250.50 in all", (("number", "$1,250.50"),)),
+    "a single digit says too little": Case("option 3 of 4", ()),
+    "a constraint": Case("You must not call before noon.", (("constraint", "You must not call before noon."),)),
+    "a decision": Case("We decided on blue.", (("decision", "We decided on blue."),)),
+    "an error": Case("The build failed again", (("error", "The build failed again"),)),
+    "an open item": Case("TODO: ask Dana", (("open_item", "TODO: ask Dana"),)),
+    "a preference": Case("I prefer the window.", (("preference", "I prefer the window."),)),
+    "only the sentence that says it": Case("Hello. Never sleep! Bye.", (("constraint", "Never sleep!"),)),
+    "a version is not cut at its dots": Case(
+        "We decided to take Python 3.11.2 now", (("decision", "We decided to take Python 3.11.2 now"),)
+    ),
+    "Chinese: a rule and an amount": Case(
+        "退款必须经理批准。金额是3000元。", (("constraint", "退款必须经理批准。"), ("number", "3000元"))
+    ),
+    "Chinese: a ticket inside the words": Case("请看工单OPS-4411的说明", (("identifier", "OPS-4411"),)),
+    "Chinese: a preference": Case("我喜欢靠窗的座位,谢谢", (("preference", "我喜欢靠窗的座位,谢谢"),)),
+    "a word that only contains a cue": Case("The musty terror of hovering neverland", ()),
+    "nothing at all": Case("", ()),
+    "small talk": Case("Thanks, that helps a lot", ()),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_a_text_says_these_things_and_no_others(case: Case) -> None:
+    found = tuple(dict.fromkeys((probe.kind, probe.text) for probe in probes(case.text)))
+    assert found == case.found
+
+
+@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@given(
+    text=st.lists(
+        st.sampled_from(
+            ("We must ship", "never", ". ", "\n", "OPS-12", " 30 days", "  ", "必须", "。", "/srv/a/b", "x" * 170, "failed")
+        ),
+        max_size=14,
+    ).map("".join)
+)
+@example("Fine.  We must go.")
+@example("x" * 150 + " must " + "y" * 400)
+@example("必须" * 9 + "\n" + "OPS-12 " * 80 + "end must " + "z " * 12_000 + "tail OPS-99 failed.")
+def test_a_span_quotes_the_text_exactly(text: str) -> None:
+    for probe in probes(text):
+        assert text[probe.start : probe.stop] == probe.text
+        assert probe.value == normalize(probe.text)
+
+
+def test_a_quote_of_a_rule_holds_the_word_that_makes_it_one() -> None:
+    """However long the sentence before it."""
+    for lead in (0, 50, 150, 159, 170, 400):
+        text = "word " * (lead // 5) + "you must pay that " + "word " * 60
+        (quote,) = {probe.text for probe in probes(text) if probe.kind == "constraint"}
+        assert "must" in quote, lead
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("１,２00  Ms", "1200 ms"),
+        ("$1,250,000", "$1250000"),
+        ("OPS-4411", "ops-4411"),
+        ("a\n\tb", "a b"),
+    ],
+)
+def test_case_width_thousands_and_blanks_do_not_count(one: str, other: str) -> None:
+    assert normalize(one) == normalize(other) == other.lower()
+
+
+def test_a_list_of_numbers_keeps_its_commas() -> None:
+    assert normalize("1,2,3") == "1,2,3"
+
+
+def test_probes_are_in_order_and_bounded() -> None:
+    found = probes(" ".join(f"OPS-{n}" for n in range(1_000)))
+    assert len(found) == MAX_PROBES
+    assert [probe.start for probe in found] == sorted(probe.start for probe in found)
+
+
+def test_a_long_text_is_probed_at_its_head_and_its_tail() -> None:
+    text = "OPS-11 " + "word " * LOOK_CHARS + "OPS-22 " + "word " * LOOK_CHARS + " OPS-33"
+    assert [(probe.text, text[probe.start : probe.stop]) for probe in probes(text)] == [
+        ("OPS-11", "OPS-11"),
+        ("OPS-33", "OPS-33"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "unit", ["a1", "1,", "/a", "must ", "a@", "-", "a-1-", "http://", "必须", "error\n", "1 ", "%s" * 3, "....", "a.b/"]
+)
+def test_no_text_makes_probing_slow(unit: str) -> None:
+    """A tool result is an attacker's text: 20,000 characters of anything stay far under a second of CPU."""
+    text = (unit * LOOK_CHARS)[:LOOK_CHARS]
+    started = time.process_time()
+    probes(text)
+    assert time.process_time() - started < 2.0

@@ -1,0 +1,245 @@
+"""The documents tell the truth: their Python runs and prints what they say, their commands run, their pictures are new.
+
+A ```python fence is run, in order, with the names of the fences before it; what it prints is the ```text fence that
+follows. ```python no-run needs a provider's SDK. In a ```console fence each `$` line is a command. Random nonces are
+compared as one and the same. Providers are scripted: they judge each request by the published rules.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from pydantic import BaseModel, ConfigDict
+
+from ctxsteward.evals.bench import Row
+from ctxsteward.evals.bench.__main__ import BEGIN, END, main, with_table
+from ctxsteward.evals.bench.picture import demo_svg, points, window_svg
+from ctxsteward.evals.validity import anthropic_faults, openai_faults
+
+ROOT = Path(__file__).parents[1]
+DATA = ROOT / "console" / "ctxsteward" / "console" / "data"
+DOCS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class Fence(NamedTuple):
+    info: str
+    body: str
+    line: int
+
+
+def fences(path: Path) -> list[Fence]:
+    text = path.read_text(encoding="utf-8")
+    return [Fence(m[1].strip(), m[2], text[: m.start()].count("\n") + 2) for m in FENCE.finditer(text)]
+
+
+def alike(printed: str) -> str:
+    """Without what differs from run to run: the session's nonce, blanks at line ends."""
+    return re.sub(r"(?<=<)(/?)\d{9}\b", r"\1000000000", "\n".join(map(str.rstrip, printed.splitlines())).strip())
+
+
+def run_python(path: Path, names: dict[str, Any]) -> int:
+    """Run a document's Python; how many fences that were."""
+    found = [fence for fence in fences(path) if fence.info in ("python", "text")]
+    for at, fence in enumerate(found):
+        if fence.info == "text":
+            continue
+        out = io.StringIO()
+        code = compile("\n" * (fence.line - 1) + fence.body, str(path), "exec")
+        with contextlib.redirect_stdout(out):
+            exec(code, names)
+        follows = found[at + 1] if at + 1 < len(found) and found[at + 1].info == "text" else None
+        assert alike(out.getvalue()) == alike(follows.body if follows else ""), f"{path.name}:{fence.line}"
+    return sum(fence.info == "python" for fence in found)
+
+
+# -- scripted providers ----------------------------------------------------------------------------
+
+
+class Reply(BaseModel):
+    """An SDK's answer: attributes outside, `model_dump` as the SDKs have it."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+def reply(**fields: Any) -> Reply:
+    made = {
+        key: reply(**value)
+        if isinstance(value, dict) and key != "input"
+        else [reply(**item) if isinstance(item, dict) else item for item in value]
+        if isinstance(value, list)
+        else value
+        for key, value in fields.items()
+    }
+    return Reply(**made)
+
+
+class OpenAIChat:
+    """Asks for a reference where it has a tool for it and has not asked yet in this turn."""
+
+    def create(self, *, model: str, messages: list[Any], tools: list[Any] | None = None, **rest: Any) -> Reply:
+        assert openai_faults({"messages": messages, "tools": tools or []}) == []
+        usage = {"prompt_tokens": 1_000, "completion_tokens": 9}
+        message: dict[str, Any] = {"role": "assistant", "content": "It is 2."}
+        if tools and messages[-1]["role"] == "user":
+            call = {"name": "resolve_reference", "arguments": json.dumps({"ref": "§1"})}
+            calls = [{"id": f"call_{len(messages)}", "type": "function", "function": call}]
+            message = {"role": "assistant", "content": None, "tool_calls": calls}
+        return reply(choices=[{"index": 0, "message": message}], usage=usage)
+
+
+class OpenAIResponses:
+    def create(self, *, model: str, input: list[Any], **rest: Any) -> Reply:
+        assert input
+        return reply(output_text="It is 2.", usage={"input_tokens": 1_000, "output_tokens": 9})
+
+
+class AnthropicMessages:
+    def create(self, *, model: str, max_tokens: int, messages: list[Any], **rest: Any) -> Reply:
+        assert anthropic_faults({"messages": messages, **rest}) == []
+        usage = {"input_tokens": 100, "cache_read_input_tokens": 900, "output_tokens": 9}
+        return reply(role="assistant", content=[{"type": "text", "text": "It is 2."}], usage=usage)
+
+
+class GeminiModels:
+    def generate_content(self, *, model: str, contents: list[Any], config: Any) -> Reply:
+        assert contents[0]["role"] == "user"
+        return reply(text="It is 2.", usage_metadata={"prompt_token_count": 1_000})
+
+
+class Namespace:
+    def __init__(self, **names: Any) -> None:
+        self.__dict__.update(names)
+
+
+def providers() -> dict[str, Any]:
+    """What the guide's `no-run` fences make with the providers' SDKs."""
+    return {
+        "openai_client": Namespace(chat=Namespace(completions=OpenAIChat()), responses=OpenAIResponses()),
+        "anthropic_client": Namespace(messages=AnthropicMessages()),
+        "gemini_client": Namespace(models=GeminiModels()),
+    }
+
+
+# -- documents -------------------------------------------------------------------------------------
+
+
+def test_the_readme_prints_what_it_says() -> None:
+    assert run_python(ROOT / "README.md", {"__name__": "readme"}) == 2
+
+
+def test_the_guide_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    guide = ROOT / "docs" / "guide-chat-service.md"
+    monkeypatch.chdir(tmp_path)
+    assert run_python(guide, {"__name__": "guide", **providers()}) >= 15
+    assert sum(fence.info == "python no-run" for fence in fences(guide)) == 1
+
+
+@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
+def test_a_fence_says_what_it_is_and_a_link_leads_somewhere(path: Path) -> None:
+    kinds = {"python", "python no-run", "text", "console", "sh", "yaml", "toml", "json"}
+    assert {fence.info for fence in fences(path)} <= kinds
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text(encoding="utf-8"))
+    assert [link for link in links if "://" not in link and not (path.parent / link).exists()] == []
+
+
+def test_the_tests_that_a_document_names_exist() -> None:
+    written = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    known = set(re.findall(r"^def (test_\w+)", written, re.MULTILINE))
+    missing = []
+    for path in (ROOT / "docs").rglob("*.md"):
+        for name, more in re.findall(r"`(test_\w+)(…?)`", path.read_text(encoding="utf-8")):
+            if name not in known and not (more and any(one.startswith(name) for one in known)):
+                missing.append(f"{path.name}: {name}")
+    assert missing == []
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], subprocess.CompletedProcess[str]]:
+    """Runs a command of the README in a folder of its own."""
+    folder = tmp_path_factory.mktemp("readme")
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "DATA": str(DATA),
+        "PYTHONIOENCODING": "utf-8",
+    }
+
+    def run(command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["sh", "-c", command], cwd=folder, env=environment, capture_output=True, encoding="utf-8", timeout=120
+        )
+
+    return run
+
+
+@pytest.mark.skipif(shutil.which("sh") is None, reason="no POSIX shell")
+def test_the_readmes_commands_run_and_print_what_it_says(
+    shell: Callable[[str], subprocess.CompletedProcess[str]],
+) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    examples = re.findall(r"\| `(ctxsteward [^`]+)` \|$", readme, re.MULTILINE)
+    listed = re.findall(r"^\| `(\w+)` \|", readme, re.MULTILINE)
+    known = re.findall(r"^  (\w+)  ", shell("ctxsteward --help").stdout.split("Commands:")[1], re.MULTILINE)
+    assert sorted(listed) == sorted(known)
+    for command in examples:
+        done = shell(command)
+        assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), command
+    (console,) = (fence for fence in fences(ROOT / "README.md") if fence.info == "console")
+    for part in console.body.split("$ ctxsteward ")[1:]:
+        command, _, printed = part.partition("\n")
+        done = shell(f"ctxsteward {command}")
+        assert alike(done.stdout + done.stderr) == alike(printed), command
+
+
+# -- pictures and tables ---------------------------------------------------------------------------
+
+REDRAW = "out of date: run `python -m ctxsteward.evals.bench.picture docs/img`"
+
+
+def test_the_picture_of_the_window_is_of_this_version_and_of_the_demo() -> None:
+    calls = points()
+    assert (ROOT / "docs" / "img" / "window.svg").read_text(encoding="utf-8") == window_svg(calls), REDRAW
+    told = subprocess.check_output([str(Path(sys.executable).with_name("ctxsteward")), "demo", "--json"])
+    demo = json.loads(told)
+    assert len(calls) == demo["calls"]
+    assert sum(call.full_tokens for call in calls) == demo["full_history_tokens"]
+    assert sum(call.sent_tokens for call in calls) == demo["sent_tokens"]
+    assert sum(call.compacted for call in calls) == demo["compactions"]
+
+
+def test_the_picture_of_the_demo_is_of_this_version() -> None:
+    assert (ROOT / "docs" / "img" / "demo.svg").read_text(encoding="utf-8") == demo_svg(), REDRAW
+
+
+def test_a_table_goes_between_the_markers_and_touches_nothing_else() -> None:
+    rows = [Row(bench="b", what="  w", value="1 ms", bar="≤ 2", ok=True)]
+    written = with_table(f"before {BEGIN}old{END} after", rows)
+    head, table, tail = written.partition(BEGIN)[0], written, written.partition(END)[2]
+    assert (head, tail) == ("before ", " after")
+    assert "| b | w | 1 ms | ≤ 2 | ok |" in table
+    assert "old" not in table
+    assert with_table(written, rows) == written
+
+
+def test_a_file_without_markers_is_refused_before_anything_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "plain.md"
+    path.write_text("# no markers\n")
+    with pytest.raises(SystemExit) as exit:
+        main(["import", "--write", str(path)])
+    assert exit.value.code == 2
+    assert f"no {BEGIN} followed by {END}" in capsys.readouterr().err
+    assert path.read_text() == "# no markers\n"
