@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict
 
 from ctxsteward.evals.bench import Row
 from ctxsteward.evals.bench.__main__ import BEGIN, END, main, with_table
-from ctxsteward.evals.bench.picture import demo_svg, points, window_svg
+from ctxsteward.evals.bench.picture import demo_svg, points, terminal_svg, window_svg
 from ctxsteward.evals.validity import anthropic_faults, openai_faults
 
 ROOT = Path(__file__).parents[1]
@@ -221,6 +221,11 @@ def test_the_picture_of_the_window_is_of_this_version_and_of_the_demo() -> None:
 
 def test_the_picture_of_the_demo_is_of_this_version() -> None:
     assert (ROOT / "docs" / "img" / "demo.svg").read_text(encoding="utf-8") == demo_svg(), REDRAW
+
+
+def test_build_times_leave_no_trace_in_the_picture_of_the_demo() -> None:
+    told = "Checked\n  ok all\nsame head in both\n calls over budget  {} 0 of 9\n build, p50 / p95  {} ms\n"
+    assert terminal_svg(told.format(" ", "0.40 / 8.15")) == terminal_svg(told.format("  ", "0.40 / 18.15"))
 
 
 def test_a_table_goes_between_the_markers_and_touches_nothing_else() -> None:

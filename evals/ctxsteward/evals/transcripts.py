@@ -57,13 +57,14 @@ class Tally:
 def replay(transcript: Transcript, builder: EnvelopeBuilder, session: Session) -> Iterator[Call]:
     """Append a transcript to an empty session, and yield every model call: just before each assistant message.
 
+    An assistant message at the very beginning answers nothing, so no call produced it.
     Raises what the builder raises, with the call it was.
     """
     waiting: list[NewMessage] = []
     wires: list[Wire] = []
     calls = 0
     for row in transcript.entries():
-        if row.wire.get("role") == "assistant":
+        if row.wire.get("role") == "assistant" and wires:
             session.extend(waiting)
             waiting = []
             calls += 1

@@ -194,9 +194,6 @@ def _round_up(value: int, step: int) -> int:
 
 def demo_svg() -> str:
     """The end of the demo as a terminal shows it, from its checks on."""
-    from rich.console import Console
-    from rich.text import Text
-
     colours = {"FORCE_COLOR": "1", "COLUMNS": "80", "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"}
     told = subprocess.run(
         [str(Path(get_path("scripts")) / "ctxsteward"), "demo"],
@@ -205,12 +202,26 @@ def demo_svg() -> str:
         check=True,
         encoding="utf-8",
     ).stdout
+    return terminal_svg(told)
+
+
+def terminal_svg(told: str) -> str:
+    """What the demo told, with ANSI colours, from the line after ``Checked`` on and without build times."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(record=True, width=72, file=io.StringIO(), force_terminal=True, color_system="standard")
     rows = [Text.from_ansi(row) for row in told.splitlines()]
     start = next(index for index, row in enumerate(rows) if row.plain == "Checked")
-    console = Console(record=True, width=72, file=io.StringIO(), force_terminal=True, color_system="standard")
+    figures = False
     for row in rows[start + 1 :]:
-        if "build, p50" not in row.plain:
-            console.print(row, no_wrap=True)
+        name, _, value = row.plain.strip().partition("  ")
+        if figures and name.startswith("build"):
+            continue
+        if figures and value:  # the column is as wide as its build times: set it anew
+            row = Text(f" {name:<32}{value.strip():>12}")
+        console.print(row, no_wrap=True)
+        figures = figures or name.startswith("same head")
     return console.export_svg(title="ctxsteward demo", code_format=_TERMINAL, unique_id="demo")
 
 
