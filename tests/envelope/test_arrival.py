@@ -59,7 +59,9 @@ def test_a_line_that_looks_decisive_is_shown_from_the_middle(case: Signal) -> No
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)
 @given(
     text=st.lists(
-        st.sampled_from(("word ", "\n", "error: x\n", "x" * 300, "失败", "§", "\r\n", "\u2028", "🙂")), min_size=1, max_size=80
+        st.sampled_from(("word ", "\n", "error: x\n", "x" * 300, "失败", "§", "\r\n", "\u2028", "🙂")),
+        min_size=1,
+        max_size=80,
     ).map("".join),
     cap=st.integers(16, 600),
 )

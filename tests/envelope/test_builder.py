@@ -126,7 +126,7 @@ def test_window_and_reserve(given: dict[str, Any], window: int | None, reserve: 
         pytest.param({"window_tokens": 1_000, "output_reserve_tokens": 1_000}, id="a reserve that leaves no prompt"),
     ],
 )
-def test_a_window_that_holds_nothing_is_refused(given: dict[str, int]) -> None:
+def test_a_window_that_holds_nothing_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         EnvelopeBuilder(tokenizer=CharTokenizer(), **given)
 

@@ -10,6 +10,7 @@ import json
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import pytest
@@ -24,7 +25,7 @@ from ctxsteward.envelope.stores.memory import MemoryJournal
 from ctxsteward.envelope.stores.port import Record, SessionKey
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, WordOverlap, memory_store
 from ctxsteward.evals.validity import anthropic_faults, openai_faults
-from ctxsteward.schemas import Bullet, Loss, Ref, Source, StoreError, Summary
+from ctxsteward.schemas import Bullet, CompressionReport, Loss, Ref, Source, StoreError, Summary
 from ctxsteward.summarizers import extractive
 
 from .histories import NONCE, Wire
@@ -123,7 +124,7 @@ def test_the_trigger_is_exact(case: Trigger, extra: int) -> None:
 
 def test_compactions_are_rare_and_deep() -> None:
     session, maker = opened(), builder()
-    reports = []
+    reports: list[CompressionReport] = []
     for wire in chat(200, 40):
         session.append(wire)
         reports += maker.build(session).reports
@@ -373,7 +374,7 @@ def test_after_a_refusal_the_breaker_waits_for_a_tenth_more() -> None:
         else:
             assert envelope.findings == ()
     assert at[0] == 800
-    assert all(later >= earlier * 1.1 for earlier, later in zip(at, at[1:], strict=False))
+    assert all(later >= earlier * 1.1 for earlier, later in pairwise(at))
     assert len(at) >= 10
     records = session.journal.read(session.key, 0)
     refused = [event for event in map(from_record, records) if isinstance(event, Refused)]
@@ -562,9 +563,7 @@ class CountingTokenizer(CharTokenizer):
 def test_a_loop_of_400_steps_stays_in_budget_and_costs_the_same_at_its_end(dynamic_tokens: int) -> None:
     tokenizer = CountingTokenizer()
     session = memory_store().session("s", counter=Counter(tokenizer))
-    maker = EnvelopeBuilder(
-        tokenizer=tokenizer, budgets=Budgets(dynamic_tokens=dynamic_tokens), summarizer=FirstLine()
-    )
+    maker = EnvelopeBuilder(tokenizer=tokenizer, budgets=Budgets(dynamic_tokens=dynamic_tokens), summarizer=FirstLine())
     session.append(user("open the door"))
     work: list[int] = []
     laid: list[int] = []

@@ -61,7 +61,20 @@ def test_a_text_says_these_things_and_no_others(case: Case) -> None:
 @given(
     text=st.lists(
         st.sampled_from(
-            ("We must ship", "never", ". ", "\n", "OPS-12", " 30 days", "  ", "必须", "。", "/srv/a/b", "x" * 170, "failed")
+            (
+                "We must ship",
+                "never",
+                ". ",
+                "\n",
+                "OPS-12",
+                " 30 days",
+                "  ",
+                "必须",
+                "。",
+                "/srv/a/b",
+                "x" * 170,
+                "failed",
+            )
         ),
         max_size=14,
     ).map("".join)

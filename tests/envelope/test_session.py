@@ -173,7 +173,10 @@ def test_an_sdk_s_object_is_taken_without_its_empty_fields() -> None:
 def test_input_is_neither_kept_nor_changed() -> None:
     given: Wire = {
         "role": "user",
-        "content": [{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}, {"type": "x_new", "n": [1]}],
+        "content": [
+            {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}},
+            {"type": "x_new", "n": [1]},
+        ],
         "x_unknown": {"deep": [1, {"two": None}]},
     }
     flat: Wire = {"role": "user", "content": "flat", "x": 1}
@@ -181,7 +184,7 @@ def test_input_is_neither_kept_nor_changed() -> None:
     session = opened()
     session.extend([given, flat])
     for provider in ("openai-chat", "anthropic", "gemini", "openai-responses", "text"):
-        builder().build(session).render(provider)  # type: ignore[arg-type]
+        builder().build(session).render(provider)
     assert (given, flat) == before
     given["content"].append({"type": "text", "text": "later"})
     given["x_unknown"]["deep"].clear()
@@ -406,7 +409,7 @@ def test_a_fork_amid_a_tool_group_shows_a_placeholder_and_goes_on(store: Store) 
 def session() -> Session:
     made = opened()
     made.extend([user("one"), call("a", "b"), result("a", "first"), result("b", "second"), reply("done")])
-    blocks = [{"type": "tool_use", "id": id, "name": "f", "input": {}} for id in ("c", "d")]
+    blocks: list[Wire] = [{"type": "tool_use", "id": id, "name": "f", "input": {}} for id in ("c", "d")]
     made.append({"role": "assistant", "content": blocks})
     made.append(
         {
