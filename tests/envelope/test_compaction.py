@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session, Store
-from ctxsteward.envelope.compaction import text_of
+from ctxsteward.envelope.accounting import text_of
 from ctxsteward.envelope.counting import Counter
 from ctxsteward.envelope.events import Compacted, Refused, from_record
 from ctxsteward.envelope.keys import address_of

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ctxsteward.envelope.compaction import text_of
+from ctxsteward.envelope.accounting import text_of
 from ctxsteward.envelope.render.text import section_text
 from ctxsteward.schemas import Message
 

@@ -11,9 +11,9 @@ Importing this reads no clock, file or environment and loads no tokenizer, model
 
 from .budgets import Budgets
 from .builder import EnvelopeBuilder, rebuild
-from .compaction import Policy
 from .envelope import PROVIDERS, Envelope, Section
 from .groups import Entry
+from .policy import Policy
 from .profile import Profile
 from .references import resolve_reference, resolve_reference_tool
 from .selection import SelectionRequest, Selector

@@ -88,14 +88,15 @@ class Budgets(BaseModel):
     def for_model(cls, model: str, *, output_reserve_tokens: int | None = None) -> Budgets:
         """Scale to a model's window: 2 % system, 3 % static, 1 % meta, 50 % dynamic of what the output leaves.
 
-        No section falls below its default. Raises `UnknownModel`.
+        No section falls below its default, and none is fixed. Raises `UnknownModel`.
         """
         info = model_info(model)
-        usable = info.window_tokens - (output_reserve_tokens or info.output_reserve_tokens)
+        reserve = info.output_reserve_tokens if output_reserve_tokens is None else output_reserve_tokens
+        usable = info.window_tokens - reserve
         if usable < 1:
             raise InvalidBudget("output_reserve_tokens", output_reserve_tokens, f"less than {info.window_tokens}")
         scaled = {f"{name}_tokens": int(usable * part) for name, part in _OF_WINDOW.items()}
-        return cls(**{field: max(cls.model_fields[field].default, value) for field, value in scaled.items()})
+        return cls()._with({field: max(cls.model_fields[field].default, value) for field, value in scaled.items()})
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Budgets:
@@ -120,13 +121,31 @@ class Budgets(BaseModel):
         return f"{section}_tokens" in self.model_fields_set
 
     def scaled(self, factor: float) -> Budgets:
-        """All token budgets times `factor`; what was fixed stays fixed."""
-        values = {**self.model_dump(exclude_unset=True), "recall_fraction": self.recall_fraction}
-        for name in (*SECTIONS, "tools"):
-            tokens = getattr(self, f"{name}_tokens")
-            if tokens is not None and (name == "dynamic" or f"{name}_tokens" in values):
-                values[f"{name}_tokens"] = max(1, round(tokens * factor))
-        return type(self)(**values)
+        """All section budgets times `factor`; what was fixed stays fixed, and the arrival cap stays what it is."""
+        tokens = {f"{name}_tokens": getattr(self, f"{name}_tokens") for name in (*SECTIONS, "tools")}
+        values = {field: max(1, round(value * factor)) for field, value in tokens.items() if value is not None}
+        return self._with({**values, "arrival_cap_tokens": self.cap_tokens})
+
+    def limited(self, dynamic_tokens: int) -> Budgets:
+        """The same budgets with at most so much for dynamic."""
+        return self if self.dynamic_tokens <= dynamic_tokens else self._with({"dynamic_tokens": dynamic_tokens})
+
+    def without_recall(self) -> Budgets:
+        """The history gets recall's share, unless the caller set it."""
+        return self if "recall_fraction" in self.model_fields_set else self._with({"recall_fraction": 0.0})
+
+    def document(self) -> dict[str, Any]:
+        """All values and which of them the caller set, as JSON."""
+        return {"values": self.model_dump(), "fixed": sorted(self.model_fields_set)}
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> Budgets:
+        """The inverse of `document`."""
+        return cls.model_construct(_fields_set=set(document["fixed"]), **document["values"])
+
+    def _with(self, values: dict[str, Any]) -> Budgets:
+        """Other values; what counts as set by the caller stays as it is."""
+        return type(self).model_construct(_fields_set=set(self.model_fields_set), **{**self.model_dump(), **values})
 
     @property
     def history_tokens(self) -> int:

@@ -13,6 +13,8 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -21,13 +23,14 @@ from ctxsteward.schemas import (
     Conflict,
     Finding,
     InputError,
+    InvalidBudget,
     Summarizer,
     WindowExceeded,
     Wire,
 )
 
 from .budgets import HEAD_SECTIONS, Budgets
-from .compaction import Compactor, Policy, Window
+from .compaction import Compactor
 from .counting import Counter
 from .envelope import RENDERER_VERSION, Envelope, Section, digest_of
 from .events import Compacted, Selected
@@ -35,6 +38,7 @@ from .images import ImageRule
 from .keys import address_of
 from .layout import DynamicLayout, HeadLayout, lay_dynamic, lay_head, window_findings
 from .models import ModelInfo, model_info
+from .policy import Policy, Window
 from .selection import Selector, select
 from .session import Session
 from .state import State
@@ -45,6 +49,15 @@ CALIBRATION_WEIGHT = 0.3
 """How much one reported usage moves the estimate."""
 CALIBRATION_RANGE = (0.5, 2.0)
 _TRIES = 100
+
+
+@dataclass(slots=True)
+class _Made:
+    """What one call of `build` has written so far."""
+
+    compacted: bool = False
+    reports: tuple[CompressionReport, ...] = ()
+    findings: list[Finding] = field(default_factory=list)
 
 
 class _Decided(NamedTuple):
@@ -86,7 +99,9 @@ class EnvelopeBuilder:
         reserve = (
             output_reserve_tokens if output_reserve_tokens is not None else info.output_reserve_tokens if info else 0
         )
-        self.output_reserve_tokens = min(reserve, (self.window_tokens or reserve) // 2) if window_tokens else reserve
+        if output_reserve_tokens is None and window_tokens is not None:
+            reserve = min(reserve, window_tokens // 2)
+        self.output_reserve_tokens = reserve
         self.budgets = budgets or Budgets()
         self.counter = _make_counter(tokenizer, info)
         self.policy = policy or Policy()
@@ -107,23 +122,21 @@ class EnvelopeBuilder:
     def build(self, session: Session) -> Envelope:
         """The envelope for the next model call of this session."""
         started = time.perf_counter()
+        made = _Made()
         for _ in range(_TRIES):
             session.refresh()
-            try:
-                decided = self._decide(session)
-            except Conflict:
-                continue
-            break
-        else:
-            raise Conflict(session.id, session.state.position)
-        return self._envelope(session, session.state, decided, started, keep=True)
+            self._head(session, session.state)  # a head that does not fit says so before anything is decided
+            with suppress(Conflict):
+                decided = self._decide(session, made)
+                return self._envelope(session, session.state, decided, started, keep=True)
+        raise Conflict(session.id, session.state.position)
 
     def preview(self, session: Session, user_turn: str | object | None = None) -> Envelope:
         """The envelope as if `user_turn` were the next user message; writes nothing."""
         scratch = session.draft()
         if user_turn is not None:
             scratch.append({"role": "user", "content": user_turn} if isinstance(user_turn, str) else user_turn)
-        return self._envelope(scratch, scratch.state, self._decide(scratch))
+        return self._envelope(scratch, scratch.state, self._decide(scratch, _Made()))
 
     def rebuild(
         self,
@@ -161,51 +174,61 @@ class EnvelopeBuilder:
         return self._effective
 
     def _derive_budgets(self) -> Budgets:
-        budgets = self.budgets
-        if self.selector is None and "recall_fraction" not in budgets.model_fields_set:
-            budgets = budgets.model_copy(update={"recall_fraction": 0.0})
+        budgets = self.budgets if self.selector is not None else self.budgets.without_recall()
+        if self.window_tokens is not None:
+            head = sum(getattr(budgets, f"{name}_tokens") for name in HEAD_SECTIONS) + (budgets.tools_tokens or 0)
+            room = self.window_tokens - self.output_reserve_tokens - head - REPLY_PRIMING_TOKENS
+            if room < 1:
+                raise InvalidBudget(
+                    "output_reserve_tokens", self.output_reserve_tokens, f"at most {self.window_tokens - head}"
+                )
+            budgets = budgets.limited(room)
         return budgets if self.calibration == 1.0 else budgets.scaled(1 / self.calibration)
 
     # -- deciding -----------------------------------------------------------------------------------------------
 
-    def _decide(self, session: Session) -> _Decided:
-        state, budgets = session.state, self._effective
-        findings: list[Finding] = []
-        reports: tuple[CompressionReport, ...] = ()
+    def _decide(self, session: Session, made: _Made) -> _Decided:
+        """Compact and select where due; `made` remembers over a retry what this build has already written."""
+        state = session.state
         layout = self._lay(session, state)
-        window = Window(state, layout, budgets)
-        if self.policy.due(window):
+        window = Window(state, layout, self._effective)
+        if not made.compacted and self.policy.due(window):
             outcome = self._compactor.run(
                 state, window, lambda kind, data: address_of(session.address_key, session.id, kind, data)
             )
-            findings += outcome.findings
             if outcome.event is not None:
                 session.commit(outcome.event)
+            made.compacted = True
+            made.findings += outcome.findings
             if isinstance(outcome.event, Compacted):
-                reports = (outcome.event.report,)
+                made.reports += (outcome.event.report,)
                 layout = self._lay(session, state)
-                window = Window(state, layout, budgets)
-        if self._select(session, window, findings):
+                window = Window(state, layout, self._effective)
+        if self._select(session, window, made):
             layout = self._lay(session, state)
-        return _Decided(layout, reports, findings)
+        return _Decided(layout, made.reports, made.findings)
 
-    def _select(self, session: Session, window: Window, findings: list[Finding]) -> bool:
+    def _select(self, session: Session, window: Window, made: _Made) -> bool:
         """Recall for this user turn, or give up what was recalled where there is no room any more."""
         state = session.state
         chosen = state.selection
-        current = chosen is not None and chosen.turn == state.last_user
-        if current:
-            if not window.context_tokens or not window.over:
+        if chosen is not None and chosen.turn == state.last_user:
+            if not window.context_tokens or window.section_tokens <= self._effective.dynamic_tokens:
                 return False
             text = "the history left no room for recalled messages"
-            findings.append(Finding(kind="recall_dropped", field="dynamic", text=text))
+            made.findings.append(Finding(kind="recall_dropped", field="dynamic", text=text))
             session.commit(Selected(turn=state.last_user, refs=(), log={}))
             return True
         if self.selector is None or not state.last_user:
             return False
         budgets = self._effective
         room = budgets.dynamic_tokens - max(budgets.history_tokens, window.history_tokens)
-        picked = select(self.selector, session, state, room, self.counter)
+        try:
+            picked = select(self.selector, session, state, room, self.counter)
+        except Exception as error:  # a selector is the caller's code: whatever it raises, the call goes on without
+            text = f"nothing was recalled: the selector failed: {type(error).__name__}: {error}"
+            made.findings.append(Finding(kind="selection_failed", field="dynamic", text=text))
+            picked = Selected(turn=state.last_user, refs=(), log={})
         if picked is None:
             return False
         session.commit(picked)
@@ -217,7 +240,8 @@ class EnvelopeBuilder:
         return lay_dynamic(state, self._effective, self.counter, session.entry, session.cache)
 
     def _head(self, session: Session, state: State) -> _Head:
-        key = (state.head_at, self.counter.name, self.budgets, self.calibration, min(state.compactions, 5))
+        fixed = frozenset(self.budgets.model_fields_set)
+        key = (state.head_at, self.counter.name, self._effective, fixed, self.calibration, min(state.compactions, 5))
         found = session.cache.get("head")
         if isinstance(found, tuple) and found[0] == key:
             head: _Head = found[1]
@@ -225,7 +249,7 @@ class EnvelopeBuilder:
         layout = lay_head(state.head, self._effective, self.counter, state.compactions)
         epoch = max(0, state.heads - 1)
         sections = {name: self._head_section(name, layout, epoch) for name in HEAD_SECTIONS}
-        tokens = sum(section.tokens for section in sections.values()) + layout.tools_tokens
+        tokens = sum(section.tokens for section in sections.values()) + self._provider_tokens(layout.tools_tokens)
         profile = state.head.profile
         version = None if profile is None else _profile_version(session, profile)
         head = _Head(layout, sections, tokens, version)
@@ -255,7 +279,10 @@ class EnvelopeBuilder:
     ) -> Envelope:
         head, dynamic = self._head(session, state), decided.layout
         section = Section(
-            name="dynamic", source=dynamic, budget_tokens=self.budgets.dynamic_tokens, epoch=state.compactions,
+            name="dynamic",
+            source=dynamic,
+            budget_tokens=self._provider_tokens(self._effective.dynamic_tokens),
+            epoch=state.compactions,
             tokens=self._provider_tokens(dynamic.tokens), content=dynamic.digest(),
         )  # fmt: skip
         sections = {**head.sections, "dynamic": section}
@@ -282,7 +309,7 @@ class EnvelopeBuilder:
             metrics={
                 "prompt_tokens": prompt,
                 "stable_tokens": head.tokens + self._provider_tokens(dynamic.prefix_tokens),
-                "tools_tokens": head.layout.tools_tokens,
+                "tools_tokens": self._provider_tokens(head.layout.tools_tokens),
                 "messages": state.ordinal,
                 "compactions": state.compactions,
             },
@@ -296,9 +323,9 @@ class EnvelopeBuilder:
     def _keep_manifest(self, session: Session, address: str, decided: _Decided, prompt_tokens: int) -> None:
         """Write down what is needed to lay this envelope out again: where in the log, with which configuration."""
         made = ""
-        if decided.reports or decided.findings:
+        if decided.reports or decided.findings or session.findings:
             reports = [report.id for report in decided.reports]
-            findings = [finding.model_dump() for finding in decided.findings]
+            findings = [finding.model_dump() for finding in (*session.findings, *decided.findings)]
             made = f'"reports":{json.dumps(reports)},"findings":{json.dumps(findings)},'
         body = (
             f'{{"session":{json.dumps(session.id)},"position":{session.state.position},{made}{self._manifest_tail()}}}'
@@ -315,7 +342,7 @@ class EnvelopeBuilder:
                 "images": self.counter.images,
                 "window_tokens": self.window_tokens,
                 "output_reserve_tokens": self.output_reserve_tokens,
-                "budgets": self.budgets.model_dump(exclude_unset=True),
+                "budgets": self.budgets.document(),
                 "calibration": self.calibration,
             }
             self._tail = (self.calibration, json.dumps(fields)[1:-1])
@@ -339,7 +366,7 @@ class EnvelopeBuilder:
             tokenizer=manifest["tokenizer"],
             window_tokens=manifest["window_tokens"],
             output_reserve_tokens=manifest["output_reserve_tokens"],
-            budgets=Budgets(**manifest["budgets"]),
+            budgets=Budgets.from_document(manifest["budgets"]),
             summarizer=_undecided,
         )
         builder.output_reserve_tokens = manifest["output_reserve_tokens"]

@@ -1,154 +1,28 @@
-"""Compaction: when the history is shortened, which part of it, into what, and what that lost.
+"""Compaction: what leaves the window becomes cited bullets, and a report says what that lost.
 
-Three plug points, in this order: `due` (is it time), `choose` (which groups leave, which lose their tool results),
-`shrink` (a summarizer: originals into cited bullets). Then the account is drawn up by code that is not the summarizer.
-A compaction is made whole or not at all; one that saves less than a tenth of the section is not made.
-
-Tokens are tokens of the builder's counter. Source: the layered-envelope design; thresholds in `budgets`.
+`policy` says when and which groups; a summarizer (the third plug point, `shrink`) turns their originals into bullets;
+`accounting` draws up the losses. A compaction is made whole or not at all. One that saves less than a tenth of the
+section is not made, nor one whose summary is unsound: the history stays, with a finding, and the next try waits until
+the section has grown by a tenth. Tokens are tokens of the builder's counter. Source: the layered-envelope design.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ctxsteward.schemas import (
-    Bullet,
-    CompressionReport,
-    Finding,
-    Loss,
-    LossKind,
-    Message,
-    Ref,
-    Source,
-    SourceMessage,
-    Summarizer,
-    Summary,
-    ToolCallPart,
-)
+from ctxsteward.schemas import Bullet, CompressionReport, Finding, Ref, Source, SourceMessage, Summarizer, Summary
 
+from .accounting import account, shown_texts
 from .budgets import BULLETS_FLOOR_FRACTION, BULLETS_FRACTION, MIN_PROGRESS_FRACTION, Budgets
 from .counting import Counter
 from .events import Compacted, Refused
 from .groups import Entry, Group
-from .layout import DynamicLayout, bullet_line, bullets_text
-from .probes import normalize, probes
+from .layout import bullet_line, bullets_text
+from .policy import Choice, Policy, Window
 from .state import State
 from .steps import Shape
 from .strip import group_fragment
-
-POLICY = "deep-oldest-first/1"
-
-PROBED_CHARS = 120_000
-"""Of a compaction's originals, newest first; what is older in so large a backlog is accounted for by message."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """A group as `choose` sees it."""
-
-    group: Group
-    tokens: int
-    masked_tokens: int
-    """What it would take with its tool results shown as one line; equal to `tokens` where that saves nothing."""
-    must: bool
-    """Last raw turn, newest message, pending group, pinned: never leaves."""
-    live: bool
-    """Belongs to the live turn: loses its tool results before its text."""
-    task: bool = False
-    pinned: bool = False
-    soft: bool = False
-    """Pinned softly: goes last."""
-
-
-class Window:
-    """The dynamic section measured for a decision. Totals are at hand; candidates are worked out when asked for."""
-
-    __slots__ = ("_candidates", "budgets", "layout", "state")
-
-    def __init__(self, state: State, layout: DynamicLayout, budgets: Budgets) -> None:
-        self.state = state
-        self.layout = layout
-        self.budgets = budgets
-        self._candidates: tuple[Candidate, ...] | None = None
-
-    @property
-    def candidates(self) -> tuple[Candidate, ...]:
-        """The groups, oldest first."""
-        if self._candidates is None:
-            self._candidates = tuple(_candidates(self.state, self.layout, self.budgets))
-        return self._candidates
-
-    def replace_candidates(self, candidates: tuple[Candidate, ...]) -> None:
-        """The same groups, priced more finely."""
-        self._candidates = candidates
-
-    @property
-    def bullets_tokens(self) -> int:
-        return self.layout.bullets_tokens
-
-    @property
-    def notes_tokens(self) -> int:
-        return self.layout.notes_tokens
-
-    @property
-    def context_tokens(self) -> int:
-        return self.layout.context_tokens
-
-    @property
-    def groups_tokens(self) -> int:
-        return self.layout.groups_tokens
-
-    @property
-    def history_tokens(self) -> int:
-        """Dynamic without turn context."""
-        return self.layout.tokens - self.layout.context_tokens
-
-    @property
-    def section_tokens(self) -> int:
-        return self.layout.tokens
-
-    @property
-    def refused_at(self) -> int:
-        """Section tokens at which the last due compaction was not made; 0: none."""
-        return self.state.refused.section_tokens if self.state.refused else 0
-
-    @property
-    def pinned_tokens(self) -> int:
-        return sum(candidate.tokens for candidate in self.candidates if candidate.pinned) if self.state.pins else 0
-
-    @property
-    def must_tokens(self) -> int:
-        return sum(candidate.tokens for candidate in self.candidates if candidate.must)
-
-    @property
-    def movable_tokens(self) -> int:
-        """Groups that may leave."""
-        return self.groups_tokens - self.must_tokens
-
-    @property
-    def over(self) -> bool:
-        """Whether the section exceeds what it may take: its budget, or what never leaves and a tenth of the budget."""
-        budget = self.budgets.dynamic_tokens
-        if self.section_tokens <= budget:
-            return False
-        must = self.must_tokens + self.notes_tokens
-        return must <= budget or self.section_tokens > must + int(budget * MIN_PROGRESS_FRACTION)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """What a compaction will do to the groups."""
-
-    drop: tuple[Group, ...] = ()
-    mask: tuple[Group, ...] = ()
-    freed_tokens: int = 0
-
-
-Due = Callable[[Window], bool]
-"""Whether to compact now."""
-Choose = Callable[[Window, int], Choice]
-"""Which groups leave so that at least so many tokens are freed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,102 +31,6 @@ class Outcome:
 
     event: Compacted | Refused | None = None
     findings: tuple[Finding, ...] = ()
-
-
-# -- measuring ----------------------------------------------------------------------------------------------------
-
-
-def _candidates(state: State, layout: DynamicLayout, budgets: Budgets) -> Iterator[Candidate]:
-    """Every group with what it costs and whether it may leave.
-
-    Never leave: the newest user text, the newest assistant text, the newest message, tool results that the model has
-    not seen, a task within its share, pins.
-    """
-    must = {state.last_user, state.last_text, state.ordinal}
-    pins = state.pins
-    for group, fragment in zip(state.groups, layout.strip.fragments, strict=True):
-        ordinals = group.ordinals
-        task = state.task in ordinals
-        pinned = bool(pins) and any(n in pins and pins[n].strength == "keep" for n in ordinals)
-        unseen = len(ordinals) > 1 and ordinals[0] == state.last_reply
-        held = pinned or unseen or (task and fragment.tokens <= budgets.task_tokens) or not must.isdisjoint(ordinals)
-        yield Candidate(
-            group=group, tokens=fragment.tokens, masked_tokens=fragment.tokens, must=held, pinned=pinned,
-            live=ordinals[-1] > state.last_user, task=task, soft=bool(pins) and any(n in pins for n in ordinals),
-        )  # fmt: skip
-
-
-# -- when ---------------------------------------------------------------------------------------------------------
-
-
-def due(window: Window) -> bool:
-    """At 0.8 of the history's share, once what may leave pays for a deep cut; at once where the section is over.
-
-    Where messages that never leave fill the share, history would stand above 0.8 for ever and every call would compact:
-    so the groups that may leave must come to the distance between trigger and target first. After a refusal the
-    section must have grown by a tenth.
-    """
-    budgets = window.budgets
-    history = window.history_tokens - window.pinned_tokens
-    if not window.over:
-        if history < budgets.trigger_tokens:
-            return False
-        if window.movable_tokens < (budgets.trigger_tokens - budgets.target_tokens):
-            return False
-    if window.refused_at and window.section_tokens < window.refused_at * (1 + MIN_PROGRESS_FRACTION):
-        return False
-    return window.movable_tokens + window.bullets_tokens >= window.section_tokens * MIN_PROGRESS_FRACTION or (
-        window.over and window.movable_tokens > 0
-    )
-
-
-# -- what ---------------------------------------------------------------------------------------------------------
-
-
-def choose(window: Window, need_tokens: int) -> Choice:
-    """Closed turns, oldest first; then tool results of the live turn; then its oldest steps; a long task last."""
-    drop: list[Group] = []
-    mask: list[Group] = []
-    freed = 0
-    rows = [row for row in window.candidates if not row.must]
-    closed = [row for row in rows if not row.live and not row.task]
-    for row in [*(r for r in closed if not r.soft), *(r for r in closed if r.soft)]:
-        if freed >= need_tokens:
-            break
-        drop.append(row.group)
-        freed += row.tokens
-    live = [row for row in rows if row.live and not row.task]
-    for row in live:
-        if freed >= need_tokens:
-            break
-        if row.masked_tokens < row.tokens:
-            mask.append(row.group)
-            freed += row.tokens - row.masked_tokens
-    for row in live:
-        if freed >= need_tokens:
-            break
-        held = row.masked_tokens if row.group in mask else row.tokens
-        if row.group in mask:
-            mask.remove(row.group)
-        drop.append(row.group)
-        freed += held
-    for row in rows:
-        if freed < need_tokens and row.task:
-            drop.append(row.group)
-            freed += row.tokens
-    return Choice(drop=tuple(drop), mask=tuple(mask), freed_tokens=freed)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """The three plug points of a compaction; `shrink` is the builder's summarizer."""
-
-    name: str = POLICY
-    due: Due = due
-    choose: Choose = choose
-
-
-# -- into what ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,8 +55,11 @@ class Compactor:
         source = self._source(state, choice)
         try:
             summary = self.summarizer(source, budget_tokens=max(0, share - frame))
+            fault = _fault(summary, source)
         except Exception as error:  # a summarizer is the caller's code: whatever it raises, the history stays
-            return self._refuse(window, f"the summarizer failed: {type(error).__name__}: {error}")
+            fault = f"the summarizer failed: {type(error).__name__}: {error}"
+        if fault:
+            return self._refuse(window, fault)
         return self._assemble(state, window, choice, source, summary, share, frame, address)
 
     def with_budgets(self, budgets: Budgets) -> Compactor:
@@ -302,7 +83,7 @@ class Compactor:
         room = budgets.target_tokens - window.must_tokens - window.notes_tokens
         low = int(budgets.history_tokens * BULLETS_FLOOR_FRACTION)
         high = int(budgets.target_tokens * BULLETS_FRACTION)
-        hard = budgets.dynamic_tokens - window.must_tokens - window.notes_tokens - window.context_tokens
+        hard = budgets.dynamic_tokens - window.must_tokens - window.notes_tokens
         if hard <= 0:
             hard = int(budgets.dynamic_tokens * MIN_PROGRESS_FRACTION)
         return max(0, min(hard, max(low, min(high, room))))
@@ -344,16 +125,17 @@ class Compactor:
         masked = (state.masked | {group.first for group in choice.mask}) & {group.first for group in kept}
         gone = [entry for group in choice.drop for entry in group.entries]
         compacted_to = max([state.compacted_to, *(entry.ordinal for entry in gone)])
-        kept_tokens = sum(
+        fragments = [
             group_fragment(
                 group,
                 Shape(cap_tokens=self.budgets.cap_tokens, masked=group.first in masked),
                 state.nonce,
                 self.counter,
-            ).tokens
+            )
             for group in kept
-        )
-        fixed_tokens = kept_tokens + window.notes_tokens + window.context_tokens
+        ]
+        shown = [text for fragment in fragments for text in shown_texts(fragment.steps)]
+        fixed_tokens = sum(fragment.tokens for fragment in fragments) + window.notes_tokens + window.context_tokens
         progress = int(window.section_tokens * (1 - MIN_PROGRESS_FRACTION)) - fixed_tokens
         share = min(share, progress) if window.over else share
         bullets, lost_bullets = self._fit_bullets(state, summary, share - frame, gone)
@@ -364,7 +146,7 @@ class Compactor:
         if pre - post < pre * MIN_PROGRESS_FRACTION and not (forced and post < pre):
             return self._refuse(window, f"it would save {pre - post} of {pre} tokens")
         masked_results = [e for group in choice.mask for e in group.entries if e.message.tool_results]
-        losses = account(gone, masked_results, bullets, kept, masked, lost_bullets)
+        losses = account([*gone, *masked_results], bullets, shown, lost_bullets)
         checkpoint = {**state.checkpoint(), "compacted_to": compacted_to}
         report = CompressionReport(
             id="",
@@ -395,7 +177,7 @@ class Compactor:
         superseded = set(summary.superseded)
         lost = [bullet for index, bullet in enumerate(state.bullets) if index in superseded]
         rows = [bullet for index, bullet in enumerate(state.bullets) if index not in superseded]
-        rows += [_one_line(bullet) for bullet in summary.bullets]
+        rows += [_one_line(bullet) for bullet in summary.bullets if bullet.text.strip()]
         task = next((entry for entry in gone if entry.ordinal == state.task), None)
         task_ref = f"§{state.task}"
         if task is not None and not any(task_ref in bullet.citations for bullet in rows):
@@ -432,60 +214,6 @@ def task_bullet(task: Entry, counter: Counter, room_tokens: int) -> Bullet:
     return Bullet(text=text or "(no text)", citations=(task.ref,), kind="open_item", value=100.0)
 
 
-# -- what was lost ------------------------------------------------------------------------------------------------
-
-
-def account(
-    gone: Sequence[Entry],
-    masked_results: Sequence[Entry],
-    bullets: Sequence[Bullet],
-    kept: Sequence[Group],
-    masked: set[int] | frozenset[int],
-    lost_bullets: Sequence[Bullet],
-) -> list[Loss]:
-    """Every probe of what left that the window no longer shows, every message no bullet cites, every bullet dropped."""
-    shown = [bullet.text for bullet in bullets]
-    shown += [
-        text_of(entry.message)
-        for group in kept
-        for entry in group.entries
-        if not (group.first in masked and entry.message.tool_results)
-    ]
-    haystack = normalize("\n".join(shown))
-    cited = {ref for bullet in bullets for ref in bullet.citations}
-    losses: list[Loss] = []
-    seen: set[str] = set()
-    left = PROBED_CHARS
-    for entry in reversed((*gone, *masked_results)):
-        found = False
-        text = text_of(entry.message)
-        left -= len(text)
-        for probe in probes(text) if left > 0 else ():
-            if probe.value in seen or probe.value in haystack:
-                continue
-            seen.add(probe.value)
-            found = True
-            losses.append(_loss(probe.kind, probe.text, entry.ref, (probe.start, probe.stop)))
-        if not found and entry.ref not in cited:
-            losses.append(_loss("fact", text[:80], entry.ref))
-    losses.reverse()
-    for bullet in lost_bullets:
-        losses += [_loss(bullet.kind, bullet.text, ref) for ref in bullet.citations]
-    return losses
-
-
-def _loss(kind: LossKind, text: str, ref: str, span: tuple[int, int] | None = None) -> Loss:
-    return Loss(kind=kind, text=text, ref=ref, span=span)
-
-
-def text_of(message: Message) -> str:
-    """All text of a message as probes and spans see it: its text, call arguments, tool results, joined by newlines."""
-    parts = [message.text]
-    parts += [f"{call.name} {call.arguments}" for call in message.parts if isinstance(call, ToolCallPart)]
-    parts += [result.text for result in message.tool_results]
-    return "\n".join(part for part in parts if part)
-
-
 def _kept_refs(bullets: Sequence[Bullet], kept: Sequence[Group]) -> tuple[str, ...]:
     refs = {Ref.parse(ref).ordinal for bullet in bullets for ref in bullet.citations}
     refs.update(ordinal for group in kept for ordinal in group.ordinals)
@@ -496,8 +224,23 @@ def _in_window(state: State, ordinal: int) -> bool:
     return any(ordinal in group.ordinals for group in state.groups)
 
 
+def _fault(summary: object, source: Source) -> str:
+    """Why a summary cannot be used; empty where it can."""
+    if not isinstance(summary, Summary):
+        return f"the summarizer returned {type(summary).__name__}, not a Summary"
+    known = {item.ref for item in (*source.messages, *source.visible)}
+    for bullet in summary.bullets:
+        for ref in bullet.citations:
+            if f"§{Ref.parse(ref).ordinal}" not in known:
+                return f"the summarizer cites {ref}, which it was not shown"
+    if any(not 0 <= index < len(source.standing) for index in summary.superseded):
+        return f"the summarizer supersedes bullet {max(summary.superseded)} of {len(source.standing)}"
+    return ""
+
+
 def _one_line(bullet: Bullet) -> Bullet:
-    if "\n" in bullet.text or "\r" in bullet.text:
+    lines = bullet.text.splitlines()
+    if len(lines) > 1 or lines != [bullet.text]:
         return bullet.model_copy(update={"text": " ".join(bullet.text.split())})
     return bullet
 

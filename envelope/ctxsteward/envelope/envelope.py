@@ -129,6 +129,8 @@ def digest_of(
 ) -> bytes:
     """What an envelope's address is made from."""
     parts = [f"{SCHEMA_VERSION}\x00{RENDERER_VERSION}\x00{tenant}\x00{session}\x00{profile_version}".encode()]
-    parts += [sections[name].content for name in SECTIONS]
+    for name in SECTIONS:
+        section = sections[name]
+        parts += [section.content, f"{section.tokens}/{section.budget_tokens}/{section.epoch}".encode()]
     parts.append(head.tools_digest)
     return hashlib.sha256(b"\x01".join(parts)).digest()

@@ -143,7 +143,7 @@ def says_something(message: Message) -> bool:
     )
 
 
-def is_user_turn(message: Message, placement: Placement) -> bool:
+def is_user_turn(message: Message) -> bool:
     """Whether this is a person speaking (not only tool results carried in a user message)."""
     return message.role == "user" and any(isinstance(part, (TextPart, ImagePart, OpaquePart)) for part in message.parts)
 

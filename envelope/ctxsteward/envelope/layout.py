@@ -243,7 +243,9 @@ def lay_dynamic(
     if live_from and state.groups[live_from - 1].last == state.last_user:
         live_from -= 1
     after_from = stop
-    if state.notes:
+    if state.notes and state.open_calls:
+        after_from = max(live_from, stop - 1)  # the notes follow the newest complete group
+    elif state.notes:
         while after_from > live_from and _is_trailing_assistant(state.groups[after_from - 1]):
             after_from -= 1
     return DynamicLayout(

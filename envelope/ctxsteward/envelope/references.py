@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ctxsteward.schemas import ContextError, Wire
 
-from .compaction import text_of
+from .accounting import text_of
 from .session import Session
 
 DEFAULT_LIMIT_CHARS = 4_000

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ctxsteward.schemas import Message
@@ -41,6 +42,35 @@ Selector = Callable[[SelectionRequest], Sequence[int]]
 """Ordinals worth recalling, best first."""
 
 
+MAX_CANDIDATES = 200
+"""Of a ranking; what stands further down is neither read nor logged."""
+_MISSES = 20
+"""A selection is full when so many in a row did not fit."""
+
+
+def _fitted(ranked: Sequence[int], session: Session, state: State, room_tokens: int, counter: Counter) -> list[int]:
+    """The best of a ranking that fit, measured as they will be shown."""
+
+    def shown(ordinals: Sequence[int]) -> int:
+        chosen = Selected(turn=state.last_user, refs=tuple(ordinals), log={})
+        return context_fragment(chosen, state.nonce, counter, session.entry).tokens
+
+    kept: list[int] = []
+    used, misses = shown(()), 0
+    for ordinal in ranked:
+        if misses >= _MISSES:
+            break
+        cost = counter.text(recalled_line(session.entry(ordinal)) + "\n")
+        if used + cost > room_tokens:
+            misses += 1
+            continue
+        kept.append(ordinal)
+        used, misses = used + cost, 0
+    while kept and shown(kept) > room_tokens:
+        kept.pop()
+    return kept
+
+
 def select(selector: Selector, session: Session, state: State, room_tokens: int, counter: Counter) -> Selected | None:
     """Ask the selector once for this user turn; None where there is nothing to choose from or no room."""
     if state.last_user < 2:
@@ -53,15 +83,9 @@ def select(selector: Selector, session: Session, state: State, room_tokens: int,
         budget_tokens=max(0, room_tokens),
         message=lambda ordinal: session.entry(ordinal).message,
     )
-    ranked = [n for n in dict.fromkeys(selector(request)) if 0 < n <= request.last and n not in visible]
-    kept: list[int] = []
-    frame = context_fragment(Selected(turn=state.last_user, refs=(), log={}), state.nonce, counter, session.entry)
-    used = frame.tokens
-    for ordinal in ranked:
-        cost = counter.text(recalled_line(session.entry(ordinal)) + "\n")
-        if used + cost <= room_tokens:
-            kept.append(ordinal)
-            used += cost
+    fresh = (n for n in dict.fromkeys(selector(request)) if 0 < n <= request.last and n not in visible)
+    ranked = list(islice(fresh, MAX_CANDIDATES))
+    kept = _fitted(ranked, session, state, room_tokens, counter)
     log: dict[str, Any] = {
         "selection_type": "recall",
         "strategy": getattr(selector, "__name__", type(selector).__name__),

@@ -50,6 +50,7 @@ from .stores.draft import DraftJournal
 from .stores.port import Journal, Record, SessionKey
 
 MAX_ORDINAL_DIGITS = 12
+MAX_META_CHARS = 200
 _TRIES = 1000
 """Writers that keep losing a position for this often are told so."""
 
@@ -68,6 +69,31 @@ class NewMessage:
     ts: str | None = None
     principal: str | None = None
     origin: str | None = None
+
+
+def _check_meta(new: NewMessage) -> None:
+    """What stands beside a message is text that can be stored."""
+    for name in ("id", "phase", "ts", "principal", "origin"):
+        value = getattr(new, name)
+        if value is None:
+            continue
+        if not isinstance(value, str) or not value or len(value) > MAX_META_CHARS:
+            raise InputError(f"`{name}` is {value!r:.60}; write a text of 1 to {MAX_META_CHARS} characters, or None")
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"`{name}` holds a lone surrogate; write well-formed Unicode") from None
+    if new.pin not in (None, "keep", "soft"):
+        raise InputError(f"`pin` is {new.pin!r:.60}; write 'keep', 'soft' or None")
+
+
+def checked_name(what: str, value: object) -> str:
+    """A session's or tenant's id as it may be stored; raises `InputError`."""
+    if not isinstance(value, str) or not value or len(value) > MAX_META_CHARS or not value.isprintable():
+        raise InputError(
+            f"{what} {value!r:.60} is not usable as an id; take 1 to {MAX_META_CHARS} printable characters"
+        )
+    return value
 
 
 class _Taken(NamedTuple):
@@ -129,6 +155,8 @@ class Session:
 
         Raises `InvalidMessage`, `InputTooLarge`, `Conflict`.
         """
+        new = NewMessage(message=message, id=id, phase=phase, pin=pin, ts=ts, principal=principal, origin=origin)
+        _check_meta(new)
         wire, decoded = take_wire(message)
         tokens = self._count(decoded)
         for _ in range(_TRIES):
@@ -155,6 +183,7 @@ class Session:
         batch: list[_Taken] = []
         for item in messages:
             new = item if isinstance(item, NewMessage) else NewMessage(message=item)
+            _check_meta(new)
             wire, message = take_wire(new.message)
             batch.append(_Taken(wire, message, self._count(message), new))
             if len(batch) >= BATCH_MESSAGES:
@@ -166,11 +195,14 @@ class Session:
         """Set a named note (plan, subtask, snapshot, scratchpad …); the latest wins, an empty text removes it."""
         if not name or not name.replace("-", "").replace("_", "").isalnum() or len(name) > 64:
             raise InputError(f"note name {name[:70]!r} is not usable; take letters, digits, - and _, at most 64")
+        if not isinstance(text, str):
+            raise InputError(f"note {name!r} is {type(text).__name__}; a note is text")
         encode_wire({"role": "user", "content": text})
         self.record(NoteSet(name=name, text=text))
 
     def pin(self, ref: str, strength: PinStrength | None = "keep", *, name: str | None = None) -> None:
         """Keep a message verbatim (or give it up again with `strength=None`)."""
+        _check_meta(NewMessage(message=None, pin=strength, id=name))
         ordinal = Ref.parse(ref).ordinal
         self._original(ordinal, ref)
         self.record(PinSet(ordinal=ordinal, strength=strength, name=name))
@@ -197,27 +229,28 @@ class Session:
 
     def fork(self, at: int | str | None = None, *, id: str | None = None) -> Session:
         """A new session that shares this log up to message `at` (default: all of it) and counts on from there."""
-        ordinal = self.state.ordinal if at is None else Ref.parse(str(at)).ordinal
-        position = self.state.position
+        root = self.id.partition("-fork-")[0]
+        name = checked_name("session", f"{root}-fork-{self._draw_nonce()}" if id is None else id)
+        owner, ordinal, position = self, self.state.ordinal, self.state.position
         if at is not None:
+            ordinal = Ref.parse(str(at)).ordinal
             self._original(ordinal, f"§{ordinal}")
             owner, _ = self._owner(ordinal)
-            if owner is not self:
-                return owner.fork(ordinal, id=id or f"{self.id}-fork-{self._draw_nonce()}")
-            found = self.journal.position(self.key, ordinal)
-            position = self.state.position if found is None else found + 1
-        child = Session(
-            self.journal,
-            SessionKey(self.tenant, id or f"{self.id}-fork-{self._draw_nonce()}"),
-            self._counter,
-            self._draw_nonce,
-        )
-        if self.journal.length(child.key):
-            raise InputError(f"session {child.id!r} exists already; name the fork otherwise")
-        opened = Opened(nonce=self.state.nonce, parent=Origin(self.id, position, ordinal))
-        self.journal.append(child.key, 0, (to_record(opened),))
+            found = self.journal.position(owner.key, ordinal)
+            assert found is not None
+            position = found + 1
+        child = self._sibling(name)
+        opened = Opened(nonce=self.state.nonce, parent=Origin(owner.id, position, ordinal))
+        try:
+            self.journal.append(child.key, 0, (to_record(opened),))
+        except Conflict:
+            raise InputError(f"session {name!r} exists already; name the fork otherwise") from None
         child.load()
         return child
+
+    def _sibling(self, id: str) -> Session:
+        """Another session of this store and tenant, not read yet."""
+        return Session(self.journal, SessionKey(self.tenant, id), self._counter, self._draw_nonce)
 
     def draft(self) -> Session:
         """This session in memory only: what is appended to it is gone with it, and nobody else sees it."""
@@ -229,7 +262,7 @@ class Session:
 
     # -- reading ------------------------------------------------------------------------------------------------
 
-    def resolve(self, ref: str | Ref) -> Message:
+    def resolve(self, ref: str | int | Ref) -> Message:
         """The original a reference names (``§128``, ``128``, ``§128.2``, ``tool:3``), checked against its address.
 
         Raises `InvalidReference`, `ReferenceNotFound` (a KeyError), `Damaged`.
@@ -239,7 +272,7 @@ class Session:
             if not (number.isascii() and number.isdecimal() and len(number) <= MAX_ORDINAL_DIGITS):
                 raise InvalidReference(ref)
             return self.tool_output(int(number))
-        parsed = ref if isinstance(ref, Ref) else Ref.parse(ref)
+        parsed = ref if isinstance(ref, Ref) else Ref.parse(str(ref))
         message = self._original(parsed.ordinal, str(ref)).message
         return self._result(message, parsed.part, str(ref)) if parsed.part else message
 
@@ -249,7 +282,7 @@ class Session:
         record = None
         while owner is not None and record is None:
             limit = None if owner is self else self._limit(owner)
-            record = owner.journal.by_output(owner.key, number) if number > 0 else None
+            record = owner.journal.by_output(owner.key, number) if 0 < number <= self.state.outputs else None
             if record is not None and limit is not None and record.ordinal > limit:
                 record = None
             found, owner = owner, owner.parent()
@@ -259,7 +292,7 @@ class Session:
             raise ReferenceNotFound(f"tool:{number}", self.id, f"it holds {self.state.outputs} tool outputs")
         message = found._checked(record).message
         part = number - (record.outputs - _results_in(record))
-        return self._result(message, part, f"tool:{number}") if len(message.tool_results) > 1 else message
+        return self._result(message, part, f"tool:{number}")
 
     def entry(self, ref: str | int | Ref) -> Entry:
         """The log entry of a message."""
@@ -339,13 +372,13 @@ class Session:
         """The session this one was forked from, as it is now; None for an original."""
         if self._parent is None:
             return None
-        parent = Session(self.journal, SessionKey(self.tenant, self._parent.session), self._counter, self._draw_nonce)
+        parent = self._sibling(self._parent.session)
         parent._parent = parent._read_origin()
         return parent
 
     def _inherit(self, origin: Origin) -> None:
         self._parent = origin
-        parent = Session(self.journal, SessionKey(self.tenant, origin.session), self._counter, self._draw_nonce)
+        parent = self._sibling(origin.session)
         parent.load(upto=origin.position)
         self.state = parent.state
         self.state.session = self.id
@@ -473,7 +506,7 @@ class Session:
             limit = min(limit, link.ordinal)
             if link.session == owner.id:
                 return limit
-            below = Session(self.journal, SessionKey(self.tenant, link.session), self._counter, self._draw_nonce)
+            below = self._sibling(link.session)
             link = below._read_origin()
         return limit
 
@@ -496,8 +529,7 @@ class Session:
         results = message.tool_results
         if not 1 <= part <= len(results):
             raise ReferenceNotFound(ref, self.id, f"that message holds {len(results)} tool results")
-        result = results[part - 1]
-        return message if len(results) == 1 and len(message.parts) == 1 else _as_tool_message(result)
+        return message if message.role == "tool" else _as_tool_message(results[part - 1])
 
 
 def _as_tool_message(result: ToolResultPart) -> Message:

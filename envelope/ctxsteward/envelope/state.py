@@ -138,7 +138,7 @@ class State:
                 self._assistant(entry)
             elif message.role == "user" or placement.orphans:
                 self.open_calls = []
-        if is_user_turn(message, placement):
+        if is_user_turn(message):
             self._user_turn(event)
         elif message.role == "assistant":
             self.last_reply = event.ordinal
@@ -216,6 +216,8 @@ class State:
         self.compactions += 1
         self.compacted_to = event.checkpoint["compacted_to"]
         self.refused = None
+        left = {ordinal for group in self.groups for ordinal in group.ordinals}
+        self.pins = {ordinal: pin for ordinal, pin in self.pins.items() if ordinal in left}
         self.repaired = any(entry.event.placement.findings for group in self.groups for entry in group.entries)
         heads = [group.entries[0] for group in self.groups]
         self.call_ids = {call.alias for head in heads if head.message.tool_calls for call in calls_of(head)}

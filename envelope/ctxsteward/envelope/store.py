@@ -18,7 +18,7 @@ from .counting import Counter
 from .events import Compacted, Head, from_record
 from .fence import random_nonce
 from .profile import Profile
-from .session import Session
+from .session import Session, checked_name
 from .stores.port import Journal, Record, SessionKey
 
 DEFAULT_TOKENIZER = "o200k_base"
@@ -41,21 +41,20 @@ class Store:
         *,
         tenant: str = "default",
         profile: Profile | None = None,
-        tools: Sequence[Wire] = (),
-        system: str | Sequence[str] = (),
+        tools: Sequence[Wire] | None = (),
+        system: str | Sequence[str | Wire] | None = (),
         counter: Counter | None = None,
     ) -> Session:
         """Open a session, or create it. `system` and `tools` are the application's own, and trusted.
 
         A session keeps the profile it was created with. Raises `StoreError`, `InvalidMessage`.
         """
-        key = SessionKey(_name("tenant", tenant), _name("session", id))
+        key = SessionKey(checked_name("tenant", tenant), checked_name("session", id))
         session = Session(self.journal, key, partial(_counter, counter), self._draw_nonce)
-        texts = (system,) if isinstance(system, str) else tuple(system)
         head = Head(
             profile=None if profile is None else profile.model_dump(mode="json"),
-            system=tuple(text for text in texts if text),
-            tools=_tools(tools),
+            system=_system(system),
+            tools=_tools(tools or ()),
         )
         session.open(head)
         return session
@@ -122,10 +121,16 @@ def _counter(given: Counter | None) -> Counter:
     return Counter(load_tokenizer(DEFAULT_TOKENIZER))
 
 
-def _name(what: str, value: str) -> str:
-    if not isinstance(value, str) or not value or len(value) > 200 or not value.isprintable():
-        raise InputError(f"{what} {value!r:.60} is not usable as an id; take 1 to 200 printable characters")
-    return value
+def _system(system: str | Sequence[str | Wire] | None) -> tuple[str, ...]:
+    """The application's system texts; a provider's text blocks are taken too."""
+    texts: list[str] = []
+    for index, item in enumerate((system,) if isinstance(system, str) else system or ()):
+        text = item.get("text") if isinstance(item, dict) and item.get("type") == "text" else item
+        if not isinstance(text, str):
+            raise InputError(f"system[{index}] is {item!r:.60}; write text, or a block of type 'text'")
+        encode_wire({"text": text})
+        texts.append(text)
+    return tuple(text for text in texts if text)
 
 
 def _tools(tools: Sequence[Wire]) -> tuple[Wire, ...]:

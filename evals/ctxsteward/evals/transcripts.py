@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ctxsteward.envelope import Envelope, EnvelopeBuilder, NewMessage, Profile, Session, Store
-from ctxsteward.envelope.compaction import text_of
+from ctxsteward.envelope.accounting import text_of
 from ctxsteward.envelope.groups import Entry
 from ctxsteward.envelope.readers import Transcript, TranscriptEntry
 from ctxsteward.envelope.render.openai_chat import wires_of
@@ -150,7 +150,7 @@ def _shown_faults(envelope: Envelope, session: Session, wires: Sequence[Wire], t
         if not bullet.citations:
             yield "a bullet without citation"
     refs = {Ref.parse(ref).ordinal for bullet in bullets for ref in bullet.citations} | shown
-    refs |= {int(number) for number in re.findall(r"§(\d+)", text) if int(number) <= state.ordinal}
+    refs |= {int(number) for number in re.findall(r"§(\d+)", text) if 0 < int(number) <= state.ordinal}
     for ordinal in refs:
         tally.refs += 1
         if encode_wire(session.resolve(f"§{ordinal}")) != encode_wire(wires[ordinal - 1]):

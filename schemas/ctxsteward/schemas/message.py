@@ -29,7 +29,10 @@ Dialect = Literal["openai", "anthropic", "shared"]
 Wire = dict[str, Any]
 """A provider's JSON object. The one place where a string-keyed dict is a value: it belongs to the provider."""
 
-_OPENAI_KEYS = frozenset(("tool_calls", "tool_call_id", "name", "refusal", "annotations", "audio", "function_call"))
+_OPENAI_KEYS = frozenset(
+    ("tool_calls", "tool_call_id", "name", "refusal", "annotations", "audio", "function_call", "reasoning_content")
+)
+_ANTHROPIC_KEYS = frozenset(("cache_control", "stop_reason", "stop_sequence", "usage"))
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _FLAT = frozenset((str, bool, int, float, type(None)))
 MEDIA_TYPES = frozenset(("document", "file", "input_file", "input_audio", "audio", "video"))
@@ -199,6 +202,8 @@ def _parts(wire: Wire, role: str) -> Iterator[Part]:
             part = _block(block, f"content[{index}]")
             _check_role(part, role, f"content[{index}].type")
             yield part
+    elif content is None and role == "assistant" and isinstance(wire.get("refusal"), str):
+        yield TextPart(text=wire["refusal"])
     elif content is not None:
         raise InvalidMessage("content", type(content).__name__, "text, a list of blocks, or null")
     elif role != "assistant":
@@ -335,6 +340,8 @@ def _anthropic_image(block: Wire, where: str) -> ImagePart:
 def _dialect(wire: Wire, parts: tuple[Part, ...]) -> Dialect:
     if wire["role"] == "tool" or not _OPENAI_KEYS.isdisjoint(wire):
         return "openai"
+    if not _ANTHROPIC_KEYS.isdisjoint(wire):
+        return "anthropic"
     content = wire.get("content")
     if isinstance(content, str):
         return "shared"

@@ -34,7 +34,7 @@ def resolve(
     --json prints the message exactly as it was appended. Otherwise control characters are written out, and
     --offset, --limit and --grep choose a part.
     """
-    from ctxsteward.envelope.compaction import text_of
+    from ctxsteward.envelope.accounting import text_of
 
     from ..stored import open_stored, stored_session
 

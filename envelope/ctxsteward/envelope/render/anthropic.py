@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 NAME = "anthropic"
 MARK = {"type": "ephemeral"}
 _THINKING = frozenset(("thinking", "redacted_thinking"))
+_RESPONSE_FIELDS = frozenset(("id", "model", "stop_reason", "stop_sequence", "usage", "container", "cache_control"))
+_TYPE = ("type", "message")
 CONTINUES = "(the conversation goes on)"
 _MARKABLE = frozenset(("text", "image", "tool_use", "tool_result", "document"))
 
@@ -125,7 +127,7 @@ def _say(step: Say) -> list[Wire]:
         blocks = [block for block in map(_block, message.parts) if block is not None]
         blocks = _with_aliases(blocks, step)
         return [{"role": message.role, "content": blocks}] if blocks else []
-    wire = message.wire
+    wire = _without_response_fields(message.wire)
     content = wire.get("content")
     if isinstance(content, str):
         if not content.strip():
@@ -138,6 +140,13 @@ def _say(step: Say) -> list[Wire]:
         return []
     content = _with_aliases(content, step)
     return [wire if content == wire["content"] else {**wire, "content": content}]
+
+
+def _without_response_fields(wire: Wire) -> Wire:
+    """A response of this provider, appended as it came, goes back as the message it holds."""
+    if _RESPONSE_FIELDS.isdisjoint(wire):
+        return wire
+    return {key: value for key, value in wire.items() if key not in _RESPONSE_FIELDS and (key, value) != _TYPE}
 
 
 def _own_block(block: Wire | str) -> Wire:
@@ -240,10 +249,15 @@ def _block(part: Part) -> Wire | None:
 def arguments_object(arguments: str) -> Wire:
     """Call arguments as the object this provider wants; text that is no JSON object goes under one key."""
     try:
-        value = json.loads(arguments) if arguments.strip() else {}
-    except ValueError:
+        value = json.loads(arguments, parse_constant=_no_constant) if arguments.strip() else {}
+        json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
         return {"arguments": arguments}
     return value if isinstance(value, dict) else {"arguments": value}
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
 
 
 def _blank(block: object) -> bool:

@@ -54,7 +54,8 @@ def say(step: Say) -> list[Wire]:
     message = step.entry.message
     own = message.dialect != "anthropic" and not step.without_results
     wire = _own(message, step) if own else _typed(message, step)
-    return [wire] if wire.get("content") or wire.get("tool_calls") or (own and message.role == "user") else []
+    says = wire.get("content") or wire.get("tool_calls") or wire.get("refusal") or (own and message.role == "user")
+    return [wire] if says else []
 
 
 def _own(message: Message, step: Say) -> Wire:

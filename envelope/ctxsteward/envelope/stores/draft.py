@@ -37,17 +37,27 @@ class DraftJournal:
         return self._base.checkpoint(key, self._from if before is None else min(before, self._from))
 
     def message(self, key: SessionKey, ordinal: int) -> Record | None:
-        return self._own.message(key, ordinal) or self._base.message(key, ordinal)
+        return self._own.message(key, ordinal) or (
+            self._base.message(key, ordinal) if self._sees(key, ordinal) else None
+        )
 
     def position(self, key: SessionKey, ordinal: int) -> int | None:
         own = self._own.position(key, ordinal)
         return self._base.position(key, ordinal) if own is None else own + self._from
 
     def by_id(self, key: SessionKey, id: str) -> Record | None:
-        return self._own.by_id(key, id) or self._base.by_id(key, id)
+        own = self._own.by_id(key, id)
+        below = None if own is not None else self._base.by_id(key, id)
+        return below if below is not None and self._sees(key, below.ordinal) else own
 
     def by_output(self, key: SessionKey, number: int) -> Record | None:
-        return self._base.by_output(key, number) or self._own.by_output(key, number)
+        below = self._base.by_output(key, number)
+        return below if below is not None and self._sees(key, below.ordinal) else self._own.by_output(key, number)
+
+    def _sees(self, key: SessionKey, ordinal: int) -> bool:
+        """Whether a message of the base stood there when the draft was made."""
+        position = self._base.position(key, ordinal)
+        return key != self._key or (position is not None and position < self._from)
 
     def sessions(self, tenant: str) -> list[str]:
         return self._base.sessions(tenant)

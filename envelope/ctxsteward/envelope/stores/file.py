@@ -74,13 +74,14 @@ class FileJournal:
             try:
                 self._db.execute("BEGIN IMMEDIATE")
                 if self.length(key) != position:
-                    self._db.execute("ROLLBACK")
                     raise Conflict(key.session, position)
                 self._db.executemany("INSERT INTO records VALUES (?,?,?,?,?,?,?,?,?,?)", rows)
                 self._db.execute("COMMIT")
-            except sqlite3.Error as error:
+            except BaseException as error:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
+                if not isinstance(error, sqlite3.Error):
+                    raise
                 if "locked" in str(error) or "busy" in str(error):
                     raise StoreLocked(
                         f"{self._root}: another process has held the journal for {BUSY_SECONDS:.0f} s"
@@ -141,7 +142,10 @@ class FileJournal:
     def address_key(self, tenant: str) -> AddressKey:
         with self._lock:
             if tenant not in self._keys:
-                self._keys[tenant] = self._load_or_make_key(tenant)
+                try:
+                    self._keys[tenant] = self._load_or_make_key(tenant)
+                except OSError as error:
+                    raise StoreError(f"{self._root}: the tenant's key cannot be read or made: {error}") from error
             return self._keys[tenant]
 
     def _load_or_make_key(self, tenant: str) -> AddressKey:

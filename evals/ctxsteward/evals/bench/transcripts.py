@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
-from ctxsteward.envelope.compaction import Window
+from ctxsteward.envelope.policy import Window
 from ctxsteward.envelope.readers import read_transcripts
 
 from ..transcripts import Call, Prefix, Tally, check, open_session, replay
