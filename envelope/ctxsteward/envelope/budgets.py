@@ -39,6 +39,11 @@ BULLETS_FLOOR_FRACTION = 0.15
 _OF_WINDOW = {"system": 0.02, "static": 0.03, "meta": 0.01, "dynamic": 0.5}
 
 
+def _share(tokens: int, fraction: float) -> int:
+    """Whole tokens of a part; 0.7 of 700 is 490, whatever floating point says."""
+    return int(tokens * fraction + 1e-9)
+
+
 class Budgets(BaseModel):
     """Tokens each section may take, and when and how far the dynamic section is compacted."""
 
@@ -58,6 +63,9 @@ class Budgets(BaseModel):
     """A longer tool result is excerpted on first sight; None: min(1000, dynamic / 4)."""
 
     def __init__(self, **values: Any) -> None:
+        for name, value in values.items():
+            if isinstance(value, bool):
+                raise InvalidBudget(name, value, "an integer number of tokens, or a fraction")
         try:
             super().__init__(**values)
         except ValidationError as error:
@@ -107,7 +115,7 @@ class Budgets(BaseModel):
         """
         found: dict[str, Any] = {}
         node = config.get("context", {})
-        nested = node.get("budget", {}) if isinstance(node, Mapping) else {}
+        nested = config.get("context.budget", node.get("budget", {}) if isinstance(node, Mapping) else {})
         dotted = {key[15:]: value for key, value in config.items() if key.startswith("context.budget.")}
         if not isinstance(nested, Mapping):
             raise InvalidBudget("context.budget", nested, "a table of section: tokens")
@@ -150,15 +158,15 @@ class Budgets(BaseModel):
     @property
     def history_tokens(self) -> int:
         """Dynamic without turn context: the share a compaction judges."""
-        return int(self.dynamic_tokens * (1 - self.recall_fraction))
+        return _share(self.dynamic_tokens, 1 - self.recall_fraction)
 
     @property
     def trigger_tokens(self) -> int:
-        return int(self.history_tokens * self.compact_at_fraction)
+        return _share(self.history_tokens, self.compact_at_fraction)
 
     @property
     def target_tokens(self) -> int:
-        return int(self.history_tokens * self.compact_to_fraction)
+        return _share(self.history_tokens, self.compact_to_fraction)
 
     @property
     def task_tokens(self) -> int:

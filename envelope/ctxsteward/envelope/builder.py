@@ -14,7 +14,7 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -36,7 +36,7 @@ from .envelope import RENDERER_VERSION, Envelope, Section, digest_of
 from .events import Compacted, Selected
 from .images import ImageRule
 from .keys import address_of
-from .layout import DynamicLayout, HeadLayout, lay_dynamic, lay_head, window_findings
+from .layout import META_STABLE_COMPACTIONS, DynamicLayout, HeadLayout, lay_dynamic, lay_head, window_findings
 from .models import ModelInfo, model_info
 from .policy import Policy, Window
 from .selection import Selector, select
@@ -74,6 +74,8 @@ class _Head(NamedTuple):
     layout: HeadLayout
     sections: dict[str, Section]
     tokens: int
+    estimated: int
+    """Before calibration."""
     version: str | None
 
 
@@ -95,7 +97,13 @@ class EnvelopeBuilder:
     ) -> None:
         info = _model(model, tokenizer)
         self.model = model
+        if window_tokens is not None and window_tokens < 1:
+            raise InvalidBudget("window_tokens", window_tokens, "at least 1 token, or None for no limit")
+        if output_reserve_tokens is not None and output_reserve_tokens < 0:
+            raise InvalidBudget("output_reserve_tokens", output_reserve_tokens, "0 or more tokens")
         self.window_tokens = window_tokens or (info.window_tokens if info else None)
+        if output_reserve_tokens and self.window_tokens is not None and output_reserve_tokens >= self.window_tokens:
+            raise InvalidBudget("output_reserve_tokens", output_reserve_tokens, f"less than {self.window_tokens}")
         reserve = (
             output_reserve_tokens if output_reserve_tokens is not None else info.output_reserve_tokens if info else 0
         )
@@ -108,7 +116,7 @@ class EnvelopeBuilder:
         self.selector = selector
         self.calibration = 1.0
         """Provider-reported tokens per estimated token; see `calibrate`."""
-        self._effective = self._derive_budgets()
+        self._stated = self._effective = self._stated_budgets()
         self._compactor = Compactor(
             policy=self.policy,
             summarizer=load_summarizer(summarizer) if isinstance(summarizer, str) else summarizer,
@@ -150,7 +158,9 @@ class EnvelopeBuilder:
         return self._envelope(session, session.state, decided)
 
     def calibrate(self, usage: object, envelope: Envelope | None = None, *, prompt_tokens: int | None = None) -> float:
-        """Correct the estimates by what the provider reported for `envelope` (or for that many estimated tokens).
+        """Correct the estimates by what the provider reported for `envelope` (default: the one built last).
+
+        Pass the envelope where a builder serves several sessions. Bytes already sent are never laid out anew for it.
 
         Returns the factor now in force: provider tokens per estimated token, within 0.5 and 2.
         """
@@ -161,7 +171,7 @@ class EnvelopeBuilder:
             ratio = min(high, max(low, reported / estimated))
             moved = self.calibration + CALIBRATION_WEIGHT * (ratio - self.calibration)
             self.calibration = round(moved, 4)
-            self._effective = self._derive_budgets()
+            self._effective = self._stated.scaled(1 / self.calibration)
             self._compactor = self._compactor.with_budgets(self._effective)
         return self.calibration
 
@@ -173,17 +183,14 @@ class EnvelopeBuilder:
         """
         return self._effective
 
-    def _derive_budgets(self) -> Budgets:
+    def _stated_budgets(self) -> Budgets:
+        """In the provider's tokens: the caller's, within the model's window."""
         budgets = self.budgets if self.selector is not None else self.budgets.without_recall()
         if self.window_tokens is not None:
             head = sum(getattr(budgets, f"{name}_tokens") for name in HEAD_SECTIONS) + (budgets.tools_tokens or 0)
             room = self.window_tokens - self.output_reserve_tokens - head - REPLY_PRIMING_TOKENS
-            if room < 1:
-                raise InvalidBudget(
-                    "output_reserve_tokens", self.output_reserve_tokens, f"at most {self.window_tokens - head}"
-                )
-            budgets = budgets.limited(room)
-        return budgets if self.calibration == 1.0 else budgets.scaled(1 / self.calibration)
+            budgets = budgets.limited(room) if room > 0 else budgets  # with no room at all, the build says so
+        return budgets
 
     # -- deciding -----------------------------------------------------------------------------------------------
 
@@ -249,10 +256,15 @@ class EnvelopeBuilder:
         layout = lay_head(state.head, self._effective, self.counter, state.compactions)
         epoch = max(0, state.heads - 1)
         sections = {name: self._head_section(name, layout, epoch) for name in HEAD_SECTIONS}
+        if state.compactions > META_STABLE_COMPACTIONS:
+            before = lay_head(state.head, self._effective, self.counter, 0)
+            if [f.digest for f in before.meta] != [f.digest for f in layout.meta]:
+                sections["meta"] = replace(sections["meta"], epoch=epoch + 1)
         tokens = sum(section.tokens for section in sections.values()) + self._provider_tokens(layout.tools_tokens)
         profile = state.head.profile
         version = None if profile is None else _profile_version(session, profile)
-        head = _Head(layout, sections, tokens, version)
+        estimated = sum(f.tokens for name in HEAD_SECTIONS for f in layout.section(name)) + layout.tools_tokens
+        head = _Head(layout, sections, tokens, estimated, version)
         session.cache["head"] = (key, head)
         return head
 
@@ -261,9 +273,16 @@ class EnvelopeBuilder:
         tokens = sum(fragment.tokens for fragment in fragments)
         content = hashlib.sha256(b"".join(fragment.digest for fragment in fragments)).digest()
         return Section(
-            name=name, source=layout, budget_tokens=self._provider_tokens(layout.budgets[name]), epoch=epoch,
+            name=name, source=layout, budget_tokens=self._stated_tokens(name, layout), epoch=epoch,
             tokens=self._provider_tokens(tokens), content=content,
         )  # fmt: skip
+
+    def _stated_tokens(self, name: str, layout: HeadLayout) -> int:
+        """A head budget as the caller knows it, or what it grew to."""
+        stated: int = getattr(self._stated, f"{name}_tokens")
+        grown = layout.budgets[name]
+        unchanged = grown == getattr(self._effective, f"{name}_tokens")
+        return stated if unchanged else max(stated, self._provider_tokens(grown))
 
     def _provider_tokens(self, tokens: int) -> int:
         return tokens if self.calibration == 1.0 else round(tokens * self.calibration)
@@ -281,12 +300,13 @@ class EnvelopeBuilder:
         section = Section(
             name="dynamic",
             source=dynamic,
-            budget_tokens=self._provider_tokens(self._effective.dynamic_tokens),
+            budget_tokens=self._stated.dynamic_tokens,
             epoch=state.compactions,
             tokens=self._provider_tokens(dynamic.tokens), content=dynamic.digest(),
         )  # fmt: skip
         sections = {**head.sections, "dynamic": section}
         prompt = head.tokens + section.tokens + REPLY_PRIMING_TOKENS
+        estimated = head.estimated + dynamic.tokens + REPLY_PRIMING_TOKENS
         if self.window_tokens is not None and prompt > self.window_tokens - self.output_reserve_tokens:
             raise WindowExceeded(prompt, self.window_tokens, self.output_reserve_tokens)
         digest = digest_of(session.tenant, session.id, head.version, head.layout, sections)
@@ -295,7 +315,7 @@ class EnvelopeBuilder:
             findings += window_findings(state)
         address = address_of(session.address_key, session.id, "envelope", digest)
         if keep:
-            self._keep_manifest(session, address, decided, prompt)
+            self._keep_manifest(session, address, decided, estimated)
         return Envelope(
             tenant=session.tenant,
             session=session.id,
@@ -308,6 +328,7 @@ class EnvelopeBuilder:
             findings=tuple(findings),
             metrics={
                 "prompt_tokens": prompt,
+                "estimated_tokens": estimated,
                 "stable_tokens": head.tokens + self._provider_tokens(dynamic.prefix_tokens),
                 "tools_tokens": self._provider_tokens(head.layout.tools_tokens),
                 "messages": state.ordinal,
@@ -320,7 +341,7 @@ class EnvelopeBuilder:
 
     # -- manifests ----------------------------------------------------------------------------------------------
 
-    def _keep_manifest(self, session: Session, address: str, decided: _Decided, prompt_tokens: int) -> None:
+    def _keep_manifest(self, session: Session, address: str, decided: _Decided, estimated: int) -> None:
         """Write down what is needed to lay this envelope out again: where in the log, with which configuration."""
         made = ""
         if decided.reports or decided.findings or session.findings:
@@ -331,7 +352,7 @@ class EnvelopeBuilder:
             f'{{"session":{json.dumps(session.id)},"position":{session.state.position},{made}{self._manifest_tail()}}}'
         )
         session.journal.put_manifest(session.tenant, address, body)
-        self._estimate = prompt_tokens
+        self._estimate = estimated
 
     def _manifest_tail(self) -> str:
         if self._tail is None or self._tail[0] != self.calibration:
@@ -352,8 +373,7 @@ class EnvelopeBuilder:
     _estimate: int = 0
 
     def _last_estimate(self, envelope: Envelope | None) -> int:
-        tokens = envelope.tokens if envelope is not None else self._estimate
-        return round(tokens / self.calibration)
+        return int(envelope.metrics["estimated_tokens"]) if envelope is not None else self._estimate
 
     @classmethod
     def from_manifest(cls, manifest: Wire) -> EnvelopeBuilder:
@@ -372,7 +392,8 @@ class EnvelopeBuilder:
         builder.output_reserve_tokens = manifest["output_reserve_tokens"]
         builder.counter = Counter(builder.counter.tokenizer, manifest["images"])
         builder.calibration = manifest["calibration"]
-        builder._effective = builder._derive_budgets()
+        if builder.calibration != 1.0:
+            builder._effective = builder._stated.scaled(1 / builder.calibration)
         return builder
 
 

@@ -35,11 +35,14 @@ class Probe(NamedTuple):
 _VALUES = re.compile(
     r"""
       (?P<url>https?://[^\s<>"'`\])}，。；]*[^\s<>"'`\])}，。；.,;:!?])
-    | (?P<path>(?<![\w/.])(?:~|\.{1,2})?(?:/[\w.@+-]+){2,}/?|(?<![\w/.])[\w.-]+/[\w./-]*\.[A-Za-z]\w{0,5}\b)
-    | (?P<email>[\w.+-]+@[\w-]+\.[\w.-]*\w)
-    | (?P<identifier>\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*\b)
-    | (?P<number>(?<![\w.])[-+]?[$€£¥]?\d[\d,]*(?:\.\d+)?(?:\s?(?:%|ms|s|sec|seconds?|minutes?|min|hours?|h|days?|weeks?
-        |months?|years?|kb|mb|gb|tb|kib|mib|gib|tokens?|usd|eur|dollars?|rps|qps|m|km|kg|x|元|天|小时|分钟|秒|个|次|万|亿))?(?![\w]))
+    | (?P<path>(?<![A-Za-z0-9_/.])(?:(?:~|\.{1,2})?(?:/[A-Za-z0-9_.@+-]+){2,}/?
+        |[A-Za-z0-9_.-]+/[A-Za-z0-9_./-]*\.[A-Za-z][A-Za-z0-9_]{0,5})(?![A-Za-z0-9_]))
+    | (?P<email>[A-Za-z0-9_.+-]+@[A-Za-z0-9-]+\.[A-Za-z0-9.-]*[A-Za-z0-9])
+    | (?P<identifier>(?<![A-Za-z0-9_])(?=[A-Za-z0-9_-]*[0-9])(?=[A-Za-z0-9_-]*[A-Za-z])
+        [A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*(?![A-Za-z0-9_]))
+    | (?P<number>(?<![A-Za-z0-9_.])[-+]?[$€£¥]?[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?!\.[0-9])(?:\s?(?:%|ms|s|sec
+        |seconds?|minutes?|min|hours?|h|days?|weeks?|months?|years?|kb|mb|gb|tb|kib|mib|gib|tokens?|usd|eur|dollars?
+        |rps|qps|m|km|kg|x|元|天|小时|分钟|秒|个|次|万|亿))?(?![A-Za-z0-9_]))
     """,
     re.VERBOSE | re.IGNORECASE,
 )
@@ -126,8 +129,8 @@ def _find(text: str, offset: int) -> Iterator[Probe]:
         for index, match in enumerate(pattern.finditer(text)):
             if index >= _MAX_SENTENCES:
                 break
-            start, stop = _sentence(text, match.start())
-            quote = text[start:stop].strip()[:QUOTE_CHARS]
+            start, stop = _sentence(text, match)
+            quote = text[start:stop]
             yield Probe(kind_, quote, offset + start, offset + stop, normalize(quote))
 
 
@@ -140,11 +143,18 @@ _KINDS: dict[str, LossKind] = {
 }
 
 
-def _sentence(text: str, at: int) -> tuple[int, int]:
-    start = 0
-    for match in _BREAK.finditer(text, max(0, at - QUOTE_CHARS), at):
+def _sentence(text: str, cue: re.Match[str]) -> tuple[int, int]:
+    """The sentence around a cue, at most `QUOTE_CHARS` of it, the cue always inside, no white space at its ends."""
+    start = max(0, cue.start() - QUOTE_CHARS)
+    for match in _BREAK.finditer(text, start, cue.start()):
         start = match.end()
-    start = max(start, at - QUOTE_CHARS)
-    following = _BREAK.search(text, at)
+    following = _BREAK.search(text, cue.end())
     stop = following.end() if following else len(text)
-    return start, min(stop, at + QUOTE_CHARS)
+    if stop - start > QUOTE_CHARS:
+        start = max(start, cue.end() - QUOTE_CHARS, cue.start() - QUOTE_CHARS // 3)
+        stop = min(stop, start + QUOTE_CHARS)
+    while text[start].isspace():
+        start += 1
+    while text[stop - 1].isspace():
+        stop -= 1
+    return start, stop

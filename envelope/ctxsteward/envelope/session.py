@@ -230,7 +230,7 @@ class Session:
     def fork(self, at: int | str | None = None, *, id: str | None = None) -> Session:
         """A new session that shares this log up to message `at` (default: all of it) and counts on from there."""
         root = self.id.partition("-fork-")[0]
-        name = checked_name("session", f"{root}-fork-{self._draw_nonce()}" if id is None else id)
+        name = checked_name("session", f"{root[:160]}-fork-{self._draw_nonce()}" if id is None else id)
         owner, ordinal, position = self, self.state.ordinal, self.state.position
         if at is not None:
             ordinal = Ref.parse(str(at)).ordinal

@@ -8,6 +8,7 @@ calls get a placeholder. Pure: the same group, cap and nonce give the same steps
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 NO_RESULT = "[no result was recorded for this call]"
 MASKED_ARGUMENT_CHARS = 160
 """Call arguments of a masked group are shortened to this, whole JSON values only."""
+_SHORT_VALUE_CHARS = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,8 @@ class Say:
     """(tool call index, id to render it with)."""
     without_results: bool = False
     """Only what is not a tool result."""
+    arguments: tuple[tuple[int, str], ...] = ()
+    """(tool call index, what is shown instead of its arguments)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,10 @@ def build_group(group: Group, shape: Shape, *, nonce: str, counter: Counter) -> 
         if placement is not None and (placement.answers or placement.orphans):
             tokens += _take_results(entry, shape, nonce, counter, names, answers, trailing, parts)
         elif position == 0:
-            steps.append(Say(entry, placement.aliases))
+            shortened = _shortened_calls(message) if shape.masked else ()
+            for index, text in shortened:
+                tokens += counter.text(text) - counter.text(message.tool_calls[index].arguments)
+            steps.append(Say(entry, placement.aliases, arguments=shortened))
         else:
             trailing.append(Say(entry))
     for call in unanswered(group):
@@ -182,6 +189,27 @@ def _shown(
         return None, 0
     text = excerpt(result.text, cap_tokens=shape.cap_tokens, ref=_ref(entry, index), tokens=used, count=counter.text)
     return text, counter.text(text) - used
+
+
+def _shortened_calls(message: Message) -> tuple[tuple[int, str], ...]:
+    calls = enumerate(message.tool_calls)
+    return tuple((i, shortened_arguments(c.arguments)) for i, c in calls if len(c.arguments) > MASKED_ARGUMENT_CHARS)
+
+
+def shortened_arguments(arguments: str) -> str:
+    """Call arguments in at most `MASKED_ARGUMENT_CHARS` characters, still a JSON object: short values stay."""
+    try:
+        values = json.loads(arguments)
+    except (ValueError, RecursionError):
+        values = None
+    kept: dict[str, object] = {}
+    for key, value in values.items() if isinstance(values, dict) else ():
+        text = json.dumps(value, ensure_ascii=False)
+        kept[key] = value if len(text) <= _SHORT_VALUE_CHARS else f"[{len(text)} characters]"
+        if len(json.dumps(kept, ensure_ascii=False)) > MASKED_ARGUMENT_CHARS - 8:
+            del kept[key]
+            break
+    return json.dumps(kept, ensure_ascii=False)
 
 
 def masked_line(result: ToolResultPart, ref: str) -> str:

@@ -17,7 +17,7 @@ from ctxsteward.schemas import ImagePart, Part, TextPart, ToolCallPart, Wire
 from ..fragments import Fragment
 from ..layout import DynamicLayout
 from ..steps import Answer, Aside, Results, Say
-from .tools import as_anthropic_tool
+from .tools import as_anthropic_tool, translated
 
 if TYPE_CHECKING:
     from ..envelope import Envelope
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 NAME = "anthropic"
 MARK = {"type": "ephemeral"}
 _THINKING = frozenset(("thinking", "redacted_thinking"))
-_RESPONSE_FIELDS = frozenset(("id", "model", "stop_reason", "stop_sequence", "usage", "container", "cache_control"))
-_TYPE = ("type", "message")
+_RESPONSE_FIELDS = frozenset(
+    ("id", "type", "model", "stop_reason", "stop_sequence", "stop_details", "usage", "container")
+)
 CONTINUES = "(the conversation goes on)"
 _MARKABLE = frozenset(("text", "image", "tool_use", "tool_result", "document"))
 
@@ -84,8 +85,8 @@ def _previous_end(dynamic: DynamicLayout, before_live: int) -> int:
 
 
 def _tools(envelope: Envelope, *, mark: bool) -> list[Wire]:
-    tools = [_own_block(as_anthropic_tool(tool)) for tool in envelope.head.tools]
-    if mark:
+    tools = [_own_block(tool) for tool in translated(envelope.head.tools, as_anthropic_tool)]
+    if mark and tools:
         tools[-1] = {**tools[-1], "cache_control": MARK}
     return tools
 
@@ -144,9 +145,9 @@ def _say(step: Say) -> list[Wire]:
 
 def _without_response_fields(wire: Wire) -> Wire:
     """A response of this provider, appended as it came, goes back as the message it holds."""
-    if _RESPONSE_FIELDS.isdisjoint(wire):
+    if wire.get("type") != "message":
         return wire
-    return {key: value for key, value in wire.items() if key not in _RESPONSE_FIELDS and (key, value) != _TYPE}
+    return {key: value for key, value in wire.items() if key not in _RESPONSE_FIELDS}
 
 
 def _own_block(block: Wire | str) -> Wire:
@@ -168,15 +169,18 @@ def _needs_mending(block: object) -> bool:
 
 
 def _with_aliases(blocks: list[Wire], step: Say) -> list[Wire]:
-    if not step.aliases:
+    """The calls by the ids and with the arguments they are shown with."""
+    if not step.aliases and not step.arguments:
         return blocks
-    aliases, index, renamed = dict(step.aliases), -1, []
+    aliases, shortened, index, shown = dict(step.aliases), dict(step.arguments), -1, []
     for block in blocks:
         if block.get("type") == "tool_use":
             index += 1
             block = {**block, "id": aliases.get(index, block.get("id"))}
-        renamed.append(block)
-    return renamed
+            if index in shortened:
+                block["input"] = arguments_object(shortened[index])
+        shown.append(block)
+    return shown
 
 
 def _results(step: Results) -> list[Wire]:

@@ -9,10 +9,17 @@ from ctxsteward.schemas import Finding, OpaquePart, ThinkingPart
 
 from ..groups import Entry
 from ..steps import Results, Say
+from .tools import Translate, as_anthropic_tool, as_gemini_tool, as_openai_tool, as_responses_tool, is_gemini_tool
 
 if TYPE_CHECKING:
     from ..envelope import Envelope
 
+_TOOLS: dict[str, Translate] = {
+    "openai-chat": as_openai_tool,
+    "openai-responses": as_responses_tool,
+    "anthropic": as_anthropic_tool,
+    "gemini": as_gemini_tool,
+}
 _KNOWN = frozenset(("role", "content", "tool_calls", "tool_call_id", "name"))
 _HOME = {"openai-chat": "openai", "anthropic": "anthropic"}
 
@@ -22,6 +29,10 @@ def findings(envelope: Envelope, provider: str) -> Iterator[Finding]:
     if provider == "text":
         return
     home = _HOME.get(provider)
+    for index, tool in enumerate(envelope.head.tools):
+        if _TOOLS[provider](tool) is None and not (provider == "gemini" and is_gemini_tool(tool)):
+            text = f"{provider} has no form for this tool; it is left out"
+            yield Finding(kind="field_dropped", field=f"tools[{index}]", text=text)
     seen: set[int] = set()
     for entry in _entries(envelope):
         message = entry.message

@@ -9,7 +9,7 @@ from ctxsteward.schemas import ImagePart, Part, TextPart, Wire
 from ..fragments import Fragment
 from ..steps import Answer, Aside, Results, Say
 from .anthropic import arguments_object
-from .tools import as_gemini_tool
+from .tools import as_gemini_tool, is_gemini_tool, translated
 
 if TYPE_CHECKING:
     from ..envelope import Envelope
@@ -30,7 +30,9 @@ def render(envelope: Envelope, cache: bool) -> Wire:
     if head:
         config["system_instruction"] = "\n\n".join(head)
     if envelope.head.tools:
-        config["tools"] = [{"function_declarations": [as_gemini_tool(tool) for tool in envelope.head.tools]}]
+        own = [tool for tool in envelope.head.tools if is_gemini_tool(tool)]
+        functions = translated([tool for tool in envelope.head.tools if tool not in own], as_gemini_tool)
+        config["tools"] = [*([{"function_declarations": functions}] if functions else []), *own]
     return {"contents": contents, "config": config}
 
 
@@ -54,10 +56,10 @@ def _contents(fragment: Fragment) -> list[Wire]:
 
 def _say(step: Say) -> list[Wire]:
     message = step.entry.message
-    aliases = dict(step.aliases)
+    aliases, shortened = dict(step.aliases), dict(step.arguments)
     parts = [shown for part in message.parts if (shown := _part(part)) is not None]
     for index, call in enumerate(message.tool_calls):
-        arguments = arguments_object(call.arguments)
+        arguments = arguments_object(shortened.get(index, call.arguments))
         parts.append({"function_call": {"id": aliases.get(index, call.id), "name": call.name, "args": arguments}})
     role = "model" if message.role == "assistant" else "user"
     return [{"role": role, "parts": parts}] if parts else []

@@ -9,7 +9,7 @@ from ctxsteward.schemas import ImagePart, Message, Part, TextPart, Wire
 
 from ..fragments import Fragment
 from ..steps import Answer, Aside, Results, Say
-from .tools import as_openai_tool
+from .tools import as_openai_tool, translated
 
 if TYPE_CHECKING:
     from ..envelope import Envelope
@@ -26,7 +26,7 @@ def render(envelope: Envelope, cache: bool) -> Wire:
     messages += envelope.dynamic.messages(NAME, wires_of)
     request: Wire = {"messages": messages}
     if envelope.head.tools:
-        request["tools"] = [as_openai_tool(tool) for tool in envelope.head.tools]
+        request["tools"] = translated(envelope.head.tools, as_openai_tool)
     return request
 
 
@@ -68,7 +68,7 @@ def _own(message: Message, step: Say) -> Wire:
         mended["content"] = ""
     calls = wire.get("tool_calls")
     if calls:
-        named = _named_calls(message, calls, dict(step.aliases))
+        named = _named_calls(message, calls, step)
         if named != calls:
             mended["tool_calls"] = named
         if content == []:
@@ -78,8 +78,9 @@ def _own(message: Message, step: Say) -> Wire:
     return {**wire, **mended} if mended else wire
 
 
-def _named_calls(message: Message, calls: list[Wire], aliases: dict[int, str]) -> list[Wire]:
+def _named_calls(message: Message, calls: list[Wire], step: Say) -> list[Wire]:
     named: list[Wire] = []
+    aliases, shortened = dict(step.aliases), dict(step.arguments)
     for index, (call, part) in enumerate(zip(calls, message.tool_calls, strict=True)):
         mended: Wire = {}
         if index in aliases:
@@ -87,8 +88,8 @@ def _named_calls(message: Message, calls: list[Wire], aliases: dict[int, str]) -
         if "type" not in call:
             mended["type"] = "function"
         function = call.get("function")
-        if isinstance(function, dict) and not isinstance(function.get("arguments"), str):
-            mended["function"] = {**function, "arguments": part.arguments or "{}"}
+        if isinstance(function, dict) and (index in shortened or not isinstance(function.get("arguments"), str)):
+            mended["function"] = {**function, "arguments": shortened.get(index, part.arguments or "{}")}
         named.append({**call, **mended} if mended else call)
     return named
 
@@ -97,12 +98,12 @@ def _typed(message: Message, step: Say) -> Wire:
     parts = [part for part in message.parts if isinstance(part, (TextPart, ImagePart))]
     wire: Wire = {"role": message.role, "content": _content(parts)}
     if message.tool_calls:
-        aliases = dict(step.aliases)
+        aliases, shortened = dict(step.aliases), dict(step.arguments)
         wire["tool_calls"] = [
             {
                 "id": aliases.get(index, call.id),
                 "type": "function",
-                "function": {"name": call.name, "arguments": call.arguments or "{}"},
+                "function": {"name": call.name, "arguments": shortened.get(index, call.arguments or "{}")},
             }
             for index, call in enumerate(message.tool_calls)
         ]

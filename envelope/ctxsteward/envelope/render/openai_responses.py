@@ -10,7 +10,7 @@ from ctxsteward.schemas import ImagePart, Part, TextPart, Wire
 from ..fragments import Fragment
 from ..steps import Answer, Aside, Results, Say
 from .openai_chat import image_url
-from .tools import as_responses_tool
+from .tools import as_responses_tool, translated
 
 if TYPE_CHECKING:
     from ..envelope import Envelope
@@ -25,7 +25,7 @@ def render(envelope: Envelope, cache: bool) -> Wire:
     if head:
         request["instructions"] = "\n\n".join(head)
     if envelope.head.tools:
-        request["tools"] = [as_responses_tool(tool) for tool in envelope.head.tools]
+        request["tools"] = translated(envelope.head.tools, as_responses_tool)
     return request
 
 
@@ -47,7 +47,7 @@ def _items(fragment: Fragment) -> list[Wire]:
 
 def _say(step: Say) -> list[Wire]:
     message = step.entry.message
-    aliases = dict(step.aliases)
+    aliases, shortened = dict(step.aliases), dict(step.arguments)
     blocks = _blocks(message.parts, message.role)
     items: list[Wire] = [{"role": message.role, "content": blocks}] if blocks else []
     for index, call in enumerate(message.tool_calls):
@@ -56,7 +56,7 @@ def _say(step: Say) -> list[Wire]:
                 "type": "function_call",
                 "call_id": aliases.get(index, call.id),
                 "name": call.name,
-                "arguments": call.arguments or "{}",
+                "arguments": shortened.get(index, call.arguments or "{}"),
             }
         )
     return items

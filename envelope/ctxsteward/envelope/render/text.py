@@ -80,10 +80,10 @@ def _say(step: Say) -> Iterator[Span]:
     text = say_text(message)
     if text or not message.tool_calls:
         yield Span(f"{message.role} {ref}", text)
-    aliases = dict(step.aliases)
+    aliases, shortened = dict(step.aliases), dict(step.arguments)
     for index, call in enumerate(message.tool_calls):
         label = f"call {ref} {json.dumps(call.name)} {json.dumps(aliases.get(index, call.id))}"
-        yield Span(label, call.arguments)
+        yield Span(label, shortened.get(index, call.arguments))
 
 
 def say_text(message: Message) -> str:

@@ -17,6 +17,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +79,9 @@ class FileJournal:
                 self._db.executemany("INSERT INTO records VALUES (?,?,?,?,?,?,?,?,?,?)", rows)
                 self._db.execute("COMMIT")
             except BaseException as error:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
+                with suppress(sqlite3.Error):
+                    if self._db.in_transaction:
+                        self._db.execute("ROLLBACK")
                 if not isinstance(error, sqlite3.Error):
                     raise
                 if "locked" in str(error) or "busy" in str(error):
