@@ -189,7 +189,7 @@ REFERENCES = {
     "ten thousand digits": ("9" * 10_000, InvalidReference),
     "a tool output of no number": ("tool:third", InvalidReference),
     "a tool output below nothing": ("tool:-1", InvalidReference),
-    "nothing": (None, InvalidReference),
+    "no text": (None, InvalidReference),
     "one too far": ("§2", ReferenceNotFound),
     "a result that is not there": ("§1.1", ReferenceNotFound),
     "a message of another session": ("§3", ReferenceNotFound),

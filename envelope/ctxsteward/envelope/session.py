@@ -182,8 +182,11 @@ class Session:
         added: list[Entry] = []
         batch: list[_Taken] = []
         for item in messages:
-            new = item if isinstance(item, NewMessage) else NewMessage(message=item)
-            _check_meta(new)
+            if isinstance(item, NewMessage):
+                new = item
+                _check_meta(new)
+            else:
+                new = NewMessage(message=item)
             wire, message = take_wire(new.message)
             batch.append(_Taken(wire, message, self._count(message), new))
             if len(batch) >= BATCH_MESSAGES:

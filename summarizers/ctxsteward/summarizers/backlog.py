@@ -41,8 +41,9 @@ VISIBLE_CHARS = 4_000
 _GLANCE = (
     *("must", "never", "n't ", "only", "without", "nobody", "no one", "always", "instead", "actually"),
     *("change", "switch", "move", "decid", "go with", "agreed", "limit", "budget", "confirm", "number"),
-    *("code", "error", "prefer", "deadline", "不", "必须", "别", "只", "改", "定", "号"),
+    *("code", "error", "prefer", "deadline"),
 )
+_GLANCE_CHINESE = ("不", "必须", "别", "只", "改", "定", "号")
 _DIGIT = re.compile(r"[0-9]")
 
 
@@ -94,7 +95,8 @@ def worth_reading(found: list[Text], budget_tokens: int = 0) -> list[Text]:
 def _glance(text: Text) -> float:
     """Telling signs per length, cheaply."""
     look = text.text[:GLANCE_CHARS]
-    signs = len([mark for mark in _GLANCE if mark in look]) + (2 if _DIGIT.search(look) else 0)
+    marks = _GLANCE if look.isascii() else _GLANCE + _GLANCE_CHINESE
+    signs = len([mark for mark in marks if mark in look]) + (2 if _DIGIT.search(look) else 0)
     return (signs + 1) * (2.0 if text.role != "assistant" else 1.0) / (400 + len(look))
 
 
