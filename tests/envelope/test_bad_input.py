@@ -338,7 +338,7 @@ def test_a_fork_without_a_name_can_be_opened_again_however_long_its_parent_s_is(
 
 def test_a_store_below_a_file_is_refused_by_its_path(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(StoreError, match="pass --store file:PATH you may write") as refused:
+    with pytest.raises(StoreError, match="name a folder you may write") as refused:
         open_store(f"file:{tmp_path}/file/store")
     assert str(tmp_path / "file") in str(refused.value)
 

@@ -25,7 +25,7 @@ from ctxsteward.envelope.counting import Counter
 from ctxsteward.envelope.events import Selected, from_record
 from ctxsteward.envelope.fence import fenced
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, WordOverlap, memory_store
-from ctxsteward.schemas import Finding, InputError, UnknownModel, WindowExceeded, publish
+from ctxsteward.schemas import Bullet, Finding, InputError, Source, Summary, UnknownModel, WindowExceeded, publish
 
 from .histories import NONCE, Wire
 
@@ -598,3 +598,45 @@ def test_findings_say_what_was_noticed_and_what_was_repaired() -> None:
 
 def test_a_plain_conversation_has_no_findings() -> None:
     assert builder().build(opened(HI, LOOK, FOUND, reply("ok"), user("thanks"))).findings == ()
+
+
+def test_a_model_of_the_caller_s_own_brings_its_tokenizer_and_window() -> None:
+    maker = EnvelopeBuilder(model="my-llm", tokenizer=CharTokenizer(), window_tokens=8_000)
+    assert (maker.window_tokens, maker.output_reserve_tokens) == (8_000, 0)
+
+
+def test_a_rule_that_no_longer_fits_is_a_finding() -> None:
+    def rules(source: Source, *, budget_tokens: int) -> Summary:
+        return Summary(
+            bullets=tuple(
+                Bullet(text=f"never touch {row.ref} " + "x" * 60, citations=(row.ref,), kind="constraint", value=90.0)
+                for row in source.messages
+            )
+        )
+
+    session = memory_store().session("s", counter=Counter(CharTokenizer()))
+    maker = EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=Budgets(dynamic_tokens=900), summarizer=rules)
+    kinds: set[str] = set()
+    for number in range(30):
+        session.append(user(f"rule {number} " + "y" * 60))
+        kinds |= {finding.kind for finding in maker.build(session).findings}
+        session.append({"role": "assistant", "content": "ok " + "z" * 30})
+    assert "constraint_left_out" in kinds
+
+
+def test_the_same_id_with_another_content_keeps_the_first_and_says_so() -> None:
+    session = memory_store().session("s", counter=Counter(CharTokenizer()))
+    first = session.append(user("one"), id="m1")
+    assert session.append(user("one"), id="m1") is not None
+    assert session.findings == []
+    assert session.append(user("two"), id="m1").message.text == "one"
+    assert [(finding.kind, finding.ref) for finding in session.findings] == [("id_reused", first.ref)]
+
+
+def test_an_address_may_be_cut_to_its_first_digits() -> None:
+    store = memory_store()
+    session = store.session("s", counter=Counter(CharTokenizer()))
+    session.append(user("hi"))
+    address = builder().build(session).address
+    assert store.address(address[:8]) == address
+    assert store.address("deadbeef") == "deadbeef"

@@ -56,7 +56,7 @@ class Narrator:
         call, arrow = replayed.call, "→" if unicode_console(self._console) else "->"
         self._line(
             f"call {call.call:>3}  {report.pre_tokens:>5,} {arrow} {report.post_tokens:>5,} tokens, "
-            f"{len(report.losses):>2} lost: {tables.losses_by_kind(report)}",
+            f"{len(report.losses):>2} lost: {tables.losses_by_kind(report, most=2)}",
             wrap=False,
         )
 

@@ -102,18 +102,23 @@ def reports_table(reports: Iterable[CompressionReport]) -> Table:
     return table
 
 
+LOSS_ORDER = "constraint decision open_item preference error identifier number path url fact".split()  # noqa: SIM905
+"""What a person wants to read first."""
+
+
 def losses_table(report: CompressionReport, limit: int) -> Table:
     """What one compaction lost, at most `limit` lines."""
     table = grid("lost", "ref", "text")
-    for loss in report.losses[:limit]:
+    for loss in sorted(report.losses, key=lambda loss: LOSS_ORDER.index(loss.kind))[:limit]:
         table.add_row(loss.kind, loss.ref, shown(" ".join(loss.text.split())))
     return table
 
 
-def losses_by_kind(report: CompressionReport) -> str:
-    """``12 number, 3 path``, most first; ``none``."""
+def losses_by_kind(report: CompressionReport, most: int | None = None) -> str:
+    """``12 number, 3 path``, most first, at most so many kinds; ``none``."""
     counts = Counter(loss.kind for loss in report.losses)
-    return ", ".join(f"{count} {kind}" for kind, count in counts.most_common()) or "none"
+    rest = "" if most is None or len(counts) <= most else ", …"
+    return ", ".join(f"{count} {kind}" for kind, count in counts.most_common(most)) + rest or "none"
 
 
 def percent(fraction: float) -> str:

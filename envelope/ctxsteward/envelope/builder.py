@@ -25,6 +25,7 @@ from ctxsteward.schemas import (
     InputError,
     InvalidBudget,
     Summarizer,
+    UnknownModel,
     WindowExceeded,
     Wire,
 )
@@ -189,7 +190,12 @@ class EnvelopeBuilder:
         if self.window_tokens is not None:
             head = sum(getattr(budgets, f"{name}_tokens") for name in HEAD_SECTIONS) + (budgets.tools_tokens or 0)
             room = self.window_tokens - self.output_reserve_tokens - head - REPLY_PRIMING_TOKENS
-            budgets = budgets.limited(room) if room > 0 else budgets  # with no room at all, the build says so
+            if 0 < room < budgets.dynamic_tokens:  # with no room at all, the build says so
+                text = (
+                    f"the window of {self.window_tokens} tokens leaves {room} for dynamic, not {budgets.dynamic_tokens}"
+                )
+                self._notices = (Finding(kind="budget_limited_by_window", field="budgets.dynamic_tokens", text=text),)
+                budgets = budgets.limited(room)
         return budgets
 
     # -- deciding -----------------------------------------------------------------------------------------------
@@ -310,7 +316,7 @@ class EnvelopeBuilder:
         if self.window_tokens is not None and prompt > self.window_tokens - self.output_reserve_tokens:
             raise WindowExceeded(prompt, self.window_tokens, self.output_reserve_tokens)
         digest = digest_of(session.tenant, session.id, head.version, head.layout, sections)
-        findings = [*session.findings, *head.layout.findings, *decided.findings]
+        findings = [*self._notices, *session.findings, *head.layout.findings, *decided.findings]
         if state.repaired or state.open_calls:
             findings += window_findings(state)
         address = address_of(session.address_key, session.id, "envelope", digest)
@@ -369,6 +375,7 @@ class EnvelopeBuilder:
             self._tail = (self.calibration, json.dumps(fields)[1:-1])
         return self._tail[1]
 
+    _notices: tuple[Finding, ...] = ()
     _tail: tuple[float, str] | None = None
     _estimate: int = 0
 
@@ -433,11 +440,17 @@ def _summarizers(name: str) -> Summarizer:
 
 
 def _model(model: str | None, tokenizer: str | Tokenizer | None) -> ModelInfo | None:
+    """What is published of a model; None for one of the caller's own, which brings a tokenizer."""
     if model is None:
         if tokenizer is None:
             raise InputError("give the builder model='gpt-4o' (or another), or tokenizer= and window_tokens=")
         return None
-    return model_info(model)
+    try:
+        return model_info(model)
+    except UnknownModel:
+        if tokenizer is None:
+            raise
+        return None
 
 
 def _make_counter(tokenizer: str | Tokenizer | None, info: ModelInfo | None) -> Counter:

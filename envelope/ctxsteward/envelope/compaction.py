@@ -8,7 +8,7 @@ the section has grown by a tenth. Tokens are tokens of the builder's counter. So
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ctxsteward.schemas import Bullet, CompressionReport, Finding, Ref, Source, SourceMessage, Summarizer, Summary
@@ -168,7 +168,8 @@ class Compactor:
             checkpoint=checkpoint,
         )
         name = address("compaction", _canonical(event))
-        return Outcome(event=replace(event, report=report.model_copy(update={"id": name, "artifact": name})))
+        made = replace(event, report=report.model_copy(update={"id": name, "artifact": name}))
+        return Outcome(event=made, findings=tuple(_rules_left_out(lost_bullets, len(summary.superseded))))
 
     def _fit_bullets(
         self, state: State, summary: Summary, room: int, gone: Sequence[Entry]
@@ -222,6 +223,14 @@ def _kept_refs(bullets: Sequence[Bullet], kept: Sequence[Group]) -> tuple[str, .
 
 def _in_window(state: State, ordinal: int) -> bool:
     return any(ordinal in group.ordinals for group in state.groups)
+
+
+def _rules_left_out(lost: Sequence[Bullet], superseded: int) -> Iterator[Finding]:
+    """A rule that went for want of room is worth a person's eye."""
+    refs = [ref for bullet in lost[superseded:] if bullet.kind == "constraint" for ref in bullet.citations]
+    if refs:
+        text = f"rules no longer fit the bullets: {', '.join(refs)}; raise `budgets.dynamic_tokens`, or pin them"
+        yield Finding(kind="constraint_left_out", ref=refs[0], field="budgets.dynamic_tokens", text=text)
 
 
 def _fault(summary: object, source: Source) -> str:

@@ -38,9 +38,17 @@ def resolve_reference_tool() -> Wire:
 
 
 def resolve_reference(
-    session: Session, ref: object, *, offset: object = 0, limit: object = DEFAULT_LIMIT_CHARS, grep: object = None
+    session: Session,
+    ref: object = None,
+    *,
+    offset: object = 0,
+    limit: object = DEFAULT_LIMIT_CHARS,
+    grep: object = None,
+    **unknown: object,
 ) -> str:
     """Answer a call of the tool, in at most `limit` characters and one line that says what is left."""
+    if unknown or ref is None:
+        return "error: the arguments are `ref`, and where wanted `offset`, `limit`, `grep`"
     start, size = _whole(offset), _whole(limit)
     if start is None or size is None:
         return "error: `offset` and `limit` are whole numbers"

@@ -161,6 +161,7 @@ class Session:
         tokens = self._count(decoded)
         for _ in range(_TRIES):
             if id is not None and (known := self._by_id(id)) is not None:
+                self._notice_reuse(known, wire)
                 return known
             entry = self._entry(
                 decoded, wire, tokens, id=id, phase=phase, pin=pin, ts=ts, principal=principal, origin=origin
@@ -193,6 +194,11 @@ class Session:
                 added += self._append_batch(batch)
                 batch = []
         return added + self._append_batch(batch) if batch else added
+
+    def _notice_reuse(self, known: Entry, wire: str) -> None:
+        if known.event.wire != wire:
+            text = f"id {known.event.id!r} was appended again with another content; the first one stays"
+            self.findings.append(Finding(kind="id_reused", ref=known.ref, text=text))
 
     def note(self, name: str, text: str) -> None:
         """Set a named note (plan, subtask, snapshot, scratchpad …); the latest wins, an empty text removes it."""
@@ -426,7 +432,9 @@ class Session:
             fresh: list[Entry] = []
             known: dict[str, Entry] = {}
             for wire, message, tokens, new in batch:
-                entry = known.get(new.id) or self._by_id(new.id) if new.id is not None else None
+                entry = (known.get(new.id) or self._by_id(new.id)) if new.id is not None else None
+                if entry is not None:
+                    self._notice_reuse(entry, wire)
                 if entry is None:
                     entry = scratch._entry(
                         message, wire, tokens, id=new.id, phase=new.phase, pin=new.pin, ts=new.ts,

@@ -50,6 +50,8 @@ class Store:
         A session keeps the profile it was created with. Raises `StoreError`, `InvalidMessage`.
         """
         key = SessionKey(checked_name("tenant", tenant), checked_name("session", id))
+        if profile is not None and not isinstance(profile, Profile):
+            raise InputError(f"profile is {type(profile).__name__}; pass Profile.load(path) or Profile.from_text(text)")
         session = Session(self.journal, key, partial(_counter, counter), self._draw_nonce)
         head = Head(
             profile=None if profile is None else profile.model_dump(mode="json"),
@@ -70,6 +72,18 @@ class Store:
 
     def sessions(self, *, tenant: str = "default") -> list[str]:
         return self.journal.sessions(tenant)
+
+    def address(self, text: str, *, tenant: str = "default") -> str:
+        """The whole address that these leading digits (8 and more) name; the text itself where they name none.
+
+        Raises `InputError` where they name several.
+        """
+        if not 8 <= len(text) < 64 or not set(text) <= set("0123456789abcdef"):
+            return text
+        found = self.journal.matching(tenant, text)
+        if len(set(found)) > 1:
+            raise InputError(f"address {text}… is that of several records; write more of its digits")
+        return found[0] if found else text
 
     def manifest(self, address: str, *, tenant: str = "default") -> dict[str, Any]:
         """The manifest of a built envelope; raises `ReferenceNotFound`."""

@@ -42,9 +42,9 @@ BULLET_OVERHEAD_TOKENS = 5
 """Marker and reference of a bullet, as the builder renders it."""
 
 MAX_CITATIONS = 3
-RULE_CHARS = 260
-SENTENCE_CHARS = 130
-CONTEXT_CHARS = 70
+RULE_CHARS = 200
+SENTENCE_CHARS = 110
+CONTEXT_CHARS = 60
 UPDATED_WORTH = 86.0
 COVERED_PENALTY = 30.0
 """Taken off a candidate all of whose values another bullet already shows."""

@@ -30,6 +30,16 @@ _ZH_FALSE = re.compile(
 )
 _TOLD = frozenset("it he she they i i've i'd we've have has had he's it's she's".split())  # noqa: SIM905
 """Before "never" these tell a story ("it never ends") rather than give a rule."""
+_IDLE: dict[str, tuple[str, ...]] = {
+    "must": ("have been", "have felt", "have had", "feel", "be so", "be nice", "be great", "be tough", "be hard"),
+    "never": ("give up", "mind"),
+    "don't": ("worry", "give up", "forget", "hesitate", "be so", "you", "know"),
+    "keep": ("it up", "going", "up the", "in touch"),
+    "can't": ("wait", "believe", "imagine", "thank"),
+    "no": ("worries", "problem", "wonder", "doubt"),
+    "always": ("here for", "had a", "been", "wanted"),
+}
+"""What follows these words where they guess, cheer or chat ("that must have been fun") and rule nothing."""
 _FIRST_PERSON = frozenset(("i", "my", "me", "we", "our", "us", "i'm", "i've", "i'd", "we're", "we've", "mine", "ours"))
 
 
@@ -55,6 +65,11 @@ class Reading:
     """Where its cues stand (as number-like spans), so that shortening keeps them."""
 
 
+def _idles(words: list[tuple[int, str]], index: int) -> bool:
+    following = " ".join(word for _, word in words[index + 1 : index + 3]) + " "
+    return any(following.startswith(f"{phrase} ") for phrase in _IDLE[words[index][1]])
+
+
 def read_sentence(text: str, role: str) -> Reading:
     """Classify one sentence said by `role` (``user``, ``assistant``, ``tool`` …)."""
     low = text.lower().replace("’", "'") if "’" in text else text.lower()
@@ -68,6 +83,7 @@ def read_sentence(text: str, role: str) -> Reading:
         if (not cue.rest or follows(words, index, cue))
         and (not cue.at_start or _starts(low, start))
         and (word != "never" or cue.rest or not index or words[index - 1][1] not in _TOLD)
+        and not (word in _IDLE and _idles(words, index))
     ]
     ascii_only = text.isascii()
     if not ascii_only:

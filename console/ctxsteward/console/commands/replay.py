@@ -139,9 +139,10 @@ def _rebuild(address: str, provider: str | None, as_json: bool, store: str, tena
     from ..stored import is_address, open_stored
 
     read_provider(provider)
-    if not is_address(address):
-        raise InputError(f"--from {address}: not an envelope's address; write its 64 hex digits")
     with open_stored(store) as opened:
+        address = opened.address(address, tenant=tenant)
+        if not is_address(address):
+            raise InputError(f"--from {address}: not an envelope's address; write its 64 hex digits, or the first 8")
         try:
             envelope = rebuild(opened, address, tenant=tenant)
         except ReferenceNotFound:

@@ -45,6 +45,7 @@ def _reports(store: Store, name: str, tenant: str) -> list[CompressionReport]:
 
     from ..stored import is_address, stored_session
 
+    name = store.address(name, tenant=tenant)
     if not is_address(name):
         return [event.report for event in stored_session(store, name, tenant).reports()]
     try:

@@ -71,6 +71,9 @@ class DraftJournal:
     def find(self, tenant: str, address: str) -> tuple[str, int] | None:
         return self._base.find(tenant, address)
 
+    def matching(self, tenant: str, prefix: str) -> list[str]:
+        return self._base.matching(tenant, prefix)
+
     def address_key(self, tenant: str) -> AddressKey:
         return self._base.address_key(tenant)
 

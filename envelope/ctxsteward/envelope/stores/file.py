@@ -63,7 +63,9 @@ class FileJournal:
             )
             _prepare(self._db)
         except (OSError, sqlite3.Error) as error:
-            raise StoreError(f"cannot open a store at {root}: {error}; pass --store file:PATH you may write") from error
+            raise StoreError(
+                f"cannot open a store at {root}: {error}; name a folder you may write, or restore it from a backup"
+            ) from error
 
     def append(self, key: SessionKey, position: int, records: Sequence[Record]) -> None:
         rows = [
@@ -140,6 +142,14 @@ class FileJournal:
     def find(self, tenant: str, address: str) -> tuple[str, int] | None:
         row = self._one("SELECT session, position FROM records WHERE tenant = ? AND address = ?", (tenant, address))
         return None if row is None else (str(row[0]), int(str(row[1])))
+
+    def matching(self, tenant: str, prefix: str) -> list[str]:
+        stop = f"{prefix}g"  # addresses are lower-case hexadecimal
+        query = (
+            "SELECT address FROM manifests WHERE tenant = ? AND address >= ? AND address < ? UNION ALL "
+            "SELECT address FROM records WHERE tenant = ? AND address >= ? AND address < ? LIMIT 3"
+        )
+        return [str(row[0]) for row in self._all(query, (tenant, prefix, stop, tenant, prefix, stop))]
 
     def address_key(self, tenant: str) -> AddressKey:
         with self._lock:

@@ -7,6 +7,7 @@ import secrets
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 from ctxsteward.schemas import Conflict
 
@@ -105,6 +106,10 @@ class MemoryJournal:
 
     def find(self, tenant: str, address: str) -> tuple[str, int] | None:
         return self._found.get((tenant, address))
+
+    def matching(self, tenant: str, prefix: str) -> list[str]:
+        known = (address for owner, address in (*self._manifests, *self._found) if owner == tenant)
+        return list(islice((address for address in known if address.startswith(prefix)), 3))
 
     def address_key(self, tenant: str) -> AddressKey:
         with self._lock:

@@ -68,6 +68,9 @@ class Journal(Protocol):
     def find(self, tenant: str, address: str) -> tuple[str, int] | None:
         """Session and position of the compaction with this address."""
 
+    def matching(self, tenant: str, prefix: str) -> list[str]:
+        """Addresses of envelopes and compactions that begin so, at most three."""
+
     def address_key(self, tenant: str) -> AddressKey:
         """The tenant's key, made at first use."""
 
