@@ -36,6 +36,9 @@ BULLETS_FRACTION = 0.8
 BULLETS_FLOOR_FRACTION = 0.15
 """What bullets may fill (of the history's share) where verbatim messages alone exceed the target."""
 
+LIKELY_FRACTION = 0.35
+"""Bullets likely take this part of the messages they stand for; room beyond it stays with newer messages, verbatim."""
+
 _OF_WINDOW = {"system": 0.02, "static": 0.03, "meta": 0.01, "dynamic": 0.5}
 
 

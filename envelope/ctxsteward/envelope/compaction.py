@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from ctxsteward.schemas import Bullet, CompressionReport, Finding, Ref, Source, SourceMessage, Summarizer, Summary
 
 from .accounting import account, shown_texts
-from .budgets import BULLETS_FLOOR_FRACTION, BULLETS_FRACTION, MIN_PROGRESS_FRACTION, Budgets
+from .budgets import BULLETS_FLOOR_FRACTION, LIKELY_FRACTION, BULLETS_FRACTION, MIN_PROGRESS_FRACTION, Budgets
 from .counting import Counter
 from .events import Compacted, Refused
 from .groups import Entry, Group
@@ -82,7 +82,8 @@ class Compactor:
         budgets = self.budgets
         room = budgets.target_tokens - window.must_tokens - window.notes_tokens
         low = int(budgets.history_tokens * BULLETS_FLOOR_FRACTION)
-        high = int(budgets.target_tokens * BULLETS_FRACTION)
+        likely = window.bullets_tokens + int(window.movable_tokens * LIKELY_FRACTION)
+        high = min(int(budgets.target_tokens * BULLETS_FRACTION), likely)
         hard = budgets.dynamic_tokens - window.must_tokens - window.notes_tokens
         if hard <= 0:
             hard = int(budgets.dynamic_tokens * MIN_PROGRESS_FRACTION)
