@@ -15,7 +15,7 @@ from .groups import Entry
 from .probes import normalize, probes
 from .steps import Aside, Results, Say, Step
 
-PROBED_CHARS = 120_000
+PROBED_CHARS = 80_000
 """Of a compaction's originals, newest first; what is older in so large a backlog is accounted for by message."""
 SUMMARY_CHARS = 80
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from ctxsteward.schemas import Bullet, CompressionReport, Finding, Ref, Source, SourceMessage, Summarizer, Summary
 
 from .accounting import account, shown_texts
-from .budgets import BULLETS_FLOOR_FRACTION, LIKELY_FRACTION, BULLETS_FRACTION, MIN_PROGRESS_FRACTION, Budgets
+from .budgets import BULLETS_FLOOR_FRACTION, BULLETS_FRACTION, LIKELY_FRACTION, MIN_PROGRESS_FRACTION, Budgets
 from .counting import Counter
 from .events import Compacted, Refused
 from .groups import Entry, Group

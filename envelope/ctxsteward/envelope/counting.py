@@ -7,7 +7,7 @@ word of the next line in 400 of 400 measured joins), so a section costs the sum 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ctxsteward.schemas import Message, Wire
 
@@ -24,11 +24,11 @@ class Counter:
 
     tokenizer: Tokenizer
     images: ImageRule = "openai-tiles"
+    name: str = field(init=False, compare=False)
+    """The key of stored counts."""
 
-    @property
-    def name(self) -> str:
-        """The key of stored counts."""
-        return f"{self.tokenizer.name}/{self.images}"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", f"{self.tokenizer.name}/{self.images}")
 
     def text(self, text: str) -> int:
         return self.tokenizer.count(text)

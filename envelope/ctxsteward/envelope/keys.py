@@ -9,6 +9,7 @@ Source: RFC 2104, FIPS 180-4.
 from __future__ import annotations
 
 import hmac
+from functools import lru_cache
 from typing import NewType
 
 AddressKey = NewType("AddressKey", bytes)
@@ -24,7 +25,10 @@ def subject_of(session: str, principal: str | None) -> str:
 
 def address_of(key: AddressKey, subject: str, kind: str, data: bytes) -> str:
     """The address of `data` as a record of this kind about this subject."""
-    who = subject.encode()
-    what = kind.encode()
-    head = len(who).to_bytes(4, "big") + who + len(what).to_bytes(4, "big") + what
-    return hmac.digest(key, head + data, "sha256").hex()
+    return hmac.digest(key, _head(subject, kind) + data, "sha256").hex()
+
+
+@lru_cache(maxsize=1024)
+def _head(subject: str, kind: str) -> bytes:
+    who, what = subject.encode(), kind.encode()
+    return len(who).to_bytes(4, "big") + who + len(what).to_bytes(4, "big") + what

@@ -96,6 +96,10 @@ def checked_name(what: str, value: object) -> str:
     return value
 
 
+_BARE = NewMessage(message=None)
+"""What stands beside a message that comes alone."""
+
+
 class _Taken(NamedTuple):
     wire: str
     message: Message
@@ -184,11 +188,11 @@ class Session:
         batch: list[_Taken] = []
         for item in messages:
             if isinstance(item, NewMessage):
-                new = item
-                _check_meta(new)
+                _check_meta(item)
+                new, item = item, item.message
             else:
-                new = NewMessage(message=item)
-            wire, message = take_wire(new.message)
+                new = _BARE
+            wire, message = take_wire(item)
             batch.append(_Taken(wire, message, self._count(message), new))
             if len(batch) >= BATCH_MESSAGES:
                 added += self._append_batch(batch)

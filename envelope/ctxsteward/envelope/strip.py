@@ -25,7 +25,7 @@ def group_fragment(group: Group, shape: Shape, nonce: str, counter: Counter) -> 
     cache = group.cache
     if cache is None:
         cache = group.cache = {}
-    key = (shape, counter.name)
+    key = (shape.cap_tokens, shape.masked, counter.name)
     found = cache.get(key)
     if found is None:
         built = build_group(group, shape, nonce=nonce, counter=counter)

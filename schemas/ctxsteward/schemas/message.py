@@ -185,6 +185,9 @@ def _message(wire: Wire) -> Message:
         raise InvalidMessage("role", "'function' (a retired form)", "`tool` with a `tool_call_id`")
     if not isinstance(role, str) or role not in _ROLES:
         raise InvalidMessage("role", _show(role), "system, developer, user, assistant or tool")
+    content = wire.get("content")
+    if len(wire) == 2 and role != "tool" and isinstance(content, str) and content:  # as most messages are
+        return Message(role=cast(Role, role), dialect="shared", parts=(TextPart(text=content),), wire=wire)
     parts = tuple(_parts(wire, role))
     return Message(role=cast(Role, role), dialect=_dialect(wire, parts), parts=parts, wire=wire)
 
