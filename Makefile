@@ -32,8 +32,8 @@ check: $(STAMP)  ## style, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(STAMP)  ## the figures of docs/benchmarks.md, printed
-	$(BIN)/python -m ctxsteward.evals.bench
+bench: $(STAMP)  ## the figures of docs/benchmarks.md, printed; DATA=FOLDER of public transcripts for all rows
+	$(BIN)/python -m ctxsteward.evals.bench $(if $(DATA),--data $(DATA))
 
 lock: $(STAMP)  ## resolve the lock anew
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
