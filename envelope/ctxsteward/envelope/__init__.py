@@ -13,11 +13,12 @@ from .budgets import Budgets
 from .builder import EnvelopeBuilder, rebuild
 from .envelope import PROVIDERS, Envelope, Section
 from .groups import Entry
+from .incoming import NewMessage
 from .policy import Policy
 from .profile import Profile
 from .references import resolve_reference, resolve_reference_tool
 from .selection import SelectionRequest, Selector
-from .session import NewMessage, Session
+from .session import Session
 from .store import Store, open_store
 
 __all__ = [

@@ -17,6 +17,7 @@ from .accounting import account, shown_texts
 from .budgets import BULLETS_FLOOR_FRACTION, BULLETS_FRACTION, LIKELY_FRACTION, MIN_PROGRESS_FRACTION, Budgets
 from .counting import Counter
 from .events import Compacted, Refused
+from .fragments import Fragment
 from .groups import Entry, Group
 from .layout import bullet_line, bullets_text
 from .policy import Choice, Policy, Window
@@ -31,6 +32,27 @@ class Outcome:
 
     event: Compacted | Refused | None = None
     findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _After:
+    """What a choice leaves of the window's groups."""
+
+    kept: list[Group]
+    masked: frozenset[int]
+    gone: list[Entry]
+    hidden: list[Entry]
+    """What is no longer shown whole: gone, and masked tool results."""
+    compacted_to: int
+    fragments: list[Fragment]
+
+    @property
+    def tokens(self) -> int:
+        return sum(fragment.tokens for fragment in self.fragments)
+
+    @property
+    def shown(self) -> list[str]:
+        return [text for fragment in self.fragments for text in shown_texts(fragment.steps)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,56 +143,58 @@ class Compactor:
         frame: int,
         address: Callable[[str, bytes], str],
     ) -> Outcome:
-        dropped = {group.first for group in choice.drop}
-        kept = [group for group in state.groups if group.first not in dropped]
-        masked = (state.masked | {group.first for group in choice.mask}) & {group.first for group in kept}
-        gone = [entry for group in choice.drop for entry in group.entries]
-        compacted_to = max([state.compacted_to, *(entry.ordinal for entry in gone)])
-        fragments = [
-            group_fragment(
-                group,
-                Shape(cap_tokens=self.budgets.cap_tokens, masked=group.first in masked),
-                state.nonce,
-                self.counter,
-            )
-            for group in kept
-        ]
-        shown = [text for fragment in fragments for text in shown_texts(fragment.steps)]
-        fixed_tokens = sum(fragment.tokens for fragment in fragments) + window.notes_tokens + window.context_tokens
+        after = self._after(state, choice)
+        fixed_tokens = after.tokens + window.notes_tokens + window.context_tokens
         progress = int(window.section_tokens * (1 - MIN_PROGRESS_FRACTION)) - fixed_tokens
-        share = min(share, progress) if window.over else share
-        bullets, lost_bullets = self._fit_bullets(state, summary, share - frame, gone)
-        text = bullets_text(state, bullets, compacted_to) if bullets else ""
-        post = fixed_tokens + (self.counter.framed(text) if text else 0)
-        pre = window.section_tokens
+        room = (min(share, progress) if window.over else share) - frame
+        bullets, lost_bullets = self._fit_bullets(state, summary, room, after.gone)
+        text = bullets_text(state, bullets, after.compacted_to) if bullets else ""
+        pre, post = window.section_tokens, fixed_tokens + (self.counter.framed(text) if text else 0)
         forced = window.over and window.must_tokens + window.notes_tokens <= self.budgets.dynamic_tokens
         if pre - post < pre * MIN_PROGRESS_FRACTION and not (forced and post < pre):
             return self._refuse(window, f"it would save {pre - post} of {pre} tokens")
-        masked_results = [e for group in choice.mask for e in group.entries if e.message.tool_results]
-        losses = account([*gone, *masked_results], bullets, shown, lost_bullets)
-        checkpoint = {**state.checkpoint(), "compacted_to": compacted_to}
         report = CompressionReport(
             id="",
             section="dynamic",
             pre_tokens=pre,
             post_tokens=post,
-            losses=tuple(losses),
-            kept_refs=_kept_refs(bullets, kept),
+            losses=tuple(account(after.hidden, bullets, after.shown, lost_bullets)),
+            kept_refs=_kept_refs(bullets, after.kept),
             policy=self.policy.name,
-            source_addresses=tuple(entry.event.address for entry in gone),
+            source_addresses=tuple(entry.event.address for entry in after.gone),
             artifact="",
             created_at=self.now() if self.now else None,
         )
         event = Compacted(
             bullets=bullets,
-            kept=tuple(group.ordinals for group in kept),
-            masked=tuple(sorted(masked)),
+            kept=tuple(group.ordinals for group in after.kept),
+            masked=tuple(sorted(after.masked)),
             report=report,
-            checkpoint=checkpoint,
+            checkpoint={**state.checkpoint(), "compacted_to": after.compacted_to},
         )
         name = address("compaction", _canonical(event))
         made = replace(event, report=report.model_copy(update={"id": name, "artifact": name}))
         return Outcome(event=made, findings=tuple(_rules_left_out(lost_bullets, len(summary.superseded))))
+
+    def _after(self, state: State, choice: Choice) -> _After:
+        """The window's groups once a choice is carried out."""
+        dropped = {group.first for group in choice.drop}
+        kept = [group for group in state.groups if group.first not in dropped]
+        masked = (state.masked | {group.first for group in choice.mask}) & {group.first for group in kept}
+        gone = [entry for group in choice.drop for entry in group.entries]
+        cap = self.budgets.cap_tokens
+        shapes = [Shape(cap_tokens=cap, masked=group.first in masked) for group in kept]
+        return _After(
+            kept=kept,
+            masked=masked,
+            gone=gone,
+            hidden=[*gone, *(e for group in choice.mask for e in group.entries if e.message.tool_results)],
+            compacted_to=max([state.compacted_to, *(entry.ordinal for entry in gone)]),
+            fragments=[
+                group_fragment(group, shape, state.nonce, self.counter)
+                for group, shape in zip(kept, shapes, strict=True)
+            ],
+        )
 
     def _fit_bullets(
         self, state: State, summary: Summary, room: int, gone: Sequence[Entry]

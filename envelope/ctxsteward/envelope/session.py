@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ctxsteward.schemas import (
@@ -43,6 +42,7 @@ from .events import (
     to_record,
 )
 from .groups import Entry, place
+from .incoming import NewMessage, check_meta, checked_name
 from .keys import AddressKey, address_of, subject_of
 from .profile import Profile
 from .state import State
@@ -50,50 +50,11 @@ from .stores.draft import DraftJournal
 from .stores.port import Journal, Record, SessionKey
 
 MAX_ORDINAL_DIGITS = 12
-MAX_META_CHARS = 200
 _TRIES = 1000
 """Writers that keep losing a position for this often are told so."""
 
 BATCH_MESSAGES = 1000
 """`extend` writes this many messages in one journal append."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewMessage:
-    """A message to add, and what `Session.append` takes beside it."""
-
-    message: object
-    id: str | None = None
-    phase: str | None = None
-    pin: PinStrength | None = None
-    ts: str | None = None
-    principal: str | None = None
-    origin: str | None = None
-
-
-def _check_meta(new: NewMessage) -> None:
-    """What stands beside a message is text that can be stored."""
-    for name in ("id", "phase", "ts", "principal", "origin"):
-        value = getattr(new, name)
-        if value is None:
-            continue
-        if not isinstance(value, str) or not value or len(value) > MAX_META_CHARS:
-            raise InputError(f"`{name}` is {value!r:.60}; write a text of 1 to {MAX_META_CHARS} characters, or None")
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise InputError(f"`{name}` holds a lone surrogate; write well-formed Unicode") from None
-    if new.pin not in (None, "keep", "soft"):
-        raise InputError(f"`pin` is {new.pin!r:.60}; write 'keep', 'soft' or None")
-
-
-def checked_name(what: str, value: object) -> str:
-    """A session's or tenant's id as it may be stored; raises `InputError`."""
-    if not isinstance(value, str) or not value or len(value) > MAX_META_CHARS or not value.isprintable():
-        raise InputError(
-            f"{what} {value!r:.60} is not usable as an id; take 1 to {MAX_META_CHARS} printable characters"
-        )
-    return value
 
 
 _BARE = NewMessage(message=None)
@@ -160,7 +121,7 @@ class Session:
         Raises `InvalidMessage`, `InputTooLarge`, `Conflict`.
         """
         new = NewMessage(message=message, id=id, phase=phase, pin=pin, ts=ts, principal=principal, origin=origin)
-        _check_meta(new)
+        check_meta(new)
         wire, decoded = take_wire(message)
         tokens = self._count(decoded)
         for _ in range(_TRIES):
@@ -188,7 +149,7 @@ class Session:
         batch: list[_Taken] = []
         for item in messages:
             if isinstance(item, NewMessage):
-                _check_meta(item)
+                check_meta(item)
                 new, item = item, item.message
             else:
                 new = _BARE
@@ -215,7 +176,7 @@ class Session:
 
     def pin(self, ref: str, strength: PinStrength | None = "keep", *, name: str | None = None) -> None:
         """Keep a message verbatim (or give it up again with `strength=None`)."""
-        _check_meta(NewMessage(message=None, pin=strength, id=name))
+        check_meta(NewMessage(message=None, pin=strength, id=name))
         ordinal = Ref.parse(ref).ordinal
         self._original(ordinal, ref)
         self.record(PinSet(ordinal=ordinal, strength=strength, name=name))

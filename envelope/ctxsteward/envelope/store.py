@@ -17,8 +17,9 @@ from ctxsteward.schemas.message import encode_wire
 from .counting import Counter
 from .events import Compacted, Head, from_record
 from .fence import random_nonce
+from .incoming import checked_name
 from .profile import Profile
-from .session import Session, checked_name
+from .session import Session
 from .stores.port import Journal, Record, SessionKey
 
 DEFAULT_TOKENIZER = "o200k_base"

@@ -1,0 +1,50 @@
+"""What a caller hands a session: a message and what stands beside it, checked before anything is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ctxsteward.schemas import InputError
+
+from .events import PinStrength
+
+MAX_META_CHARS = 200
+"""Of an id, phase, timestamp, principal or origin."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMessage:
+    """A message to add, and what `Session.append` takes beside it."""
+
+    message: object
+    id: str | None = None
+    phase: str | None = None
+    pin: PinStrength | None = None
+    ts: str | None = None
+    principal: str | None = None
+    origin: str | None = None
+
+
+def check_meta(new: NewMessage) -> None:
+    """What stands beside a message is text that can be stored."""
+    for name in ("id", "phase", "ts", "principal", "origin"):
+        value = getattr(new, name)
+        if value is None:
+            continue
+        if not isinstance(value, str) or not value or len(value) > MAX_META_CHARS:
+            raise InputError(f"`{name}` is {value!r:.60}; write a text of 1 to {MAX_META_CHARS} characters, or None")
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"`{name}` holds a lone surrogate; write well-formed Unicode") from None
+    if new.pin not in (None, "keep", "soft"):
+        raise InputError(f"`pin` is {new.pin!r:.60}; write 'keep', 'soft' or None")
+
+
+def checked_name(what: str, value: object) -> str:
+    """A session's or tenant's id as it may be stored; raises `InputError`."""
+    if not isinstance(value, str) or not value or len(value) > MAX_META_CHARS or not value.isprintable():
+        raise InputError(
+            f"{what} {value!r:.60} is not usable as an id; take 1 to {MAX_META_CHARS} printable characters"
+        )
+    return value
