@@ -105,11 +105,11 @@ class EnvelopeBuilder:
         self.window_tokens = window_tokens or (info.window_tokens if info else None)
         if output_reserve_tokens and self.window_tokens is not None and output_reserve_tokens >= self.window_tokens:
             raise InvalidBudget("output_reserve_tokens", output_reserve_tokens, f"less than {self.window_tokens}")
-        reserve = (
-            output_reserve_tokens if output_reserve_tokens is not None else info.output_reserve_tokens if info else 0
-        )
-        if output_reserve_tokens is None and window_tokens is not None:
-            reserve = min(reserve, window_tokens // 2)
+        if output_reserve_tokens is not None:
+            reserve = output_reserve_tokens
+        else:
+            published = info.output_reserve_tokens if info else 0
+            reserve = published if window_tokens is None else min(published, window_tokens // 2)
         self.output_reserve_tokens = reserve
         self.budgets = budgets or Budgets()
         self.counter = _make_counter(tokenizer, info)
@@ -254,7 +254,8 @@ class EnvelopeBuilder:
 
     def _head(self, session: Session, state: State) -> _Head:
         fixed = frozenset(self.budgets.model_fields_set)
-        key = (state.head_at, self.counter.name, self._effective, fixed, self.calibration, min(state.compactions, 5))
+        stable = state.compactions <= META_STABLE_COMPACTIONS
+        key = (state.head_at, self.counter.name, self._effective, fixed, self.calibration, stable)
         found = session.cache.get("head")
         if isinstance(found, tuple) and found[0] == key:
             head: _Head = found[1]
@@ -262,7 +263,7 @@ class EnvelopeBuilder:
         layout = lay_head(state.head, self._effective, self.counter, state.compactions)
         epoch = max(0, state.heads - 1)
         sections = {name: self._head_section(name, layout, epoch) for name in HEAD_SECTIONS}
-        if state.compactions > META_STABLE_COMPACTIONS:
+        if not stable:
             before = lay_head(state.head, self._effective, self.counter, 0)
             if [f.digest for f in before.meta] != [f.digest for f in layout.meta]:
                 sections["meta"] = replace(sections["meta"], epoch=epoch + 1)

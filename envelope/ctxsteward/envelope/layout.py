@@ -57,6 +57,11 @@ class HeadLayout:
     def section(self, name: str) -> tuple[Fragment, ...]:
         return {"system": self.system, "static": self.static, "meta": self.meta}[name]
 
+    @property
+    def fragments(self) -> tuple[Fragment, ...]:
+        """The head in order, tools apart."""
+        return (*self.system, *self.static, *self.meta)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DynamicLayout:

@@ -120,7 +120,6 @@ class Choice:
 
     drop: tuple[Group, ...] = ()
     mask: tuple[Group, ...] = ()
-    freed_tokens: int = 0
 
 
 Due = Callable[[Window], bool]
@@ -210,7 +209,7 @@ def choose(window: Window, need_tokens: int) -> Choice:
         if freed < need_tokens and row.task:
             drop.append(row.group)
             freed += row.tokens
-    return Choice(drop=tuple(drop), mask=tuple(mask), freed_tokens=freed)
+    return Choice(drop=tuple(drop), mask=tuple(mask))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ctxsteward.schemas import (
     Conflict,
@@ -128,9 +128,7 @@ class Session:
             if id is not None and (known := self._by_id(id)) is not None:
                 self._notice_reuse(known, wire)
                 return known
-            entry = self._entry(
-                decoded, wire, tokens, id=id, phase=phase, pin=pin, ts=ts, principal=principal, origin=origin
-            )
+            entry = self._entry(decoded, wire, tokens, new)
             try:
                 self.journal.append(self.key, self.state.position, (to_record(entry.event),))
             except Conflict:
@@ -374,7 +372,7 @@ class Session:
 
     # -- inside -------------------------------------------------------------------------------------------------
 
-    def _entry(self, message: Message, wire: str, tokens: dict[str, int], **meta: Any) -> Entry:
+    def _entry(self, message: Message, wire: str, tokens: dict[str, int], new: NewMessage) -> Entry:
         state = self.state
         ordinal = state.ordinal + 1
         placement = place(state, message, ordinal)
@@ -385,8 +383,13 @@ class Session:
             placement=placement,
             tokens=tokens,
             outputs=state.outputs + results if results else 0,
-            address=self._address(meta.get("principal"), wire),
-            **meta,
+            address=self._address(new.principal, wire),
+            id=new.id,
+            phase=new.phase,
+            pin=new.pin,
+            ts=new.ts,
+            principal=new.principal,
+            origin=new.origin,
         )
         return Entry(event, message)
 
@@ -401,10 +404,7 @@ class Session:
                 if entry is not None:
                     self._notice_reuse(entry, wire)
                 if entry is None:
-                    entry = scratch._entry(
-                        message, wire, tokens, id=new.id, phase=new.phase, pin=new.pin, ts=new.ts,
-                        principal=new.principal, origin=new.origin,
-                    )  # fmt: skip
+                    entry = scratch._entry(message, wire, tokens, new)
                     scratch.state.add(entry)
                     fresh.append(entry)
                     if new.id is not None:

@@ -27,13 +27,6 @@ from .events import (
 from .groups import Entry, Group, OpenCall, answered_by, calls_of, is_user_turn
 
 
-class Note(NamedTuple):
-    """A named note and the log position that set it."""
-
-    name: str
-    text: str
-
-
 class Pin(NamedTuple):
     strength: PinStrength
     name: str | None

@@ -51,7 +51,6 @@ class Tally:
     refs: int = 0
     faults: list[str] = field(default_factory=list)
     head_grown: int = 0
-    verbatim_task: int = 0
 
 
 def replay(transcript: Transcript, builder: EnvelopeBuilder, session: Session) -> Iterator[Call]:
@@ -155,9 +154,7 @@ def _shown_faults(envelope: Envelope, session: Session, wires: Sequence[Wire], t
         tally.refs += 1
         if encode_wire(session.resolve(f"§{ordinal}")) != encode_wire(wires[ordinal - 1]):
             yield f"§{ordinal} resolves to other bytes"
-    if state.task in shown:
-        tally.verbatim_task += 1
-    elif not any(f"§{state.task}" in bullet.citations for bullet in bullets):
+    if state.task not in shown and not any(f"§{state.task}" in bullet.citations for bullet in bullets):
         yield f"the task §{state.task} is neither verbatim nor cited"
     newest = session.entry(state.ordinal)
     if newest.ordinal not in shown:
@@ -209,7 +206,7 @@ def _prefixes(envelope: Envelope) -> tuple[list[str], list[str]]:
     openai = envelope.render("openai-chat")["messages"]
     rows = without_marks(openai)
     stable = sum(len(wires_of(fragment)) for fragment in envelope.dynamic.stable)
-    head = sum(len(envelope.head.section(name)) for name in ("system", "static", "meta"))
+    head = len(envelope.head.fragments)
     notes = 1 if envelope.dynamic.notes else 0
     after = sum(len(wires_of(fragment)) for fragment in envelope.dynamic.after)
     before_notes = rows[: len(rows) - notes - after]

@@ -36,10 +36,7 @@ def render(envelope: Envelope, cache: bool) -> Wire:
     """Arguments of ``client.messages.create`` but for model and max_tokens."""
     request: Wire = {}
     system: list[Wire] = [
-        {"type": "text", "text": fragment.text}
-        for name in ("system", "static", "meta")
-        for fragment in envelope.head.section(name)
-        if fragment.text.strip()
+        {"type": "text", "text": fragment.text} for fragment in envelope.head.fragments if fragment.text.strip()
     ]
     dynamic = envelope.dynamic
     strip = dynamic.strip

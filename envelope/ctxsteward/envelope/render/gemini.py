@@ -19,7 +19,7 @@ NAME = "gemini"
 
 def render(envelope: Envelope, cache: bool) -> Wire:
     """Arguments of ``client.models.generate_content`` but for the model; neighbours of one role are one content."""
-    head = [fragment.text for name in ("system", "static", "meta") for fragment in envelope.head.section(name)]
+    head = [fragment.text for fragment in envelope.head.fragments]
     contents: list[Wire] = []
     for wire in envelope.dynamic.messages(NAME, _contents):
         if contents and contents[-1]["role"] == wire["role"]:

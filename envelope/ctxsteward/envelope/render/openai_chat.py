@@ -19,10 +19,7 @@ NAME = "openai-chat"
 
 def render(envelope: Envelope, cache: bool) -> Wire:
     """Arguments of ``client.chat.completions.create``."""
-    messages: list[Wire] = []
-    for name in ("system", "static", "meta"):
-        for fragment in envelope.head.section(name):
-            messages.append({"role": "system", "content": fragment.text})  # noqa: PERF401 — two loops read better
+    messages: list[Wire] = [{"role": "system", "content": fragment.text} for fragment in envelope.head.fragments]
     messages += envelope.dynamic.messages(NAME, wires_of)
     request: Wire = {"messages": messages}
     if envelope.head.tools:

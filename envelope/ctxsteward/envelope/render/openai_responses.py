@@ -20,7 +20,7 @@ NAME = "openai-responses"
 
 def render(envelope: Envelope, cache: bool) -> Wire:
     """Arguments of ``client.responses.create`` but for the model."""
-    head = [fragment.text for name in ("system", "static", "meta") for fragment in envelope.head.section(name)]
+    head = [fragment.text for fragment in envelope.head.fragments]
     request: Wire = {"input": envelope.dynamic.messages(NAME, _items)}
     if head:
         request["instructions"] = "\n\n".join(head)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
 from ctxsteward.envelope.policy import Window
-from ctxsteward.envelope.readers import read_transcripts
+from ctxsteward.envelope.readers import Transcript, read_transcripts
 
 from ..transcripts import Call, Prefix, Tally, check, open_session, replay
 from . import Row, row
@@ -53,79 +54,69 @@ def run(data: Path | None = None) -> Iterator[Row]:
         yield from _run(data, dynamic_tokens)
 
 
+@dataclass(slots=True)
+class _Totals:
+    """Counts over all sets at one budget."""
+
+    tally: Tally = field(default_factory=Tally)
+    turns: int = 0
+    prefix_faults: int = 0
+    compared: int = 0
+    latest: int = 0
+    full: int = 0
+
+    def play(self, transcript: Transcript, builder: EnvelopeBuilder) -> None:
+        """Replay one transcript and add it up."""
+        budgets = builder.effective_budgets
+        prefix = Prefix()
+        late = LatestSchedule(budgets, budgets.trigger_tokens)
+        last = LatestSchedule(budgets, budgets.history_tokens)
+        session = open_session(open_store("memory:"), transcript)
+        for call in replay(transcript, builder, session):
+            check(call, self.tally)
+            prefix.check(call)
+            late.call(call, budgets)
+            last.call(call, budgets)
+        self.turns += session.state.turns
+        self.prefix_faults += prefix.faults
+        self.compared += prefix.compared
+        self.latest += late.count
+        self.full += last.count
+
+
 def _run(data: Path, dynamic_tokens: int) -> Iterator[Row]:
     builder = EnvelopeBuilder(model="gpt-4o", budgets=Budgets(dynamic_tokens=dynamic_tokens))
-    budgets = builder.effective_budgets
-    total = Tally()
-    prefix_faults = compared = turns = latest = full = 0
+    totals = _Totals()
+    tally = totals.tally
     started = time.process_time()
     for label, pattern in SETS.items():
-        tally, set_turns = Tally(), 0
+        calls, compactions, turns = tally.calls, tally.compactions, totals.turns
         for path in sorted(data.glob(pattern)):
             for transcript in read_transcripts(path):
-                prefix = Prefix()
-                late = LatestSchedule(budgets, budgets.trigger_tokens)
-                last = LatestSchedule(budgets, budgets.history_tokens)
-                call = None
-                for call in replay(transcript, builder, open_session(open_store("memory:"), transcript)):
-                    check(call, tally)
-                    prefix.check(call)
-                    late.call(call, budgets)
-                    last.call(call, budgets)
-                prefix_faults += prefix.faults
-                compared += prefix.compared
-                set_turns += call.session.state.turns if call else 0
-                latest += late.count
-                full += last.count
-        yield row(NAME, f"{label}, dynamic {dynamic_tokens}: calls", tally.calls)
-        yield row(
-            NAME,
-            f"{label}, dynamic {dynamic_tokens}: compactions a user turn",
-            tally.compactions / max(1, set_turns),
-        )
-        total = _add(total, tally)
-        turns += set_turns
-    head = f"dynamic {dynamic_tokens}"
-    yield row(NAME, f"{head}: calls", total.calls)
-    yield row(
-        NAME,
-        f"{head}: faults (validity, budget, task, newest, last raw turn, refs, citations)",
-        len(total.faults),
-        at_most=0,
-    )
-    for fault in total.faults[:5]:
+                totals.play(transcript, builder)
+        rate = (tally.compactions - compactions) / max(1, totals.turns - turns)
+        yield row(NAME, f"{label}, dynamic {dynamic_tokens}: calls", tally.calls - calls)
+        yield row(NAME, f"{label}, dynamic {dynamic_tokens}: compactions a user turn", rate)
+    yield from _rows(totals, dynamic_tokens)
+    yield row(NAME, f"dynamic {dynamic_tokens}: CPU for all calls, checks included", time.process_time() - started, "s")
+
+
+def _rows(totals: _Totals, dynamic_tokens: int) -> Iterator[Row]:
+    head, tally = f"dynamic {dynamic_tokens}", totals.tally
+    promises = "validity, budget, task, newest, last raw turn, refs, citations"
+    late, full = tally.compactions / max(1, totals.latest), tally.compactions / max(1, totals.full)
+    broken = f"append-only broken (of {totals.compared:,} compared)"
+    yield row(NAME, f"{head}: calls", tally.calls)
+    yield row(NAME, f"{head}: faults ({promises})", len(tally.faults), at_most=0)
+    for fault in tally.faults[:5]:
         yield Row(bench=NAME, what=f"  {fault}", value="fault", ok=False)
-    yield row(NAME, f"{head}: references resolved to the same bytes", total.refs)
-    yield row(NAME, f"{head}: calls over budget, each legitimately", total.over_budget)
-    yield row(NAME, f"{head}: calls with a head budget grown, each with a finding", total.head_grown)
-    yield row(NAME, f"{head}: append-only broken (of {compared:,} compared)", prefix_faults, at_most=0)
-    yield row(NAME, f"{head}: compactions", total.compactions)
-    yield row(
-        NAME,
-        f"{head}: compactions / fewest at the same trigger and depth",
-        total.compactions / max(1, latest),
-        "×",
-        at_most=1.15,
-    )
-    yield row(
-        NAME,
-        f"{head}: compactions / fewest if it waited for a full budget",
-        total.compactions / max(1, full),
-        "×",
-    )
+    yield row(NAME, f"{head}: references resolved to the same bytes", tally.refs)
+    yield row(NAME, f"{head}: calls over budget, each legitimately", tally.over_budget)
+    yield row(NAME, f"{head}: calls with a head budget grown, each with a finding", tally.head_grown)
+    yield row(NAME, f"{head}: {broken}", totals.prefix_faults, at_most=0)
+    yield row(NAME, f"{head}: compactions", tally.compactions)
+    yield row(NAME, f"{head}: compactions / fewest at the same trigger and depth", late, "×", at_most=1.15)
+    yield row(NAME, f"{head}: compactions / fewest if it waited for a full budget", full, "×")
     bar = 0.25 if dynamic_tokens >= 2_000 else None
-    yield row(NAME, f"{head}: compactions a user turn", total.compactions / max(1, turns), at_most=bar)
-    yield row(NAME, f"{head}: compactions that saved under a tenth", total.shallow, at_most=0)
-    yield row(NAME, f"{head}: CPU for all calls, checks included", time.process_time() - started, "s")
-
-
-def _add(left: Tally, right: Tally) -> Tally:
-    return Tally(
-        calls=left.calls + right.calls,
-        over_budget=left.over_budget + right.over_budget,
-        compactions=left.compactions + right.compactions,
-        shallow=left.shallow + right.shallow,
-        refs=left.refs + right.refs,
-        faults=left.faults + right.faults,
-        head_grown=left.head_grown + right.head_grown,
-    )
+    yield row(NAME, f"{head}: compactions a user turn", tally.compactions / max(1, totals.turns), at_most=bar)
+    yield row(NAME, f"{head}: compactions that saved under a tenth", tally.shallow, at_most=0)
