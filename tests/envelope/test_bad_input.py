@@ -307,11 +307,11 @@ CASES = {
     ),
     "an unknown block": Case(lambda: Profile.from_yaml("polices: {a: b}"), InvalidProfile, "polices: unknown key"),
     # stores
-    "an unknown scheme": Case(lambda: open_store("ftp://host/x"), InputError, "write file:PATH or memory:"),
+    "an unknown scheme": Case(lambda: open_store("ftp://host/x"), InputError, "s3://BUCKET/PREFIX or memory:"),
     "no scheme": Case(lambda: open_store("./.ctxsteward"), InputError, "'./.ctxsteward'"),
     "a file store without a path": Case(lambda: open_store("file:"), InputError, "file:PATH"),
     "a memory store with a path": Case(lambda: open_store("memory:x"), InputError, "memory:"),
-    "nothing": Case(lambda: open_store(""), InputError, "write file:PATH or memory:"),
+    "nothing": Case(lambda: open_store(""), InputError, "file:PATH, s3://BUCKET/PREFIX or memory:"),
     "an address of no envelope": Case(lambda: TAKEN.manifest("ab" * 32), ReferenceNotFound, "no envelope of tenant"),
     "an address of no compaction": Case(lambda: TAKEN.compaction("ab" * 32), ReferenceNotFound, "no compaction"),
 }  # fmt: skip

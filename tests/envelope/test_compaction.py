@@ -19,8 +19,10 @@ from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session, Sto
 from ctxsteward.envelope.accounting import text_of
 from ctxsteward.envelope.counting import Counter
 from ctxsteward.envelope.events import Compacted, Refused, from_record
+from ctxsteward.envelope.keyring import memory_keys
 from ctxsteward.envelope.keys import address_of
 from ctxsteward.envelope.layout import bullet_line
+from ctxsteward.envelope.objects.memory import MemoryObjects
 from ctxsteward.envelope.stores.memory import MemoryJournal
 from ctxsteward.envelope.stores.port import Record, SessionKey
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, WordOverlap, memory_store
@@ -406,28 +408,33 @@ class Journal(MemoryJournal):
     """Writes down what it is asked to write, and fails where it is told to."""
 
     def __init__(self) -> None:
-        super().__init__(lambda size: b"k" * size)
+        super().__init__()
         self.written: list[str] = []
         self.fails_before: str | None = None
         self.fails_after: str | None = None
 
-    def append(self, key: SessionKey, position: int, records: Sequence[Record]) -> None:
+    def append(self, key: SessionKey, position: int, records: Sequence[Record], *, generation: int = 0) -> None:
         kinds = [record.kind for record in records]
         if self.fails_before in kinds:
             raise StoreError("the disk is full; nothing was written")
-        super().append(key, position, records)
+        super().append(key, position, records, generation=generation)
         self.written += kinds
         if self.fails_after in kinds:
             raise StoreError("the connection broke; it may have been written")
 
-    def put_manifest(self, tenant: str, address: str, body: str) -> None:
+    def put_manifest(self, key: SessionKey, address: str, body: str) -> None:
         self.written.append("manifest")
-        super().put_manifest(tenant, address, body)
+        super().put_manifest(key, address, body)
 
 
 def journaled() -> tuple[Journal, Session]:
     journal = Journal()
-    return journal, opened(Store(journal, uri="memory:", draw_nonce=lambda: NONCE))
+    return journal, opened(stored(journal))
+
+
+def stored(journal: Journal) -> Store:
+    keys = memory_keys(lambda size: b"k" * size)
+    return Store(journal, MemoryObjects(), keys, uri="memory:", draw_nonce=lambda: NONCE)
 
 
 def test_a_compaction_is_journaled_before_the_envelope_that_relies_on_it() -> None:
@@ -474,14 +481,14 @@ def test_a_report_is_told_though_the_selection_after_it_lost_a_race() -> None:
     """`envelope.reports` are the compactions this build made, also where it had to decide again."""
 
     class Racing(Journal):
-        def append(self, key: SessionKey, position: int, records: Sequence[Record]) -> None:
+        def append(self, key: SessionKey, position: int, records: Sequence[Record], *, generation: int = 0) -> None:
             if records[0].kind == "selection" and "race" not in self.written:
                 self.written.append("race")
                 other.note("plan", "somebody else was quicker")
-            super().append(key, position, records)
+            super().append(key, position, records, generation=generation)
 
     journal = Racing()
-    store = Store(journal, uri="memory:", draw_nonce=lambda: NONCE)
+    store = stored(journal)
     session, other = opened(store), opened(store)
     session.extend(chat(9))
     other.refresh()

@@ -44,7 +44,7 @@ def rendered(envelope: Envelope) -> str:
 
 def fresh(store: Store, session: Session) -> Session:
     """Another reader of the same log."""
-    other = Session(store.journal, session.key, lambda: CHARS, lambda _: "")
+    other = Session(store.journal, session.key, lambda: CHARS, lambda: "", store.keys)
     other.load()
     return other
 

@@ -23,7 +23,9 @@ def common(command: _Command) -> _Command:
     """--json, --store, --tenant: every command takes them."""
     for option in (
         click.option("--tenant", default="default", show_default=True, help="Whose sessions."),
-        click.option("--store", default=DEFAULT_STORE, show_default=True, metavar="URI", help="file:PATH or memory:"),
+        click.option(
+            "--store", default=DEFAULT_STORE, show_default=True, metavar="URI", help="file:PATH, s3://BUCKET/PREFIX, …"
+        ),
         click.option("--json", "as_json", is_flag=True, help="Print JSON with stable keys."),
     ):
         command = option(command)

@@ -1,7 +1,12 @@
-"""What a store already holds, for commands that read: a missing one is a mistake, not a new store."""
+"""Opening stores for commands; for those that read, a missing one is a mistake, not a new store.
+
+What a URI does not say comes from the environment: `CTXSTEWARD_JOURNAL` is the folder of the local journal,
+`CTXSTEWARD_MASTER_KEY` the secret that tenants' keys are derived from (default: files in the store or the journal).
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,27 +17,71 @@ if TYPE_CHECKING:
 _ADDRESS = re.compile(r"[0-9a-f]{64}")
 
 
+JOURNAL_VARIABLE, KEY_VARIABLE = "CTXSTEWARD_JOURNAL", "CTXSTEWARD_MASTER_KEY"
+
+
+def open_uri(uri: str) -> Store:
+    """Open a store, made if missing, with journal and keys as the environment has them."""
+    from ctxsteward.envelope import open_store
+
+    if uri == "memory:":
+        return open_store(uri)
+    keys = None
+    if os.environ.get(KEY_VARIABLE):
+        from ctxsteward.envelope.keyring import MasterKeys
+
+        keys = MasterKeys.from_environment(os.environ, KEY_VARIABLE)
+    return open_store(uri, journal=os.environ.get(JOURNAL_VARIABLE) or None, keys=keys)
+
+
 def open_stored(uri: str) -> Store:
     """Open a store for reading; raises `InputError` where there is none."""
-    from ctxsteward.envelope import open_store
     from ctxsteward.schemas import InputError
 
     scheme, _, rest = uri.partition(":")
     if scheme == "file" and rest and not Path(rest).is_dir():
         raise InputError(f"--store {uri}: no such folder; build or replay a transcript into it, or name another store")
-    return open_store(uri)
+    store = open_uri(uri)
+    if scheme == "s3":
+        _refuse_empty(store, uri)
+    return store
+
+
+def _refuse_empty(store: Store, uri: str) -> None:
+    """A bucket is there or not, and a prefix is whatever one writes: one that holds nothing is a mistyped one."""
+    from ctxsteward.schemas import InputError
+
+    try:
+        if next(iter(store.objects.list("")), None) is None and not store.journal.tenants():
+            raise InputError(f"--store {uri}: nothing is there; check bucket and prefix, or name another store")
+    except BaseException:
+        store.close()
+        raise
 
 
 def stored_session(store: Store, id: str, tenant: str) -> Session:
-    """A session that exists; raises `InputError` naming some that do."""
+    """A session that exists, for reading: it stays with the machine that owns it. `InputError` names some that do."""
     from ctxsteward.schemas import InputError
 
-    if not store.exists(id, tenant=tenant):
+    forgotten = any(note.principal is None for note in store.journal.forgotten(tenant, id))
+    if not forgotten and not store.exists(id, tenant=tenant):  # opening a forgotten one says who erased it
         known = store.sessions(tenant=tenant)
         some = ", ".join(known[:5]) + (f" and {len(known) - 5} more" if len(known) > 5 else "")
         hint = f"it holds {some}" if known else f"it holds no sessions of tenant {tenant!r}"
         raise InputError(f"{store.uri}: no session {id!r}; {hint}")
-    return store.session(id, tenant=tenant)
+    return store.at(tenant, id)
+
+
+def check_tenant(store: Store, tenant: str | None) -> None:
+    """Raise `InputError` where this tenant has nothing in the store: what is not there is neither whole nor empty."""
+    from ctxsteward.envelope.care.stats import ls
+    from ctxsteward.envelope.incoming import checked_name
+    from ctxsteward.schemas import InputError
+
+    if tenant is not None and next(ls(store, tenant=checked_name("tenant", tenant)), None) is None:
+        known = store.journal.tenants()
+        hint = f"its journal holds {', '.join(known[:5])}" if known else "its journal holds no tenant"
+        raise InputError(f"{store.uri}: nothing of tenant {tenant!r}; {hint}")
 
 
 def is_address(text: str) -> bool:

@@ -1,8 +1,9 @@
 """For async callers: the same calls, off the event loop.
 
 A build is milliseconds of CPU and, on a file store, an fsync; each function here runs its counterpart in a worker
-thread. One session is one caller's at a time: `Locked` orders the calls of tasks that share one. A cancelled call is
-not undone: what was being written may be in the log, so append with an `id` and append again.
+thread. Tasks may share a session: one call runs at a time, and `Locked` keeps them in the order of asking. A cancelled
+call is not undone: its thread goes on to the end behind the session's lock, so session and log stay in step, and what
+was being written may be in the log. Append with an `id`, and append again: the same `id` is the same entry.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@
 writes the envelope's manifest, and lays out. All it decides is in the log; all it holds is configuration, so two
 workers with the same configuration build the same bytes.
 
+What the journal lost is regenerated where it can be and flagged where it cannot: see `DEGRADED` and `session`.
+
 Raises `UnknownModel`, `InvalidBudget`, `BudgetExceeded`, `WindowExceeded`, `StoreError`.
 """
 
@@ -12,34 +14,42 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from ctxsteward.schemas import (
     CompressionReport,
     Conflict,
+    Damaged,
+    Erased,
     Finding,
     InputError,
     InvalidBudget,
+    ReferenceNotFound,
     Summarizer,
     UnknownModel,
     WindowExceeded,
     Wire,
 )
+from ctxsteward.schemas.seal import SealDocument
 
+from . import telemetry
 from .budgets import HEAD_SECTIONS, Budgets
 from .compaction import Compactor
 from .counting import Counter
-from .envelope import RENDERER_VERSION, Envelope, Section, digest_of
+from .envelope import RENDERER_VERSION, Envelope, Section, digest_behind, head_digested
 from .events import Compacted, Selected
+from .groups import FINDING_TEXTS
 from .images import ImageRule
 from .keys import address_of
 from .layout import META_STABLE_COMPACTIONS, DynamicLayout, HeadLayout, lay_dynamic, lay_head, window_findings
 from .models import ModelInfo, model_info
 from .policy import Policy, Window
+from .records import coded_manifest
+from .seal import seal_envelope
 from .selection import Selector, select
 from .session import Session
 from .state import State
@@ -50,6 +60,9 @@ CALIBRATION_WEIGHT = 0.3
 """How much one reported usage moves the estimate."""
 CALIBRATION_RANGE = (0.5, 2.0)
 _TRIES = 100
+
+DEGRADED = frozenset(("original_damaged", "record_damaged", "rebuilt_differs"))
+"""Kinds of findings that say something is truly gone: `metrics["degraded"]` is 1."""
 
 
 @dataclass(slots=True)
@@ -78,6 +91,8 @@ class _Head(NamedTuple):
     estimated: int
     """Before calibration."""
     version: str | None
+    digested: bytes
+    """Its part of the envelope's digest."""
 
 
 class EnvelopeBuilder:
@@ -132,12 +147,13 @@ class EnvelopeBuilder:
         """The envelope for the next model call of this session."""
         started = time.perf_counter()
         made = _Made()
-        for _ in range(_TRIES):
-            session.refresh()
-            self._head(session, session.state)  # a head that does not fit says so before anything is decided
-            with suppress(Conflict):
-                decided = self._decide(session, made)
-                return self._envelope(session, session.state, decided, started, keep=True)
+        with session.lock:
+            for _ in range(_TRIES):
+                session.refresh()
+                self._head(session, session.state)  # a head that does not fit says so before anything is decided
+                with suppress(Conflict):
+                    decided = self._decide(session, made)
+                    return self._envelope(session, session.state, decided, started, keep=True)
         raise Conflict(session.id, session.state.position)
 
     def preview(self, session: Session, user_turn: str | object | None = None) -> Envelope:
@@ -145,7 +161,7 @@ class EnvelopeBuilder:
         scratch = session.draft()
         if user_turn is not None:
             scratch.append({"role": "user", "content": user_turn} if isinstance(user_turn, str) else user_turn)
-        return self._envelope(scratch, scratch.state, self._decide(scratch, _Made()))
+        return self._envelope(scratch, scratch.state, self._decide(scratch, _Made()), sealed=False)
 
     def rebuild(
         self,
@@ -155,8 +171,10 @@ class EnvelopeBuilder:
         findings: tuple[Finding, ...] = (),
     ) -> Envelope:
         """Lay out a session as it stands, deciding nothing: no summarizer, no selector, no clock."""
-        decided = _Decided(self._lay(session, session.state), reports, list(findings))
-        return self._envelope(session, session.state, decided)
+        with session.lock:
+            told = [finding for finding in findings if finding not in session.findings]
+            decided = _Decided(self._lay(session, session.state), reports, told)
+            return self._envelope(session, session.state, decided)
 
     def calibrate(self, usage: object, envelope: Envelope | None = None, *, prompt_tokens: int | None = None) -> float:
         """Correct the estimates by what the provider reported for `envelope` (default: the one built last).
@@ -206,8 +224,9 @@ class EnvelopeBuilder:
         layout = self._lay(session, state)
         window = Window(state, layout, self._effective)
         if not made.compacted and self.policy.due(window):
+            place = b"%d\x00" % state.position  # one that is made again after damage goes by another address
             outcome = self._compactor.run(
-                state, window, lambda kind, data: address_of(session.address_key, session.id, kind, data)
+                state, window, lambda kind, data: address_of(session.address_key, session.id, kind, place + data)
             )
             if outcome.event is not None:
                 session.commit(outcome.event)
@@ -250,7 +269,7 @@ class EnvelopeBuilder:
     # -- laying out ---------------------------------------------------------------------------------------------
 
     def _lay(self, session: Session, state: State) -> DynamicLayout:
-        return lay_dynamic(state, self._effective, self.counter, session.entry, session.cache)
+        return lay_dynamic(state, self._effective, self.counter, session.shown, session.cache)
 
     def _head(self, session: Session, state: State) -> _Head:
         fixed = frozenset(self.budgets.model_fields_set)
@@ -271,7 +290,8 @@ class EnvelopeBuilder:
         profile = state.head.profile
         version = None if profile is None else _profile_version(session, profile)
         estimated = sum(f.tokens for name in HEAD_SECTIONS for f in layout.section(name)) + layout.tools_tokens
-        head = _Head(layout, sections, tokens, estimated, version)
+        digested = head_digested(session.tenant, session.id, version, sections)
+        head = _Head(layout, sections, tokens, estimated, version, digested)
         session.cache["head"] = (key, head)
         return head
 
@@ -302,6 +322,7 @@ class EnvelopeBuilder:
         started: float | None = None,
         *,
         keep: bool = False,
+        sealed: bool = True,
     ) -> Envelope:
         head, dynamic = self._head(session, state), decided.layout
         section = Section(
@@ -316,10 +337,12 @@ class EnvelopeBuilder:
         estimated = head.estimated + dynamic.tokens + REPLY_PRIMING_TOKENS
         if self.window_tokens is not None and prompt > self.window_tokens - self.output_reserve_tokens:
             raise WindowExceeded(prompt, self.window_tokens, self.output_reserve_tokens)
-        digest = digest_of(session.tenant, session.id, head.version, head.layout, sections)
+        digest = digest_behind(head.digested, section, head.layout.tools_digest)
         findings = [*self._notices, *session.findings, *head.layout.findings, *decided.findings]
         if state.repaired or state.open_calls:
             findings += window_findings(state)
+        if session.missing and dynamic.context is not None:
+            findings += _damaged(n for n in dynamic.context.refs if n in session.missing)
         address = address_of(session.address_key, session.id, "envelope", digest)
         if keep:
             self._keep_manifest(session, address, decided, estimated)
@@ -340,11 +363,19 @@ class EnvelopeBuilder:
                 "tools_tokens": self._provider_tokens(head.layout.tools_tokens),
                 "messages": state.ordinal,
                 "compactions": state.compactions,
+                "degraded": int(bool(findings) and any(finding.kind in DEGRADED for finding in findings)),
             },
             address=address,
             position=state.position,
+            seal=self._seal(session, state, head.version, address) if sealed else None,
             build_ms=0.0 if started is None else round((time.perf_counter() - started) * 1000, 3),
         )
+
+    def _seal(self, session: Session, state: State, version: str | None, address: str) -> SealDocument:
+        return seal_envelope(
+            session.seal_key, tenant=session.tenant, session=session.id, profile_version=version,
+            position=state.position, address=address,
+        )  # fmt: skip
 
     # -- manifests ----------------------------------------------------------------------------------------------
 
@@ -355,10 +386,8 @@ class EnvelopeBuilder:
             reports = [report.id for report in decided.reports]
             findings = [finding.model_dump() for finding in (*session.findings, *decided.findings)]
             made = f'"reports":{json.dumps(reports)},"findings":{json.dumps(findings)},'
-        body = (
-            f'{{"session":{json.dumps(session.id)},"position":{session.state.position},{made}{self._manifest_tail()}}}'
-        )
-        session.journal.put_manifest(session.tenant, address, body)
+        fields = f'"session":{_quoted(session.id)},"position":{session.state.position},{made}{self._manifest_tail()}'
+        session.journal.put_manifest(session.key, address, coded_manifest(session.address_key, address, fields))
         self._estimate = estimated
 
     def _manifest_tail(self) -> str:
@@ -386,10 +415,16 @@ class EnvelopeBuilder:
     @classmethod
     def from_manifest(cls, manifest: Wire) -> EnvelopeBuilder:
         """The builder that an envelope's manifest describes; it can rebuild, and decides nothing."""
-        if manifest.get("renderer") != RENDERER_VERSION:
-            raise InputError(
-                f"the envelope was made by renderer {manifest.get('renderer')!r}; this version has {RENDERER_VERSION}"
-            )
+        version = manifest.get("renderer")
+        make = RENDERERS.get(version) if isinstance(version, int) else None
+        if make is None:
+            kept = ", ".join(map(str, sorted(RENDERERS)))
+            raise InputError(f"the envelope was made by renderer {version!r}; this version has {kept}")
+        return make(manifest)
+
+    @classmethod
+    def _from_manifest(cls, manifest: Wire) -> EnvelopeBuilder:
+        """Renderer 1."""
         builder = cls(
             tokenizer=manifest["tokenizer"],
             window_tokens=manifest["window_tokens"],
@@ -405,17 +440,55 @@ class EnvelopeBuilder:
         return builder
 
 
+RENDERERS: Mapping[int, Callable[[Wire], EnvelopeBuilder]] = {
+    RENDERER_VERSION: EnvelopeBuilder._from_manifest,
+}
+"""What rebuilds an envelope, by the renderer that made it: this major version and the one before are kept."""
+
+
 def rebuild(store: Store, address: str, *, tenant: str = "default") -> Envelope:
     """A past envelope again, byte for byte, out of the log and its manifest alone.
 
-    Raises `ReferenceNotFound` for an address that was never built here.
+    Where the log no longer holds what the envelope was laid out from (something was damaged, or forgotten), the result
+    has another address and the finding ``rebuilt_differs``.
+
+    Raises `ReferenceNotFound` for an address that was never built here, `Damaged` where its manifest is, `Erased` for a
+    session that was forgotten.
     """
-    manifest = store.manifest(address, tenant=tenant)
-    return EnvelopeBuilder.from_manifest(manifest).rebuild(
-        store.at(tenant, manifest["session"], manifest["position"]),
-        reports=tuple(store.compaction(id, tenant=tenant).report for id in manifest.get("reports", ())),
-        findings=tuple(Finding.model_validate(finding) for finding in manifest.get("findings", ())),
-    )
+    try:
+        manifest = store.manifest(address, tenant=tenant)
+    except Damaged:
+        telemetry.cache_miss("manifest")
+        raise
+    builder = EnvelopeBuilder.from_manifest(manifest)
+    session = store.at(tenant, manifest["session"], manifest["position"])
+    reports, lost = _reports(store, manifest.get("reports", ()), tenant)
+    findings = tuple(Finding.model_validate(finding) for finding in manifest.get("findings", ()))
+    envelope = builder.rebuild(session, reports=reports, findings=findings)
+    if envelope.address == address and not lost:
+        return envelope
+    telemetry.cache_miss("envelope")
+    what = f"; its compactions {', '.join(id[:16] + '…' for id in lost)} cannot be read" if lost else ""
+    text = f"the log no longer holds all that envelope {address[:16]}… was laid out from: this is another one{what}"
+    differs = Finding(kind="rebuilt_differs", text=text)
+    return replace(envelope, findings=(*envelope.findings, differs), metrics={**envelope.metrics, "degraded": 1})
+
+
+def _reports(store: Store, ids: Sequence[str], tenant: str) -> tuple[tuple[CompressionReport, ...], list[str]]:
+    """The reports of these compactions, and the ids of those that cannot be read any more."""
+    reports: list[CompressionReport] = []
+    lost: list[str] = []
+    for id in ids:
+        try:
+            reports.append(store.compaction(id, tenant=tenant).report)
+        except (Damaged, Erased, ReferenceNotFound):
+            lost.append(id)
+    return tuple(reports), lost
+
+
+def _damaged(ordinals: Iterator[int]) -> Iterator[Finding]:
+    for ordinal in ordinals:
+        yield Finding(kind="original_damaged", ref=f"§{ordinal}", text=FINDING_TEXTS["original_damaged"])
 
 
 def _undecided(source: object, *, budget_tokens: int) -> Any:
@@ -460,6 +533,11 @@ def _make_counter(tokenizer: str | Tokenizer | None, info: ModelInfo | None) -> 
         assert info is not None
         tokenizer = info.encoding
     return Counter(load_tokenizer(tokenizer) if isinstance(tokenizer, str) else tokenizer, images)
+
+
+@lru_cache(maxsize=1024)
+def _quoted(text: str) -> str:
+    return json.dumps(text)
 
 
 def _profile_version(session: Session, profile: Wire) -> str:

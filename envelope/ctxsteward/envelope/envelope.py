@@ -8,12 +8,14 @@ the four sections in order; not reports, findings, metrics or seal.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from ctxsteward.schemas import CompressionReport, Finding, Wire
+from ctxsteward.schemas.seal import SealDocument
 
-from .budgets import SECTIONS
+from .budgets import HEAD_SECTIONS
 from .layout import DynamicLayout, Fragment, HeadLayout
 
 SCHEMA_VERSION = 1
@@ -77,7 +79,8 @@ class Envelope:
     """Log position it was built at."""
     build_ms: float = 0.0
     """Wall time of the build; not part of the published form, which is the same for the same log."""
-    seal: dict[str, Any] | None = None
+    seal: SealDocument | None = None
+    """Who built it, where: checked by `seal.verify_seal`. A preview has none."""
 
     def section(self, name: str) -> Section:
         """One section: system, static, meta or dynamic."""
@@ -120,17 +123,30 @@ class Envelope:
             "reports": [report.model_dump(mode="json") for report in self.reports],
             "findings": [finding.model_dump(mode="json") for finding in self.findings],
             "metrics": dict(self.metrics),
-            "seal": self.seal,
+            "seal": None if self.seal is None else self.seal.model_dump(mode="json"),
         }
 
 
 def digest_of(
-    tenant: str, session: str, profile_version: str | None, head: HeadLayout, sections: dict[str, Section]
+    tenant: str, session: str, profile_version: str | None, head: HeadLayout, sections: Mapping[str, Section]
 ) -> bytes:
     """What an envelope's address is made from."""
+    before = head_digested(tenant, session, profile_version, sections)
+    return digest_behind(before, sections["dynamic"], head.tools_digest)
+
+
+def head_digested(tenant: str, session: str, profile_version: str | None, sections: Mapping[str, Section]) -> bytes:
+    """The part of `digest_of` that changes with the head alone."""
     parts = [f"{SCHEMA_VERSION}\x00{RENDERER_VERSION}\x00{tenant}\x00{session}\x00{profile_version}".encode()]
-    for name in SECTIONS:
-        section = sections[name]
-        parts += [section.content, f"{section.tokens}/{section.budget_tokens}/{section.epoch}".encode()]
-    parts.append(head.tools_digest)
-    return hashlib.sha256(b"\x01".join(parts)).digest()
+    for name in HEAD_SECTIONS:
+        parts += _digested(sections[name])
+    return b"\x01".join(parts)
+
+
+def digest_behind(head: bytes, dynamic: Section, tools_digest: bytes) -> bytes:
+    """`digest_of`, given what `head_digested` made of the head."""
+    return hashlib.sha256(b"\x01".join((head, *_digested(dynamic), tools_digest))).digest()
+
+
+def _digested(section: Section) -> tuple[bytes, bytes]:
+    return section.content, b"%d/%d/%d" % (section.tokens, section.budget_tokens, section.epoch)

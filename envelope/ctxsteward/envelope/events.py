@@ -1,8 +1,11 @@
 """The session's events and how a journal record holds them.
 
-opened | head | message | note | pin | compaction | refused | selection. Everything that was ever decided about a
-session is one of these, so an envelope is a pure function of a log prefix and budgets. A compaction holds the whole
+opened | head | message | note | pin | compaction | refused | selection | erased. Everything that was ever decided about
+a session is one of these, so an envelope is a pure function of a log prefix and budgets. A compaction holds the whole
 state of the window after it: reading a session back starts at the newest one.
+
+Fields this version does not know are left alone (a later minor version may add some); a record of a kind it does not
+know raises `UnsupportedVersion`: what cannot be understood must not be passed over.
 """
 
 from __future__ import annotations
@@ -11,9 +14,12 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from ctxsteward.schemas import Bullet, CompressionReport
+from ctxsteward.schemas import Bullet, CompressionReport, UnsupportedVersion
 
 from .stores.port import Record
+
+RECORDS_VERSION = 1
+"""Major version of what a journal record holds."""
 
 PinStrength = Literal["keep", "soft"]
 """keep: stays verbatim; soft: goes last."""
@@ -82,6 +88,10 @@ class Appended:
     principal: str | None = None
     origin: str | None = None
     address: str = ""
+    erased: bool = False
+    """Its subject was forgotten: what is here says nothing."""
+    damaged: bool = False
+    """It stands in for a record that cannot be read; never stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +145,15 @@ class Selected:
     """The published selection log."""
 
 
-Event = Opened | Head | Appended | NoteSet | PinSet | Compacted | Refused | Selected
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blank:
+    """A record whose content was forgotten: it holds its place and nothing else."""
+
+    was: str = ""
+    """Its kind."""
+
+
+Event = Opened | Head | Appended | NoteSet | PinSet | Compacted | Refused | Selected | Blank
 
 
 def to_record(event: Event) -> Record:
@@ -159,6 +177,8 @@ def to_record(event: Event) -> Record:
             return Record("refused", _dump({"reason": reason, "section_tokens": tokens}))
         case Selected(turn=turn, refs=refs, log=log):
             return Record("selection", _dump({"turn": turn, "refs": refs, "log": log}))
+        case Blank(was=was):
+            return Record("erased", _dump({"was": was}))
 
 
 def from_record(record: Record) -> Event:
@@ -173,26 +193,31 @@ def from_record(record: Record) -> Event:
         case "head":
             return Head(profile=body["profile"], system=tuple(body["system"]), tools=tuple(body["tools"]))
         case "note":
-            return NoteSet(**body)
+            return NoteSet(name=body["name"], text=body["text"])
         case "pin":
-            return PinSet(**body)
+            return PinSet(ordinal=body["ordinal"], strength=body["strength"], name=body.get("name"))
         case "compaction":
             return Compacted(
                 bullets=tuple(Bullet.model_validate(bullet) for bullet in body["bullets"]),
                 kept=tuple(tuple(group) for group in body["kept"]),
-                masked=tuple(body["masked"]),
+                masked=tuple(body.get("masked", ())),
                 report=CompressionReport.model_validate(body["report"]),
                 checkpoint=body["checkpoint"],
             )
         case "refused":
-            return Refused(**body)
+            return Refused(reason=body["reason"], section_tokens=body["section_tokens"])
         case "selection":
             return Selected(turn=body["turn"], refs=tuple(body["refs"]), log=body["log"])
+        case "erased":
+            return Blank(was=body.get("was", ""))
         case other:
-            raise ValueError(f"journal record of unknown kind {other!r}")
+            raise UnsupportedVersion(
+                "a journal record", f"{RECORDS_VERSION + 1} or later (kind {other[:40]!r})", RECORDS_VERSION
+            )
 
 
 _OPTIONAL_FIELDS = ("phase", "pin", "ts", "principal", "origin")
+_PLACEMENT_FIELDS = ("joins", "aliases", "answers", "orphans", "findings")
 
 
 def _message_body(event: Appended) -> str:
@@ -203,27 +228,27 @@ def _message_body(event: Appended) -> str:
             body[name] = value
     placement = event.placement
     if placement is not PLAIN:
-        body["placement"] = {
-            "joins": placement.joins,
-            "aliases": placement.aliases,
-            "answers": placement.answers,
-            "orphans": placement.orphans,
-            "findings": placement.findings,
-        }
+        body["placement"] = {name: getattr(placement, name) for name in _PLACEMENT_FIELDS}
+    if event.erased:
+        body["erased"] = True
     counts = ",".join([f'"{name}":{tokens}' for name, tokens in event.tokens.items()])  # names are plain words
     fixed = f'{{"address":"{event.address}","tokens":{{{counts}}}'
     return f"{fixed},{_dump(body)[1:]}" if body else fixed + "}"
 
 
 def _message(record: Record, body: dict[str, Any]) -> Appended:
-    placed = body.pop("placement", None)
+    placed = body.get("placement")
+    told = {name: body[name] for name in _OPTIONAL_FIELDS if name in body}
     return Appended(
         ordinal=record.ordinal,
         wire=record.wire or "",
         outputs=record.outputs,
         id=record.id,
         placement=PLAIN if placed is None else _placement(placed),
-        **body,
+        tokens=body.get("tokens", {}),
+        address=body["address"],
+        erased=body.get("erased", False),
+        **told,
     )
 
 

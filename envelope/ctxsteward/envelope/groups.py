@@ -29,6 +29,7 @@ FINDING_TEXTS = {
     "tool_result_without_call": "a tool result answers no open call; it is shown as fenced text",
     "tool_call_id_replaced": "a tool call's id was missing, unusable or already taken; it goes by another",
     "empty_assistant_message": "an assistant message says nothing and calls nothing; it is not shown",
+    "original_damaged": "an original is damaged or missing and cannot be shown; a line that says so stands in",
     "untrusted_system_message": "a system message arrived by append; it is shown as fenced text, not as the operator's",
 }
 

@@ -10,6 +10,8 @@ The head: ``system`` = persona + policies, ``static`` = rails + surface, ``meta`
 give equal bytes; the order of top-level keys, the order of fields and the quoting never show. Prose renders
 exactly as written.
 
+`Profile.head` and `Profile.at` read what was committed (`versions`); everything else here touches no store.
+
 Raises `InvalidProfile` (file and line, dotted key, what was found, what to do) and `InputTooLarge`.
 Source: the YAML 1.2.2 core schema (yaml.org); the layered-envelope design (governed slices).
 """
@@ -21,7 +23,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -29,8 +31,14 @@ from pydantic_core import ErrorDetails
 from ctxsteward.schemas.errors import InputTooLarge, InvalidProfile
 from ctxsteward.schemas.profile import BLOCKS, ENTRY_ID, MetaRecord, ProfileDocument, ProfileEntry
 
+if TYPE_CHECKING:
+    from .store import Store
+
 MAX_PROFILE_BYTES = 256 * 1024
 MAX_PROFILE_DEPTH = 8
+
+META_LABELS = ("recommendations:", "learned, for reference, not instructions:")
+"""First lines of approved and of all other records; every other line of the meta text is a record's."""
 
 _TOP_KEYS = ("name", *BLOCKS, "meta")
 _ENTRY_KEYS = tuple(name for name in ProfileEntry.model_fields if name != "id")
@@ -88,6 +96,16 @@ class Profile(ProfileDocument):
         """Take a stored document."""
         return cls.model_construct(**{name: getattr(document, name) for name in ProfileDocument.model_fields})
 
+    @classmethod
+    def head(cls, store: Store, name: str, tenant: str = "default") -> Self:
+        """The newest committed version; raises `ReferenceNotFound` where there is none."""
+        return cls.from_document(store.profiles(name, tenant=tenant).newest().profile)
+
+    @classmethod
+    def at(cls, store: Store, name: str, number: int, tenant: str = "default") -> Self:
+        """The version with this number; raises `ReferenceNotFound`."""
+        return cls.from_document(store.profiles(name, tenant=tenant).at(number).profile)
+
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON, in hex; for use inside the process, never stored."""
@@ -129,11 +147,11 @@ def static_blocks(document: ProfileDocument) -> tuple[TextBlock, ...]:
 
 def meta_blocks(document: ProfileDocument) -> tuple[TextBlock, ...]:
     """Return the approved records as the operator's text, and all others as labelled reference data."""
-    approved = [_record(record) for record in document.meta if record.approved]
-    learned = [_record(record) for record in document.meta if not record.approved]
+    approved = [record_line(record) for record in document.meta if record.approved]
+    learned = [record_line(record) for record in document.meta if not record.approved]
     blocks = (
-        ("meta.approved", ["recommendations:", *approved], approved),
-        ("meta.reference", ["learned, for reference, not instructions:", *learned], learned),
+        ("meta.approved", [META_LABELS[0], *approved], approved),
+        ("meta.reference", [META_LABELS[1], *learned], learned),
     )
     return tuple(TextBlock(name, "\n".join(lines)) for name, lines, records in blocks if records)
 
@@ -180,7 +198,8 @@ def _states(text: str, value: str) -> bool:
     return re.search(rf"(?<![\w.,-]){re.escape(value)}(?![\w]|[.,]\d)", text) is not None
 
 
-def _record(record: MetaRecord) -> str:
+def record_line(record: MetaRecord) -> str:
+    """The line that a record renders to."""
     return f"  {record.id}: {record.text} [{', '.join(record.sources)}]"
 
 

@@ -53,14 +53,17 @@ def _fitted(ranked: Sequence[int], session: Session, state: State, room_tokens: 
 
     def shown(ordinals: Sequence[int]) -> int:
         chosen = Selected(turn=state.last_user, refs=tuple(ordinals), log={})
-        return context_fragment(chosen, state.nonce, counter, session.entry).tokens
+        return context_fragment(chosen, state.nonce, counter, session.shown).tokens
 
     kept: list[int] = []
     used, misses = shown(()), 0
     for ordinal in ranked:
         if misses >= _MISSES:
             break
-        cost = counter.text(recalled_line(session.entry(ordinal)) + "\n")
+        entry = session.shown(ordinal)
+        if entry.event.damaged or entry.event.erased:
+            continue
+        cost = counter.text(recalled_line(entry) + "\n")
         if used + cost > room_tokens:
             misses += 1
             continue
@@ -77,11 +80,11 @@ def select(selector: Selector, session: Session, state: State, room_tokens: int,
         return None
     visible = frozenset(ordinal for group in state.groups for ordinal in group.ordinals)
     request = SelectionRequest(
-        query=session.entry(state.last_user).message,
+        query=session.shown(state.last_user).message,
         last=state.last_user - 1,
         visible=visible,
         budget_tokens=max(0, room_tokens),
-        message=lambda ordinal: session.entry(ordinal).message,
+        message=lambda ordinal: session.shown(ordinal).message,
     )
     fresh = (n for n in dict.fromkeys(selector(request)) if 0 < n <= request.last and n not in visible)
     ranked = list(islice(fresh, MAX_CANDIDATES))

@@ -1,20 +1,26 @@
 """A session: an append-only log of one conversation, and every original in it by reference.
 
 Appending is acknowledged when the journal has the record. Two processes may append to one session: the journal orders
-them, and whoever comes second reads what the other wrote and goes on from there. Nothing in a session ever changes:
-editing, regenerating or aborting is a fork.
+them, and whoever comes second reads what the other wrote and goes on from there. Threads of one process may share a
+session: one call runs at a time. Nothing in a session ever changes: editing, regenerating or aborting is a fork.
+
+What cannot be read any more never stops a session: a damaged compaction is made again from the originals, a damaged
+original is never served (`resolve` raises `Damaged`, an envelope shows a stand-in), and findings say so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import hmac
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from ctxsteward.schemas import (
     Conflict,
-    ContextError,
     Damaged,
+    Erased,
     Finding,
     InputError,
     InvalidReference,
@@ -24,9 +30,11 @@ from ctxsteward.schemas import (
     ToolResultPart,
     Wire,
 )
-from ctxsteward.schemas.message import decode_wire, encode_wire, take_wire
+from ctxsteward.schemas.message import encode_wire, take_wire
 
+from . import telemetry
 from .counting import Counter
+from .damage import Hole, claimed, fill
 from .events import (
     PLAIN,
     Appended,
@@ -38,16 +46,19 @@ from .events import (
     Origin,
     PinSet,
     PinStrength,
-    from_record,
-    to_record,
 )
+from .fence import NONCE_DIGITS
+from .fold import fold
 from .groups import Entry, place
 from .incoming import NewMessage, check_meta, checked_name
-from .keys import AddressKey, address_of, subject_of
+from .log import Log, Repair, Spoiled
 from .profile import Profile
 from .state import State
 from .stores.draft import DraftJournal
-from .stores.port import Journal, Record, SessionKey
+from .stores.port import Forgotten, Journal, SessionKey
+
+if TYPE_CHECKING:
+    from .keyring import Keys, SealKey
 
 MAX_ORDINAL_DIGITS = 12
 _TRIES = 1000
@@ -56,6 +67,10 @@ _TRIES = 1000
 BATCH_MESSAGES = 1000
 """`extend` writes this many messages in one journal append."""
 
+DAMAGE = frozenset(
+    ("original_damaged", "compaction_regenerated", "record_damaged", "record_skipped", "record_restored")
+)
+"""Kinds of findings about what the journal no longer holds as it was."""
 
 _BARE = NewMessage(message=None)
 """What stands beside a message that comes alone."""
@@ -77,19 +92,43 @@ class Session:
         key: SessionKey,
         counter: Callable[[], Counter],
         draw_nonce: Callable[[], str],
+        keys: Keys,
+        repair: Repair | None = None,
     ) -> None:
         self.journal = journal
         self.key = key
+        self.lock = threading.RLock()
+        """One call at a time: threads of one process may share a session."""
         self.findings: list[Finding] = []
         """What was noticed while opening."""
+        self.address_key = keys.address_key(key.tenant)
+        self.cache: dict[object, object] = {}
+        """Fragments of this session's bullets, notes, head: results of pure functions, never state."""
+        self._keys = keys
         self._counter = counter
         self._counted: Counter | None = None
         self._draw_nonce = draw_nonce
-        self.address_key: AddressKey = journal.address_key(key.tenant)
-        self.cache: dict[object, object] = {}
-        """Fragments of this session's bullets, notes, head: results of pure functions, never state."""
+        self._log = Log(journal, key, self.address_key, repair)
+        self._generation = 0
+        self._below: tuple[tuple[SessionKey, int], ...] = ()
+        """Logs this one was forked from, and their generations when they were read."""
+        self._behind = False
+        """A write came too late: there is more in the log than was read."""
+        self._forgotten: dict[str, Forgotten] = {}
+        self.missing: set[int] = set()
+        """Ordinals whose originals could not be read, as far as they were asked for."""
         self._parent: Origin | None = None
+        self._parents: Session | None = None
         self.state = State(key.session)
+
+    @property
+    def repair(self) -> Repair | None:
+        """Asked for a record that is damaged or missing: the object store may hold it."""
+        return self._log.repair
+
+    @repair.setter
+    def repair(self, repair: Repair | None) -> None:
+        self._log.repair = repair
 
     @property
     def id(self) -> str:
@@ -98,6 +137,11 @@ class Session:
     @property
     def tenant(self) -> str:
         return self.key.tenant
+
+    @property
+    def seal_key(self) -> SealKey:
+        """What envelopes of this tenant are sealed with now."""
+        return self._keys.seal_key(self.tenant)
 
     def __len__(self) -> int:
         """Messages so far."""
@@ -120,22 +164,25 @@ class Session:
 
         Raises `InvalidMessage`, `InputTooLarge`, `Conflict`.
         """
-        new = NewMessage(message=message, id=id, phase=phase, pin=pin, ts=ts, principal=principal, origin=origin)
-        check_meta(new)
+        new = _BARE
+        if not (id is phase is pin is ts is principal is origin is None):
+            new = NewMessage(message=None, id=id, phase=phase, pin=pin, ts=ts, principal=principal, origin=origin)
+            check_meta(new)
         wire, decoded = take_wire(message)
         tokens = self._count(decoded)
-        for _ in range(_TRIES):
-            if id is not None and (known := self._by_id(id)) is not None:
-                self._notice_reuse(known, wire)
-                return known
-            entry = self._entry(decoded, wire, tokens, new)
-            try:
-                self.journal.append(self.key, self.state.position, (to_record(entry.event),))
-            except Conflict:
-                self.refresh()
-                continue
-            self.state.add(entry)
-            return entry
+        with self.lock:
+            for _ in range(_TRIES):
+                if id is not None and (known := self._by_id(id)) is not None:
+                    self._notice_reuse(known, wire)
+                    return known
+                entry = self._entry(decoded, wire, tokens, new)
+                try:
+                    self._write((entry.event,))
+                except Conflict:
+                    self.refresh()
+                    continue
+                self.state.add(entry)
+                return entry
         raise Conflict(self.id, self.state.position)
 
     def extend(self, messages: Iterable[object]) -> list[Entry]:
@@ -159,7 +206,7 @@ class Session:
         return added + self._append_batch(batch) if batch else added
 
     def _notice_reuse(self, known: Entry, wire: str) -> None:
-        if known.event.wire != wire:
+        if known.event.wire != wire and not known.event.damaged and not known.event.erased:
             text = f"id {known.event.id!r} was appended again with another content; the first one stays"
             self.findings.append(Finding(kind="id_reused", ref=known.ref, text=text))
 
@@ -176,60 +223,86 @@ class Session:
         """Keep a message verbatim (or give it up again with `strength=None`)."""
         check_meta(NewMessage(message=None, pin=strength, id=name))
         ordinal = Ref.parse(ref).ordinal
-        self._original(ordinal, ref)
+        self.shown(ordinal, ref)
         self.record(PinSet(ordinal=ordinal, strength=strength, name=name))
 
     def repin(self, profile: Profile) -> None:
         """Move this session to another version of its profile."""
-        head = self.state.head
-        self.record(Head(profile=profile.model_dump(mode="json"), system=head.system, tools=head.tools))
+        with self.lock:
+            head = self.state.head
+            self.record(Head(profile=profile.model_dump(mode="json"), system=head.system, tools=head.tools))
 
     def record(self, event: Event) -> None:
         """Append one event that needs nothing of the log's newest state; retried behind other writers."""
-        for _ in range(_TRIES):
-            try:
-                self.commit(event)
-                return
-            except Conflict:
-                self.refresh()
+        with self.lock:
+            for _ in range(_TRIES):
+                try:
+                    self.commit(event)
+                    return
+                except Conflict:
+                    self.refresh()
         raise Conflict(self.id, self.state.position)
 
     def commit(self, event: Event) -> None:
         """Append one event that was decided on exactly this state; `Conflict` if the log has moved on."""
-        self.journal.append(self.key, self.state.position, (to_record(event),))
-        self.state.apply(event)
+        with self.lock:
+            self._write((event,))
+            self.state.apply(event)
+
+    def _write(self, events: Sequence[Event]) -> None:
+        """Append events at the state's position, each with its code."""
+        try:
+            self._log.append(self.state.position, events, self._generation)
+        except Conflict:
+            self._behind = True
+            raise
 
     def fork(self, at: int | str | None = None, *, id: str | None = None) -> Session:
         """A new session that shares this log up to message `at` (default: all of it) and counts on from there."""
         root = self.id.partition("-fork-")[0]
         name = checked_name("session", f"{root[:160]}-fork-{self._draw_nonce()}" if id is None else id)
-        owner, ordinal, position = self, self.state.ordinal, self.state.position
-        if at is not None:
-            ordinal = Ref.parse(str(at)).ordinal
-            self._original(ordinal, f"§{ordinal}")
-            owner, _ = self._owner(ordinal)
-            found = self.journal.position(owner.key, ordinal)
-            assert found is not None
-            position = found + 1
-        child = self._sibling(name)
-        opened = Opened(nonce=self.state.nonce, parent=Origin(owner.id, position, ordinal))
-        try:
-            self.journal.append(child.key, 0, (to_record(opened),))
-        except Conflict:
-            raise InputError(f"session {name!r} exists already; name the fork otherwise") from None
-        child.load()
-        return child
+        with self.lock:
+            for _ in range(_TRIES):
+                child = self._sibling(name)
+                child._prepare()
+                self.refresh()
+                opened = Opened(nonce=self.state.nonce, parent=self._origin(at))
+                try:
+                    child._write((opened,))
+                except Conflict:
+                    raise InputError(f"session {name!r} exists already; name the fork otherwise") from None
+                if self.journal.generation(self.key) == self._generation and not self._below_changed():
+                    child.load()
+                    return child
+                self.journal.truncate(child.key, 0)  # what it shares was replaced meanwhile: share what is there now
+        raise Conflict(self.id, self.state.position)
+
+    def _origin(self, at: int | str | None) -> Origin:
+        """Where a fork at this message begins."""
+        if at is None:
+            return Origin(self.id, self.state.position, self.state.ordinal)
+        ordinal = Ref.parse(str(at)).ordinal
+        self.shown(ordinal, f"§{ordinal}")
+        owner = self._owner(ordinal)
+        position = owner.journal.position(owner.key, ordinal)
+        if position is None:
+            raise Damaged(f"session {owner.id!r}: §{ordinal} is missing from the journal; fork at another message")
+        return Origin(owner.id, position + 1, ordinal)
 
     def _sibling(self, id: str) -> Session:
         """Another session of this store and tenant, not read yet."""
-        return Session(self.journal, SessionKey(self.tenant, id), self._counter, self._draw_nonce)
+        key = SessionKey(self.tenant, id)
+        return Session(self.journal, key, self._counter, self._draw_nonce, self._keys, self.repair)
 
     def draft(self) -> Session:
         """This session in memory only: what is appended to it is gone with it, and nobody else sees it."""
-        other = self._scratch()
-        other.journal = DraftJournal(self.journal, self.key, self.state.position)
-        other.cache = dict(self.cache)
-        other.findings = list(self.findings)
+        with self.lock:
+            other = self._scratch()
+            other.lock = threading.RLock()
+            other.journal = DraftJournal(self.journal, self.key, self.state.position)
+            other._log = Log(other.journal, self.key, self.address_key, self.repair)
+            other.cache = dict(self.cache)
+            other.findings = list(self.findings)
         return other
 
     # -- reading ------------------------------------------------------------------------------------------------
@@ -237,7 +310,7 @@ class Session:
     def resolve(self, ref: str | int | Ref) -> Message:
         """The original a reference names (``§128``, ``128``, ``§128.2``, ``tool:3``), checked against its address.
 
-        Raises `InvalidReference`, `ReferenceNotFound` (a KeyError), `Damaged`.
+        Raises `InvalidReference`, `ReferenceNotFound` (a KeyError), `Erased` (another), `Damaged`.
         """
         if isinstance(ref, str) and ref.strip().startswith("tool:"):
             number = ref.strip()[5:]
@@ -245,63 +318,97 @@ class Session:
                 raise InvalidReference(ref)
             return self.tool_output(int(number))
         parsed = ref if isinstance(ref, Ref) else Ref.parse(str(ref))
-        message = self._original(parsed.ordinal, str(ref)).message
+        with self.lock:
+            message = self._there(self._original(parsed.ordinal, str(ref)), str(ref))
         return self._result(message, parsed.part, str(ref)) if parsed.part else message
 
     def tool_output(self, number: int) -> Message:
         """The n-th tool output of the session (1-based), whole, as a message of role ``tool``."""
-        owner: Session | None = self
-        record = None
-        while owner is not None and record is None:
-            limit = None if owner is self else self._limit(owner)
-            record = owner.journal.by_output(owner.key, number) if 0 < number <= self.state.outputs else None
-            if record is not None and limit is not None and record.ordinal > limit:
-                record = None
-            found, owner = owner, owner.parent()
-            if record is not None and number <= record.outputs - _results_in(record) and owner is not None:
-                record = None  # the number belongs to the parent's part of the log
-        if record is None:
-            raise ReferenceNotFound(f"tool:{number}", self.id, f"it holds {self.state.outputs} tool outputs")
-        message = found._checked(record).message
-        part = number - (record.outputs - _results_in(record))
-        return self._result(message, part, f"tool:{number}")
+        ref = f"tool:{number}"
+        with self.lock:
+            if not 0 < number <= self.state.outputs:
+                raise ReferenceNotFound(ref, self.id, f"it holds {self.state.outputs} tool outputs")
+            for owner in self._line():
+                record = owner.journal.by_output(owner.key, number)
+                if record is None or (owner is not self and record.ordinal > self._limit(owner)):
+                    continue
+                entry = self._original(record.ordinal, ref)
+                part = number - (entry.event.outputs - len(entry.message.tool_results))
+                if part > 0:  # else the number belongs to the parent's part of the log
+                    return self._result(self._there(entry, ref), part, ref)
+        raise Damaged(f"session {self.id!r}: the record of {ref} is damaged or missing and cannot be restored")
+
+    def _there(self, entry: Entry, ref: str) -> Message:
+        """What a message says; `Erased` where it was forgotten."""
+        event = entry.event
+        if event.erased:
+            owner = self._owner(event.ordinal)
+            gone = {found.principal: found for found in self.journal.forgotten(self.tenant, owner.id)}
+            found = gone.get(event.principal) or Forgotten(owner.id, event.principal, "unknown", "unknown", "unknown")
+            raise Erased(f"{ref} of session {self.id!r}", who=found.who, when=found.when, why=found.why)
+        return entry.message
 
     def entry(self, ref: str | int | Ref) -> Entry:
-        """The log entry of a message."""
+        """The log entry of a message; an erased one says nothing any more. Raises `Damaged`."""
         ordinal = ref.ordinal if isinstance(ref, Ref) else Ref.parse(str(ref)).ordinal
-        return self._original(ordinal, f"§{ordinal}")
+        with self.lock:
+            return self._original(ordinal, f"§{ordinal}")
+
+    def shown(self, ordinal: int, ref: str = "") -> Entry:
+        """The log entry of a message as an envelope may show it: a stand-in where the original is damaged."""
+        with self.lock:
+            found = self._found(ordinal, ref or f"§{ordinal}")
+            return found if isinstance(found, Entry) else fill(State(self.id), found, None, ())
 
     def entries(self, start: int = 1, stop: int | None = None) -> list[Entry]:
-        """Originals from ordinal `start` up to and including `stop`; costs what it returns."""
-        last = self.state.ordinal if stop is None else min(stop, self.state.ordinal)
-        return [self._original(ordinal, f"§{ordinal}") for ordinal in range(max(1, start), last + 1)]
+        """Originals from ordinal `start` up to and including `stop`; costs what it returns. Raises `Damaged`."""
+        with self.lock:
+            last = self.state.ordinal if stop is None else min(stop, self.state.ordinal)
+            return [self._original(ordinal, f"§{ordinal}") for ordinal in range(max(1, start), last + 1)]
 
     def reports(self) -> list[Compacted]:
-        """All compactions of this log, oldest first (a fork's parent's included, up to the fork)."""
-        return self._reports(None)
+        """All compactions of this log that can be read, oldest first (a fork's parent's included, up to the fork)."""
+        with self.lock:
+            found = [event for owner, upto in self._stretches() for event in owner._own_reports(upto)]
+        return found[::-1]
 
-    def _reports(self, upto: int | None) -> list[Compacted]:
-        found: list[Compacted] = []
+    def _stretches(self) -> Iterator[tuple[Session, int | None]]:
+        """This log and those it was forked from, each with the position where its part ends."""
+        owner: Session | None = self
+        upto = None
+        while owner is not None:
+            yield owner, upto
+            upto = owner._parent.position if owner._parent is not None else None
+            owner = owner.parent()
+
+    def _own_reports(self, upto: int | None) -> Iterator[Compacted]:
+        """Newest first."""
         position = self.journal.checkpoint(self.key, before=upto)
         while position:
-            event = from_record(self.journal.read(self.key, position, position + 1)[0])
-            assert isinstance(event, Compacted)
-            found.append(event)
+            event = self._log.at(position)
+            if isinstance(event, Compacted):
+                yield event
             position = self.journal.checkpoint(self.key, before=position)
-        parent = self.parent()
-        before = parent._reports(self._parent.position) if parent is not None and self._parent is not None else []
-        return [*before, *reversed(found)]
 
     # -- opening and catching up --------------------------------------------------------------------------------
 
     def open(self, head: Head) -> None:
-        """Open the log, or create it with this head."""
-        if self.journal.length(self.key) == 0:
-            events: tuple[Event, ...] = (Opened(nonce=self._draw_nonce()), head)
-            with suppress(Conflict):  # another process created it just now: read what it wrote
-                self.journal.append(self.key, 0, [to_record(event) for event in events])
-        self.load()
-        self._reconcile(head)
+        """Open the log, or create it with this head. Raises `Erased` for a session that was forgotten."""
+        with self.lock:
+            for _ in range(_TRIES):
+                if self.journal.length(self.key) == 0:
+                    self._prepare()
+                    with suppress(Conflict):  # another process created it just now: read what it wrote
+                        self._write((Opened(nonce=self._draw_nonce()), head))
+                self.load()
+                if self.state.position:
+                    break
+            self._reconcile(head)
+
+    def _prepare(self) -> None:
+        """Before a log is created: it may have been there, and its name may be burned."""
+        self._read_forgotten()
+        self._generation = self.journal.generation(self.key)
 
     def _reconcile(self, head: Head) -> None:
         pinned = self.state.head
@@ -314,66 +421,185 @@ class Session:
             self.record(wanted)
 
     def load(self, upto: int | None = None) -> None:
-        """Read the state from the journal, from the newest compaction on (or as it was at position `upto`)."""
-        self.state = state = State(self.id)
-        start = self.journal.checkpoint(self.key, before=upto)
-        if start:
-            records = self.journal.read(self.key, start, upto)
-            event = from_record(records[0])
-            assert isinstance(event, Compacted)
-            self._parent = self._read_origin()
-            state.restore(event, start, self._head_at(event), lambda n: self._original(n, f"§{n}"))
-            records = records[1:]
+        """Read the state from the journal, from the newest compaction on (or as it was at position `upto`).
+
+        Raises `Damaged` where neither the log nor a compaction says any more what its head or its parent was.
+        """
+        with self.lock:
+            before = self.state, self._parent, self._parents, self._below, self.findings
+            try:
+                self._load(upto)
+            except BaseException as error:
+                if not isinstance(error, Erased):
+                    self.state, self._parent, self._parents, self._below, self.findings = before
+                self._generation = -1  # nothing is written, and everything read again, before this has succeeded
+                raise
+
+    def _load(self, upto: int | None) -> None:
+        self._generation = self.journal.generation(self.key)
+        self.state = State(self.id)
+        self._parent = self._parents = None
+        self._below, self._behind = (), False
+        self.findings = [finding for finding in self.findings if finding.kind not in DAMAGE]
+        self.missing.clear()
+        self.cache.clear()
+        self._log.restored.clear()
+        self._read_forgotten()
+        start = self._restore(upto)
+        rows = self._log.read(start, upto)
+        if start == 0 and rows and isinstance(rows[0], Spoiled):  # `_restore` has found out that there is no parent
+            self.state.position = 1
+            self.passed_over(replace(rows[0], kind="opened"))
+            rows = rows[1:]
+        fold(self.state, rows, self)
+        if not self.state.heads and any(finding.kind == "record_damaged" for finding in self.findings):
+            raise Damaged(f"session {self.id!r}: its head is damaged; restore the journal from a backup")
+        if self._log.restored:
+            positions = ", ".join(map(str, sorted(self._log.restored)))
+            text = f"records at {positions} cannot be read here; the object store had them"
+            self._miss("restored", "record_restored", text)
+
+    def _restore(self, upto: int | None) -> int:
+        """Start from the newest compaction that can be read, or from the parent; the position to read on from."""
+        before = upto
+        while start := self.journal.checkpoint(self.key, before=before):
+            event = self._log.at(start)
+            if isinstance(event, Compacted):
+                self._link(self._read_origin())
+                head, head_at = self._head_at(event)
+                self.state.restore(event, start, head, lambda n: self._found(n, f"§{n}"))
+                self.state.head_at = head_at
+                return start + 1
+            before = start
+        if upto != 0 and self.journal.length(self.key):
+            origin = self._read_origin()
+            self._link(origin)
+            if origin is not None:
+                parent = self._sibling(origin.session)
+                parent.load(upto=origin.position)
+                self.findings += [found for found in parent.findings if found.kind in DAMAGE]
+                self.state = parent.state
+                self.state.session, self.state.position = self.id, 1
+                return 1
+        return 0
+
+    def original(self, ordinal: int) -> Appended | None:
+        """A message by its ordinal, wherever it stands."""
+        found = self._log.message(ordinal)
+        return found if isinstance(found, Appended) else None
+
+    def stood_in(self, ordinal: int) -> None:
+        """An original cannot be read: count it once."""
+        if ordinal not in self.missing:
+            self.missing.add(ordinal)
+            telemetry.cache_miss("original")
+
+    def passed_over(self, row: Spoiled) -> None:
+        """Say what a record that cannot be read was, and what is done about it."""
+        what = f"the {row.kind or 'missing'} record at position {row.position} cannot be read"
+        if row.kind == "compaction":
+            self._miss("compaction", "compaction_regenerated", f"{what}; the next build compacts from the originals")
+        elif row.kind == "message" and row.record is None:
+            self._miss("record", "record_skipped", f"the message at position {row.position} stands out of order")
+        elif row.kind in ("selection", "refused"):
+            self._miss("record", "record_skipped", f"{what}; it is decided again")
+        elif row.kind == "opened":
+            self.state.nonce = self._spare_nonce()
+            self._miss("record", "record_damaged", f"{what}; fences go by another nonce", row.kind)
         else:
-            records = self.journal.read(self.key, 0, upto)
-            opened = from_record(records[0]) if records else None
-            if isinstance(opened, Opened) and opened.parent is not None:
-                self._inherit(opened.parent)
-                state = self.state
-                state.position = 1
-                records = records[1:]
-        for record in records:
-            state.apply(self._verified(record))
+            self._miss("record", "record_damaged", f"{what}; what was in force before it stays", row.kind or None)
+
+    def _miss(self, reason: str, kind: str, text: str, field: str | None = None) -> None:
+        finding = Finding(kind=kind, field=field, text=text)
+        if finding not in self.findings:
+            self.findings.append(finding)
+            telemetry.cache_miss(reason)
 
     def refresh(self) -> None:
         """Read what other writers have appended since."""
-        for record in self.journal.read(self.key, self.state.position):
-            self.state.apply(self._verified(record))
+        with self.lock:
+            if self.journal.generation(self.key) != self._generation or (self._below and self._below_changed()):
+                self.load()  # what was written has been replaced
+                return
+            rows = self._log.read(self.state.position, whole=self._behind)
+            self._behind = False
+            if rows:
+                fold(self.state, rows, self)
+
+    def _below_changed(self) -> bool:
+        return any(self.journal.generation(key) != generation for key, generation in self._below)
+
+    def _read_forgotten(self) -> None:
+        """Who of this session was forgotten; raises `Erased` where it is the session itself."""
+        forgotten = self.journal.forgotten(self.tenant, self.id)
+        self._forgotten = {found.principal: found for found in forgotten if found.principal is not None}
+        for found in forgotten:
+            if found.principal is None:
+                raise Erased(f"session {self.id!r}", who=found.who, when=found.when, why=found.why)
 
     def parent(self) -> Session | None:
         """The session this one was forked from, as it is now; None for an original."""
         if self._parent is None:
             return None
-        parent = self._sibling(self._parent.session)
-        parent._parent = parent._read_origin()
-        return parent
+        if self._parents is None:
+            self._parents = self._sibling(self._parent.session)
+            self._parents._parent = self._parents._read_origin()
+        return self._parents
 
-    def _inherit(self, origin: Origin) -> None:
+    def _line(self) -> Iterator[Session]:
+        """This session, its parent, and so on."""
+        for owner, _ in self._stretches():
+            yield owner
+
+    def _link(self, origin: Origin | None) -> None:
+        """Take note of the parent, and of the generations of the logs below before they are read."""
         self._parent = origin
-        parent = self._sibling(origin.session)
-        parent.load(upto=origin.position)
-        self.state = parent.state
-        self.state.session = self.id
+        if origin is not None:
+            below = [owner.key for owner in self._line()][1:]
+            self._below = tuple((key, self.journal.generation(key)) for key in below)
 
     def _read_origin(self) -> Origin | None:
-        first = self.journal.read(self.key, 0, 1)
-        opened = from_record(first[0]) if first else None
-        return opened.parent if isinstance(opened, Opened) else None
+        """Where this log was forked from; `Damaged` where that cannot be told any more."""
+        opened = self._log.at(0)
+        if isinstance(opened, Opened):
+            return opened.parent
+        if isinstance(self._log.message(1), Appended):  # only the first message of all has this ordinal
+            return None
+        raise Damaged(
+            f"session {self.id!r}: its first record is damaged, and so is where it begins; "
+            "`ctxsteward store fsck --repair` restores what can be, else restore the journal from a backup"
+        )
 
-    def _head_at(self, event: Compacted) -> Head:
+    def _spare_nonce(self) -> str:
+        """A nonce in place of a lost one: the same for every reader, and nobody else's to guess."""
+        drawn = hmac.digest(self.address_key, b"nonce\x00" + self.id.encode(), "sha256")
+        return f"{int.from_bytes(drawn) % 10**NONCE_DIGITS:0{NONCE_DIGITS}d}"
+
+    def _head_at(self, event: Compacted) -> tuple[Head, tuple[str, int] | None]:
+        """The head in force at a compaction, or where it is damaged the one before it."""
         where = event.checkpoint["head_at"]
         if where is None:
-            return Head()
-        record = self.journal.read(SessionKey(self.tenant, where[0]), where[1], where[1] + 1)
-        head = from_record(record[0]) if record else None
-        if not isinstance(head, Head):
-            raise Damaged(f"session {self.id!r}: the head at {where} is gone; restore the journal from a backup")
-        return head
+            return Head(), None
+        session, position = where
+        owner = self if session == self.id else self._sibling(session)
+        head = owner._log.at(position)
+        if isinstance(head, Head):
+            return head, (session, position)
+        before = self._sibling(session)
+        before.load(upto=position)
+        if not before.state.heads:
+            raise Damaged(f"session {self.id!r}: its head is damaged; restore the journal from a backup")
+        text = f"the head record at position {position} cannot be read; what was in force before it stays"
+        self._miss("record", "record_damaged", text, "head")
+        return before.state.head, before.state.head_at
 
     # -- inside -------------------------------------------------------------------------------------------------
 
     def _entry(self, message: Message, wire: str, tokens: dict[str, int], new: NewMessage) -> Entry:
         state = self.state
+        if new.principal is not None and (gone := self._forgotten.get(new.principal)) is not None:
+            what = f"principal {new.principal!r} of session {self.id!r}"
+            raise Erased(what, who=gone.who, when=gone.when, why=gone.why)
         ordinal = state.ordinal + 1
         placement = place(state, message, ordinal)
         results = len(message.tool_results) if placement is not PLAIN else 0
@@ -383,7 +609,7 @@ class Session:
             placement=placement,
             tokens=tokens,
             outputs=state.outputs + results if results else 0,
-            address=self._address(new.principal, wire),
+            address=self._log.address(new.principal, wire),
             id=new.id,
             phase=new.phase,
             pin=new.pin,
@@ -394,30 +620,36 @@ class Session:
         return Entry(event, message)
 
     def _append_batch(self, batch: Sequence[_Taken]) -> list[Entry]:
-        for _ in range(_TRIES):
-            scratch = self._scratch()
-            entries: list[Entry] = []
-            fresh: list[Entry] = []
-            known: dict[str, Entry] = {}
-            for wire, message, tokens, new in batch:
-                entry = (known.get(new.id) or self._by_id(new.id)) if new.id is not None else None
-                if entry is not None:
-                    self._notice_reuse(entry, wire)
-                if entry is None:
-                    entry = scratch._entry(message, wire, tokens, new)
-                    scratch.state.add(entry)
-                    fresh.append(entry)
-                    if new.id is not None:
-                        known[new.id] = entry
-                entries.append(entry)
-            try:
-                self.journal.append(self.key, self.state.position, [to_record(entry.event) for entry in fresh])
-            except Conflict:
-                self.refresh()
-                continue
-            self.state = scratch.state
-            return entries
+        with self.lock:
+            for _ in range(_TRIES):
+                scratch, fresh, entries = self._tried(batch)
+                try:
+                    self._write([entry.event for entry in fresh])
+                except Conflict:
+                    self.refresh()
+                    continue
+                self.state = scratch.state
+                return entries
         raise Conflict(self.id, self.state.position)
+
+    def _tried(self, batch: Sequence[_Taken]) -> tuple[Session, list[Entry], list[Entry]]:
+        """A batch on a copy of the state: the copy, what is new, and the entry of every message."""
+        scratch = self._scratch()
+        entries: list[Entry] = []
+        fresh: list[Entry] = []
+        known: dict[str, Entry] = {}
+        for wire, message, tokens, new in batch:
+            entry = (known.get(new.id) or self._by_id(new.id)) if new.id is not None else None
+            if entry is not None:
+                self._notice_reuse(entry, wire)
+            if entry is None:
+                entry = scratch._entry(message, wire, tokens, new)
+                scratch.state.add(entry)
+                fresh.append(entry)
+                if new.id is not None:
+                    known[new.id] = entry
+            entries.append(entry)
+        return scratch, fresh, entries
 
     def _scratch(self) -> Session:
         """This session with a state of its own to try a batch on."""
@@ -437,69 +669,60 @@ class Session:
             self._counted = self._counter()
         return self._counted
 
-    def _address(self, principal: str | None, wire: str) -> str:
-        return address_of(self.address_key, subject_of(self.id, principal), "message", wire.encode())
-
     def _by_id(self, id: str) -> Entry | None:
-        record = self.journal.by_id(self.key, id)
-        owner = self.parent()
-        while record is None and owner is not None:
+        for owner in self._line():
             record = owner.journal.by_id(owner.key, id)
-            if record is not None and record.ordinal > self._limit(owner):
-                record = None
-            owner = owner.parent()
-        if record is None:
-            return None
-        return self._original(record.ordinal, f"§{record.ordinal}")
+            if record is not None and (owner is self or record.ordinal <= self._limit(owner)):
+                try:
+                    return self.shown(record.ordinal)
+                except ReferenceNotFound:
+                    what = f"session {self.id!r}: the record of id {id!r} is damaged and names no message"
+                    raise Damaged(f"{what}; `ctxsteward store fsck --repair` restores what can be") from None
+        return None
 
     def _original(self, ordinal: int, ref: str) -> Entry:
+        """A message as it was appended; raises `ReferenceNotFound`, `Damaged`."""
+        found = self._found(ordinal, ref)
+        if isinstance(found, Hole):
+            raise Damaged(
+                f"session {self.id!r}: {ref} is damaged or missing and is not served; "
+                "`ctxsteward store fsck --repair` restores what can be, else restore the journal from a backup"
+            )
+        return found
+
+    def _found(self, ordinal: int, ref: str) -> Entry | Hole:
         for group in reversed(self.state.groups):
             if group.first <= ordinal <= group.last:
                 for entry in group.entries:
-                    if entry.ordinal == ordinal:
+                    if entry.ordinal == ordinal and not entry.event.damaged:
                         return entry
             elif group.last < ordinal:
                 break
-        owner, record = self._owner(ordinal)
-        if record is None:
+        found = self._owner(ordinal)._log.message(ordinal)
+        if isinstance(found, Appended):
+            return Entry(found)
+        if not 0 < ordinal <= self.state.ordinal:
             last = f"it holds §1 to §{self.state.ordinal}" if self.state.ordinal else "it is empty"
             raise ReferenceNotFound(ref, self.id, last)
-        return owner._checked(record)
+        self.stood_in(ordinal)
+        record = found.record if found is not None else None
+        return Hole(ordinal=ordinal, said=claimed(record.wire if record else None))
 
-    def _owner(self, ordinal: int) -> tuple[Session, Record | None]:
-        owner: Session | None = self
-        while owner is not None:
-            here = owner
-            if here._parent is None or ordinal > here._parent.ordinal:
-                return here, here.journal.message(here.key, ordinal)
-            owner = here.parent()
-        return self, None
+    def _owner(self, ordinal: int) -> Session:
+        """Whose part of the log a message lies in."""
+        for owner in self._line():
+            if owner._parent is None or ordinal > owner._parent.ordinal:
+                return owner
+        return self
 
     def _limit(self, owner: Session) -> int:
         """Highest ordinal of `owner`'s log that this fork shares."""
-        link, limit = self._parent, self.state.ordinal
-        while link is not None:
-            limit = min(limit, link.ordinal)
-            if link.session == owner.id:
-                return limit
-            below = self._sibling(link.session)
-            link = below._read_origin()
+        limit = self.state.ordinal
+        for session in self._line():
+            if session is owner or session._parent is None:
+                break
+            limit = min(limit, session._parent.ordinal)
         return limit
-
-    def _checked(self, record: Record) -> Entry:
-        event = self._verified(record)
-        assert isinstance(event, Appended)
-        return Entry(event)
-
-    def _verified(self, record: Record) -> Event:
-        """The event of a record; `Damaged` where a message is not what its address says."""
-        event = from_record(record)
-        if isinstance(event, Appended) and self._address(event.principal, event.wire) != event.address:
-            raise Damaged(
-                f"session {self.id!r}: the record of §{event.ordinal} is not what its address says; "
-                "restore the journal from a backup"
-            )
-        return event
 
     def _result(self, message: Message, part: int, ref: str) -> Message:
         results = message.tool_results
@@ -511,10 +734,3 @@ class Session:
 def _as_tool_message(result: ToolResultPart) -> Message:
     wire: Wire = {"role": "tool", "tool_call_id": result.call_id, "content": result.text}
     return Message(role="tool", dialect="openai", parts=(result,), wire=wire)
-
-
-def _results_in(record: Record) -> int:
-    try:
-        return len(decode_wire(record.wire or "{}").tool_results)
-    except ContextError:
-        return 0

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 
 from ctxsteward.schemas import Bullet
 
+from .damage import Hole, mended
 from .events import (
     Appended,
+    Blank,
     Compacted,
     Event,
     Head,
@@ -24,7 +26,7 @@ from .events import (
     Refused,
     Selected,
 )
-from .groups import Entry, Group, OpenCall, answered_by, calls_of, is_user_turn
+from .groups import Entry, Group, OpenCall, answered_by, calls_of, is_user_turn, unanswered
 
 
 class Pin(NamedTuple):
@@ -106,6 +108,15 @@ class State:
                 self.refused = event
             case Selected():
                 self.selection = event
+            case Blank(was=was):
+                self.skip(was)
+                return
+        self.position += 1
+
+    def skip(self, kind: str) -> None:
+        """Pass over a record that says nothing (any more); a compaction that was there still counts."""
+        if kind == "compaction":
+            self.compactions += 1
         self.position += 1
 
     def add(self, entry: Entry) -> None:
@@ -175,7 +186,7 @@ class State:
             else [self.selection.turn, list(self.selection.refs), self.selection.log],
         }
 
-    def restore(self, event: Compacted, position: int, head: Head, entry: Callable[[int], Entry]) -> None:
+    def restore(self, event: Compacted, position: int, head: Head, entry: Callable[[int], Entry | Hole]) -> None:
         """Become the state just after this compaction, which stands at `position`."""
         checkpoint = event.checkpoint
         self.nonce = checkpoint["nonce"]
@@ -197,13 +208,20 @@ class State:
         chosen = checkpoint["selection"]
         self.selection = None if chosen is None else Selected(turn=chosen[0], refs=tuple(chosen[1]), log=chosen[2])
         self._settle(event, entry)
+        if self.open_calls and self.repaired and self.groups:  # a stand-in's calls go by other ids
+            self.open_calls = unanswered(self.groups[-1])
         self.position = position + 1
 
-    def _settle(self, event: Compacted, entry: Callable[[int], Entry]) -> None:
+    def _settle(self, event: Compacted, entry: Callable[[int], Entry | Hole]) -> None:
         held = {group.ordinals: group for group in self.groups}
-        self.groups = [
-            held.get(ordinals) or Group(tuple(entry(ordinal) for ordinal in ordinals)) for ordinals in event.kept
-        ]
+        groups: list[Group] = []
+        for ordinals in event.kept:
+            group = held.get(ordinals)
+            if group is None:
+                before = groups[-1].entries[0].message.role if groups else None
+                group = mended([entry(ordinal) for ordinal in ordinals], self._role_before(ordinals[0], before))
+            groups.append(group)
+        self.groups = groups
         self.bullets = event.bullets
         self.masked = frozenset(event.masked)
         self.compactions += 1
@@ -214,6 +232,12 @@ class State:
         self.repaired = any(entry.event.placement.findings for group in self.groups for entry in group.entries)
         heads = [group.entries[0] for group in self.groups]
         self.call_ids = {call.alias for head in heads if head.message.tool_calls for call in calls_of(head)}
+
+    def _role_before(self, ordinal: int, role: str | None) -> str | None:
+        """Whose turn it was before this message, for one that cannot be read: a reply follows a user, and back."""
+        if ordinal in (self.last_reply, self.last_text):
+            return "user"
+        return "assistant" if ordinal in (self.last_user, self.task) else role
 
     def copy(self) -> State:
         """An independent state; groups and entries are shared, they never change."""

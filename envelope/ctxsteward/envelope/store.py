@@ -1,40 +1,112 @@
-"""The store: where sessions live. `open_store("file:./.ctxsteward")`, `open_store("memory:")`.
+"""The store: where sessions and governed state live.
 
-What a caller holds is a `Store`; what a back end implements is a `Journal` (`stores.port`).
+    open_store("file:./.ctxsteward")            one folder: journal, objects, keys
+    open_store("s3://bucket/prefix", journal="/var/lib/app/journal", keys=MasterKeys(…))
+    open_store("memory:")
+
+What a caller holds is a `Store`. Behind it: a `Journal` (`stores.port`), where a turn is acknowledged; an
+`ObjectStore` (`objects.port`), where everything else is for good; `Keys` (`keyring`). Where the journal lies outside
+the store, a write-behind drains it into the object store and never blocks a build.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ctxsteward.schemas import InputError, ReferenceNotFound, Wire
+from ctxsteward.schemas import Erased, Finding, InputError, ReferenceNotFound, StoreError, Wire
 from ctxsteward.schemas.message import encode_wire
 
+from .chain import Chain
+from .commit import Patience
 from .counting import Counter
 from .events import Compacted, Head, from_record
 from .fence import random_nonce
 from .incoming import checked_name
+from .keyring import Keys, file_keys, memory_keys
+from .objects.port import ObjectStore
 from .profile import Profile
+from .records import check, read_manifest
 from .session import Session
 from .stores.port import Journal, Record, SessionKey
+from .vault import Vault
+
+if TYPE_CHECKING:
+    from .erasers import Eraser
+    from .versions import ProfileVersions
+    from .writebehind.behind import WriteBehind, WriteBehindStatus
 
 DEFAULT_TOKENIZER = "o200k_base"
 """Counts stored with each message, unless a session is opened with another."""
+JOURNAL_FOLDER = ".ctxsteward/journal"
+"""Of a store that is no folder."""
+QUEUE_BYTES = 1 << 30
+CLOSE_SECONDS = 5.0
+PROBE_SECONDS = 3.0
+
+T = TypeVar("T")
 
 __all__ = ["Journal", "Record", "SessionKey", "Store", "open_store"]
 
 
 class Store:
-    """Sessions and manifests of envelopes in one journal."""
+    """Sessions, envelopes and governed state of every tenant."""
 
-    def __init__(self, journal: Journal, *, uri: str, draw_nonce: Callable[[], str] = random_nonce) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        objects: ObjectStore,
+        keys: Keys,
+        *,
+        uri: str,
+        draw_nonce: Callable[[], str] = random_nonce,
+        patience: Patience | None = None,
+        write_behind: bool = False,
+        behind: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`write_behind`: the journal lies outside the store and is drained into it; `behind` are arguments of
+        `writebehind.behind.WriteBehind`."""
         self.journal = journal
+        self.objects = objects
+        self.keys = keys
         self.uri = uri
+        self.patience = patience or Patience()
+        self.erasers: list[Eraser] = []
+        """Told what was forgotten here: whatever holds text derived from sessions beside the store adds itself."""
         self._draw_nonce = draw_nonce
+        self._vaults: dict[str, Vault] = {}
+        self._checked: set[str] = set()
+        self.write_behind: WriteBehind | None = None
+        """Where the journal lies outside the store; also what `erasure.forget` takes as `elsewhere`."""
+        if write_behind:
+            from .writebehind.behind import WriteBehind
+
+            self.write_behind = WriteBehind(
+                journal, objects, keys, self.vault, erased=self._apply_tombstones, **(behind or {})
+            )
+
+    def vault(self, tenant: str = "default") -> Vault:
+        """The tenant's encrypted content."""
+        found = self._vaults.get(tenant)
+        if found is None:
+            found = Vault(self.objects, self.keys, checked_name("tenant", tenant), patience=self.patience)
+            found = self._vaults.setdefault(tenant, found)
+        return found
+
+    def chain(self, folder: str, *, tenant: str) -> Chain:
+        """A chain of this tenant's; see `objects.names` for the folders."""
+        key = self.keys.address_key(tenant)
+        return Chain(self.objects, folder, key, witness=self.journal, patience=self.patience)
+
+    def profiles(self, name: str, *, tenant: str = "default") -> ProfileVersions:
+        """The committed versions of a profile."""
+        from .versions import ProfileVersions
+
+        return ProfileVersions(self, name, checked_name("tenant", tenant))
 
     def session(
         self,
@@ -46,66 +118,142 @@ class Store:
         system: str | Sequence[str | Wire] | None = (),
         counter: Counter | None = None,
     ) -> Session:
-        """Open a session, or create it. `system` and `tools` are the application's own, and trusted.
+        """Open a session for writing, or create it. `system` and `tools` are the application's own, and trusted.
 
-        A session keeps the profile it was created with. Raises `StoreError`, `InvalidMessage`.
+        A session keeps the profile it was created with. Where the journal lies outside the store, this machine becomes
+        the session's owner; a store that does not answer is a finding. Raises `StoreError`, `InvalidMessage`.
         """
         key = SessionKey(checked_name("tenant", tenant), checked_name("session", id))
         if profile is not None and not isinstance(profile, Profile):
             raise InputError(f"profile is {type(profile).__name__}; pass Profile.load(path) or Profile.from_text(text)")
-        session = Session(self.journal, key, partial(_counter, counter), self._draw_nonce)
+        findings = self._claim(key)
+        session = self._session(key, counter)
         head = Head(
             profile=None if profile is None else profile.model_dump(mode="json"),
             system=_system(system),
             tools=_tools(tools or ()),
         )
         session.open(head)
+        session.findings += findings
         return session
 
-    def at(self, tenant: str, id: str, position: int) -> Session:
-        """A session as it was at a log position, for reading only."""
-        session = Session(self.journal, SessionKey(tenant, id), partial(_counter, None), self._draw_nonce)
+    def at(self, tenant: str, id: str, position: int | None = None) -> Session:
+        """A session as it was at a log position (default: as it is now), for reading only: it moves to no machine."""
+        key = SessionKey(tenant, id)
+        self._readable(key, position)
+        session = self._session(key, None)
         session.load(upto=position)
         return session
 
+    def _claim(self, key: SessionKey) -> list[Finding]:
+        """Before a session is written to: are the keys the right ones, is it ours?"""
+        if self.write_behind is None:
+            self._check_keys(key.tenant, write=True)
+            return []
+        try:
+            return self.write_behind.opened(key)
+        except Erased:
+            self._apply_tombstones(key.tenant)
+            raise
+
+    def _readable(self, key: SessionKey, length: int | None = None) -> None:
+        if self.write_behind is None:
+            self._check_keys(key.tenant, write=False)
+        else:
+            self.write_behind.readable(key, length)
+
+    def _check_keys(self, tenant: str, *, write: bool) -> None:
+        """Raise `StoreError` where the tenant was written with other keys; asked once."""
+        if tenant not in self._checked:
+            from .writebehind.tenants import check_keys
+
+            check_keys(self.objects, self.keys, tenant, write=write, patience=self.patience)
+            if write:
+                self._checked.add(tenant)
+
+    def _apply_tombstones(self, tenant: str) -> None:
+        from .erasure import apply_tombstones
+
+        apply_tombstones(self, tenant, thorough=True)
+
+    def _session(self, key: SessionKey, counter: Counter | None) -> Session:
+        repair = None if self.write_behind is None else self.write_behind.opening.stored_record
+        return Session(self.journal, key, partial(_counter, counter), self._draw_nonce, self.keys, repair)
+
     def exists(self, id: str, *, tenant: str = "default") -> bool:
-        return self.journal.length(SessionKey(tenant, id)) > 0
+        key = SessionKey(tenant, id)
+        if self.journal.length(key) > 0:
+            return True
+        return self.write_behind is not None and self.write_behind.is_stored(key)
 
     def sessions(self, *, tenant: str = "default") -> list[str]:
-        return self.journal.sessions(tenant)
+        """Ids of the tenant's sessions, here and in the object store."""
+        here = self.journal.sessions(tenant)
+        return here if self.write_behind is None else sorted({*here, *self.write_behind.stored_sessions(tenant)})
 
-    def address(self, text: str, *, tenant: str = "default") -> str:
+    def address(self, text: str, *, tenant: str = "default", session: str | None = None) -> str:
         """The whole address that these leading digits (8 and more) name; the text itself where they name none.
 
+        What is not known here is looked for in the object store: in all sessions of the tenant, or in `session` alone.
         Raises `InputError` where they name several.
         """
         if not 8 <= len(text) < 64 or not set(text) <= set("0123456789abcdef"):
             return text
         found = self.journal.matching(tenant, text)
+        found = found or self._searched(tenant, session, lambda: self.journal.matching(tenant, text)) or []
         if len(set(found)) > 1:
             raise InputError(f"address {text}… is that of several records; write more of its digits")
         return found[0] if found else text
 
-    def manifest(self, address: str, *, tenant: str = "default") -> dict[str, Any]:
-        """The manifest of a built envelope; raises `ReferenceNotFound`."""
-        body = self.journal.get_manifest(tenant, address)
+    def _searched(self, tenant: str, session: str | None, find: Callable[[], T]) -> T | None:
+        """What is found once the tenant's sessions, or this one, have been read in; None where all is here already."""
+        if self.write_behind is None:
+            return None
+        if session is None:
+            self.write_behind.all_readable(tenant)
+        else:
+            self.write_behind.readable(SessionKey(tenant, session))
+        return find()
+
+    def manifest(self, address: str, *, tenant: str = "default", session: str | None = None) -> dict[str, Any]:
+        """The manifest of a built envelope, looked for as in `address`; raises `ReferenceNotFound`, `Damaged`."""
+        body = self.journal.get_manifest(tenant, address) or self._searched(
+            tenant, session, lambda: self.journal.get_manifest(tenant, address)
+        )
         if body is None:
             raise ReferenceNotFound(address[:16] + "…", "", f"no envelope of tenant {tenant!r} has this address")
-        manifest: dict[str, Any] = json.loads(body)
-        return manifest
+        return read_manifest(self.keys.address_key(tenant), address, body)
 
-    def compaction(self, address: str, *, tenant: str = "default") -> Compacted:
-        """The compaction with this address; raises `ReferenceNotFound`."""
-        found = self.journal.find(tenant, address)
+    def compaction(self, address: str, *, tenant: str = "default", session: str | None = None) -> Compacted:
+        """The compaction with this address, looked for as in `address`; raises `ReferenceNotFound`."""
+        found = self.journal.find(tenant, address) or self._searched(
+            tenant, session, lambda: self.journal.find(tenant, address)
+        )
         if found is None:
             raise ReferenceNotFound(address[:16] + "…", "", f"no compaction of tenant {tenant!r} has this address")
-        record = self.journal.read(SessionKey(tenant, found[0]), found[1], found[1] + 1)[0]
+        owner, position = found
+        record = self.journal.read(SessionKey(tenant, owner), position, position + 1)[0]
+        check(self.keys.address_key(tenant), owner, position, record)
         event = from_record(record)
         assert isinstance(event, Compacted)
         return event
 
-    def close(self) -> None:
+    # -- the write-behind ---------------------------------------------------------------------------------------
+
+    def flush(self, timeout_seconds: float) -> bool:
+        """Wait until all that was acknowledged is in the object store; False where something still waits."""
+        return self.write_behind is None or self.write_behind.flush(timeout_seconds)
+
+    def write_behind_status(self) -> WriteBehindStatus | None:
+        """What waits for the object store, and why; None where the journal lies in the store."""
+        return None if self.write_behind is None else self.write_behind.status()
+
+    def close(self, *, flush_seconds: float = CLOSE_SECONDS) -> None:
+        """Give what waits some time to reach the object store; what does not waits in the journal."""
+        if self.write_behind is not None:
+            self.write_behind.close(flush_seconds)
         self.journal.close()
+        self.objects.close()
 
     def __enter__(self) -> Store:
         return self
@@ -114,18 +262,80 @@ class Store:
         self.close()
 
 
-def open_store(uri: str) -> Store:
-    """Open ``file:PATH`` (made if missing) or ``memory:``; raises `InputError`, `StoreError`."""
+def open_store(
+    uri: str,
+    *,
+    journal: str | Path | None = None,
+    keys: Keys | None = None,
+    queue_bytes: int = QUEUE_BYTES,
+) -> Store:
+    """Open ``file:PATH`` (made if missing), ``s3://BUCKET/PREFIX`` (see `objects.s3_uri`) or ``memory:``.
+
+    `journal` is the folder of the local journal (default: inside a ``file:`` store, else ``.ctxsteward/journal``);
+    outside the store it is drained into it in the background, and a message is refused with `Backpressure` while
+    `queue_bytes` wait. `keys` is where tenants' keys come from: by default files in the store's folder, or in the
+    journal's where the store is no folder. Raises `InputError`, `StoreError`.
+    """
     scheme, separator, rest = uri.partition(":")
-    if scheme == "memory" and separator and not rest:
+    if scheme == "memory" and separator and not rest and journal is None:
+        from .objects.memory import MemoryObjects
         from .stores.memory import MemoryJournal
 
-        return Store(MemoryJournal(), uri=uri)
+        return Store(MemoryJournal(), MemoryObjects(), keys or memory_keys(), uri=uri)
     if scheme == "file" and rest:
+        from .objects.file import FileObjects
         from .stores.file import FileJournal
 
-        return Store(FileJournal(Path(rest)), uri=uri)
-    raise InputError(f"store {uri!r} is none; write file:PATH or memory:")
+        root = Path(rest)
+        objects, keys = FileObjects(root / "objects"), keys or file_keys(root / "keys")
+        if journal is not None and Path(journal).resolve() != root.resolve():
+            return _drained(uri, objects, Path(journal), keys, queue_bytes)
+        return Store(FileJournal(root), objects, keys, uri=uri)
+    if scheme == "s3" and rest.startswith("//"):
+        from .objects.s3 import S3Objects
+
+        folder = Path(JOURNAL_FOLDER if journal is None else journal)
+        bucket = S3Objects.open(uri)
+        try:
+            probe = None if _answers(bucket.probe) else bucket.probe
+            return _drained(uri, bucket, folder, keys or file_keys(folder / "keys"), queue_bytes, probe)
+        except BaseException:
+            bucket.close()
+            raise
+    raise InputError(f"store {uri!r} is none; write file:PATH, s3://BUCKET/PREFIX or memory: (which has no journal)")
+
+
+def _drained(
+    uri: str, objects: ObjectStore, folder: Path, keys: Keys, queue_bytes: int, probe: Callable[[], None] | None = None
+) -> Store:
+    from .stores.file import FileJournal
+
+    journal = FileJournal(folder, drains=True, queue_bytes=queue_bytes)
+    behind = {"lock_path": folder / "drain.lock", "probe": probe}
+    return Store(journal, objects, keys, uri=uri, write_behind=True, behind=behind)
+
+
+def _answers(probe: Callable[[], None]) -> bool:
+    """Whether the endpoint was found fit in the time there is; raises `InputError` where it is not.
+
+    Where it does not answer the store opens all the same, and the write-behind asks before it writes anything.
+    """
+    failed: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            probe()
+        except BaseException as error:  # handed to whoever waits
+            failed.append(error)
+
+    asking = threading.Thread(target=ask, name="ctxsteward probe", daemon=True)
+    asking.start()
+    asking.join(PROBE_SECONDS)
+    if asking.is_alive() or (failed and isinstance(failed[0], StoreError)):
+        return False
+    if failed:
+        raise failed[0]
+    return True
 
 
 def _counter(given: Counter | None) -> Counter:

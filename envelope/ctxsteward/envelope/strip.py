@@ -8,6 +8,7 @@ same groups is equal (a property test), so it is a cache and not a second state.
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Sequence
 
 from ctxsteward.schemas import Wire
@@ -38,6 +39,7 @@ class Strip:
     """Fragments of groups, and after each the tokens, the digest and the number of rendered messages so far."""
 
     __slots__ = (
+        "_lock",
         "_masked",
         "_plain",
         "chain",
@@ -63,6 +65,8 @@ class Strip:
         self.fragments: list[Fragment] = []
         self.tokens: list[int] = [0]
         self.chain: list[bytes] = [_START]
+        self._lock = threading.Lock()
+        """Envelopes that share a strip may be rendered by several threads."""
         self.wires: dict[str, tuple[list[Wire], list[int]]] = {}
         """By provider: rendered messages, and how many of them stand before each fragment."""
 
@@ -91,11 +95,12 @@ class Strip:
         self, provider: str, start: int, stop: int, wires_of: Callable[[Fragment], Sequence[Wire]]
     ) -> list[Wire]:
         """Messages of fragments start … stop for a provider, as shallow copies."""
-        known = self.wires.get(provider)
-        if known is None:
-            known = self.wires[provider] = ([], [0])
-        messages, offsets = known
-        for fragment in self.fragments[len(offsets) - 1 :]:
-            messages += wires_of(fragment)
-            offsets.append(len(messages))
+        with self._lock:
+            known = self.wires.get(provider)
+            if known is None:
+                known = self.wires[provider] = ([], [0])
+            messages, offsets = known
+            for fragment in self.fragments[len(offsets) - 1 :]:
+                messages += wires_of(fragment)
+                offsets.append(len(messages))
         return [wire.copy() for wire in messages[offsets[start] : offsets[stop]]]

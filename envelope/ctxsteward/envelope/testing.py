@@ -10,9 +10,23 @@ from collections.abc import Sequence
 
 from ctxsteward.schemas import Bullet, Source, Summary
 
+from .keyring import memory_keys
+from .objects.faulty import Crashed, Fault, FaultyObjects, SeededFaults
+from .objects.memory import MemoryObjects
 from .selection import SelectionRequest
 from .store import Store
 from .stores.memory import MemoryJournal
+
+__all__ = [
+    "CharTokenizer",
+    "Crashed",
+    "Fault",
+    "FaultyObjects",
+    "FirstLine",
+    "SeededFaults",
+    "WordOverlap",
+    "memory_store",
+]
 
 
 class CharTokenizer:
@@ -26,7 +40,8 @@ class CharTokenizer:
 
 def memory_store(nonce: str = "000000000", key: bytes = b"k" * 32) -> Store:
     """A `memory:` store whose nonce and keys are the same in every run."""
-    return Store(MemoryJournal(lambda size: key[:size]), uri="memory:", draw_nonce=lambda: nonce)
+    keys = memory_keys(lambda size: key[:size])
+    return Store(MemoryJournal(), MemoryObjects(), keys, uri="memory:", draw_nonce=lambda: nonce)
 
 
 class FirstLine:

@@ -4,10 +4,13 @@ Everything here is frozen. Nothing here reads a clock, a file or the environment
 """
 
 from .errors import (
+    Backpressure,
     BudgetExceeded,
     Conflict,
     ContextError,
     Damaged,
+    Erased,
+    Fenced,
     InputError,
     InputTooLarge,
     InvalidBudget,
@@ -15,11 +18,16 @@ from .errors import (
     InvalidProfile,
     InvalidReference,
     InvalidTranscript,
+    ObjectMissing,
+    OutcomeUnknown,
     ReferenceNotFound,
     StoreError,
     StoreLocked,
+    StoreUnavailable,
     TokenizerUnavailable,
     UnknownModel,
+    UnsupportedVersion,
+    VersionTaken,
     WindowExceeded,
 )
 from .findings import Finding
@@ -49,12 +57,15 @@ from .summary import (
 )
 
 __all__ = [
+    "Backpressure",
     "BudgetExceeded",
     "Bullet",
     "CompressionReport",
     "Conflict",
     "ContextError",
     "Damaged",
+    "Erased",
+    "Fenced",
     "Finding",
     "ImagePart",
     "InputError",
@@ -68,7 +79,9 @@ __all__ = [
     "Loss",
     "LossKind",
     "Message",
+    "ObjectMissing",
     "OpaquePart",
+    "OutcomeUnknown",
     "Part",
     "Ref",
     "ReferenceNotFound",
@@ -76,6 +89,7 @@ __all__ = [
     "SourceMessage",
     "StoreError",
     "StoreLocked",
+    "StoreUnavailable",
     "Summarizer",
     "Summary",
     "TextPart",
@@ -84,7 +98,9 @@ __all__ = [
     "ToolCallPart",
     "ToolResultPart",
     "UnknownModel",
+    "UnsupportedVersion",
     "Utterance",
+    "VersionTaken",
     "WindowExceeded",
     "Wire",
 ]

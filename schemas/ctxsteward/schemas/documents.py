@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from .findings import Finding
+from .seal import SealDocument
 from .summary import CompressionReport
 
 REF_PATTERN = r"^§[1-9][0-9]{0,11}(\.[1-9][0-9]{0,3})?$"
@@ -85,7 +86,7 @@ class EnvelopeDocument(_Document):
     findings: tuple[Finding, ...]
     metrics: dict[str, Metric]
     """Figures by name: tokens, counts, and milliseconds where a name ends in `_ms`."""
-    seal: dict[str, JsonValue] | None
+    seal: SealDocument | None
     """Signature over the address; null where the store does not seal."""
 
 

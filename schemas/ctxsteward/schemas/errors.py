@@ -15,8 +15,16 @@
     ├── TokenizerUnavailable  rank files are missing or are not the published ones
     └── StoreError
         ├── Conflict            somebody else wrote at this position first
+        ├── VersionTaken        somebody else committed this version first
+        ├── OutcomeUnknown      a write may or may not have landed, and the store cannot be asked now
+        ├── Fenced              another writer has taken over
+        ├── Backpressure        too much waits for the object store: nothing was written, try again later
         ├── StoreLocked         the journal is busy beyond the waiting time
-        └── Damaged             a stored record is not what its address says
+        ├── StoreUnavailable    the object store does not answer, or refuses us
+        ├── ObjectMissing       no object has this key
+        ├── Erased              forgotten on purpose: a tombstone says by whom, when and why; also a KeyError
+        ├── UnsupportedVersion  written by a later major version
+        └── Damaged             a stored record is not what its address or its code says
 
 Every message says what happened, the numbers, and what to do.
 """
@@ -149,6 +157,78 @@ class Conflict(StoreError):
     def __init__(self, session: str, position: int) -> None:
         self.session, self.position = session, position
         super().__init__(f"session {session!r}: position {position} is already taken; refresh and decide again")
+
+
+class VersionTaken(StoreError):
+    """Somebody else committed this version first; read the head and decide again."""
+
+    def __init__(self, chain: str, number: int) -> None:
+        self.chain, self.number = chain, number
+        super().__init__(f"{chain}: version {number} is already taken; read the head and decide again")
+
+
+class OutcomeUnknown(StoreError):
+    """A conditional write may or may not have landed. Repeat it with the same `commit_id`; never clean up after it."""
+
+    def __init__(self, key: str, commit_id: str, waited_seconds: float) -> None:
+        self.key, self.commit_id, self.waited_seconds = key, commit_id, waited_seconds
+        super().__init__(
+            f"{key}: whether commit {commit_id} landed is not known after {waited_seconds:.1f} s; "
+            "repeat it with the same commit id when the store answers again"
+        )
+
+
+class Fenced(StoreError):
+    """Another writer holds a later epoch."""
+
+    def __init__(self, what: str, epoch: int, newer: int) -> None:
+        self.what, self.epoch, self.newer = what, epoch, newer
+        super().__init__(
+            f"{what}: writer epoch {epoch} has been superseded by {newer}; read the head and take over anew"
+        )
+
+
+class Backpressure(StoreError):
+    """The write-behind is full."""
+
+    def __init__(self, waiting_bytes: int, cap_bytes: int) -> None:
+        self.waiting_bytes, self.cap_bytes = waiting_bytes, cap_bytes
+        super().__init__(
+            f"{waiting_bytes:,} bytes wait for the object store and the cap is {cap_bytes:,}: nothing was written; "
+            "restore the store, or raise `queue_bytes`, and append again"
+        )
+
+
+class StoreUnavailable(StoreError):
+    """The object store does not answer, or refuses us."""
+
+
+class ObjectMissing(StoreError):
+    """No object has this key."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(f"{key}: no such object")
+
+
+class Erased(StoreError, KeyError):
+    """What was asked for has been forgotten on purpose."""
+
+    def __init__(self, what: str, *, who: str, when: str, why: str) -> None:
+        self.what, self.who, self.when, self.why = what, who, when, why
+        self.text = f"{what} was erased by {who} on {when}: {why}"
+        super().__init__(self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class UnsupportedVersion(StoreError):
+    """A document of a later major version than this program knows."""
+
+    def __init__(self, what: str, found: object, known: int) -> None:
+        self.what, self.found, self.known = what, found, known
+        super().__init__(f"{what} has schema_version {found!r}; this program reads up to {known}: upgrade ctxsteward")
 
 
 class StoreLocked(StoreError):

@@ -52,14 +52,15 @@ def _timestamp(text: str) -> str:
     return text
 
 
+OneLine = AfterValidator(_one_line)
+Timestamp = Annotated[StrictStr, AfterValidator(_timestamp)]
+"""An ISO 8601 time, as told."""
 EntryId = Annotated[StrictStr, Field(pattern=ENTRY_ID)]
 EntryText = Annotated[StrictStr, Field(max_length=MAX_ENTRY_CHARS), AfterValidator(_written)]
-RecordText = Annotated[
-    StrictStr, Field(min_length=8, max_length=280), AfterValidator(_written), AfterValidator(_one_line)
-]
+RecordText = Annotated[StrictStr, Field(min_length=8, max_length=280), AfterValidator(_written), OneLine]
 Pointer = Annotated[StrictStr, Field(pattern=_POINTER)]
 Number = StrictInt | Annotated[float, Field(strict=True, allow_inf_nan=False)]
-Scalar = Number | Annotated[StrictStr, Field(min_length=1, max_length=160), AfterValidator(_one_line)]
+Scalar = Number | Annotated[StrictStr, Field(min_length=1, max_length=160), OneLine]
 
 
 class _Value(BaseModel):
@@ -76,7 +77,7 @@ class ProfileEntry(_Value):
     """Whether the text asks for something or against it; None: not stated."""
     value: Scalar | None = None
     """The figure that the rule turns on, in `unit`; a change of it on a locked entry needs a person."""
-    unit: Annotated[StrictStr, Field(min_length=1, max_length=40), AfterValidator(_one_line)] | None = None
+    unit: Annotated[StrictStr, Field(min_length=1, max_length=40), OneLine] | None = None
     locked: StrictBool = False
     """Only people change a locked entry."""
 
@@ -90,7 +91,7 @@ class MetaRecord(_Value):
     """Pointers such as ``s-42§128``: no blanks, commas or brackets."""
     approved: StrictBool = False
     """A person approved it: it renders as the operator's. Else it renders as labelled reference data."""
-    ts: Annotated[StrictStr, AfterValidator(_timestamp)] | None = None
+    ts: Timestamp | None = None
     """ISO 8601 time at which it was admitted, as told; None without a clock."""
 
 

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
+from .changelog import ChangelogEntry
 from .documents import EnvelopeDocument, SelectionLog
 from .errors import InputError
 from .findings import Finding
@@ -57,6 +58,7 @@ _MODELS = {
     "summary": Published(Summary, "validation"),
     "selection_log": Published(SelectionLog, "serialization"),
     "profile": Published(ProfileDocument, "validation"),
+    "changelog_entry": Published(ChangelogEntry, "serialization"),
     "finding": Published(Finding, "serialization"),
 }
 

@@ -40,9 +40,9 @@ def build(
 
     Messages that the session does not hold yet are appended to it; running the command twice appends nothing.
     """
-    from ctxsteward.envelope import open_store
     from ctxsteward.schemas import InputError
 
+    from ..stored import open_uri
     from ..transcripts import append_missing, choose_transcript, open_session
 
     read_provider(provider)
@@ -51,7 +51,7 @@ def build(
     builder = read_builder(model, budgets)
     governed = read_profile(profile)
     chosen, count = choose_transcript(transcript, format, run)
-    with open_store(store) as opened:
+    with open_uri(store) as opened:
         session = open_session(
             opened,
             chosen,

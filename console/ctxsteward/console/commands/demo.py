@@ -55,12 +55,11 @@ def _store_uri(given: str | None) -> Iterator[str]:
 
 
 def _tell(uri: str, tenant: str, narrator: Narrator | None) -> tuple[Run, Shipped]:
-    from ctxsteward.envelope import open_store
-
     from .. import story
+    from ..stored import open_uri
 
     shipped, builder = story.load_shipped(), story.make_builder()
-    store = open_store(uri)
+    store = open_uri(uri)
     try:
         if narrator:
             narrator.comes_in(shipped, builder)
@@ -75,7 +74,7 @@ def _tell(uri: str, tenant: str, narrator: Narrator | None) -> tuple[Run, Shippe
             narrator.originals(session, shipped)
         if uri != "memory:":  # as another process would find it
             store.close()
-            store = open_store(uri)
+            store = open_uri(uri)
         story.check_rebuild(run, store, tenant)
         if narrator:
             narrator.closing(run, shipped)

@@ -79,15 +79,14 @@ class _Job(NamedTuple):
 
 
 def _replay(job: _Job, store: str, as_json: bool) -> None:
-    from ctxsteward.envelope import open_store
-
     from ..replaying import Tally
+    from ..stored import open_uri
 
     tally = Tally.for_builder(job.builder)
     calls: list[Call] = []
     transcripts = job.transcripts()
     first = next(transcripts)  # a file that is none leaves no store behind
-    with open_store(store) as opened, progress("replaying", shown=not as_json) as tell:
+    with open_uri(store) as opened, progress("replaying", shown=not as_json) as tell:
         for call in _calls(job, chain([first], transcripts), opened, tally):
             tell(f"{call.transcript}, call {call.call}")
             if as_json:

@@ -1,122 +1,127 @@
-"""`file:PATH`: a durable journal in one SQLite file, and each tenant's key in a folder of its own.
+"""`file:PATH`: a durable journal in one SQLite file, `PATH/journal.sqlite`.
 
-    PATH/journal.sqlite        records and manifests; write-ahead log, every commit is fsynced
-    PATH/keys/ab/ab12….key     a tenant's address key, mode 0600, folder and name derived from the tenant by SHA-256
+An append is acknowledged when its transaction is on disk; appends of several threads that wait at the same time share
+one (`group_commit`). Several processes may share the folder: SQLite's lock orders them, `Conflict` tells the second
+writer of a position. A large append is one transaction. Reads see every acknowledged append and wait for no writer.
 
-An append is acknowledged when its transaction is on disk. Several processes may share the folder: SQLite's lock orders
-them, `Conflict` tells the second writer of a position. A large append is one transaction.
+Raises `StoreError`, `Conflict`, `StoreLocked`, `Damaged`, `UnsupportedVersion`.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 import secrets
 import sqlite3
-import threading
-import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ctxsteward.schemas import Conflict, Damaged, StoreError, StoreLocked
+from ctxsteward.schemas import Conflict, StoreError, StoreLocked
 
-from ..keys import KEY_BYTES, AddressKey
-from .port import Record, SessionKey
+from .. import exclusive
+from .derived import check_queue, check_replaced, compaction_address, size_bytes, text_bytes
+from .group_commit import Commits, GroupCommit
+from .integrity import check_file
+from .layout import FILE_NAME, Readers, connect, opening_error, prepare, store_error
+from .port import Drained, Forgotten, Manifest, Moved, Record, SessionKey, Waiting
+from .transaction import Head, Transaction, Writer
 
 BUSY_SECONDS = 30.0
 """How long a writer waits for another process before `StoreLocked`."""
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS records (
-  tenant TEXT NOT NULL, session TEXT NOT NULL, position INTEGER NOT NULL, kind TEXT NOT NULL, ordinal INTEGER NOT NULL,
-  outputs INTEGER NOT NULL, id TEXT, address TEXT, body TEXT NOT NULL, wire TEXT,
-  PRIMARY KEY (tenant, session, position)
-) WITHOUT ROWID;
-CREATE UNIQUE INDEX IF NOT EXISTS by_ordinal ON records (tenant, session, ordinal) WHERE ordinal > 0;
-CREATE UNIQUE INDEX IF NOT EXISTS by_id ON records (tenant, session, id) WHERE id IS NOT NULL;
-CREATE INDEX IF NOT EXISTS by_output ON records (tenant, session, outputs, position) WHERE outputs > 0;
-CREATE INDEX IF NOT EXISTS by_compaction ON records (tenant, session, position) WHERE kind = 'compaction';
-CREATE UNIQUE INDEX IF NOT EXISTS by_address ON records (tenant, address) WHERE address IS NOT NULL;
-CREATE TABLE IF NOT EXISTS manifests (
-  tenant TEXT NOT NULL, address TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (tenant, address)
-) WITHOUT ROWID;
-"""
-
-_COLUMNS = "kind, body, ordinal, outputs, id, wire"
+_END = 1 << 62
+_COLUMNS = "kind, body, ordinal, outputs, id, wire, mac"
+_LOG = "tenant = ? AND session = ?"
 
 
 class FileJournal:
-    """A `Journal` in a folder; safe with threads and with several processes."""
+    """A `Journal` in a folder; safe with threads and with several processes.
 
-    def __init__(self, root: Path, random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> None:
-        self._root = root
-        self._random_bytes = random_bytes
-        self._lock = threading.RLock()
-        self._keys: dict[str, AddressKey] = {}
+    With `drains`, what is written waits to be drained into an object store, and messages are refused while
+    `queue_bytes` wait; else nothing ever waits.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        drains: bool = False,
+        *,
+        queue_bytes: int | None = None,
+        busy_seconds: float = BUSY_SECONDS,
+        draw_id: Callable[[], str] = lambda: secrets.token_hex(16),
+    ) -> None:
+        self._root, self._busy_seconds, self._drains = root, busy_seconds, drains
+        self._queue_bytes = queue_bytes if drains else None
+        path = root / FILE_NAME
         try:
-            root.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(
-                root / "journal.sqlite", timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-            )
-            _prepare(self._db)
-        except (OSError, sqlite3.Error) as error:
-            raise StoreError(
-                f"cannot open a store at {root}: {error}; name a folder you may write, or restore it from a backup"
-            ) from error
-
-    def append(self, key: SessionKey, position: int, records: Sequence[Record]) -> None:
-        rows = [
-            (*key, position + index, r.kind, r.ordinal, r.outputs, r.id,
-             json.loads(r.body)["report"]["id"] if r.kind == "compaction" else None, r.body, r.wire)
-            for index, r in enumerate(records)
-        ]  # fmt: skip
-        with self._lock:
+            exclusive.make_folders(root)
+            db = connect(path, busy_seconds)
             try:
-                self._db.execute("BEGIN IMMEDIATE")
-                if self.length(key) != position:
-                    raise Conflict(key.session, position)
-                self._db.executemany("INSERT INTO records VALUES (?,?,?,?,?,?,?,?,?,?)", rows)
-                self._db.execute("COMMIT")
-            except BaseException as error:
-                with suppress(sqlite3.Error):
-                    if self._db.in_transaction:
-                        self._db.execute("ROLLBACK")
-                if not isinstance(error, sqlite3.Error):
-                    raise
-                if "locked" in str(error) or "busy" in str(error):
-                    raise StoreLocked(
-                        f"{self._root}: another process has held the journal for {BUSY_SECONDS:.0f} s"
-                    ) from error
-                raise StoreError(f"{self._root}: {error}; nothing was written") from error
+                self._id = prepare(db, path, draw_id, busy_seconds)
+            except BaseException:
+                db.close()
+                raise
+        except (OSError, sqlite3.Error) as error:
+            raise opening_error(error, root) from error
+        self._writer = Writer(db, drains=drains, error=self._refusal)
+        self._group = GroupCommit(self._writer.run)
+        self._readers = Readers(path, busy_seconds)
+        if drains:
+            self._group.submit(_adopt)
+
+    @property
+    def id(self) -> str:
+        return self._id
+
+    @property
+    def commits(self) -> Commits:
+        """Transactions of this process so far, and the calls they served."""
+        return self._writer.commits
+
+    # -- logs
+
+    def append(self, key: SessionKey, position: int, records: Sequence[Record], *, generation: int = 0) -> None:
+        rows = [_row(key, position + index, record) for index, record in enumerate(records)]
+        sizes = [size_bytes(record) for record in records] if self._drains else ()
+        stop = position + len(rows)
+        bounded = self._queue_bytes is not None and any(record.kind == "message" for record in records)
+
+        def work(transaction: Transaction) -> None:
+            length, now, drained, number, epoch, manifests, waits, since = transaction.head(key)
+            if length != position or now != generation:
+                raise Conflict(key.session, position)
+            if not rows:
+                return
+            if bounded:
+                check_queue(transaction.waiting_bytes, sum(sizes), self._queue_bytes)
+            transaction.insert(rows)
+            if sizes and stop > drained:
+                waits += sum(sizes[max(0, drained - position) :])
+                since = since or transaction.next_place()
+            transaction.put(key, Head(stop, now, drained, number, epoch, manifests, waits, since))
+
+        self._group.submit(work)
 
     def length(self, key: SessionKey) -> int:
-        row = self._one("SELECT max(position) FROM records WHERE tenant = ? AND session = ?", key)
-        return 0 if row is None or row[0] is None else int(str(row[0])) + 1
+        return self._number(f"SELECT length FROM logs WHERE {_LOG}", key)
+
+    def generation(self, key: SessionKey) -> int:
+        return self._number(f"SELECT generation FROM logs WHERE {_LOG}", key)
 
     def read(self, key: SessionKey, start: int, stop: int | None = None) -> list[Record]:
-        query = (
-            f"SELECT {_COLUMNS} FROM records WHERE tenant = ? AND session = ? AND position >= ? AND position < ?"
-            " ORDER BY position"
-        )
-        return [Record(*row) for row in self._all(query, (*key, start, stop if stop is not None else 1 << 62))]
+        query = f"SELECT {_COLUMNS} FROM records WHERE {_LOG} AND position >= ? AND position < ? ORDER BY position"
+        return [Record(*row) for row in self._readers.all(query, (*key, start, _END if stop is None else stop))]
 
     def checkpoint(self, key: SessionKey, before: int | None = None) -> int:
-        where = "tenant = ? AND session = ? AND kind = 'compaction' AND position < ?"
-        row = self._one(
-            f"SELECT max(position) FROM records WHERE {where}", (*key, before if before is not None else 1 << 62)
-        )
-        return 0 if row is None or row[0] is None else int(str(row[0]))
+        query = f"SELECT max(position) FROM records WHERE {_LOG} AND kind = 'compaction' AND position < ?"
+        return self._number(query, (*key, _END if before is None else before))
 
     def message(self, key: SessionKey, ordinal: int) -> Record | None:
         return self._record("ordinal = ? AND ordinal > 0", key, ordinal)
 
     def position(self, key: SessionKey, ordinal: int) -> int | None:
-        query = "SELECT position FROM records WHERE tenant = ? AND session = ? AND ordinal = ? AND ordinal > 0"
-        row = self._one(query, (*key, ordinal))
-        return None if row is None else int(str(row[0]))
+        query = f"SELECT position FROM records WHERE {_LOG} AND ordinal = ? AND ordinal > 0"
+        rows = self._readers.all(query, (*key, ordinal))
+        return int(rows[0][0]) if rows else None
 
     def by_id(self, key: SessionKey, id: str) -> Record | None:
         return self._record("id = ? AND id IS NOT NULL", key, id)
@@ -125,23 +130,44 @@ class FileJournal:
         return self._record("outputs >= ? AND outputs > 0 ORDER BY outputs, position LIMIT 1", key, number)
 
     def sessions(self, tenant: str) -> list[str]:
-        query = "SELECT session FROM records WHERE tenant = ? AND position = 0 ORDER BY session"
-        return [str(row[0]) for row in self._all(query, (tenant,))]
+        query = "SELECT session FROM logs WHERE tenant = ? AND length > 0 ORDER BY session"
+        return [str(session) for (session,) in self._readers.all(query, (tenant,))]
 
-    def put_manifest(self, tenant: str, address: str, body: str) -> None:
-        with self._lock:
-            try:
-                self._db.execute("INSERT OR IGNORE INTO manifests VALUES (?,?,?)", (tenant, address, body))
-            except sqlite3.Error as error:
-                raise StoreError(f"{self._root}: {error}; the envelope's manifest was not kept") from error
+    def tenants(self) -> list[str]:
+        query = "SELECT DISTINCT tenant FROM logs WHERE length > 0 ORDER BY tenant"
+        return [str(tenant) for (tenant,) in self._readers.all(query)]
+
+    # -- manifests, and finding by address
+
+    def put_manifest(self, key: SessionKey, address: str, body: str) -> None:
+        waits = int(self._drains)
+        size = text_bytes(body) if waits else 0
+
+        def work(transaction: Transaction) -> None:
+            statement = (
+                "INSERT OR IGNORE INTO manifests (tenant, session, address, body, waiting) VALUES (?,?,?,?,?) "
+                "RETURNING seq"
+            )
+            if transaction.execute(statement, (*key, address, body, waits)) and waits:
+                head = transaction.head(key)
+                since = head.since or transaction.next_place()
+                transaction.put(key, head._replace(manifests=head.manifests + 1, bytes=head.bytes + size, since=since))
+
+        self._group.submit(work)
 
     def get_manifest(self, tenant: str, address: str) -> str | None:
-        row = self._one("SELECT body FROM manifests WHERE tenant = ? AND address = ?", (tenant, address))
-        return None if row is None else str(row[0])
+        rows = self._readers.all("SELECT body FROM manifests WHERE tenant = ? AND address = ?", (tenant, address))
+        return str(rows[0][0]) if rows else None
+
+    def manifests(self, key: SessionKey, *, waiting: bool = False, limit: int | None = None) -> list[Manifest]:
+        where = f"{_LOG} AND waiting = 1" if waiting else _LOG
+        query = f"SELECT address, body FROM manifests WHERE {where} ORDER BY seq LIMIT ?"
+        return [Manifest(*row) for row in self._readers.all(query, (*key, -1 if limit is None else limit))]
 
     def find(self, tenant: str, address: str) -> tuple[str, int] | None:
-        row = self._one("SELECT session, position FROM records WHERE tenant = ? AND address = ?", (tenant, address))
-        return None if row is None else (str(row[0]), int(str(row[1])))
+        query = "SELECT session, position FROM records WHERE tenant = ? AND address = ?"
+        rows = self._readers.all(query, (tenant, address))
+        return (str(rows[0][0]), int(rows[0][1])) if rows else None
 
     def matching(self, tenant: str, prefix: str) -> list[str]:
         stop = f"{prefix}g"  # addresses are lower-case hexadecimal
@@ -149,86 +175,212 @@ class FileJournal:
             "SELECT address FROM manifests WHERE tenant = ? AND address >= ? AND address < ? UNION ALL "
             "SELECT address FROM records WHERE tenant = ? AND address >= ? AND address < ? LIMIT 3"
         )
-        return [str(row[0]) for row in self._all(query, (tenant, prefix, stop, tenant, prefix, stop))]
+        return [str(row[0]) for row in self._readers.all(query, (tenant, prefix, stop, tenant, prefix, stop))]
 
-    def address_key(self, tenant: str) -> AddressKey:
-        with self._lock:
-            if tenant not in self._keys:
-                try:
-                    self._keys[tenant] = self._load_or_make_key(tenant)
-                except OSError as error:
-                    raise StoreError(f"{self._root}: the tenant's key cannot be read or made: {error}") from error
-            return self._keys[tenant]
+    # -- replacing what was written
 
-    def _load_or_make_key(self, tenant: str) -> AddressKey:
-        name = hashlib.sha256(tenant.encode()).hexdigest()
-        path = self._root / "keys" / name[:2] / f"{name}.key"
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not path.exists():
-            _create_exclusively(path, self._random_bytes(KEY_BYTES))
-        key = path.read_bytes()
-        if len(key) != KEY_BYTES:
-            raise Damaged(f"{path}: the tenant's key has {len(key)} bytes, not {KEY_BYTES}; restore it from a backup")
-        return AddressKey(key)
+    def rewrite(self, key: SessionKey, records: Mapping[int, Record]) -> None:
+        rows = [_row(key, position, record) for position, record in records.items()]
 
-    def _record(self, where: str, key: SessionKey, value: object) -> Record | None:
-        row = self._one(f"SELECT {_COLUMNS} FROM records WHERE tenant = ? AND session = ? AND {where}", (*key, value))
-        return None if row is None else Record(*row)
+        def work(transaction: Transaction) -> None:
+            head = transaction.head(key)
+            check_replaced(key, head.length, records)
+            for position in records:
+                transaction.execute(f"DELETE FROM records WHERE {_LOG} AND position = ?", (*key, position))
+            transaction.insert(rows)
+            transaction.put(key, transaction.recount(key, head._replace(generation=head.generation + 1)))
 
-    def _one(self, query: str, values: Sequence[object]) -> tuple[Any, ...] | None:
-        rows = self._all(query, values)
-        return rows[0] if rows else None
+        if rows:
+            self._group.submit(work)
 
-    def _all(self, query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        with self._lock:
-            try:
-                return self._db.execute(query, values).fetchall()
-            except sqlite3.Error as error:
-                raise StoreError(f"{self._root}: {error}") from error
+    def truncate(self, key: SessionKey, length: int) -> None:
+        def work(transaction: Transaction) -> None:
+            head = transaction.head(key)
+            if not 0 <= length < head.length:
+                return
+            transaction.execute(f"DELETE FROM records WHERE {_LOG} AND position >= ?", (*key, length))
+            drained = min(head.drained, length)
+            head = head._replace(length=length, generation=head.generation + 1, drained=drained)
+            transaction.put(key, transaction.recount(key, head))
+
+        self._group.submit(work)
+
+    def drop_manifests(self, key: SessionKey) -> None:
+        def work(transaction: Transaction) -> None:
+            if transaction.execute(f"DELETE FROM manifests WHERE {_LOG} RETURNING seq", key):
+                head = transaction.head(key)
+                transaction.put(key, transaction.recount(key, head._replace(generation=head.generation + 1)))
+
+        self._group.submit(work)
+
+    def adopt(
+        self,
+        key: SessionKey,
+        position: int,
+        records: Sequence[Record],
+        *,
+        length: int,
+        drained: Drained,
+        manifests: Sequence[Manifest] = (),
+        moved: Moved | None = None,
+    ) -> None:
+        rows = [_row(key, position + index, record) for index, record in enumerate(records)]
+
+        def work(transaction: Transaction) -> None:
+            head = transaction.head(key)
+            taken = moved is not None and transaction.head(moved.key).length
+            if head.length != length or drained.number < head.number or taken:
+                raise Conflict(key.session, length)
+            if position < length:
+                transaction.execute(f"DELETE FROM records WHERE {_LOG} AND position >= ?", (*key, position))
+            transaction.insert(rows)
+            for manifest in manifests:
+                statement = (
+                    "INSERT OR IGNORE INTO manifests (tenant, session, address, body, waiting) VALUES (?,?,?,?,0)"
+                )
+                transaction.execute(statement, (*key, *manifest))
+            if moved is not None:
+                _move(transaction, key, moved)
+            generation = head.generation + (position < length)
+            head = Head(position + len(rows), generation, drained.position, drained.number, drained.epoch)
+            before = transaction.head(key)
+            transaction.put(key, transaction.recount(key, head._replace(bytes=before.bytes)))
+
+        self._group.submit(work)
+
+    def scrub(self) -> None:
+        """As the port says: `secure_delete` alone misses copies that moving pages left behind.
+
+        Rewrites the file: takes as long as copying it twice, and writers wait meanwhile.
+        """
+        self._group.alone(self._scrub)
+
+    def _scrub(self) -> None:
+        db = self._writer.db
+        try:
+            db.execute("VACUUM")
+            ((busy, *_),) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        except sqlite3.Error as error:
+            raise store_error(error, self._root, self._busy_seconds, "the journal was not scrubbed") from error
+        if busy:
+            raise StoreLocked(
+                f"{self._root}: somebody has read the journal for {self._busy_seconds:g} s, so it was not scrubbed; "
+                "try again"
+            )
+
+    # -- beside the logs
+
+    def drained(self, key: SessionKey) -> Drained:
+        rows = self._readers.all(f"SELECT drained, number, epoch FROM logs WHERE {_LOG}", key)
+        return Drained(*rows[0]) if rows else Drained()
+
+    def set_drained(self, key: SessionKey, drained: Drained, manifests: Sequence[str] = ()) -> None:
+        def work(transaction: Transaction) -> None:
+            head = transaction.head(key)
+            for address in manifests:
+                transaction.execute(f"UPDATE manifests SET waiting = 0 WHERE {_LOG} AND address = ?", (*key, address))
+            if drained.number >= head.number:
+                position, number, epoch = drained
+                head = head._replace(drained=position, number=number, epoch=epoch)
+            transaction.put(key, transaction.recount(key, head))
+
+        self._group.submit(work)
+
+    def waiting(self, limit: int = 1000) -> list[Waiting]:
+        query = (
+            "SELECT tenant, session, drained, number, epoch, length, manifests FROM logs "
+            "WHERE since > 0 ORDER BY since LIMIT ?"
+        )
+        return [
+            Waiting(SessionKey(tenant, session), Drained(drained, number, epoch), length, manifests)
+            for tenant, session, drained, number, epoch, length, manifests in self._readers.all(query, (limit,))
+        ]
+
+    def waiting_bytes(self) -> int:
+        return self._writer.waiting_bytes if self._drains else 0
+
+    def seen(self, name: str) -> int:
+        return self._number("SELECT number FROM seen WHERE name = ?", (name,))
+
+    def see(self, name: str, number: int) -> None:
+        if self.seen(name) >= number:
+            return
+        statement = (
+            "INSERT INTO seen VALUES (?,?) ON CONFLICT (name) DO UPDATE SET number = max(number, excluded.number)"
+        )
+        self._group.submit(lambda transaction: transaction.execute(statement, (name, number)))
+
+    def forget(self, tenant: str, forgotten: Forgotten) -> None:
+        session, principal, who, when, why = forgotten
+        values = (tenant, session, principal is None, principal or "", who, when, why)
+        statement = (
+            "INSERT OR IGNORE INTO forgotten (tenant, session, whole, principal, who, at, why) VALUES (?,?,?,?,?,?,?)"
+        )
+        self._group.submit(lambda transaction: transaction.execute(statement, values))
+
+    def forgotten(self, tenant: str, session: str | None = None) -> list[Forgotten]:
+        query = (
+            "SELECT session, whole, principal, who, at, why FROM forgotten "
+            f"WHERE tenant = ?{'' if session is None else ' AND session = ?'} ORDER BY seq"
+        )
+        return [
+            Forgotten(session, None if whole else principal, who, when, why)
+            for session, whole, principal, who, when, why in self._readers.all(
+                query, (tenant,) if session is None else (tenant, session)
+            )
+        ]
+
+    def witnessed(self) -> dict[str, int]:
+        """All that `see` has noted."""
+        return {str(name): int(number) for name, number in self._readers.all("SELECT name, number FROM seen")}
+
+    def integrity(self) -> list[str]:
+        """What is wrong with the file as a whole, a line each; see `integrity`."""
+        return check_file(self._readers)
 
     def close(self) -> None:
-        self._db.close()
+        """Wait for the transaction under way; what is asked for later is refused."""
+        self._readers.close()
+        self._group.alone(self._writer.close)
+
+    # -- reading rows
+
+    def _record(self, where: str, key: SessionKey, value: object) -> Record | None:
+        rows = self._readers.all(f"SELECT {_COLUMNS} FROM records WHERE {_LOG} AND {where}", (*key, value))
+        return Record(*rows[0]) if rows else None
+
+    def _number(self, query: str, values: Sequence[object]) -> int:
+        rows = self._readers.all(query, values)
+        return int(rows[0][0] or 0) if rows else 0
+
+    def _refusal(self, error: BaseException) -> StoreError:
+        return store_error(error, self._root, self._busy_seconds, "nothing was written")
 
 
-def _prepare(db: sqlite3.Connection) -> None:
-    """Set up a connection; a first opening by several processes at once is waited out.
-
-    Switching a new file to write-ahead mode does not wait for another process that does the same: it fails at once,
-    so it is tried again until `BUSY_SECONDS` are over.
-    """
-    deadline = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute("PRAGMA synchronous = FULL")
-            db.execute("PRAGMA secure_delete = ON")
-            db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")
-            return
-        except sqlite3.OperationalError as error:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-            if "locked" not in str(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.005)
+def _row(key: SessionKey, position: int, record: Record) -> tuple[Any, ...]:
+    kind, body, ordinal, outputs, id, wire, mac = record
+    return (*key, position, kind, ordinal, outputs, id, compaction_address(record), body, wire, mac)
 
 
-def _create_exclusively(path: Path, data: bytes) -> None:
-    """Write a file that appears whole or not at all, and never over another one (tmp, fsync, link, fsync folder)."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        os.write(descriptor, data)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    try:
-        os.link(temporary, path)
-    except FileExistsError:
-        pass
-    finally:
-        os.unlink(temporary)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+def _move(transaction: Transaction, key: SessionKey, moved: Moved) -> None:
+    """Make a log of a tail, with the manifests and the forks that belong to it."""
+    transaction.insert(_row(moved.key, position, record) for position, record in enumerate(moved.records))
+    statement = f"UPDATE manifests SET session = ?, body = ?, waiting = ? WHERE {_LOG} AND address = ?"
+    for address, body in moved.manifests.items():
+        transaction.execute(statement, (moved.key.session, body, int(transaction.drains), *key, address))
+    head = transaction.head(moved.key)._replace(length=len(moved.records))
+    transaction.put(moved.key, transaction.recount(moved.key, head))
+    for fork, first in moved.forks.items():
+        transaction.execute(f"DELETE FROM records WHERE {_LOG} AND position = 0", fork)
+        transaction.insert([_row(fork, 0, first)])
+        head = transaction.head(fork)
+        transaction.put(fork, transaction.recount(fork, head._replace(generation=head.generation + 1)))
+
+
+def _adopt(transaction: Transaction) -> None:
+    """Let logs wait that were written while nothing was drained."""
+    for tenant, session in transaction.execute(
+        "SELECT tenant, session FROM logs WHERE since = 0 AND length > drained", ()
+    ):
+        key = SessionKey(tenant, session)
+        transaction.put(key, transaction.recount(key, transaction.head(key)))

@@ -1,15 +1,20 @@
-"""What a session needs from storage: an ordered journal, and envelope manifests beside it.
+"""What a session needs from local storage: an ordered journal, and what stands beside it.
 
 The journal of a session is a list of records at positions 0, 1, 2 …; appending names the position it expects to take,
-so two writers never overwrite each other: the second gets `Conflict` and decides again on what it then reads.
+so two writers never overwrite each other: the second gets `Conflict` and decides again on what it then reads. An append
+that has returned is durable (group commit: appends that wait at the same time share one fsync).
+
+A log's *generation* changes when what was already written is replaced: records of a forgotten subject, turns of a
+writer that lost the session to another machine. An append names the generation it has read, too.
+
+Beside the logs: manifests of envelopes; how far each log has been drained to the object store; the highest numbers
+seen in the object store (a witness against a store that forgets); which subjects were forgotten.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
-
-from ..keys import AddressKey
 
 
 class SessionKey(NamedTuple):
@@ -23,7 +28,7 @@ class Record(NamedTuple):
     """One journal record. `wire` holds a message's JSON text, everything else is in `body`."""
 
     kind: str
-    """opened | head | message | note | pin | compaction | refused | selection"""
+    """opened | head | message | note | pin | compaction | refused | selection | erased"""
     body: str
     """JSON object."""
     ordinal: int = 0
@@ -33,15 +38,81 @@ class Record(NamedTuple):
     id: str | None = None
     """The caller's idempotency key."""
     wire: str | None = None
+    mac: str = ""
+    """Code over everything above, session and place; see `records.code_of`."""
+
+
+class Manifest(NamedTuple):
+    """What an envelope can be laid out from again."""
+
+    address: str
+    body: str
+    """JSON object."""
+
+
+class Drained(NamedTuple):
+    """How far a log has got into the object store."""
+
+    position: int = 0
+    """Records before it are there."""
+    number: int = 0
+    """Of the last link of the session's chain that this journal has written or read."""
+    epoch: int = 0
+    """Writer epoch under which this journal owns the session; 0: it has not claimed it yet."""
+
+
+class Waiting(NamedTuple):
+    """A log with something to drain."""
+
+    key: SessionKey
+    drained: Drained
+    length: int
+    manifests: int
+    """Manifests that are not in the object store yet."""
+
+
+class Moved(NamedTuple):
+    """The tail of a log on its way into a log of its own; see `Journal.adopt`."""
+
+    key: SessionKey
+    """The new log."""
+    records: Sequence[Record]
+    """All of it, as they read there."""
+    manifests: Mapping[str, str]
+    """Manifests that go with it: by address, as they read there."""
+    forks: Mapping[SessionKey, Record]
+    """First records of the logs that were forked off the tail: they name the new log."""
+
+
+class Forgotten(NamedTuple):
+    """A subject that was forgotten: `principal` None is a whole session."""
+
+    session: str
+    principal: str | None
+    who: str
+    when: str
+    why: str
 
 
 class Journal(Protocol):
-    """Ordered, durable records of one session each; every method raises `StoreError` subclasses only."""
+    """Ordered, durable records of one session each; every method raises `StoreError` subclasses only.
 
-    def append(self, key: SessionKey, position: int, records: Sequence[Record]) -> None:
-        """Write all records at `position` and after, or none: `Conflict` when it is taken."""
+    Safe with threads, and (in a folder) with several processes.
+    """
+
+    @property
+    def id(self) -> str:
+        """Names this journal for ever: the owner of the sessions written here."""
+
+    def append(self, key: SessionKey, position: int, records: Sequence[Record], *, generation: int = 0) -> None:
+        """Write all records at `position` and after, or none: `Conflict` when it is taken or the generation is gone.
+
+        Raises `Backpressure` for messages (for nothing else) where too many bytes wait for the object store.
+        """
 
     def length(self, key: SessionKey) -> int: ...
+
+    def generation(self, key: SessionKey) -> int: ...
 
     def read(self, key: SessionKey, start: int, stop: int | None = None) -> list[Record]: ...
 
@@ -60,10 +131,17 @@ class Journal(Protocol):
 
     def sessions(self, tenant: str) -> list[str]: ...
 
-    def put_manifest(self, tenant: str, address: str, body: str) -> None:
+    def tenants(self) -> list[str]: ...
+
+    # -- manifests, and finding by address
+
+    def put_manifest(self, key: SessionKey, address: str, body: str) -> None:
         """Keep an envelope's manifest; the same address twice is one manifest."""
 
     def get_manifest(self, tenant: str, address: str) -> str | None: ...
+
+    def manifests(self, key: SessionKey, *, waiting: bool = False, limit: int | None = None) -> list[Manifest]:
+        """Manifests of a session, oldest first; with `waiting` those that are not drained yet."""
 
     def find(self, tenant: str, address: str) -> tuple[str, int] | None:
         """Session and position of the compaction with this address."""
@@ -71,7 +149,59 @@ class Journal(Protocol):
     def matching(self, tenant: str, prefix: str) -> list[str]:
         """Addresses of envelopes and compactions that begin so, at most three."""
 
-    def address_key(self, tenant: str) -> AddressKey:
-        """The tenant's key, made at first use."""
+    # -- replacing what was written: for erasure, fencing and repair alone; each makes a new generation
+
+    def rewrite(self, key: SessionKey, records: Mapping[int, Record]) -> None:
+        """Put other records at these positions."""
+
+    def truncate(self, key: SessionKey, length: int) -> None:
+        """Drop the records at `length` and after."""
+
+    def drop_manifests(self, key: SessionKey) -> None: ...
+
+    def adopt(
+        self,
+        key: SessionKey,
+        position: int,
+        records: Sequence[Record],
+        *,
+        length: int,
+        drained: Drained,
+        manifests: Sequence[Manifest] = (),
+        moved: Moved | None = None,
+    ) -> None:
+        """Take over what the object store holds from `position` on, in place of what stands there: all in one step.
+
+        `Conflict` where the log is no longer `length` records long, its drained number is beyond, or the log that the
+        tail is `moved` to exists. `drained` is noted with it. Never `Backpressure`; a new generation only where records
+        are dropped.
+        """
+
+    def scrub(self) -> None:
+        """Leave no byte of what was replaced or dropped in the journal's files."""
+
+    # -- beside the logs
+
+    def drained(self, key: SessionKey) -> Drained: ...
+
+    def set_drained(self, key: SessionKey, drained: Drained, manifests: Sequence[str] = ()) -> None:
+        """Note progress; never backwards in `number`. `manifests` are addresses that are in the object store now."""
+
+    def waiting(self, limit: int = 1000) -> list[Waiting]:
+        """Logs with records or manifests to drain, those that wait longest first."""
+
+    def waiting_bytes(self) -> int:
+        """Size of what is not drained yet, as cheap as a counter; approximate where several processes write."""
+
+    def seen(self, name: str) -> int:
+        """The highest number ever noted under this name; 0: none."""
+
+    def see(self, name: str, number: int) -> None: ...
+
+    def forget(self, tenant: str, forgotten: Forgotten) -> None:
+        """Note that a subject was forgotten; the same twice is once."""
+
+    def forgotten(self, tenant: str, session: str | None = None) -> list[Forgotten]:
+        """Subjects forgotten, of one session or of all."""
 
     def close(self) -> None: ...

@@ -1,0 +1,134 @@
+"""``ctxsteward backfill``: what is governed now, as versioned envelopes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..failures import FOUND
+from ..options import DEFAULT_MODEL, common, read_builder, read_profile
+from ..output import print_json, table_console
+
+if TYPE_CHECKING:
+    from ctxsteward.envelope import EnvelopeBuilder, Profile, Store
+
+WHO = "backfill"
+
+
+@click.command(short_help="Snapshot personas, policies and meta as versioned envelopes.")
+@click.option("--snapshot", is_flag=True, help="Snapshot the head of every profile of the tenant.")
+@click.option("--profile", type=click.Path(), metavar="FILE", help="Commit this profile (YAML) first, if it is new.")
+@click.option("--budget", "budgets", multiple=True, metavar="KEY=NUMBER", help="A field of Budgets; repeatable.")
+@click.option("--model", default=DEFAULT_MODEL, show_default=True, metavar="NAME", help="Model whose tokens count.")
+@common
+@click.pass_context
+def backfill(
+    ctx: click.Context,
+    snapshot: bool,
+    profile: str | None,
+    budgets: tuple[str, ...],
+    model: str,
+    as_json: bool,
+    store: str,
+    tenant: str,
+) -> None:
+    """Write the current persona, policies, rails, surface and meta of every profile as versioned envelopes.
+
+    Each snapshot is the envelope of a session that has said nothing yet. What is there already is not written again.
+    Exit code 1: a profile could not be snapshot; the others were.
+    """
+    if not snapshot:
+        raise click.UsageError("say what to write: --snapshot", ctx)
+    builder = read_builder(model, budgets)
+    governed = read_profile(profile)
+    with _opened(store, governed) as opened:
+        result = _backfilled(opened, tenant, governed, builder)
+    if as_json:
+        print_json(result)
+    else:
+        _print_table(result)
+    if any(row["error"] for row in result["profiles"]):
+        ctx.exit(FOUND)
+
+
+def _opened(store: str, governed: Profile | None) -> Store:
+    """The store; it is only made where there is something to put into it."""
+    from ..stored import open_stored, open_uri
+
+    return open_stored(store) if governed is None else open_uri(store)
+
+
+def _backfilled(store: Store, tenant: str, governed: Profile | None, builder: EnvelopeBuilder) -> dict[str, Any]:
+    from datetime import UTC, datetime
+
+    from ctxsteward.envelope.versions import profile_names
+    from ctxsteward.schemas import InputError
+
+    when = datetime.now(UTC).isoformat(timespec="seconds")
+    committed = None
+    if governed is not None:
+        versions = store.profiles(governed.name, tenant=tenant)
+        before = versions.head()
+        after = versions.commit(governed, who=WHO, why="backfill of a profile file", when=when)
+        if before is None or before.number != after.number:
+            committed = after.profile.name
+    names = list(profile_names(store.objects, store.profiles("default", tenant=tenant).tenant))
+    if not names:
+        raise InputError(f"{store.uri}: tenant {tenant!r} has committed no profile; pass one with --profile FILE")
+    rows = [_snapshot(store, tenant, name, builder, when) | {"committed": name == committed} for name in names]
+    return {
+        "store": store.uri,
+        "tenant": tenant,
+        "written": sum(row["committed"] + row["written"] for row in rows),
+        "profiles": rows,
+    }
+
+
+def _snapshot(store: Store, tenant: str, name: str, builder: EnvelopeBuilder, when: str) -> dict[str, Any]:
+    from ctxsteward.envelope.snapshots import Snapshots
+    from ctxsteward.schemas import BudgetExceeded
+
+    version = store.profiles(name, tenant=tenant).newest()
+    row: dict[str, Any] = {"profile": name, "version": version.number, "snapshot": None, "written": False}
+    findings = list(version.findings)
+    try:
+        taken = Snapshots(store, tenant).take(version, builder, who=WHO, when=when)
+    except BudgetExceeded as error:
+        return row | {"address": None, "tokens": {}, "findings": _plain(findings), "error": str(error)}
+    envelope = taken.envelope
+    return row | {
+        "snapshot": taken.number,
+        "written": taken.written,
+        "address": envelope.address,
+        "tokens": {name: section.tokens for name, section in envelope.sections.items()},
+        "findings": _plain([*findings, *envelope.findings]),
+        "error": None,
+    }
+
+
+def _plain(findings: list[Any]) -> list[Any]:
+    return [finding.model_dump(mode="json") for finding in findings]
+
+
+def _print_table(result: dict[str, Any]) -> None:
+    from .. import tables
+
+    console = table_console()
+    table = tables.grid("profile", "version", "snapshot", "tokens", "envelope", "")
+    for row in result["profiles"]:
+        done = [word for word in ("committed", "written") if row[word]] or ["unchanged"]
+        table.add_row(
+            row["profile"],
+            str(row["version"]),
+            str(row["snapshot"] or "-"),
+            f"{sum(row['tokens'].values()):,}" if row["tokens"] else "-",
+            tables.short(row["address"] or "-"),
+            "failed" if row["error"] else ", ".join(done),
+        )
+    console.print(table)
+    for row in result["profiles"]:
+        for text in [row["error"]] if row["error"] else [finding["text"] for finding in row["findings"]]:
+            console.print(tables.shown(f"{row['profile']}: {text}"), soft_wrap=True)
+    if not result["written"] and not any(row["error"] for row in result["profiles"]):
+        console.print("nothing to write: every profile and snapshot is there already")

@@ -1,0 +1,248 @@
+"""``ctxsteward store``: is a store whole, what of it is garbage, what is in it, and forgetting.
+
+Exit codes: 1 where `fsck` finds damage; 2 for bad input and for a store that is not there or does not answer.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ..failures import FOUND
+from ..options import DEFAULT_STORE
+from ..output import print_json, progress, table_console
+from .forget import forget
+
+if TYPE_CHECKING:
+    from ctxsteward.envelope.care.fsck import Fsck
+    from ctxsteward.envelope.care.gc import Collected
+    from ctxsteward.envelope.care.stats import Listed, Stats
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_GRACE = re.compile(r"([0-9]{1,9})([smhd])", re.ASCII)
+_FINDINGS_SHOWN = 40
+
+
+def _of_a_store(command: _Command) -> _Command:
+    """--json, --store, --tenant; a store is cared for as a whole unless a tenant is named."""
+    for option in (
+        click.option("--tenant", metavar="NAME", help="Only this tenant; default: all."),
+        click.option(
+            "--store", default=DEFAULT_STORE, show_default=True, metavar="URI", help="file:PATH, s3://BUCKET/PREFIX, …"
+        ),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON with stable keys."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group(short_help="Check a store, collect garbage, list, count, forget.")
+def store() -> None:
+    """Care of a store: is it whole, what may go, what is in it."""
+
+
+@store.command(short_help="Check that a store is whole.")
+@click.option("--read-data", is_flag=True, help="Decrypt and verify all content, too; reads the whole store.")
+@click.option("--subset", metavar="K/N", help="Only the K-th of N parts; all N together are everything.")
+@click.option("--repair", is_flag=True, help="Put right what can be, from copies in the store.")
+@_of_a_store
+def fsck(read_data: bool, subset: str | None, repair: bool, as_json: bool, store: str, tenant: str | None) -> None:
+    """Check records, chains, keys and tombstones; exit 1 and name the first class of damage if there is any.
+
+    What crashes leave behind is listed as notes and is no damage; `store gc` removes it.
+    """
+    from ctxsteward.envelope.care.fsck import fsck as check
+    from ctxsteward.envelope.care.share import Share
+
+    from ..stored import check_tenant, open_stored
+
+    Share.parse(subset)  # refused before a store is opened
+    with open_stored(store) as opened, progress("checking", shown=not as_json) as tell:
+        check_tenant(opened, tenant)
+        result = check(opened, tenant=tenant, read_data=read_data, subset=subset, repair=repair, tell=tell)
+    if as_json:
+        print_json(_fsck_document(result))
+    else:
+        _print_fsck(result)
+    if result.damaged:
+        raise click.exceptions.Exit(FOUND)
+
+
+@store.command(short_help="Remove what nothing refers to.")
+@click.option("--grace", default="24h", show_default=True, metavar="TIME", help="Leave what is younger: 90m, 24h, 7d.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@_of_a_store
+def gc(grace: str, dry_run: bool, as_json: bool, store: str, tenant: str | None) -> None:
+    """Remove blobs that nothing refers to, keys of forgotten subjects, and what crashes have left behind.
+
+    Nothing younger than --grace is touched, and nothing at all in a store whose chains are
+    damaged: then it cannot be known what is referred to.
+    """
+    from ctxsteward.envelope.care.gc import gc as collect
+
+    from ..stored import check_tenant, open_stored
+
+    seconds = read_grace(grace)
+    with open_stored(store) as opened, progress("collecting", shown=not as_json) as tell:
+        check_tenant(opened, tenant)
+        result = collect(opened, now=time.time(), tenant=tenant, grace_seconds=seconds, dry_run=dry_run, tell=tell)
+    if as_json:
+        print_json(_gc_document(result))
+    else:
+        _print_gc(result)
+
+
+@store.command(short_help="List names in a store.")
+@click.argument("prefix", default="")
+@_of_a_store
+def ls(prefix: str, as_json: bool, store: str, tenant: str | None) -> None:
+    """List objects, and sessions as journal/TENANT/SESSION, whose names begin with PREFIX."""
+    from ctxsteward.envelope.care.stats import ls as names
+
+    from ..stored import check_tenant, open_stored
+
+    with open_stored(store) as opened:
+        check_tenant(opened, tenant)
+        for one in names(opened, prefix, tenant=tenant):
+            if as_json:
+                print_json(one._asdict())
+            else:
+                click.echo(_listed(one))
+
+
+@store.command(short_help="Count what is in a store.")
+@_of_a_store
+def stats(as_json: bool, store: str, tenant: str | None) -> None:
+    """Count sessions, messages, compactions, versions, objects, bytes, and what waits for the object store."""
+    from ctxsteward.envelope.care.stats import stats as count
+
+    from ..stored import check_tenant, open_stored
+
+    with open_stored(store) as opened, progress("counting", shown=not as_json) as tell:
+        check_tenant(opened, tenant)
+        result = count(opened, tenant=tenant, tell=tell)
+    if as_json:
+        print_json(_stats_document(result))
+    else:
+        _print_stats(result)
+
+
+store.add_command(forget)
+
+
+def read_grace(text: str) -> int:
+    """Seconds of ``90s``, ``45m``, ``24h``, ``7d``; raises `InputError`."""
+    from ctxsteward.schemas import InputError
+
+    found = _GRACE.fullmatch(text)
+    if found is None:
+        raise InputError(f"--grace {text}: not a time; write a number and s, m, h or d, such as 24h")
+    return int(found[1]) * _SECONDS[found[2]]
+
+
+# -- what is printed -----------------------------------------------------------------------------------------
+
+
+def _fsck_document(result: Fsck) -> dict[str, Any]:
+    return {
+        "damaged": result.damaged,
+        "first": result.first,
+        "checked": dict(result.checked),
+        "damage": [one.model_dump(mode="json") for one in result.damage],
+        "notes": [one.model_dump(mode="json") for one in result.notes],
+        "repaired": [one.model_dump(mode="json") for one in result.repaired],
+        "read_data": result.read_data,
+        "subset": str(result.subset),
+    }
+
+
+def _gc_document(result: Collected) -> dict[str, Any]:
+    return {
+        "dry_run": result.dry_run,
+        "blobs": list(result.blobs),
+        "keys": list(result.keys),
+        "probes": list(result.probes),
+        "temporaries": list(result.temporaries),
+        "bytes": result.bytes,
+        "kept_blobs": result.kept_blobs,
+        "young_blobs": result.young_blobs,
+        "restored": list(result.restored),
+    }
+
+
+def _stats_document(result: Stats) -> dict[str, Any]:
+    return {
+        "tenants": result.tenants,
+        "sessions": result.sessions,
+        "messages": result.messages,
+        "compactions": result.compactions,
+        "stored_sessions": result.stored_sessions,
+        "versions": result.versions,
+        "objects": {kind: kept._asdict() for kind, kept in result.kinds.items()},
+        "waiting_sessions": result.waiting_sessions,
+        "waiting_bytes": result.waiting_bytes,
+        "oldest_waiting": result.oldest_waiting,
+        "forgotten": result.forgotten,
+    }
+
+
+def _print_fsck(result: Fsck) -> None:
+    from .. import tables
+
+    console = table_console()
+    counts = tables.grid("checked", "number", numbers=("number",))
+    for kind, number in result.checked.items():
+        counts.add_row(kind.replace("_", " "), f"{number:,}")
+    console.print(counts)
+    for title, findings in (("damage", result.damage), ("repaired", result.repaired), ("notes", result.notes)):
+        if findings:
+            console.print(title)
+            console.print(tables.finding_list(findings[:_FINDINGS_SHOWN]))
+            if len(findings) > _FINDINGS_SHOWN:
+                console.print(f"  {len(findings) - _FINDINGS_SHOWN:,} more; --json lists all")
+    console.print(tables.shown(result.closing), soft_wrap=True)
+
+
+def _print_gc(result: Collected) -> None:
+    from .. import tables
+
+    console = table_console()
+    table = tables.grid("garbage", "number", numbers=("number",))
+    for name in ("blobs", "keys", "probes", "temporaries"):
+        table.add_row(name, f"{len(getattr(result, name)):,}")
+    console.print(table)
+    if result.restored:
+        console.print(f"{len(result.restored):,} blobs put back: a commit has come to refer to them")
+    verb = "would go" if result.dry_run else "removed"
+    console.print(
+        f"{result.bytes:,} bytes {verb}; {result.kept_blobs:,} blobs in use, {result.young_blobs:,} within the grace"
+    )
+
+
+def _print_stats(result: Stats) -> None:
+    from .. import tables
+
+    console = table_console()
+    table = tables.grid("in the store", "number", "bytes", numbers=("number", "bytes"))
+    for name in ("tenants", "sessions", "messages", "compactions", "stored_sessions", "versions", "forgotten"):
+        table.add_row(name.replace("_", " "), f"{getattr(result, name):,}", "")
+    for kind, kept in result.kinds.items():
+        table.add_row(f"objects: {kind}", f"{kept.objects:,}", f"{kept.bytes:,}")
+    table.add_row("waiting to be drained", f"{result.waiting_sessions:,}", f"{result.waiting_bytes:,}")
+    console.print(table)
+    if result.oldest_waiting is not None:
+        console.print(tables.shown(f"waiting longest: session {result.oldest_waiting}"))
+
+
+def _listed(one: Listed) -> str:
+    unit = "records" if one.kind == "log" else "bytes"
+    when = "-" * 20
+    if one.modified_seconds is not None:
+        when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(one.modified_seconds))
+    return f"{when}  {one.size:>12,} {unit:<7}  {one.name}"

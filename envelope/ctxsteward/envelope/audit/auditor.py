@@ -1,0 +1,106 @@
+"""The auditor: an expected envelope against what was really sent.
+
+A payload whose context is byte for byte the expected one costs one rendering and one comparison. Otherwise both are
+taken apart (`reading`), aligned (`alignment`) and every difference becomes a finding of one of the twelve classes
+(`kinds`), the cause first. Not differences: cache marks, the order of JSON keys, JSON escapes, arguments of the request
+that are not context. Findings quote nothing: they go to logs.
+
+Raises `InputError` where what was sent is no request. Source: the state design (auditor).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ctxsteward.schemas import Finding, Wire
+
+from ..counting import Counter
+from ..envelope import Envelope, Provider
+from ..keyring import Keys
+from .alignment import Alignment, align
+from .differences import Difference
+from .kinds import ORIGINS, finding, ranked
+from .origin import known_findings, seal_findings, stranger_findings
+from .parts import Part, expected_parts, head_texts
+from .reading import context_of, read_units
+from .request import Sent, read_sent
+from .units import Unit, canonical
+
+
+class _Compared(NamedTuple):
+    """One reading of the request."""
+
+    provider: Provider
+    parts: list[Part]
+    sent: list[Unit]
+    alignment: Alignment
+
+
+def audit(
+    expected: Envelope,
+    sent: object,
+    *,
+    provider: str | None = None,
+    seal: object = None,
+    keys: Keys | None = None,
+    known: Iterable[Envelope] = (),
+    counter: Counter | None = None,
+) -> tuple[Finding, ...]:
+    """Every difference between the envelope and the request, classified, the cause first; empty where there is none.
+
+    `sent` is a request's arguments, or what `sealed_request` makes. With `keys` a seal is verified, without it is taken
+    at its word. `known` are other envelopes to recognize (earlier ones, other sessions'); they are read only where
+    something differs. `counter` defaults to the envelope's own.
+    """
+    request = read_sent(sent, provider=provider, seal=seal)
+    sealed = list(seal_findings(request.seal, expected, keys)) if request.seal is not None else []
+    if _is_the_same(expected, request):
+        return ranked(sealed)
+    compared = _compare(expected, request)
+    difference = Difference(compared.parts, compared.sent, compared.alignment)
+    found = difference.findings()
+    if not found and _units_are_the_same(compared):
+        return ranked(sealed)
+    others = list(known)
+    origins = [*sealed, *known_findings(expected, compared.parts, compared.sent, compared.provider, others)]
+    if not any(one.kind in ORIGINS for one in origins):
+        origins += stranger_findings(expected, compared.parts, compared.sent, compared.alignment, others)
+    found += difference.over_budget(expected, counter or expected.dynamic.strip.counter)
+    if not found:
+        found = [finding("altered_text", "the request differs in its form", field=compared.provider)]
+    return ranked([*origins, *found])
+
+
+def _is_the_same(expected: Envelope, request: Sent) -> bool:
+    """Whether the context is exactly a rendering of this envelope, with or without its cache marks."""
+    sent = canonical(request.context)
+    for provider in request.providers:
+        marks = (True, False) if provider == "anthropic" else (False,)
+        if any(canonical(context_of(expected.render(provider, cache=cache))) == sent for cache in marks):
+            return True
+    return False
+
+
+def _units_are_the_same(compared: _Compared) -> bool:
+    return [part.unit.key for part in compared.parts] == [unit.key for unit in compared.sent]
+
+
+def _compare(expected: Envelope, request: Sent) -> _Compared:
+    """Take both apart; where the provider is in doubt, the reading that has more in common counts."""
+    readings = [_reading(expected, request.payload, provider) for provider in request.providers]
+    provider, parts, sent = max(readings, key=_in_common)
+    return _Compared(provider, parts, sent, align([part.unit for part in parts], sent))
+
+
+def _reading(expected: Envelope, payload: Wire, provider: Provider) -> tuple[Provider, list[Part], list[Unit]]:
+    parts = expected_parts(expected, provider, expected.render(provider, cache=False))
+    sent = read_units(payload, provider, heads=head_texts(expected), nonce=expected.nonce)
+    return provider, parts, sent
+
+
+def _in_common(reading: tuple[Provider, list[Part], list[Unit]]) -> tuple[int, int]:
+    _, parts, sent = reading
+    keys = {part.unit.key for part in parts}
+    texts = {part.unit.text for part in parts}
+    return sum(unit.key in keys for unit in sent), sum(unit.text in texts for unit in sent)

@@ -1,0 +1,174 @@
+"""Units: the pieces of a request that are compared.
+
+A unit is a system text, a tool schema, a content block, a tool call, a tool result or a span of a text prompt: its
+`text` (arguments and other objects as canonical JSON), and a `frame`, canonical JSON of everything else (role, type,
+ids, unknown fields). Nothing of a payload's context is left out, so equal units mean equal context.
+
+Same context, same units: cache marks are left out; a string and a list of one text block are one; Gemini's camelCase
+and snake_case are one.
+
+Raises `InputError` where something is no JSON or no list of tools.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from ctxsteward.schemas import InputError, Wire
+
+Channel = Literal["head", "tools", "dynamic", "argument"]
+
+_TEXT_KEYS = (
+    "text", "input_text", "thinking", "content", "output", "arguments", "input", "args", "response", "data", "source",
+    "image_url", "refusal",
+)  # fmt: skip
+_INNER = ("function", "custom", "function_call", "function_response", "inline_data", "file_data")
+SNAKE = {
+    "functionCall": "function_call", "functionResponse": "function_response", "inlineData": "inline_data",
+    "fileData": "file_data", "mimeType": "mime_type", "fileUri": "file_uri", "thoughtSignature": "thought_signature",
+    "functionDeclarations": "function_declarations", "parametersJsonSchema": "parameters_json_schema",
+    "googleSearch": "google_search", "codeExecution": "code_execution", "systemInstruction": "system_instruction",
+    "cachedContent": "cached_content",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One piece of a request."""
+
+    channel: Channel
+    frame: str
+    text: str
+    path: str
+    """Where in the payload."""
+    call_id: str = ""
+    """Of a tool result: the call it answers."""
+    opens: bool = True
+    """Whether a message begins with it."""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What makes two units the same."""
+        return (self.channel, self.frame, self.text)
+
+
+def canonical(value: object) -> str:
+    """JSON with sorted keys; raises `InputError` for what is no JSON value."""
+    try:
+        return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"sent: not a JSON value ({type(error).__name__}); pass the request's arguments") from None
+
+
+def blocks_of(content: object, path: str, channel: Channel, frame: Wire) -> Iterator[Unit]:
+    """A message's content: a text, or blocks."""
+    call_id = str(frame.get("tool_call_id", ""))
+    if isinstance(content, str):
+        yield Unit(channel, canonical({**frame, "type": "text"}), content, path, call_id)
+    elif isinstance(content, list) and content:
+        for number, block in enumerate(content):
+            yield unit_of(block, f"{path}[{number}]", channel, frame, opens=number == 0)
+    elif content is not None or channel == "dynamic":
+        yield Unit(channel, canonical({**frame, "content": content}), "", path, call_id)
+
+
+def unit_of(block: object, path: str, channel: Channel, frame: Wire, *, opens: bool = True) -> Unit:
+    """A block as a unit: its main text, and everything else as frame."""
+    if isinstance(block, str):
+        block = {"type": "text", "text": block}
+    if not isinstance(block, dict):
+        return Unit(channel, canonical({**frame, "is": "no block"}), canonical(block), path, opens=opens)
+    shown = unmarked(block)
+    inner_name = next((key for key in _INNER if isinstance(shown.get(key), dict)), None)
+    body: Wire = {SNAKE.get(k, k): v for k, v in shown[inner_name].items()} if inner_name else shown
+    if inner_name:
+        shown = {key: value for key, value in shown.items() if key != inner_name}
+    main = next((key for key in _TEXT_KEYS if key in body), None)
+    text = "" if main is None else _text(body[main], response=inner_name == "function_response")
+    rest: Wire = {key: value for key, value in body.items() if key != main}
+    if inner_name:
+        rest = {**shown, inner_name: rest}
+    if rest.get("type") in ("input_text", "output_text"):
+        rest["type"] = "text"
+    plain = main is None or isinstance(body[main], str) or text == _only_text(body[main])
+    where = (main or "") if plain else f"{main}, JSON"
+    kind = {"type": "text", **rest} if main == "text" and plain and not inner_name else {**rest, "in": where}
+    clash = {key: value for key, value in frame.items() if key in kind}
+    framed = {**frame, **kind, "of": clash} if clash else {**frame, **kind}
+    return Unit(channel, canonical(framed), text, path, _answered(shown, body, inner_name), opens)
+
+
+def _answered(block: Wire, body: Wire, inner_name: str | None) -> str:
+    """The id of the call that a tool result answers; empty for anything else."""
+    if inner_name == "function_response":
+        return str(body.get("id", ""))
+    return str(block.get("tool_use_id") or (block.get("call_id", "") if "output" in block else ""))
+
+
+def _text(value: object, *, response: bool) -> str:
+    """A block's main value as text; a list of one text block, or a response of one output, is that text."""
+    if isinstance(value, str):
+        return value
+    if response and isinstance(value, dict) and set(value) == {"output"} and isinstance(value["output"], str):
+        return value["output"]
+    only = _only_text(value)
+    if only is not None:
+        return only
+    listed = [unmarked(one) if isinstance(one, dict) else one for one in value] if isinstance(value, list) else value
+    return canonical(listed)
+
+
+def _only_text(value: object) -> str | None:
+    """The text of a list of one text block."""
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
+        block = unmarked(value[0])
+        if set(block) == {"type", "text"} and isinstance(block["text"], str):
+            text: str = block["text"]
+            return text
+    return None
+
+
+def unmarked(block: Wire) -> Wire:
+    """Without a cache mark; a mark that says anything else stays, and is found."""
+    if "cache_control" not in block:
+        return block
+    mark = block["cache_control"]
+    fine = mark is None or (
+        isinstance(mark, dict)
+        and mark.get("type") == "ephemeral"
+        and set(mark) <= {"type", "ttl"}
+        and mark.get("ttl", "5m") in ("5m", "1h")
+    )
+    return {key: value for key, value in block.items() if key != "cache_control"} if fine else block
+
+
+# -- tools -------------------------------------------------------------------------------------------------------
+
+
+def tool_units(tools: object) -> Iterator[Unit]:
+    """One unit a tool schema; Gemini's declarations one by one."""
+    if tools is None:
+        return
+    if not isinstance(tools, (list, tuple)):
+        raise InputError(f"sent: `tools` is {type(tools).__name__}; expected a list of tool schemas")
+    for index, tool in enumerate(tools):
+        shown = {SNAKE.get(k, k): v for k, v in unmarked(tool).items()} if isinstance(tool, dict) else tool
+        declared = shown.get("function_declarations") if isinstance(shown, dict) else None
+        if isinstance(declared, list):
+            rest = {key: value for key, value in shown.items() if key != "function_declarations"}
+            for number, one in enumerate(declared):
+                snake = {SNAKE.get(k, k): v for k, v in one.items()} if isinstance(one, dict) else one
+                yield _tool(snake, f"tools[{index}].function_declarations[{number}]")
+            if not rest:
+                continue
+            shown = rest
+        yield _tool(shown, f"tools[{index}]")
+
+
+def _tool(tool: object, path: str) -> Unit:
+    inner = tool.get("function", tool) if isinstance(tool, dict) else None
+    name = inner.get("name") if isinstance(inner, dict) else None
+    return Unit("tools", f"tool {name}" if isinstance(name, str) else "tool", canonical(tool), path)

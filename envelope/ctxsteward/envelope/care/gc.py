@@ -1,0 +1,192 @@
+"""Collecting garbage: what nothing refers to, and what crashes have left behind, once it is older than a grace period.
+
+Collected: blobs that no link names, directly or through other blobs (`reach`); data keys beside the tombstone of their
+subject; unfinished temporary files; tries of a store's conditional writes. Orphans are normal: a commit writes its
+blobs first and its manifest last, so a crash in between leaves them.
+
+A data key without a tombstone is never garbage: a process may hold it in memory and write under it at any time.
+A commit that is under way has blobs that nothing refers to yet; they are young. One case age does not cover: a commit
+finds a blob of its own already there, left by an old crash, and goes on. So what links name that have been committed
+meanwhile is looked up after deleting, and put back where it is gone, byte for byte. (A commit that found such an old
+orphan before the collection, and lands after it, must look again itself; `fsck` names what it then misses.)
+
+Nothing is deleted where the store is damaged in a way that leaves open what is referred to: then `Damaged` is raised,
+before anything was deleted. Raises `StoreError`. Source: mark and sweep; the grace period of the state design.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol, runtime_checkable
+
+from ctxsteward.schemas import Damaged, InputError, ObjectMissing
+
+from ..objects.file import Leftover
+from ..objects.port import ObjectInfo
+from ..store import Store
+from .inventory import TenantObjects, take_inventory
+from .reach import newly_reachable, reachable_blobs
+
+DAY_SECONDS = 86_400.0
+BATCH_BLOBS = 200
+"""Blobs deleted between two looks at what has been committed meanwhile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """What was garbage: removed, or with `dry_run` found."""
+
+    blobs: tuple[str, ...]
+    """Keys, as of the next three."""
+    keys: tuple[str, ...]
+    probes: tuple[str, ...]
+    temporaries: tuple[str, ...]
+    """Paths of files."""
+    bytes: int
+    kept_blobs: int
+    """Something refers to them."""
+    young_blobs: int
+    """Nothing refers to them yet; they are younger than the grace period."""
+    restored: tuple[str, ...]
+    """Put back, because a commit has come to refer to them meanwhile."""
+    dry_run: bool
+
+
+@runtime_checkable
+class LeavesTemporaries(Protocol):
+    """An object store whose unfinished writes leave something behind."""
+
+    def temporaries(self) -> Iterator[Leftover]: ...
+
+    def sweep(self, older_than_seconds: float) -> int: ...
+
+
+def gc(
+    store: Store,
+    *,
+    now: float,
+    tenant: str | None = None,
+    grace_seconds: float = DAY_SECONDS,
+    dry_run: bool = False,
+    tell: Callable[[str], object] = lambda text: None,
+) -> Collected:
+    """Remove garbage older than the grace period; `now` is Unix time, as the object store's clock has it.
+
+    With a tenant, its blobs and keys alone, and the temporaries of the whole store.
+    """
+    if not 0 <= grace_seconds < float("inf"):
+        raise InputError(f"the grace period is {grace_seconds!r} s; write 0 or more, such as {DAY_SECONDS:.0f}")
+    found = take_inventory(store.objects, store.journal.tenants(), tenant=tenant, tell=tell)
+    sweep = _Sweep(store, now - grace_seconds, dry_run, tell)
+    plans = [sweep.plan(one) for one in found.tenants.values()]  # all of it before anything is deleted
+    blobs = [key for plan in plans for key in sweep.blobs(plan)]
+    keys = sweep.remove(info for plan in plans for info in plan.dead_keys)
+    probes = sweep.remove(found.probes)
+    temporaries, size = _temporaries(store, grace_seconds, dry_run)
+    return Collected(
+        blobs=tuple(blobs), keys=tuple(keys), probes=tuple(probes), temporaries=tuple(temporaries),
+        bytes=sweep.bytes + size, kept_blobs=sum(len(plan.reached) for plan in plans), young_blobs=sweep.young,
+        restored=tuple(sweep.restored), dry_run=dry_run,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """What of one tenant may go."""
+
+    found: TenantObjects
+    tenant: str
+    reached: set[str]
+    orphans: list[tuple[str, ObjectInfo]]
+    dead_keys: list[ObjectInfo]
+
+
+class _Sweep:
+    """One run."""
+
+    def __init__(self, store: Store, before: float, dry_run: bool, tell: Callable[[str], object]) -> None:
+        self._store, self._before, self._dry_run, self._tell = store, before, dry_run, tell
+        self.bytes = 0
+        self.young = 0
+        self.restored: list[str] = []
+
+    def plan(self, found: TenantObjects) -> _Plan:
+        if found.name is None:
+            raise Damaged(
+                f"tenant folder {found.part}: its name cannot be read back, nothing was collected; run store fsck"
+            )
+        reached = reachable_blobs(self._store, found, found.name)
+        orphans = [(address, info) for address, info in found.blobs.items() if address not in reached]
+        old = [(address, info) for address, info in orphans if self._is_old(info)]
+        self.young += len(orphans) - len(old)
+        dead = [info for name, info in found.keys.items() if name in found.tombstones]
+        return _Plan(found=found, tenant=found.name, reached=reached, orphans=old, dead_keys=dead)
+
+    def blobs(self, plan: _Plan) -> list[str]:
+        """Delete orphans, a batch at a time; put back what has come to be referred to."""
+        removed: list[str] = []
+        left = iter(plan.orphans)
+        while batch := dict(islice(left, BATCH_BLOBS)):
+            back = set() if self._dry_run else self._collect(plan, batch)
+            removed += [info.key for address, info in batch.items() if address not in back]
+            self.bytes += sum(info.size_bytes for address, info in batch.items() if address not in back)
+            self._tell(f"{len(removed):,} blobs removed")
+        return removed
+
+    def _collect(self, plan: _Plan, batch: dict[str, ObjectInfo]) -> set[str]:
+        """Delete these blobs, but for those that are put back; whatever goes wrong, all of them are."""
+        bodies = {address: _body(self._store, info.key) for address, info in batch.items()}
+        back: set[str] = set()
+        try:
+            for info in batch.values():
+                self._store.objects.delete(info.key)
+            while fresh := self._named_meanwhile(plan, batch) - back:
+                self._put_back(batch, bodies, fresh)  # and look what they name in turn
+                back |= fresh
+        except BaseException:
+            self._put_back(batch, bodies, set(batch) - back)
+            raise
+        self.restored += sorted(batch[address].key for address in back)
+        return back
+
+    def _named_meanwhile(self, plan: _Plan, batch: dict[str, ObjectInfo]) -> set[str]:
+        now = take_inventory(self._store.objects, [plan.tenant], tenant=plan.tenant).tenants.get(plan.found.part)
+        if now is None:
+            return set()
+        there = {*now.blobs, *batch}
+        return newly_reachable(self._store, plan.found, now, plan.tenant, there) & set(batch)
+
+    def _put_back(self, batch: dict[str, ObjectInfo], bodies: dict[str, bytes | None], which: set[str]) -> None:
+        for address in which:
+            body = bodies[address]
+            if body is not None:
+                self._store.objects.put(batch[address].key, body)  # conflicted: its writer was quicker
+
+    def remove(self, infos: Iterable[ObjectInfo]) -> list[str]:
+        old = [info for info in infos if self._is_old(info)]
+        for info in old:
+            if not self._dry_run:
+                self._store.objects.delete(info.key)
+            self.bytes += info.size_bytes
+        return [info.key for info in old]
+
+    def _is_old(self, info: ObjectInfo) -> bool:
+        return info.modified_seconds <= self._before
+
+
+def _body(store: Store, key: str) -> bytes | None:
+    try:
+        return store.objects.get(key)
+    except ObjectMissing:
+        return None
+
+
+def _temporaries(store: Store, grace_seconds: float, dry_run: bool) -> tuple[list[str], int]:
+    if not isinstance(store.objects, LeavesTemporaries):
+        return [], 0
+    old = [left for left in store.objects.temporaries() if left.age_seconds >= grace_seconds]
+    if old and not dry_run:
+        store.objects.sweep(grace_seconds)
+    return [str(left.path) for left in old], sum(left.size_bytes for left in old)

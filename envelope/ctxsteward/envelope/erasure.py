@@ -1,0 +1,108 @@
+"""Forgetting: a session, or a principal in all of them, so that no byte of what they said can be read again.
+
+    forget(store, session="s-42", who="dpo", why="request 7", when="2026-11-22")     forks of it included
+    forget(store, principal="ann", …)                     her messages in every session of the tenant
+    forget(store, session="s-42", principal="ann", …)     her messages in one session and its forks
+
+In this order, so that repeating it finishes what a crash or a dead store has left: tombstones and data keys
+(`Vault.bury`; where the object store does not answer nothing has changed yet), then what was derived elsewhere
+(recommendations, erasers), then the journal, then its files are scrubbed. A session is gone whole and its id stays
+burned. A principal's messages keep their place without their words (`redacted_log`), and the principal writes no more
+in those sessions. What stays in plain: ids of sessions and principals, ids of calls and messages, tool names, and who
+forgot whom, when and why. What others said about a principal, the model included, stays unless it was appended under
+the principal.
+
+`apply_tombstones` does the same for what another machine has forgotten. Raises `InputError` for a subject that is not
+known, `StoreUnavailable` and `OutcomeUnknown` where it must be repeated, `StoreError` where an eraser failed.
+Source: the state design (addresses, tenants, erasure); NIST SP 800-88.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from ctxsteward.schemas import InputError
+
+from .erasers import Elsewhere, Eraser, Erasure, Gone, Told
+from .forgetting import Forgetting
+from .incoming import MAX_META_CHARS
+from .keys import subject_of
+from .redacted_log import principals_of
+from .stores.port import SessionKey
+
+if TYPE_CHECKING:
+    from .store import Store
+
+__all__ = ["Elsewhere", "Eraser", "Erasure", "Gone", "apply_tombstones", "forget"]
+
+
+def forget(
+    store: Store,
+    *,
+    tenant: str = "default",
+    session: str | None = None,
+    principal: str | None = None,
+    who: str,
+    why: str,
+    when: str,
+    erasers: Sequence[Eraser] = (),
+    elsewhere: Elsewhere | None = None,
+) -> Erasure:
+    """Erase a session, a principal, or a principal in one session; see the module. `when` is ISO 8601, as told.
+
+    `elsewhere` is the object store's copy of the sessions; default: the store's own write-behind.
+    """
+    for name, value in (("who", who), ("why", why), ("when", when)):
+        if not isinstance(value, str) or not value.strip() or len(value) > MAX_META_CHARS:
+            raise InputError(f"`{name}` is {value!r:.60}; write a text of 1 to {MAX_META_CHARS} characters")
+    if session is None and principal is None:
+        raise InputError("nothing to forget: name a session, a principal, or both")
+    work = Forgetting(store, tenant, Told(who, when, why), elsewhere or store.write_behind)
+    if principal is not None:
+        work.forget_principal(principal, session)
+    elif session is not None:
+        work.forget_session(session)
+    return work.finish((*store.erasers, *erasers))
+
+
+def apply_tombstones(
+    store: Store,
+    tenant: str = "default",
+    *,
+    erasers: Sequence[Eraser] = (),
+    elsewhere: Elsewhere | None = None,
+    thorough: bool = False,
+) -> Erasure | None:
+    """Erase from the local journal what another machine has forgotten; None where nothing is new.
+
+    Costs a listing of the tombstones where there are no new ones, else (or if `thorough`) a reading of all local logs
+    of the tenant.
+    """
+    vault, journal = store.vault(tenant), store.journal
+    buried = frozenset(vault.buried())
+    if not thorough and len(buried) <= journal.seen(f"tombstones/{tenant}"):
+        return None
+    for name in buried:
+        vault.forget_secret(name)
+    work = Forgetting(store, tenant, Told("", "", ""), elsewhere or store.write_behind)
+    for session in journal.sessions(tenant):
+        if (name := vault.subject_address(session)) in buried:
+            work.told_by(name)
+            work.forget_session(session)
+    for session, principal in _speakers(store, tenant):
+        name = vault.subject_address(subject_of(session, principal))
+        if name in buried and (thorough or not journal.seen(f"erased/{tenant}/{name}")):
+            work.told_by(name)
+            work.forget_principal(principal, session)
+    done = work.finish((*store.erasers, *erasers))
+    journal.see(f"tombstones/{tenant}", len(buried | work.buried))
+    return done
+
+
+def _speakers(store: Store, tenant: str) -> Iterator[tuple[str, str]]:
+    """Every principal of every session that was not forgotten."""
+    for session in store.journal.sessions(tenant):
+        if not any(note.principal is None for note in store.journal.forgotten(tenant, session)):
+            for principal in sorted(principals_of(store.journal.read(SessionKey(tenant, session), 0))):
+                yield session, principal

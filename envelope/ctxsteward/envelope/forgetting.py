@@ -1,0 +1,283 @@
+"""One erasure under way: the steps of `erasure`, in an order in which repeating them finishes what a crash has left.
+
+A session: tombstone and note, again for forks until there are no more; tombstones of every subject in it; rows last,
+forks before parents. A principal: tombstones; words redacted, forks before parents, because the old addresses in a fork
+are told by its parent; note; redacted once more, which makes writers that know of no note read the log again; then the
+keys of what was derived, and what stands in its place is drained again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ctxsteward.schemas import Erased, Finding, InputError, ObjectMissing, StoreError
+
+from .erasers import Elsewhere, Eraser, Erasure, Gone, Told
+from .keys import subject_of
+from .lineage import Lineage
+from .redacted_log import Share, moved_addresses, principals_of, redacted_manifests, redacted_rows
+from .stores.port import Forgotten, SessionKey
+from .vault import derived_subject
+from .withdrawal import withdraw_unsupported
+
+if TYPE_CHECKING:
+    from .store import Store
+
+_PASSES = 100
+"""A session that is written to all the time is redacted again this often."""
+
+
+@dataclass(slots=True)
+class _Tally:
+    sessions: dict[str, None] = field(default_factory=dict)
+    forks: dict[str, None] = field(default_factory=dict)
+    gone: list[Gone] = field(default_factory=list)
+    marks: list[str] = field(default_factory=list)
+    """Noted when all is done: these subjects need no second look."""
+    leaving: list[str] = field(default_factory=list)
+    """Sessions whose rows go, descendants first."""
+    findings: list[Finding] = field(default_factory=list)
+    buried: dict[str, None] = field(default_factory=dict)
+    """Addresses of subjects."""
+    messages: int = 0
+    derived: int = 0
+    manifests: int = 0
+
+
+class Forgetting:
+    """Forgets one thing after the other; `finish` makes an end of it."""
+
+    def __init__(self, store: Store, tenant: str, told: Told, elsewhere: Elsewhere | None) -> None:
+        self._store, self._tenant, self._told, self._elsewhere = store, tenant, told, elsewhere
+        self._journal, self._vault = store.journal, store.vault(tenant)
+        self._address_key = store.keys.address_key(tenant)
+        self._tally = _Tally()
+
+    @property
+    def buried(self) -> frozenset[str]:
+        """Addresses of the subjects that were buried so far, anew or again."""
+        return frozenset(self._tally.buried)
+
+    def told_by(self, name: str) -> None:
+        """Go on in the name of whoever has buried this subject."""
+        buried = self._vault.tombstone(name)
+        assert buried is not None
+        self._told = Told(buried.who, buried.when, buried.why)
+
+    # -- sessions -----------------------------------------------------------------------------------------------
+
+    def forget_session(self, root: str) -> None:
+        """Bury the session and all forks of it; their rows go in `finish`."""
+        self._check_known(root)
+        family: dict[str, None] = {}
+        waiting = [root]
+        while waiting:  # a fork made meanwhile is found in the next round; of a noted session none can be made
+            for session in waiting:
+                self._bury(subject_of(session, None))
+                self._journal.see(self._kinship(root, session), 1)
+                self._note(session, None)
+                family[session] = None
+            forks = (*self._noted_with(root), *self._lineage(forgotten=True).forks_of(family))
+            waiting = [name for name in dict.fromkeys(forks) if name not in family]
+        for session in family:
+            self._bury_inside(session)
+            self._tally.gone.append(Gone(tenant=self._tenant, session=session, principal=None, ordinals=None))
+        self._tally.sessions |= family
+        self._tally.forks |= dict.fromkeys(name for name in family if name != root)
+        self._tally.leaving += reversed(family)
+
+    def _check_known(self, session: str) -> None:
+        key = SessionKey(self._tenant, session)
+        if self._journal.length(key) or self._journal.forgotten(self._tenant, session):
+            return
+        drained = self._elsewhere is not None and any(True for _ in self._elsewhere.subjects(key))
+        if not drained and self._vault.tombstone(self._vault.subject_address(session)) is None:
+            raise InputError(f"there is no session {session!r} of tenant {self._tenant!r} here; nothing was forgotten")
+
+    def _noted_with(self, root: str) -> list[str]:
+        """Sessions that were forgotten as its forks: a repeat finds them though their rows are gone already."""
+        noted = [note.session for note in self._journal.forgotten(self._tenant) if note.principal is None]
+        return [session for session in noted if self._journal.seen(self._kinship(root, session))]
+
+    def _kinship(self, root: str, session: str) -> str:
+        names = map(self._vault.subject_address, (root, session))
+        return f"forks/{self._tenant}/{'/'.join(names)}"
+
+    def _bury_inside(self, session: str) -> None:
+        """Bury every subject of a session that is buried itself, so that no new one comes."""
+        key = SessionKey(self._tenant, session)
+        for principal in sorted(principals_of(self._journal.read(key, 0))):
+            self._bury(subject_of(session, principal))
+        generation = 0
+        while self._is_known(name := self._vault.subject_address(derived_subject(session, generation))):
+            self._bury_address(name)
+            generation += 1
+        for name in self._elsewhere.subjects(key) if self._elsewhere is not None else ():
+            self._bury_address(name)
+
+    def _is_known(self, name: str) -> bool:
+        """Whether a subject has a key, or had one."""
+        return self._has_key(name) or self._vault.tombstone(name) is not None
+
+    def _has_key(self, name: str) -> bool:
+        try:
+            self._vault.known_key(name)
+        except (Erased, ObjectMissing):
+            return False
+        return True
+
+    def _drop_rows(self, session: str) -> None:
+        key = SessionKey(self._tenant, session)
+        rows = self._journal.read(key, 0)
+        messages = sum(record.kind == "message" for record in rows)
+        self._tally.messages += messages
+        self._tally.derived += len(rows) - messages
+        self._tally.manifests += len(self._journal.manifests(key))
+        self._journal.drop_manifests(key)
+        if rows:
+            self._journal.truncate(key, 0)
+
+    # -- principals ---------------------------------------------------------------------------------------------
+
+    def forget_principal(self, principal: str, only: str | None) -> None:
+        """Redact the principal's messages in every session (or one), and in all forks that share them."""
+        self._claim(principal, only)
+        lineage = self._lineage()
+        shares = lineage.shares(principal, only)
+        if not shares:
+            where = f"session {only!r}" if only else f"tenant {self._tenant!r}"
+            raise InputError(f"principal {principal!r} has said nothing in {where}; nothing was forgotten")
+        forks_first = list(reversed(shares))
+        for session in shares:
+            self._bury(subject_of(session, principal))
+        for session in forks_first:
+            self._redact(lineage, session, principal, only, force=False)
+        for session in shares:
+            self._note(session, principal)
+        for session in forks_first:
+            self._redact(lineage, session, principal, only, force=True)
+            self._bury_derived(session)
+        for session, share in lineage.shares(principal, only, list(shares)).items():
+            self._settle(session, principal, share)
+
+    def _claim(self, principal: str, only: str | None) -> None:
+        """Bring sessions that only the object store has to this machine: what was derived must be written anew."""
+        if self._elsewhere is None:
+            return
+        here = set(self._journal.sessions(self._tenant))
+        for session in self._elsewhere.sessions(self._tenant) if only is None else (only,):
+            if session not in here and self._has_key(self._vault.subject_address(subject_of(session, principal))):
+                self._elsewhere.claim(SessionKey(self._tenant, session))
+
+    def _redact(self, lineage: Lineage, session: str, principal: str, only: str | None, *, force: bool) -> None:
+        """Redact until nothing is left; `force` moves the log's generation on at least once."""
+        key, line = SessionKey(self._tenant, session), lineage.line(session)
+        for _ in range(_PASSES):
+            shares = lineage.shares(principal, only, line)
+            rows = self._journal.read(key, 0)
+            changed = redacted_rows(self._address_key, session, rows, shares[session], self._moved(shares))
+            self._redact_manifests(key, shares[session])
+            if not changed and not force:
+                return
+            self._journal.rewrite(key, changed or {0: rows[0]})
+            messages = sum(record.kind == "message" for record in changed.values())
+            self._tally.messages += messages
+            self._tally.derived += len(changed) - messages
+            force = False
+        raise StoreError(f"session {session!r} is written to faster than it can be redacted; stop its writers, repeat")
+
+    def _moved(self, shares: dict[str, Share]) -> dict[str, str]:
+        """New addresses of redacted messages by old ones."""
+        moved: dict[str, str] = {}
+        for session, share in shares.items():
+            rows = self._journal.read(SessionKey(self._tenant, session), 0)
+            moved |= moved_addresses(self._address_key, session, rows, share)
+        return moved
+
+    def _redact_manifests(self, key: SessionKey, share: Share) -> None:
+        before = self._journal.manifests(key)
+        after = redacted_manifests(self._address_key, before, share)
+        if before == after:
+            return
+        self._journal.drop_manifests(key)
+        for manifest in after:
+            self._journal.put_manifest(key, manifest.address, manifest.body)
+        self._tally.manifests += sum(was != now for was, now in zip(before, after, strict=True))
+
+    def _bury_derived(self, session: str) -> None:
+        """Destroy the keys of all that was derived before, and have what stands there now drained under the next."""
+        for generation in range(self._buried_principals(session)):
+            self._bury(derived_subject(session, generation))
+        if self._elsewhere is not None:
+            key = SessionKey(self._tenant, session)
+            rows = enumerate(self._journal.read(key, 0))
+            due = [n for n, record in rows if record.kind != "message" or '"erased"' in record.body]
+            self._elsewhere.rewritten(key, due)
+
+    def _buried_principals(self, session: str) -> int:
+        """How many principals of a session were forgotten, by whichever machine: as many generations are over."""
+        noted = {note.principal for note in self._journal.forgotten(self._tenant, session)} - {None}
+        wrote = principals_of(self._journal.read(SessionKey(self._tenant, session), 0)) - noted
+        names = (self._vault.subject_address(subject_of(session, principal)) for principal in wrote)
+        return len(noted) + sum(self._vault.tombstone(name) is not None for name in names)
+
+    def _settle(self, session: str, principal: str, share: Share) -> None:
+        self._tally.gone.append(
+            Gone(tenant=self._tenant, session=session, principal=principal, ordinals=share.ordinals)
+        )
+        name = self._vault.subject_address(subject_of(session, principal))
+        self._tally.marks.append(f"erased/{self._tenant}/{name}")
+        self._tally.sessions[session] = None
+        if not share.own:
+            self._tally.forks[session] = None
+        if share.unreadable:
+            text = f"{len(share.unreadable)} damaged messages name no principal; run store fsck, or forget the session"
+            self._tally.findings.append(Finding(kind="unreadable_message", field=session, text=text))
+
+    # -- both ---------------------------------------------------------------------------------------------------
+
+    def finish(self, erasers: Sequence[Eraser]) -> Erasure:
+        """Tell whoever holds derived text, drop the rows of forgotten sessions, scrub; raises what has failed."""
+        tally, told = self._tally, self._told
+        withdrawn = withdraw_unsupported(self._store, self._tenant, **told._asdict()) if tally.sessions else 0
+        erased, failures = 0, []
+        for eraser in erasers if tally.sessions else ():
+            try:
+                erased += eraser(tuple(tally.gone))
+            except Exception as error:  # another's code: the journal is erased all the same
+                failures.append(f"{getattr(eraser, '__qualname__', type(eraser).__name__)}: {error}")
+        for session in tally.leaving:
+            self._drop_rows(session)
+        self._journal.scrub()
+        if failures:
+            raise StoreError(f"not everything is forgotten: {'; '.join(failures)}; mend that and repeat")
+        for mark in tally.marks:
+            self._journal.see(mark, 1)
+        return Erasure(
+            tenant=self._tenant, who=told.who, when=told.when, why=told.why,
+            sessions=tuple(tally.sessions), forks=tuple(tally.forks), subjects=len(tally.buried),
+            messages=tally.messages, derived=tally.derived, manifests=tally.manifests, recommendations=withdrawn,
+            elsewhere=erased, findings=tuple(dict.fromkeys(tally.findings)),
+        )  # fmt: skip
+
+    def _bury(self, subject: str) -> None:
+        self._bury_address(self._vault.subject_address(subject))
+
+    def _bury_address(self, name: str) -> None:
+        self._vault.bury_address(name, **self._told._asdict())
+        self._tally.buried[name] = None
+
+    def _note(self, session: str, principal: str | None) -> None:
+        """Note it in the journal, in the words of the first burial."""
+        buried = self._vault.tombstone(self._vault.subject_address(subject_of(session, principal)))
+        assert buried is not None
+        self._journal.forget(self._tenant, Forgotten(session, principal, buried.who, buried.when, buried.why))
+
+    def _lineage(self, *, forgotten: bool = False) -> Lineage:
+        found = Lineage(self._journal, self._tenant, forgotten=forgotten)
+        for session in found.unreadable:
+            text = "its first record cannot be read: whether it is a fork is not known; run store fsck"
+            self._tally.findings.append(Finding(kind="unreadable_session", field=session, text=text))
+        return found

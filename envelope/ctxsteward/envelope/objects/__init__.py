@@ -1,0 +1,1 @@
+"""Object stores: what is kept for good, behind one small port."""

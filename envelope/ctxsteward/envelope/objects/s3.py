@@ -1,0 +1,266 @@
+"""`s3://`: objects in a bucket, over boto3; the only module that imports it.
+
+A put is one request with ``If-None-Match: *`` and one attempt: the SDK's own retry turns a lost answer into a 412, so
+the loop that repeats a put is outside, where the answer can be told from somebody else's. Reads, lists and deletes use
+the SDK's standard retries. Every body is sent with a CRC-32 in a header, which the server checks and keeps and the SDK
+checks again on reading, beside the length. (ETags are no digest under every encryption, so they are not compared.)
+
+Tried with moto and ministack. An endpoint that takes the header and overwrites all the same would lose commits
+silently: `probe` finds it out. Directory buckets do not list in order and are refused by `list`.
+
+Raises `ObjectMissing`, `StoreUnavailable`, `Damaged`; `InputError` for a bad URI, a missing boto3, or an endpoint that
+overwrites. Times in seconds. Source: Amazon S3 User Guide, "conditional writes": 412 = occupied, 409 = try again.
+"""
+
+from __future__ import annotations
+
+import base64
+import secrets
+import zlib
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from http.client import HTTPException
+from typing import Any, Final
+
+from ctxsteward.schemas import Damaged, InputError, ObjectMissing, StoreError, StoreUnavailable
+
+from .names import checked_key, checked_prefix, is_key
+from .port import ObjectInfo, PutOutcome
+from .s3_uri import S3Location
+
+try:
+    import boto3  # type: ignore[import-untyped]  # it ships no types
+    from botocore import exceptions as sdk  # type: ignore[import-untyped]
+    from botocore.config import Config  # type: ignore[import-untyped]
+    from botocore.parsers import ResponseParserError  # type: ignore[import-untyped]
+except ImportError as error:
+    raise InputError("an s3:// store needs boto3: pip install 'ctxsteward[s3]'") from error
+
+CONNECT_TIMEOUT_SECONDS = 2.0
+READ_TIMEOUT_SECONDS = 5.0
+READ_ATTEMPTS = 3
+MAX_CONNECTIONS = 32
+PROBE_FOLDER = "probe/"
+
+_FAILURES: Final = (sdk.ClientError, sdk.BotoCoreError, ResponseParserError, HTTPException, OSError)
+_NEVER_SENT: Final = (
+    sdk.NoCredentialsError,
+    sdk.PartialCredentialsError,
+    sdk.CredentialRetrievalError,
+    sdk.TokenRetrievalError,
+    sdk.SSOError,
+    sdk.NoRegionError,
+    sdk.ParamValidationError,
+    sdk.EndpointProviderError,
+)
+_PASSING_STATUS: Final = (304, 408, 409, 425, 429)
+_PASSING_CODES: Final = (
+    "RequestTimeout",
+    "BadDigest",
+    "XAmzContentSHA256Mismatch",
+    "XAmzContentChecksumMismatch",
+    "IncompleteBody",
+)
+"""Refusals of this attempt, not of the request."""
+_CREDENTIALS_HINT = "check the credentials that boto3 finds"
+_HINTS: Final = {
+    "NoSuchBucket": "make the bucket, or correct the URI",
+    "InvalidBucketName": "correct the URI",
+    "AccessDenied": "allow s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket there "
+    "(without the last one a missing object looks like this too), in a bucket with versions s3:ListBucketVersions "
+    "and s3:DeleteObjectVersion, too",
+    "PermanentRedirect": "name the bucket's region in the URI: ?region=…",
+    "AuthorizationHeaderMalformed": "name the bucket's region in the URI: ?region=…",
+    "NotImplemented": "use an endpoint that has conditional writes",
+    "RequestTimeTooSkewed": "set this machine's clock",
+    **dict.fromkeys(("InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"), _CREDENTIALS_HINT),
+}
+
+
+class S3Objects:
+    """An `ObjectStore` in a bucket. Safe with threads."""
+
+    def __init__(
+        self,
+        location: S3Location,
+        *,
+        session: Any = None,
+        connect_timeout_seconds: float = CONNECT_TIMEOUT_SECONDS,
+        read_timeout_seconds: float = READ_TIMEOUT_SECONDS,
+        read_attempts: int = READ_ATTEMPTS,
+    ) -> None:
+        self.location = location
+        timeouts = (connect_timeout_seconds, read_timeout_seconds)
+        try:
+            session = session or boto3.Session()
+            self._puts = _client(session, location, timeouts, attempts=1)
+            self._reads = _client(session, location, timeouts, attempts=read_attempts)
+        except (sdk.BotoCoreError, ValueError) as error:
+            raise InputError(f"{location}: {_line(error)}; correct the URI or boto3's configuration") from error
+
+    @classmethod
+    def open(cls, uri: str, **more: Any) -> S3Objects:
+        """The store at a URI (see `s3_uri`); `more` are the arguments of the class."""
+        return cls(S3Location.parse(uri), **more)
+
+    @property
+    def uri(self) -> str:
+        return self.location.uri
+
+    def put(self, key: str, body: bytes) -> PutOutcome:
+        name = self._name(key)
+        try:
+            self._puts.put_object(
+                Bucket=self.location.bucket,
+                Key=name,
+                Body=body,
+                IfNoneMatch="*",
+                ChecksumAlgorithm="CRC32",
+                ChecksumCRC32=base64.b64encode(zlib.crc32(body).to_bytes(4, "big")).decode(),
+                **_encryption(self.location),
+            )
+        except _FAILURES as error:
+            outcome = _outcome_of(error)
+            if outcome is None:
+                raise self._unavailable(f"{key} was not written", error) from error
+            return outcome
+        return "committed"
+
+    def get(self, key: str) -> bytes:
+        name = self._name(key)
+        with self._asking(key):
+            answer = self._reads.get_object(Bucket=self.location.bucket, Key=name)
+            with closing(answer["Body"]) as stream:  # as its own context it would skip the checks
+                body: bytes = stream.read()
+            return body
+
+    def list(self, prefix: str, *, after: str = "") -> Iterator[ObjectInfo]:
+        checked_prefix(prefix)
+        folder, previous = self.location.folder, after
+        query = {"StartAfter": folder + after} if after else {}
+        with self._asking(prefix):
+            pages = self._reads.get_paginator("list_objects_v2")
+            for page in pages.paginate(Bucket=self.location.bucket, Prefix=folder + prefix, **query):
+                for found in page.get("Contents", ()):
+                    key = found["Key"].removeprefix(folder)
+                    if key <= after or not is_key(key):  # not every endpoint knows StartAfter
+                        continue
+                    if key <= previous:
+                        raise StoreUnavailable(f"{self.location} lists {key} after {previous}; use one in byte order")
+                    previous = key
+                    yield ObjectInfo(key, found["Size"], found["LastModified"].timestamp())
+
+    def delete(self, key: str) -> None:
+        name, bucket = self._name(key), self.location.bucket
+        with self._asking(key):
+            answer = self._reads.delete_object(Bucket=bucket, Key=name)
+            keeps_versions = "VersionId" in answer or "DeleteMarker" in answer
+            for version in self._versions(name, needed=keeps_versions):
+                self._reads.delete_object(Bucket=bucket, Key=name, VersionId=version)
+
+    def close(self) -> None:
+        self._puts.close()
+        self._reads.close()
+
+    def probe(self) -> None:
+        """Find out, by writing one small object twice, whether the endpoint keeps the first; the object is removed.
+
+        Raises `InputError` where it does not: never use it. Raises `StoreUnavailable` where it cannot be asked now.
+        """
+        key = f"{PROBE_FOLDER}{secrets.token_hex(16)}"
+        try:
+            outcomes = self.put(key, b"first"), self.put(key, b"second")
+            if "unknown" in outcomes:
+                self.get(key)  # raises with the reason, if it lasts
+                raise StoreUnavailable(f"{self.location}: conditional writes could not be tried; try again later")
+            if outcomes[0] == "conflicted":
+                raise InputError(f"{self.location} refuses to create a free key; use an endpoint with If-None-Match")
+            if outcomes[1] == "committed" or self.get(key) != b"first":
+                raise InputError(
+                    f"{self.location} accepts If-None-Match and overwrites; commits would be lost: use Amazon S3 or "
+                    "another endpoint with conditional writes"
+                )
+        except ObjectMissing as error:
+            raise StoreUnavailable(f"{self.location}: no write went through; try again later") from error
+        finally:
+            with suppress(StoreError):  # a writer may be denied deletes
+                self.delete(key)
+
+    def _name(self, key: str) -> str:
+        return self.location.folder + checked_key(key)
+
+    def _versions(self, name: str, *, needed: bool) -> tuple[str, ...]:
+        """Version ids of an object, markers of deletion too; none where the endpoint has no versions."""
+        found = []
+        try:
+            for page in self._reads.get_paginator("list_object_versions").paginate(
+                Bucket=self.location.bucket, Prefix=name
+            ):
+                entries = (*page.get("Versions", ()), *page.get("DeleteMarkers", ()))
+                found += [entry["VersionId"] for entry in entries if entry["Key"] == name]
+        except (sdk.ClientError, KeyError):
+            if needed:
+                raise
+        return tuple(found)
+
+    @contextmanager
+    def _asking(self, what: str) -> Iterator[None]:
+        """Turn what goes wrong in reading, listing and deleting into our errors."""
+        try:
+            yield
+        except sdk.FlexibleChecksumError as error:
+            raise Damaged(f"{what}: its checksum differs from the one it was stored with; restore a backup") from error
+        except _FAILURES as error:
+            if _code(error) == "NoSuchKey":
+                raise ObjectMissing(what) from error
+            raise self._unavailable(what or "/", error) from error
+
+    def _unavailable(self, what: str, error: Exception) -> StoreUnavailable:
+        default = _CREDENTIALS_HINT if isinstance(error, _NEVER_SENT) else "try again when it answers"
+        return StoreUnavailable(f"{self.location}: {what}: {_line(error)}; {_HINTS.get(_code(error), default)}")
+
+
+def _client(session: Any, location: S3Location, timeouts: tuple[float, float], *, attempts: int) -> Any:
+    config = Config(
+        connect_timeout=timeouts[0],
+        read_timeout=timeouts[1],
+        retries={"total_max_attempts": attempts, "mode": "standard"},
+        signature_version="s3v4",  # conditional writes need it
+        s3={"addressing_style": "path" if location.path_style else "auto"},
+        request_checksum_calculation="when_required",  # ours is sent in a header; trailers fail on many endpoints
+        response_checksum_validation="when_supported",
+        max_pool_connections=MAX_CONNECTIONS,
+    )
+    region = location.region or session.region_name or ("us-east-1" if location.endpoint else None)
+    return session.client("s3", endpoint_url=location.endpoint, region_name=region, config=config)
+
+
+def _encryption(location: S3Location) -> dict[str, str]:
+    asked = {"ServerSideEncryption": location.sse, "SSEKMSKeyId": location.sse_kms_key_id}
+    return {name: value for name, value in asked.items() if value}
+
+
+def _outcome_of(error: Exception) -> PutOutcome | None:
+    """What a failed put means; None: it certainly did not land, and the same request never will."""
+    if isinstance(error, _NEVER_SENT):
+        return None
+    if not isinstance(error, sdk.ClientError):
+        return "unknown"
+    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    if status == 412:
+        return "conflicted"
+    passing = status in _PASSING_STATUS or _code(error) in _PASSING_CODES
+    return None if status == 501 or (300 <= status < 500 and not passing) else "unknown"
+
+
+def _code(error: Exception) -> str:
+    return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, sdk.ClientError) else ""
+
+
+def _line(error: Exception) -> str:
+    """What it says, on one line."""
+    text = str(error)
+    if isinstance(error, sdk.ClientError):
+        said = error.response.get("Error", {})
+        text = f"{said.get('Code', 'error')}: {said.get('Message', '')}"
+    return " ".join(text.split())[:200]

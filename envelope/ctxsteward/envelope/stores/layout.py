@@ -1,0 +1,208 @@
+"""Tables of `journal.sqlite`, their version, and connections to the file.
+
+    records    one row a record: (tenant, session, position) → kind, ordinal, outputs, id, address, body, wire, mac
+    logs       one row a log: length, generation, how far it is drained, what waits to be
+    manifests  one row an envelope, in the order of their making (seq)
+    seen       highest number noted under a name
+    forgotten  one row a forgotten subject
+    meta       the journal's own id; bytes that wait in all logs
+
+Write-ahead log, every commit fsynced (`synchronous = FULL`), deleted content overwritten (`secure_delete`). The version
+is SQLite's `user_version`; a file with another one, or with tables and none, is refused and left as it is.
+Raises `StoreError`, `UnsupportedVersion`, `Damaged`. Source: SQLite documentation, "Write-Ahead Logging", "PRAGMA".
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ctxsteward.schemas import Damaged, StoreError, StoreLocked, UnsupportedVersion
+
+LAYOUT_VERSION = 2
+FILE_NAME = "journal.sqlite"
+
+WAL_KEPT_BYTES = 64 << 20
+"""The write-ahead log is cut back to this after it grew under a slow reader."""
+
+IDLE_READERS = 8
+"""Connections kept open for reading; more are made while more threads read at once."""
+
+# Records are a table with row ids, so that appends of many logs fill the same page: half the time of a transaction.
+_TABLES = """
+CREATE TABLE records (
+  tenant TEXT NOT NULL, session TEXT NOT NULL, position INTEGER NOT NULL, kind TEXT NOT NULL, ordinal INTEGER NOT NULL,
+  outputs INTEGER NOT NULL, id TEXT, address TEXT, body TEXT NOT NULL, wire TEXT, mac TEXT NOT NULL,
+  PRIMARY KEY (tenant, session, position)
+);
+CREATE UNIQUE INDEX by_ordinal ON records (tenant, session, ordinal) WHERE ordinal > 0;
+CREATE UNIQUE INDEX by_id ON records (tenant, session, id) WHERE id IS NOT NULL;
+CREATE INDEX by_output ON records (tenant, session, outputs, position) WHERE outputs > 0;
+CREATE INDEX by_compaction ON records (tenant, session, position) WHERE kind = 'compaction';
+CREATE UNIQUE INDEX by_address ON records (tenant, address, session) WHERE address IS NOT NULL;
+CREATE TABLE logs (
+  tenant TEXT NOT NULL, session TEXT NOT NULL, length INTEGER NOT NULL, generation INTEGER NOT NULL,
+  drained INTEGER NOT NULL, number INTEGER NOT NULL, epoch INTEGER NOT NULL,
+  manifests INTEGER NOT NULL, bytes INTEGER NOT NULL, since INTEGER NOT NULL,
+  PRIMARY KEY (tenant, session)
+) WITHOUT ROWID;
+CREATE INDEX logs_waiting ON logs (since) WHERE since > 0;
+CREATE TABLE manifests (
+  seq INTEGER PRIMARY KEY, tenant TEXT NOT NULL, session TEXT NOT NULL, address TEXT NOT NULL, body TEXT NOT NULL,
+  waiting INTEGER NOT NULL, UNIQUE (tenant, address)
+);
+CREATE INDEX manifests_of ON manifests (tenant, session, seq);
+CREATE INDEX manifests_waiting ON manifests (tenant, session, seq) WHERE waiting = 1;
+CREATE TABLE seen (name TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE forgotten (
+  seq INTEGER PRIMARY KEY, tenant TEXT NOT NULL, session TEXT NOT NULL, whole INTEGER NOT NULL, principal TEXT NOT NULL,
+  who TEXT NOT NULL, at TEXT NOT NULL, why TEXT NOT NULL, UNIQUE (tenant, session, whole, principal)
+);
+CREATE TABLE meta (name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
+INSERT INTO meta VALUES ('waiting_bytes', 0);
+"""
+
+
+def connect(path: Path, busy_seconds: float) -> sqlite3.Connection:
+    """A connection that is safe to hand from thread to thread; transactions are begun by hand."""
+    db = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
+    try:
+        db.text_factory = partial(str, encoding="utf-8", errors="replace")  # a code finds it
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA fullfsync = ON")
+        db.execute("PRAGMA secure_delete = ON")
+        db.execute(f"PRAGMA journal_size_limit = {WAL_KEPT_BYTES}")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def prepare(db: sqlite3.Connection, path: Path, draw_id: Callable[[], str], busy_seconds: float) -> str:
+    """Make the tables where there are none, check their version, return the journal's id.
+
+    Switching a new file to write-ahead mode does not wait for another process that does the same: it fails at once, so
+    it is tried again until `busy_seconds` are over.
+    """
+    deadline = time.monotonic() + busy_seconds
+    while True:
+        try:
+            if not _is_ours(db, path):
+                db.execute("PRAGMA journal_mode = WAL")
+                db.execute("BEGIN IMMEDIATE")
+                if not _is_ours(db, path):
+                    for statement in _TABLES.split(";\n")[:-1]:
+                        db.execute(statement)
+                    db.execute("INSERT INTO meta VALUES ('id', ?)", (draw_id(),))
+                    db.execute(f"PRAGMA user_version = {LAYOUT_VERSION}")
+                db.execute("COMMIT")
+            return str(db.execute("SELECT value FROM meta WHERE name = 'id'").fetchall()[0][0])
+        except BaseException as error:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            if not (isinstance(error, sqlite3.Error) and is_busy(error)) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
+
+
+def _is_ours(db: sqlite3.Connection, path: Path) -> bool:
+    """Whether the tables are there; raises where other ones are."""
+    query = "SELECT (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)"
+    ((version, tables),) = db.execute(query).fetchall()
+    if version > LAYOUT_VERSION:
+        raise UnsupportedVersion(str(path), version, LAYOUT_VERSION)
+    if version < LAYOUT_VERSION and (version or tables):
+        raise StoreError(
+            f"{path} has layout version {version}, not {LAYOUT_VERSION}: it is no journal of a release; "
+            "move it away, or name another folder"
+        )
+    return bool(version == LAYOUT_VERSION)
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether somebody else held the file for too long."""
+    return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _code(error: BaseException) -> int:
+    return int(getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+
+
+_ADVICE = {
+    sqlite3.SQLITE_FULL: "free space on the disk",
+    sqlite3.SQLITE_IOERR: "check the disk, and the space and quota left on it",
+    sqlite3.SQLITE_READONLY: "name a folder you may write",
+    sqlite3.SQLITE_CANTOPEN: "name a folder you may write",
+    sqlite3.SQLITE_CONSTRAINT: "an id, ordinal or address of it is there already; refresh and decide again",
+}
+
+
+def store_error(error: BaseException, root: Path, busy_seconds: float, effect: str = "") -> StoreError:
+    """What SQLite raised, as one of ours; `effect` says what became of the call."""
+    code, tail = _code(error), f"; {effect}" if effect else ""
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreLocked(f"{root}: another process has held the journal for {busy_seconds:g} s{tail}; try again")
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return Damaged(f"{root}: {error}{tail}; restore the journal from a backup")
+    advice = _ADVICE.get(code)
+    return StoreError(f"{root}: {error}{tail}{f'; {advice}' if advice else ''}")
+
+
+def opening_error(error: OSError | sqlite3.Error, root: Path) -> StoreError:
+    """Why a journal cannot be opened, as one of ours."""
+    what = f"cannot open a store at {root}: {error}"
+    if isinstance(error, sqlite3.Error) and is_busy(error):
+        return StoreLocked(f"{what}; another process holds it; try again")
+    if _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return Damaged(f"{what}; restore it from a backup, or name another folder")
+    return StoreError(f"{what}; name a folder you may write, or restore it from a backup")
+
+
+class Readers:
+    """Connections for reading: a read sees the newest commit and waits for no writer. Safe with threads."""
+
+    def __init__(self, path: Path, busy_seconds: float) -> None:
+        self._path, self._busy_seconds = path, busy_seconds
+        self._idle: list[sqlite3.Connection] = []
+        self._closed = False
+
+    def all(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """All rows, so that no statement stays open and holds a snapshot."""
+        if self._closed:
+            raise StoreError(f"{self._path.parent}: the journal is closed")
+        try:
+            db = self._take()
+            try:
+                return db.execute(query, values).fetchall()
+            finally:
+                self._give(db)
+        except (sqlite3.Error, UnicodeEncodeError, OverflowError) as error:
+            raise store_error(error, self._path.parent, self._busy_seconds) from error
+
+    def _take(self) -> sqlite3.Connection:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            db = connect(self._path, self._busy_seconds)
+            db.execute("PRAGMA query_only = ON")
+            return db
+
+    def _give(self, db: sqlite3.Connection) -> None:
+        if len(self._idle) >= IDLE_READERS:
+            db.close()
+            return
+        self._idle.append(db)
+        if self._closed:
+            self.close()
+
+    def close(self) -> None:
+        """Close what is idle now, and what is in use when its read ends."""
+        self._closed = True
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().close()

@@ -1,0 +1,242 @@
+"""One transaction of the journal file: what a group of tickets reads and writes, and how it is committed.
+
+The row of a log (`Head`) decides a ticket; it is kept in memory from one transaction to the next as long as no other
+connection has committed (`PRAGMA data_version`). New records and changed heads are collected and written in a few
+statements when the group is complete. Sizes are bytes of UTF-8.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from itertools import chain
+from typing import Any, NamedTuple
+
+from ctxsteward.schemas import StoreError, StoreLocked
+
+from .group_commit import Commits, Ticket
+from .port import SessionKey
+
+HEADS_KEPT = 10_000
+"""Logs whose heads are kept in memory."""
+
+_CHUNKS = (32, 8, 1)
+"""Rows a statement: few statements, and few different ones to prepare."""
+
+
+class Head(NamedTuple):
+    """A log's row."""
+
+    length: int = 0
+    generation: int = 0
+    drained: int = 0
+    """Position."""
+    number: int = 0
+    epoch: int = 0
+    manifests: int = 0
+    """Those that wait."""
+    bytes: int = 0
+    """Of all that waits."""
+    since: int = 0
+    """Place in the order of waiting; 0: nothing waits."""
+
+
+NEW = Head()
+
+
+class Transaction:
+    """What a ticket's work is handed. It raises `StoreError` before it has changed anything, or not at all."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._rows: list[tuple[Any, ...]] = []
+        self.drains = writer.drains
+        self.heads: dict[SessionKey, Head] = {}
+        self.bytes_added = 0
+
+    def head(self, key: SessionKey) -> Head:
+        found = self.heads.get(key) or self._writer.heads.get(key)
+        if found is None:
+            query = (
+                "SELECT length, generation, drained, number, epoch, manifests, bytes, since FROM logs "
+                "WHERE tenant = ? AND session = ?"
+            )
+            rows = self._writer.db.execute(query, key).fetchall()
+            found = self._writer.heads[key] = Head(*rows[0]) if rows else NEW
+        return found
+
+    def put(self, key: SessionKey, head: Head) -> None:
+        self.bytes_added += head.bytes - self.head(key).bytes
+        self.heads[key] = head
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Of all logs, with what this transaction adds."""
+        return self._writer.waiting_bytes + self.bytes_added
+
+    def insert(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._rows.extend(rows)
+
+    def execute(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        """Run a statement behind the records that were inserted before it."""
+        self._write_rows()
+        return self._writer.db.execute(statement, values).fetchall()
+
+    def next_place(self) -> int:
+        """At the end of the order of waiting."""
+        self._writer.place += 1
+        return self._writer.place
+
+    def recount(self, key: SessionKey, head: Head) -> Head:
+        """The head with what waits counted anew, and the log at the end of the order."""
+        if not self.drains:
+            return head._replace(manifests=0, bytes=0, since=0)
+        query = (
+            "SELECT count(*), coalesce(sum(length(CAST(body AS BLOB))), 0) FROM manifests "
+            "WHERE tenant = ? AND session = ? AND waiting = 1"
+        )
+        ((manifests, manifest_bytes),) = self.execute(query, key)
+        query = (
+            "SELECT coalesce(sum(length(CAST(body AS BLOB)) + coalesce(length(CAST(wire AS BLOB)), 0)), 0) "
+            "FROM records WHERE tenant = ? AND session = ? AND position >= ?"
+        )
+        ((record_bytes,),) = self.execute(query, (*key, head.drained))
+        since = self.next_place() if manifests or head.length > head.drained else 0
+        return head._replace(manifests=manifests, bytes=manifest_bytes + record_bytes, since=since)
+
+    def flush(self) -> None:
+        """Write what was collected."""
+        self._write_rows()
+        _write(self._writer.db, _put_logs, [key + head for key, head in self.heads.items()])
+        if self.bytes_added:
+            self._writer.db.execute(
+                "UPDATE meta SET value = value + ? WHERE name = 'waiting_bytes'", (self.bytes_added,)
+            )
+
+    def _write_rows(self) -> None:
+        if self._rows:
+            rows, self._rows = self._rows, []
+            _write(self._writer.db, _insert_records, rows)
+
+
+class Writer:
+    """The one connection that writes. Called by the leader of a group alone."""
+
+    def __init__(self, db: sqlite3.Connection, *, drains: bool, error: Callable[[BaseException], StoreError]) -> None:
+        self.db, self.drains, self._error = db, drains, error
+        self.heads: dict[SessionKey, Head] = {}
+        self.place = 0
+        self.waiting_bytes = 0
+        self.commits = Commits(0, 0)
+        self._version = -1
+        self._closed = False
+        self._committing: tuple[Transaction, Sequence[Ticket[Transaction]]] | None = None
+
+    def run(self, group: Sequence[Ticket[Transaction]]) -> None:
+        """Settle all tickets in one transaction; where that fails, each in its own, so that none fails another."""
+        if self._closed:
+            self._refuse(group, StoreError("the journal is closed"))
+            return
+        if self._committing is not None or self.db.in_transaction:
+            self._clear_up()
+            group = [ticket for ticket in group if not ticket.settled]
+        try:
+            self._attempt(group)
+        except Exception as error:
+            if isinstance(error, sqlite3.Error):
+                self._committing = None
+            self._clear_up()
+            self._refuse([ticket for ticket in group if not ticket.settled], error)
+        except BaseException:
+            self._clear_up()
+            raise
+
+    def _refuse(self, group: Sequence[Ticket[Transaction]], error: Exception) -> None:
+        if len(group) > 1 and not self._closed and not isinstance(self._error(error), StoreLocked):
+            for ticket in group:
+                self.run((ticket,))
+            return
+        for ticket in group:
+            ticket.error = self._error(error)
+            ticket.error.__cause__ = error
+            ticket.settled = True
+
+    def close(self) -> None:
+        self._closed = True
+        self.db.close()
+
+    def _attempt(self, group: Sequence[Ticket[Transaction]]) -> None:
+        db = self.db
+        db.execute("BEGIN IMMEDIATE")
+        self._look_for_others()
+        transaction = Transaction(self)
+        for ticket in group:
+            ticket.error = None
+            try:
+                ticket.result = ticket.work(transaction)
+            except StoreError as error:
+                ticket.error = error
+        transaction.flush()
+        self._committing = (transaction, group)
+        db.execute("COMMIT")
+        self._settle()
+
+    def _settle(self) -> None:
+        """The transaction is on disk."""
+        assert self._committing is not None
+        transaction, group = self._committing
+        self.heads.update(transaction.heads)
+        self.waiting_bytes += transaction.bytes_added
+        self.commits = Commits(self.commits.transactions + 1, self.commits.tickets + len(group))
+        self._committing = None
+        for ticket in group:
+            ticket.settled = True
+
+    def _look_for_others(self) -> None:
+        """Forget what is remembered of the file if another connection has changed it."""
+        ((version,),) = self.db.execute("PRAGMA data_version").fetchall()
+        if version != self._version or len(self.heads) > HEADS_KEPT:
+            self.heads.clear()
+            query = (
+                "SELECT (SELECT value FROM meta WHERE name = 'waiting_bytes'), "
+                "(SELECT coalesce(max(since), 0) FROM logs WHERE since > 0)"
+            )
+            ((self.waiting_bytes, self.place),) = self.db.execute(query).fetchall()
+            self._version = version
+
+    def _clear_up(self) -> None:
+        """Behind a failed or interrupted transaction: undo it, or settle it where it had been committed."""
+        self._version = -1
+        if self.db.in_transaction:
+            with suppress(sqlite3.Error):
+                self.db.execute("ROLLBACK")
+            self._committing = None
+        elif self._committing is not None:
+            self._settle()
+
+
+_RECORD_ROW = "(" + ",".join("?" * 11) + ")"
+_LOG_ROW = "(" + ",".join("?" * 10) + ")"
+_LOG_CHANGED = ",".join(f"{name} = excluded.{name}" for name in Head._fields)
+
+
+@lru_cache(maxsize=len(_CHUNKS))
+def _insert_records(rows: int) -> str:
+    return "INSERT INTO records VALUES " + ",".join([_RECORD_ROW] * rows)
+
+
+@lru_cache(maxsize=len(_CHUNKS))
+def _put_logs(rows: int) -> str:
+    values = ",".join([_LOG_ROW] * rows)
+    return f"INSERT INTO logs VALUES {values} ON CONFLICT (tenant, session) DO UPDATE SET {_LOG_CHANGED}"
+
+
+def _write(db: sqlite3.Connection, statement: Callable[[int], str], rows: Sequence[tuple[Any, ...]]) -> None:
+    done = 0
+    for chunk in _CHUNKS:
+        while len(rows) - done >= chunk:
+            values = chain.from_iterable(rows[done : done + chunk])
+            db.execute(statement(chunk), tuple(values))
+            done += chunk

@@ -1,0 +1,147 @@
+"""``ctxsteward backfill``: what it writes, that it writes it once, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ctxsteward.console.cli import cli
+from ctxsteward.envelope import open_store
+from ctxsteward.envelope.snapshots import Snapshots
+from ctxsteward.schemas.publish import validate
+
+PROFILE = files("ctxsteward.console") / "data" / "demo-profile.yaml"
+NAME = "fernhollow-oncall"
+ROW_KEYS = [
+    "profile", "version", "snapshot", "written", "address", "tokens", "findings", "error", "committed",
+]  # fmt: skip
+
+
+def run(*args: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(cli, ["backfill", *args])
+    assert result.exit_code == code, result.stderr or result.exception
+    return result
+
+
+def value(*args: str, code: int = 0) -> Any:
+    return json.loads(run("--snapshot", "--json", *args, code=code).stdout)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    return f"file:{tmp_path / 'store'}"
+
+
+def test_a_profile_file_becomes_a_version_and_a_snapshot(store: str) -> None:
+    result = value("--profile", str(PROFILE), "--store", store, "--tenant", "acme")
+    (row,) = result["profiles"]
+
+    assert list(result) == ["store", "tenant", "written", "profiles"]
+    assert list(row) == ROW_KEYS
+    assert (result["written"], row["committed"], row["written"]) == (2, True, True)
+    assert (row["profile"], row["version"], row["snapshot"]) == (NAME, 1, 1)
+    with open_store(store) as opened:
+        version = opened.profiles(NAME, tenant="acme").newest()
+        snapshot = Snapshots(opened, "acme").at(NAME, 1)
+    assert version.changelog.who == "backfill"
+    assert snapshot.address == row["address"]
+    validate("envelope", snapshot.envelope)
+    texts = json.dumps(snapshot.envelope["sections"], ensure_ascii=False)
+    for told in ("calm and exact; short sentences", "Print no password", "late-webhooks: Stuck-order counts"):
+        assert told in texts
+
+
+def test_a_repeat_writes_nothing_and_says_so(store: str, tmp_path: Path) -> None:
+    run("--snapshot", "--profile", str(PROFILE), "--store", store)
+    before = {path: path.read_bytes() for path in (tmp_path / "store" / "objects").rglob("*") if path.is_file()}
+    for again in (("--profile", str(PROFILE)), ()):
+        said = run("--snapshot", *again, "--store", store).stdout
+        assert "nothing to write: every profile and snapshot is there already" in said
+        assert value(*again, "--store", store)["written"] == 0
+
+    after = {path: path.read_bytes() for path in (tmp_path / "store" / "objects").rglob("*") if path.is_file()}
+    assert after == before
+
+
+def test_an_edited_file_is_a_new_version_and_every_profile_is_taken(store: str, tmp_path: Path) -> None:
+    edited, other = tmp_path / "edited.yaml", tmp_path / "other.yaml"
+    edited.write_text(PROFILE.read_text(encoding="utf-8").replace("calm and exact", "brief"), encoding="utf-8")
+    other.write_text("name: sales\npersona: Be kind.\n", encoding="utf-8")
+    for path in (str(PROFILE), str(other)):
+        run("--snapshot", "--profile", path, "--store", store)
+    rows = value("--profile", str(edited), "--store", store)["profiles"]
+
+    assert [(row["profile"], row["version"], row["snapshot"], row["written"]) for row in rows] == [
+        (NAME, 2, 2, True),
+        ("sales", 1, 1, False),
+    ]
+
+
+def test_a_head_over_its_budget_is_named_and_the_others_are_taken(store: str, tmp_path: Path) -> None:
+    small = tmp_path / "small.yaml"
+    small.write_text("name: sales\npersona: Be kind.\n", encoding="utf-8")
+    for path in (str(PROFILE), str(small)):
+        run("--snapshot", "--profile", path, "--store", store)
+    rows = value("--store", store, "--budget", "system_tokens=20", code=1)["profiles"]
+
+    assert [(row["profile"], row["snapshot"], row["error"] is None) for row in rows] == [
+        (NAME, None, False),
+        ("sales", 2, True),
+    ]
+    assert "section 'system' needs" in rows[0]["error"]
+    said = run("--snapshot", "--store", store, "--budget", "system_tokens=20", code=1).stdout
+    assert "failed" in said
+    assert "nothing to write" not in said
+
+
+class Case(NamedTuple):
+    id: str
+    args: str
+    """`PROFILE` stands for a profile, `BAD` for a file that is none."""
+    names: str
+    """What the line must say."""
+
+
+REFUSED = [
+    Case("nothing to do", "", "backfill: say what to write: --snapshot"),
+    Case("no store", "--snapshot --store file:none", "--store file:none: no such folder"),
+    Case("no such scheme", "--snapshot --store ftp:x --profile PROFILE", "store 'ftp:x' is none"),
+    Case("missing file", "--snapshot --profile nowhere.yaml", "nowhere.yaml: no such file"),
+    Case("a folder", "--snapshot --profile .", ".: is a directory"),
+    Case("no profile", "--snapshot --profile BAD", "bad.yaml:1: personas: unknown key"),
+    Case("unusable tenant", "--snapshot --profile PROFILE --tenant=", "tenant ''"),
+    Case(
+        "a tenant of nothing", "--snapshot --store file:held --tenant other", "tenant 'other' has committed no profile"
+    ),
+    Case("unknown model", "--snapshot --model gpt-4p", "--model gpt-4p: no such model is known"),
+    Case("unknown budget", "--snapshot --budget head=5", "allowed keys: system_tokens"),
+    Case("an argument", "--snapshot support", "unexpected extra argument"),
+]
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
+def test_bad_input_is_one_line_that_names_it(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.yaml").write_text("personas: x\n", encoding="utf-8")
+    run("--snapshot", "--profile", str(PROFILE), "--store", "file:held")
+    args = case.args.replace("PROFILE", str(PROFILE)).replace("BAD", "bad.yaml").split()
+    result = run(*args, code=2)
+
+    assert result.stdout == ""
+    assert result.stderr.startswith("ctxsteward: ")
+    assert result.stderr.count("\n") == 1
+    assert case.names in result.stderr
+
+
+def test_a_damaged_version_is_named_and_nothing_is_written(store: str, tmp_path: Path) -> None:
+    run("--snapshot", "--profile", str(PROFILE), "--store", store)
+    (path,) = (tmp_path / "store" / "objects" / "profiles" / "default" / NAME / "versions").iterdir()
+    path.write_bytes(path.read_bytes()[:-9])
+    result = run("--snapshot", "--store", store, code=2)
+
+    assert f"profiles/default/{NAME}/versions/000000000001.json: it is not a link" in result.stderr

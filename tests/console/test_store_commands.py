@@ -1,0 +1,277 @@
+"""`ctxsteward store`: what each command prints for people and machines, how it ends, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from click.testing import CliRunner, Result
+from inline_snapshot import snapshot
+
+from ctxsteward.console.cli import cli
+from ctxsteward.console.commands.store import read_grace
+from ctxsteward.envelope import open_store
+from ctxsteward.schemas import InputError
+
+from ..s3_servers import S3Server
+
+DEMO = str(files("ctxsteward.console") / "data" / "demo.jsonl")
+
+
+def run(*args: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(cli, ["store", *args])
+    assert result.exit_code == code, result.stderr or result.exception
+    return result
+
+
+def value(*args: str, code: int = 0) -> Any:
+    (line,) = run(*args, "--json", code=code).stdout.splitlines()
+    return json.loads(line)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A store with a session, content under a key, an orphan and an unfinished write."""
+    path = tmp_path / "store"
+    built = CliRunner().invoke(cli, ["build", DEMO, "--store", f"file:{path}", "--session", "demo", "--json"])
+    assert built.exit_code == 0, built.stderr
+    with open_store(f"file:{path}") as store:
+        orphan = store.vault().put("demo", "meta", b"nobody refers to this")
+        store.chain("profiles/default/p/versions", tenant="default").append(None, {"persona": "x"})
+    (path / "objects" / "blobs" / "default" / orphan[:2] / f"x.{'0' * 16}.tmp").write_bytes(b"half")
+    return path
+
+
+# -- what is printed -----------------------------------------------------------------------------------------
+
+
+def test_fsck_of_a_whole_store(folder: Path) -> None:
+    found = value("fsck", "--read-data", "--store", f"file:{folder}")
+
+    assert list(found) == ["damaged", "first", "checked", "damage", "notes", "repaired", "read_data", "subset"]
+    assert (found["damaged"], found["first"], found["damage"], found["repaired"]) == (False, None, [], [])
+    assert [note["kind"] for note in found["notes"]] == ["temporary_left"]
+    assert found["checked"] == {"blobs": 1, "bytes": 21, "keys": 1, "links": 1, "manifests": 1} | {
+        "records": found["checked"]["records"],
+        "sessions": 1,
+    }
+    shown = run("fsck", "--store", f"file:{folder}").stdout
+    assert "temporary_left" in shown
+    assert shown.splitlines()[-1].startswith("whole: ")
+
+
+def test_fsck_of_a_damaged_store_names_the_first_class_and_exits_1(folder: Path) -> None:
+    with closing(sqlite3.connect(folder / "journal.sqlite")) as db, db:
+        db.execute("UPDATE records SET wire = replace(wire, 'the', 'a') WHERE position = 3")
+        db.execute("DELETE FROM records WHERE position = 5")
+    found = value("fsck", "--store", f"file:{folder}", code=1)
+
+    assert (found["damaged"], found["first"]) == (True, "record_altered")
+    assert [one["field"] for one in found["damage"]] == ["journal/default/demo#3", "journal/default/demo#5"]
+    shown = run("fsck", "--store", f"file:{folder}", code=1).stdout
+    assert shown.splitlines()[-1].startswith("damaged: record_altered at journal/default/demo#3; 2 findings in ")
+
+
+def test_fsck_repairs_what_it_can_and_says_what_not(folder: Path) -> None:
+    with closing(sqlite3.connect(folder / "journal.sqlite")) as db, db:
+        db.execute("UPDATE manifests SET body = '{}'")
+    first = value("fsck", "--repair", "--store", f"file:{folder}")
+    second = value("fsck", "--store", f"file:{folder}")
+
+    assert [one["kind"] for one in first["repaired"]] == ["manifest_altered"]
+    assert (first["damaged"], second["damaged"]) == (False, False)
+
+
+def test_shares_of_a_store_are_checked_apart(folder: Path) -> None:
+    shares = [value("fsck", "--subset", f"{n}/3", "--store", f"file:{folder}")["checked"] for n in (1, 2, 3)]
+
+    assert sum(share.get("sessions", 0) for share in shares) == 1
+    assert sum(share.get("blobs", 0) for share in shares) == 1
+
+
+def test_gc_removes_what_is_old_and_leaves_what_is_young(folder: Path) -> None:
+    store = f"file:{folder}"
+    young = value("gc", "--store", store)
+    said = value("gc", "--grace", "0s", "--dry-run", "--store", store)
+    done = value("gc", "--grace", "0s", "--store", store)
+    again = value("gc", "--grace", "0s", "--store", store)
+
+    assert list(done) == [
+        "dry_run", "blobs", "keys", "probes", "temporaries", "bytes", "kept_blobs", "young_blobs", "restored",
+    ]  # fmt: skip
+    assert (young["blobs"], young["young_blobs"]) == ([], 1)
+    assert (said["dry_run"], len(said["blobs"]), len(said["temporaries"])) == (True, 1, 1)
+    assert done == said | {"dry_run": False}
+    assert (again["blobs"], again["temporaries"], again["bytes"]) == ([], [], 0)
+    assert run("gc", "--store", store).stdout.splitlines()[-1] == (
+        "0 bytes removed; 0 blobs in use, 0 within the grace"
+    )
+
+
+def test_gc_of_a_damaged_chain_removes_nothing(folder: Path) -> None:
+    (folder / "objects/profiles/default/p/versions/000000000001.json").write_text("{}")
+    before = sorted(path for path in folder.rglob("*") if path.is_file())
+    refused = run("gc", "--grace", "0s", "--store", f"file:{folder}", code=2)
+
+    assert sorted(path for path in folder.rglob("*") if path.is_file()) == before
+    assert refused.stderr.count("\n") == 1
+    assert "restore it from a backup" in refused.stderr
+
+
+def test_ls_lists_objects_and_sessions(folder: Path) -> None:
+    lines = [json.loads(line) for line in run("ls", "--json", "--store", f"file:{folder}").stdout.splitlines()]
+
+    assert all(list(line) == ["name", "kind", "size", "modified_seconds"] for line in lines)
+    assert [(line["kind"], line["name"][:22]) for line in lines] == [
+        ("blobs", lines[0]["name"][:22]),
+        ("log", "journal/default/demo"),
+        ("keys", lines[2]["name"][:22]),
+        ("profiles", "profiles/default/p/ver"),
+        ("tenants", "tenants/default/check."),
+    ]
+    shown = run("ls", "journal/", "--store", f"file:{folder}").stdout.splitlines()
+    assert [line.split()[-1] for line in shown] == ["journal/default/demo"]
+
+
+def test_stats_count(folder: Path) -> None:
+    found = value("stats", "--store", f"file:{folder}")
+
+    assert list(found) == [
+        "tenants", "sessions", "messages", "compactions", "stored_sessions", "versions", "objects", "waiting_sessions",
+        "waiting_bytes", "oldest_waiting", "forgotten",
+    ]  # fmt: skip
+    with open_store(f"file:{folder}") as store:
+        session = store.session("demo")
+        assert (found["messages"], found["compactions"]) == (len(session), len(session.reports()))
+    assert (found["tenants"], found["sessions"], found["versions"], found["forgotten"]) == (1, 1, 1, 0)
+    assert found["objects"]["profiles"]["objects"] == 1
+    assert "objects: blobs" in run("stats", "--store", f"file:{folder}").stdout
+
+
+def test_forget_is_one_of_them(folder: Path) -> None:
+    store = f"file:{folder}"
+    run("forget", "--session", "demo", "--who", "dpo", "--why", "asked", "--store", store)
+
+    assert value("stats", "--store", store)["sessions"] == 0
+    assert value("stats", "--store", store)["forgotten"] == 1
+    assert not value("fsck", "--read-data", "--store", store)["damaged"]
+
+
+def test_a_store_in_memory_is_empty_and_whole() -> None:
+    assert value("fsck", "--store", "memory:")["checked"] == {}
+    assert value("stats", "--store", "memory:")["objects"] == {}
+    assert run("ls", "--store", "memory:").stdout == ""
+
+
+@pytest.mark.usefixtures("aws_environment")
+def test_a_bucket_is_cared_for_as_well(moto: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    uri = moto.uri("console-care")
+    refused = run("fsck", "--store", uri, code=2)
+    with open_store(uri) as store:
+        store.session("s", tenant="acme").append({"role": "user", "content": "hello"})
+        assert store.flush(30.0)
+
+    assert "nothing is there; check bucket and prefix" in refused.stderr
+    assert value("fsck", "--read-data", "--store", uri)["checked"]["drained_records"] == 3
+    assert value("stats", "--store", uri)["stored_sessions"] == 1
+    assert value("gc", "--store", uri)["blobs"] == []
+    assert [
+        json.loads(line)["kind"] for line in run("ls", "sessions/", "--json", "--store", uri).stdout.splitlines()
+    ] == ["sessions"]
+
+
+# -- what is refused -----------------------------------------------------------------------------------------
+
+
+class Case(NamedTuple):
+    id: str
+    args: str
+    """``STORE`` stands for a store with something in it."""
+    names: str
+    """What the line must say."""
+
+
+REFUSED = [
+    Case("no command", "care", "No such command 'care'"),
+    Case("a share past the end", "fsck --subset 8/7 --store STORE", "subset '8/7' is none; write K/N"),
+    Case("share 0", "fsck --subset 0/7 --store STORE", "subset '0/7' is none"),
+    Case("a share of words", "fsck --subset one --store STORE", "subset 'one' is none"),
+    Case("too many shares", "fsck --subset 1/99999 --store STORE", "subset '1/99999' is none"),
+    Case("a grace of words", "gc --grace abc --store STORE", "--grace abc: not a time"),
+    Case("a grace without a unit", "gc --grace 24 --store STORE", "--grace 24: not a time"),
+    Case("a negative grace", "gc --grace=-1h --store STORE", "--grace -1h: not a time"),
+    Case("half an hour", "gc --grace 0.5h --store STORE", "--grace 0.5h: not a time"),
+    Case("no grace", "gc --grace= --store STORE", "--grace : not a time"),
+    Case("a missing store", "fsck --store file:none", "--store file:none: no such folder"),
+    Case("a missing store to collect in", "gc --store file:none", "--store file:none: no such folder"),
+    Case("a missing store to count", "stats --store file:none", "--store file:none: no such folder"),
+    Case("a missing store to list", "ls --store file:none", "--store file:none: no such folder"),
+    Case("a store of no kind", "fsck --store ftp:x", "store 'ftp:x' is none"),
+    Case("a tenant of nobody", "fsck --tenant nobody --store STORE", "nothing of tenant 'nobody'; its journal holds"),
+    Case("an empty tenant", "stats --tenant= --store STORE", "tenant ''"),
+    Case("a tenant to list", "ls --tenant nobody --store STORE", "nothing of tenant 'nobody'"),
+    Case("a prefix out of the store", "ls ../x --store STORE", "key prefix '../x' is not usable"),
+    Case("two prefixes", "ls a b --store STORE", "Got unexpected extra argument"),
+    Case("forget nothing", "forget --who a --why b --store STORE", "nothing to forget"),
+    Case("forget for no reason", "forget --session demo --who a --store STORE", "Missing option '--why'"),
+]
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
+def test_bad_input_is_one_line_and_exit_code_2(case: Case, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder.parent)
+    before = sorted(folder.rglob("*"))
+    refused = run(*case.args.replace("STORE", f"file:{folder}").split(), code=2)
+
+    assert refused.stdout == ""
+    assert case.names in refused.stderr
+    assert refused.stderr.startswith("ctxsteward: ")
+    assert refused.stderr.count("\n") == 1
+    assert [path for path in before if not path.name.startswith("journal.sqlite-")] == [
+        path for path in sorted(folder.rglob("*")) if not path.name.startswith("journal.sqlite-")
+    ]
+    assert not (folder.parent / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("0s", 0), ("90s", 90), ("45m", 2_700), ("24h", 86_400), ("7d", 604_800)]
+)
+def test_a_grace_is_a_number_and_a_unit(text: str, seconds: int) -> None:
+    assert read_grace(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "h", "1", "1w", "1 h", "١h", "1e3s", "9999999999s", "1h "])
+def test_any_other_grace_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="write a number and s, m, h or d"):
+        read_grace(text)
+
+
+def test_the_group_s_help_names_its_commands() -> None:
+    assert run("--help").stdout == snapshot("""\
+Usage: cli store [OPTIONS] COMMAND [ARGS]...
+
+  Care of a store: is it whole, what may go, what is in it.
+
+Options:
+  -h, --help  Show this message and exit.
+
+Commands:
+  forget  Erase a session, or what a principal said.
+  fsck    Check that a store is whole.
+  gc      Remove what nothing refers to.
+  ls      List names in a store.
+  stats   Count what is in a store.
+""")
+
+
+def test_options_are_completed() -> None:
+    environment = {"_CTXSTEWARD_COMPLETE": "bash_complete", "COMP_WORDS": "ctxsteward store fs", "COMP_CWORD": "2"}
+    result = CliRunner().invoke(cli, [], prog_name="ctxsteward", env=environment)
+
+    assert result.stdout.splitlines() == ["plain,fsck"]

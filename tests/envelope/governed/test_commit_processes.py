@@ -1,0 +1,111 @@
+"""Eight processes commit to one profile at once: versions 1..N without gaps, every commit once, none lost.
+
+On S3 `make test` runs eight processes with fewer commits each; ``CTXSTEWARD_SOAK=1`` runs them all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from ctxsteward.envelope import Store, open_store
+from ctxsteward.envelope.keyring import MasterKeys
+from ctxsteward.envelope.objects.s3 import S3Objects
+from ctxsteward.envelope.stores.memory import MemoryJournal
+
+from ...s3_servers import S3Server
+
+PROCESSES, COMMITS = 8, 50
+S3_COMMITS = COMMITS if os.environ.get("CTXSTEWARD_SOAK") == "1" else 12
+MASTER = b"m" * 32
+PROGRAM = """
+import json, sys
+from ctxsteward.envelope import Profile, Store, open_store
+from ctxsteward.envelope.keyring import MasterKeys
+from ctxsteward.envelope.stores.memory import MemoryJournal
+from ctxsteward.schemas.profile import ProfileEntry
+
+uri, who, commits = sys.argv[1], sys.argv[2], int(sys.argv[3])
+if uri.startswith("s3:"):
+    from ctxsteward.envelope.objects.s3 import S3Objects
+    store = Store(MemoryJournal(), S3Objects.open(uri), MasterKeys(b"m" * 32), uri=uri)
+else:
+    store = open_store(uri)
+with store:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    versions = store.profiles("support")
+    for n in range(commits):
+        profile = Profile(name="support", policies=(ProfileEntry(id="last", text=f"{who}-{n}"),))
+        made = versions.commit(profile, who=who, why="its turn", when="2026-11-22T04:00:00Z")
+        print(json.dumps([made.number, made.commit_id, f"{who}-{n}"]), flush=True)
+"""
+
+
+class Acked(NamedTuple):
+    number: int
+    commit_id: str
+    text: str
+
+
+def race(uri: str, commits: int) -> list[list[Acked]]:
+    """What each process was told, in its order."""
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, uri, f"w{n}", str(commits)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for n in range(PROCESSES)
+    ]
+    told: list[list[Acked]] = []
+    try:
+        for writer in writers:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == "ready\n"
+        for writer in writers:
+            assert writer.stdin is not None
+            writer.stdin.write("go\n")
+            writer.stdin.flush()
+        for writer in writers:
+            output, _ = writer.communicate(timeout=600)
+            assert writer.returncode == 0
+            told.append([Acked(*json.loads(line)) for line in output.splitlines()])
+    finally:
+        for writer in writers:
+            if writer.poll() is None:
+                writer.kill()
+            writer.communicate()
+    return told
+
+
+def check(store: Store, told: list[list[Acked]], commits: int) -> None:
+    history = list(store.profiles("support").history())
+    standing = [Acked(version.number, version.commit_id, version.profile.policies[0].text) for version in history]
+    total = PROCESSES * commits
+
+    assert [version.number for version in standing] == list(range(1, total + 1))
+    assert len({version.commit_id for version in standing}) == total
+    assert sorted(acked for one in told for acked in one) == standing
+    assert all(one == sorted(one) for one in told), "a process's own commits stand in its order"
+    assert len({version.text.partition("-")[0] for version in standing[: total // 2]}) > 1, "they must have raced"
+
+
+def test_processes_on_a_file_store(tmp_path: Path) -> None:
+    uri = f"file:{tmp_path / 'store'}"
+    told = race(uri, COMMITS)
+    with open_store(uri) as store:
+        check(store, told, COMMITS)
+
+
+def test_processes_on_s3(moto: S3Server, aws_environment: None) -> None:
+    server = moto.another_bucket()
+    uri = server.uri("team")
+    told = race(uri, S3_COMMITS)
+    with Store(MemoryJournal(), S3Objects.open(uri), MasterKeys(MASTER), uri=uri) as store:
+        check(store, told, S3_COMMITS)

@@ -1,0 +1,64 @@
+"""Every implementation of the port, each at a fresh place."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from ctxsteward.envelope.objects.file import FileObjects
+from ctxsteward.envelope.objects.memory import MemoryObjects
+from ctxsteward.envelope.objects.port import ObjectStore
+from ctxsteward.envelope.objects.s3 import S3Objects
+
+from ...s3_servers import REAL_BUCKET, S3Server
+
+KINDS = ["memory", "file", "s3-moto", "s3-ministack", *(["s3-real"] if REAL_BUCKET in os.environ else [])]
+
+
+@dataclass
+class Places:
+    """Opens stores of one kind, each empty, and closes them at the end."""
+
+    kind: str
+    folder: Path
+    server: S3Server | None
+    stack: ExitStack = field(default_factory=ExitStack)
+
+    @property
+    def examples(self) -> int:
+        """How many runs a property can afford here."""
+        return {"memory": 100, "file": 60}.get(self.kind, 8)
+
+    def fresh(self) -> ObjectStore:
+        name = secrets.token_hex(8)
+        if self.kind == "memory":
+            return MemoryObjects()
+        if self.kind == "file":
+            return FileObjects(self.folder / name)
+        if self.server is not None:
+            return self.stack.enter_context(closing(S3Objects.open(self.server.uri(name), session=self.server.session)))
+        bucket, _, query = os.environ[REAL_BUCKET].partition("?")
+        store = S3Objects.open(f"{bucket.rstrip('/')}/{name}" + (f"?{query}" if query else ""))
+        self.stack.enter_context(closing(store))
+        self.stack.callback(lambda: [store.delete(found.key) for found in store.list("")])
+        return store
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def places(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
+    kind = str(request.param)
+    server = request.getfixturevalue(kind.removeprefix("s3-")) if kind in ("s3-moto", "s3-ministack") else None
+    opened = Places(kind, tmp_path_factory.mktemp("objects"), server)
+    with opened.stack:
+        yield opened
+
+
+@pytest.fixture
+def objects(places: Places) -> ObjectStore:
+    return places.fresh()

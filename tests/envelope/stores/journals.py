@@ -1,0 +1,54 @@
+"""Journals, records and workers that the tests of this folder share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from ctxsteward.envelope.stores.file import FileJournal
+from ctxsteward.envelope.stores.memory import MemoryJournal
+from ctxsteward.envelope.stores.port import Journal, Record, SessionKey
+from ctxsteward.schemas import Conflict
+
+KEY = SessionKey("acme", "s")
+OTHER = SessionKey("acme", "t")
+FOREIGN = SessionKey("globex", "s")
+
+JOURNALS: dict[str, Callable[[Path], Journal]] = {
+    "memory": lambda root: MemoryJournal(),
+    "file": lambda root: FileJournal(root),
+    "memory, drains": lambda root: MemoryJournal(drains=True),
+    "file, drains": lambda root: FileJournal(root, drains=True),
+}
+
+
+def note(text: str) -> Record:
+    return Record("note", json.dumps({"text": text}, ensure_ascii=False), mac=f"mac of {text}")
+
+
+def message(ordinal: int, text: str = "hello", *, id: str | None = None, outputs: int = 0) -> Record:
+    return Record("message", '{"address":""}', ordinal, outputs, id, json.dumps({"content": text}), mac="m" * 64)
+
+
+def compaction(address: str) -> Record:
+    return Record("compaction", json.dumps({"report": {"id": address}}))
+
+
+def append_at_end(journal: Journal, key: SessionKey, record: Record) -> int:
+    """Append behind whatever others append; the position it got."""
+    while True:
+        position = journal.length(key)
+        try:
+            journal.append(key, position, [record])
+            return position
+        except Conflict:
+            continue
+
+
+def in_threads(workers: Iterable[Callable[[], object]]) -> list[object]:
+    """Run all at once, each in a thread of its own; the first error is raised."""
+    calls = list(workers)
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return [future.result(timeout=120) for future in [pool.submit(call) for call in calls]]
