@@ -41,7 +41,7 @@ def written_in(path: str) -> frozenset[str]:
     file = ROOT / "tests" / path
     tree = ast.parse(file.read_text(encoding="utf-8")) if file.is_file() else ast.Module([], [])
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-    return frozenset(node.name for node in tree.body if isinstance(node, kinds) and node.name.startswith("test_"))
+    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, kinds) and node.name.startswith("test_"))
 
 
 def missing(page: str) -> list[str]:

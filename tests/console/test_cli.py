@@ -363,7 +363,9 @@ def test_json_is_ascii_where_the_stream_takes_no_unicode() -> None:
 
 
 def _script(*args: str, **more: Any) -> subprocess.Popen[str]:
-    code = "from ctxsteward.console.cli import main; main()"
+    # as in a foreground shell, also where this run is in the background and SIGINT is ignored by inheritance
+    foreground = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"{foreground}; from ctxsteward.console.cli import main; main()"
     return subprocess.Popen([sys.executable, "-c", code, *args], text=True, stdout=-1, stderr=-1, **more)
 
 

@@ -303,6 +303,7 @@ from ctxsteward.envelope.stores.file import FileJournal
 from ctxsteward.envelope.stores.port import Record, SessionKey
 from ctxsteward.schemas import Conflict
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by inheritance in a background shell
 journal = FileJournal(Path(sys.argv[1]))
 main, stop = SessionKey("t", "main"), threading.Event()
 acknowledged, interrupts = [], 0
