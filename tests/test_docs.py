@@ -146,6 +146,14 @@ def test_the_guide_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.Monke
     assert sum(fence.info == "python no-run" for fence in fences(guide)) == 1
 
 
+def test_the_guide_to_injection_prints_what_it_says() -> None:
+    assert run_python(ROOT / "docs" / "injection.md", {"__name__": "injection"}) >= 6
+
+
+def test_the_page_on_selection_prints_what_it_says() -> None:
+    assert run_python(ROOT / "docs" / "selection.md", {"__name__": "selection"}) >= 4
+
+
 @pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
 def test_a_fence_says_what_it_is_and_a_link_leads_somewhere(path: Path) -> None:
     kinds = {"python", "python no-run", "text", "console", "sh", "yaml", "toml", "json"}

@@ -16,6 +16,7 @@ from ctxsteward.envelope import (
     Envelope,
     EnvelopeBuilder,
     Profile,
+    Scored,
     SelectionRequest,
     Session,
     Store,
@@ -24,6 +25,7 @@ from ctxsteward.envelope import (
 from ctxsteward.envelope.counting import Counter
 from ctxsteward.envelope.events import Selected, from_record
 from ctxsteward.envelope.fence import fenced
+from ctxsteward.envelope.fitting import CHOSEN
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, WordOverlap, memory_store
 from ctxsteward.schemas import Bullet, Finding, InputError, Source, Summary, UnknownModel, WindowExceeded, publish
 
@@ -439,9 +441,9 @@ class Recall:
         self.ordinals = ordinals
         self.requests: list[SelectionRequest] = []
 
-    def __call__(self, request: SelectionRequest) -> Sequence[int]:
+    def __call__(self, request: SelectionRequest) -> Sequence[Scored]:
         self.requests.append(request)
-        return self.ordinals
+        return [Scored(ordinal, 1.0 / place) for place, ordinal in enumerate(self.ordinals, 1)]
 
 
 def long_ago(maker: EnvelopeBuilder, turns: int = 30) -> Session:
@@ -483,7 +485,7 @@ def test_recall_is_chosen_once_a_user_turn_recorded_and_stays_through_its_tool_l
     chosen = [event for event in events if isinstance(event, Selected)][-1]
     assert (chosen.turn, chosen.refs) == (session.state.last_user, (3,))
     publish.validate("selection_log", chosen.log)
-    assert chosen.log["candidates"] == [{"ref": "§3", "score": 1.0, "signals": {}, "in": True, "why": ""}]
+    assert chosen.log["candidates"] == [{"ref": "§3", "score": 1.0, "signals": {}, "in": True, "why": CHOSEN}]
 
 
 def test_the_turn_context_stands_before_the_live_turn() -> None:
@@ -517,7 +519,7 @@ def test_recall_fits_its_share_best_first() -> None:
     chosen = session.state.selection
     assert chosen is not None
     for row in chosen.log["candidates"]:
-        assert row["why"] == ("" if row["in"] else "no room")
+        assert row["why"] == (CHOSEN if row["in"] else "no room")
     assert chosen.log["candidates"][0]["ref"] == "§2"
 
 
@@ -558,10 +560,11 @@ def test_a_selector_that_fails_costs_the_recall_and_not_the_call() -> None:
     def failing(request: SelectionRequest) -> Sequence[int]:
         raise TimeoutError("the index is down")
 
-    session = opened(HI, reply("hello"), user("again"))
+    session = long_ago(builder(None, **SHARES))
+    session.append(user("again"))
     envelope = builder(failing, **SHARES).build(session)
     assert openai(envelope)[-1] == user("again")
-    (finding,) = envelope.findings
+    (finding,) = (found for found in envelope.findings if found.kind == "selection_failed")
     assert "TimeoutError: the index is down" in finding.text
 
 

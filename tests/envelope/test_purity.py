@@ -385,7 +385,7 @@ class Rechooser(EnvelopeBuilder):
     def build(self, session: Session) -> Envelope:
         super().build(session)
         state = session.state
-        if state.selection is not None and state.last_user > 1:
+        if state.last_user > 1:
             refs = (1 + state.position % (state.last_user - 1),)
             session.commit(Selected(turn=state.last_user, refs=refs, log={}))
         return self.rebuild(session)

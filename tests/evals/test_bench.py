@@ -51,7 +51,7 @@ def test_a_row_is_a_figure_with_its_bar_and_its_verdict(made: Row, expected: Row
 
 
 def test_every_bench_goes_by_its_own_name() -> None:
-    assert set(BENCHES) == {"import", "warm", "cold", "journal", "outage", "transcripts", "canaries"}
+    assert set(BENCHES) == {"import", "warm", "cold", "journal", "outage", "selection", "transcripts", "canaries"}
 
 
 def test_a_bench_yields_rows_of_its_name() -> None:
@@ -98,7 +98,10 @@ def test_an_unknown_name_is_exit_code_2_with_the_known_ones(
         main(names)
     out, error = capsys.readouterr()
     assert (stopped.value.code, out) == (2, "")
-    assert "unknown benchmark 'wram'; one of: import, warm, cold, journal, outage, transcripts, canaries" in error
+    assert (
+        "unknown benchmark 'wram'; one of: import, warm, cold, journal, outage, selection, transcripts, canaries"
+        in error
+    )
 
 
 def test_the_module_runs_as_a_command() -> None:

@@ -16,8 +16,10 @@ from .groups import Entry
 from .incoming import NewMessage
 from .policy import Policy
 from .profile import Profile
+from .ranking import Heuristic, Weights
 from .references import resolve_reference, resolve_reference_tool
-from .selection import SelectionRequest, Selector
+from .search import Hit, search_context, search_context_tool
+from .selection import Scored, SelectionRequest, Selector
 from .session import Session
 from .store import Store, open_store
 
@@ -27,16 +29,22 @@ __all__ = [
     "Entry",
     "Envelope",
     "EnvelopeBuilder",
+    "Heuristic",
+    "Hit",
     "NewMessage",
     "Policy",
     "Profile",
+    "Scored",
     "Section",
     "SelectionRequest",
     "Selector",
     "Session",
     "Store",
+    "Weights",
     "open_store",
     "rebuild",
     "resolve_reference",
     "resolve_reference_tool",
+    "search_context",
+    "search_context_tool",
 ]

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ctxsteward.schemas import (
     CompressionReport,
@@ -48,6 +48,7 @@ from .keys import address_of
 from .layout import META_STABLE_COMPACTIONS, DynamicLayout, HeadLayout, lay_dynamic, lay_head, window_findings
 from .models import ModelInfo, model_info
 from .policy import Policy, Window
+from .ranking.heuristic import Heuristic
 from .records import coded_manifest
 from .seal import seal_envelope
 from .selection import Selector, select
@@ -107,7 +108,7 @@ class EnvelopeBuilder:
         output_reserve_tokens: int | None = None,
         budgets: Budgets | None = None,
         summarizer: str | Summarizer = "extractive",
-        selector: Selector | None = None,
+        selector: Selector | Literal["heuristic"] | None = None,
         policy: Policy | None = None,
         now: Callable[[], str] | None = None,
     ) -> None:
@@ -129,7 +130,7 @@ class EnvelopeBuilder:
         self.budgets = budgets or Budgets()
         self.counter = _make_counter(tokenizer, info)
         self.policy = policy or Policy()
-        self.selector = selector
+        self.selector: Selector | None = Heuristic() if selector == "heuristic" else selector
         self.calibration = 1.0
         """Provider-reported tokens per estimated token; see `calibrate`."""
         self._stated = self._effective = self._stated_budgets()
@@ -260,10 +261,12 @@ class EnvelopeBuilder:
         except Exception as error:  # a selector is the caller's code: whatever it raises, the call goes on without
             text = f"nothing was recalled: the selector failed: {type(error).__name__}: {error}"
             made.findings.append(Finding(kind="selection_failed", field="dynamic", text=text))
-            picked = Selected(turn=state.last_user, refs=(), log={})
+            session.commit(Selected(turn=state.last_user, refs=(), log={}))
+            return True
         if picked is None:
             return False
-        session.commit(picked)
+        made.findings += picked.findings
+        session.commit(picked.event)
         return True
 
     # -- laying out ---------------------------------------------------------------------------------------------

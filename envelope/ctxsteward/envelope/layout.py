@@ -28,7 +28,7 @@ from .fence import fenced
 from .fragments import Fragment, text_fragment
 from .groups import FINDING_TEXTS, Entry, Group
 from .profile import Profile, meta_text, static_blocks, system_blocks
-from .state import State
+from .state import Day, State
 from .strip import Strip, group_fragment
 
 META_STABLE_COMPACTIONS = 4
@@ -319,17 +319,30 @@ def _context_fragment(
     if isinstance(found, tuple) and found[0] is chosen:
         fragment: Fragment = found[1]
         return fragment
-    fragment = context_fragment(chosen, state.nonce, counter, original)
+    fragment = context_fragment(chosen, state, counter, original)
     cache[key] = (chosen, fragment)
     return fragment
 
 
-def context_fragment(chosen: Selected, nonce: str, counter: Counter, original: Callable[[int], Entry]) -> Fragment:
-    """Recalled originals in session order, each with its reference."""
-    rows = [recalled_line(original(ordinal)) for ordinal in sorted(chosen.refs)]
-    fragment = text_fragment("context", "context", fenced(nonce, CONTEXT_LABEL, "\n".join(rows)), counter)
+def context_fragment(chosen: Selected, state: State, counter: Counter, original: Callable[[int], Entry]) -> Fragment:
+    """Recalled originals in session order, each with its reference, under a line with their day."""
+    rows: list[str] = []
+    shown: Day | None = None
+    for ordinal in sorted(chosen.refs):
+        day = state.day_of(ordinal)
+        if day is not None and (shown is None or day.first != shown.first):
+            rows.append(day_line(day, chosen.turn))
+            shown = day
+        rows.append(recalled_line(original(ordinal)))
+    fragment = text_fragment("context", "context", fenced(state.nonce, CONTEXT_LABEL, "\n".join(rows)), counter)
     fragment.refs = tuple(sorted(chosen.refs))
     return fragment
+
+
+def day_line(day: Day, turn: int) -> str:
+    """The line above recalled messages of one day: its date and its messages before the current user turn."""
+    last = min(day.last, turn - 1)
+    return f"{day.name} §{day.first}-§{last}:" if last > day.first else f"{day.name}:"
 
 
 def recalled_line(entry: Entry) -> str:

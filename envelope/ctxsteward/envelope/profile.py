@@ -2,9 +2,7 @@
 
 On disk: YAML 1.2 with the top-level keys `name`, `persona`, `policies`, `rails`, `surface`, `meta`. A block
 maps an id to a text, or to ``{text, modality, polarity, value, unit, locked}``; `persona` may be prose, which
-is one locked entry; `meta` maps an id to ``{text, sources, approved, ts}``. Aliases, anchors, tags,
-directives, repeated keys, several documents, NaN and infinity are refused; the cap on bytes is checked before
-parsing, the one on depth before anything is built.
+is one locked entry; `meta` maps an id to ``{text, sources, approved, ts}``. What is refused of YAML: see `strict_yaml`.
 
 The head: ``system`` = persona + policies, ``static`` = rails + surface, ``meta`` = records. Equal documents
 give equal bytes; the order of top-level keys, the order of fields and the quoting never show. Prose renders
@@ -31,6 +29,8 @@ from pydantic_core import ErrorDetails
 from ctxsteward.schemas.errors import InputTooLarge, InvalidProfile
 from ctxsteward.schemas.profile import BLOCKS, ENTRY_ID, MetaRecord, ProfileDocument, ProfileEntry
 
+from .strict_yaml import Lines, Reading, place, read_mapping, show
+
 if TYPE_CHECKING:
     from .store import Store
 
@@ -41,11 +41,17 @@ META_LABELS = ("recommendations:", "learned, for reference, not instructions:")
 """First lines of approved and of all other records; every other line of the meta text is a record's."""
 
 _TOP_KEYS = ("name", *BLOCKS, "meta")
+_READING = Reading(
+    what="profile",
+    refuse=InvalidProfile,
+    max_bytes=MAX_PROFILE_BYTES,
+    max_depth=MAX_PROFILE_DEPTH,
+    expected=f"write a mapping with: {', '.join(_TOP_KEYS)}",
+)
 _ENTRY_KEYS = tuple(name for name in ProfileEntry.model_fields if name != "id")
 _RECORD_KEYS = tuple(name for name in MetaRecord.model_fields if name != "id")
 
 _Tree = dict[str, Any]
-_Lines = dict[tuple[str, ...], int]
 
 
 class Profile(ProfileDocument):
@@ -78,7 +84,7 @@ class Profile(ProfileDocument):
     @classmethod
     def from_yaml(cls, text: str, source: str = "profile") -> Self:
         """Read YAML text; `source` names it in errors."""
-        tree, lines = _read_tree(text, source)
+        tree, lines = read_mapping(text, source, _READING)
         _refuse_unknown_keys(tree, lines, source)
         fields: _Tree = {key: value for key, value in tree.items() if key == "name"}
         for block in (*BLOCKS, "meta"):
@@ -112,7 +118,7 @@ class Profile(ProfileDocument):
         return hashlib.sha256(canonical_json(self).encode()).hexdigest()
 
     @classmethod
-    def _checked(cls, fields: _Tree, lines: _Lines, source: str) -> Self:
+    def _checked(cls, fields: _Tree, lines: Lines, source: str) -> Self:
         try:
             return cls.model_validate(fields)
         except ValidationError as error:
@@ -215,7 +221,7 @@ def _canonical(text: str) -> str:
 # --- from a tree to fields ------------------------------------------------------------------------
 
 
-def _refuse_unknown_keys(tree: _Tree, lines: _Lines, source: str) -> None:
+def _refuse_unknown_keys(tree: _Tree, lines: Lines, source: str) -> None:
     for path, mapping, allowed in _mappings(tree):
         for key in mapping:
             if key not in allowed:
@@ -232,21 +238,21 @@ def _mappings(tree: _Tree) -> Iterator[tuple[tuple[str, ...], _Tree, tuple[str, 
             yield from (((block, id_), item, allowed) for id_, item in entries.items() if isinstance(item, dict))
 
 
-def _entries(block: object, name: str, lines: _Lines, source: str) -> list[_Tree]:
+def _entries(block: object, name: str, lines: Lines, source: str) -> list[_Tree]:
     if name == "persona" and isinstance(block, str):
         return [_prose(_canonical(block))]
     if not isinstance(block, dict) or not block:
         expected = "prose, or a mapping of ids to texts" if name == "persona" else "a mapping of ids to entries"
-        raise _invalid(source, lines, (name,), _show(block), f"write {expected}, or leave the key out")
+        raise _invalid(source, lines, (name,), show(block), f"write {expected}, or leave the key out")
     return [_entry(id_, value, name, lines, source) for id_, value in block.items()]
 
 
-def _entry(id_: str, value: object, block: str, lines: _Lines, source: str) -> _Tree:
+def _entry(id_: str, value: object, block: str, lines: Lines, source: str) -> _Tree:
     if isinstance(value, str) and block != "meta":
         value = {"text": value}
     if not isinstance(value, dict):
         hint = "write {text, sources}" if block == "meta" else "quote the text, or write {text, value, unit, …}"
-        raise _invalid(source, lines, (block, id_), _show(value), hint)
+        raise _invalid(source, lines, (block, id_), show(value), hint)
     fields = {key: _canonical(item) if isinstance(item, str) else item for key, item in value.items()}
     return {"id": id_, **fields}
 
@@ -275,182 +281,16 @@ def _explain(error: ErrorDetails, fields: _Tree) -> tuple[tuple[str, ...], str, 
         case "too_short":
             return path, "no source", "name at least one, such as s-42§128"
         case "literal_error":
-            return path, _show(found), f"write {context['expected']}"
+            return path, show(found), f"write {context['expected']}"
         case "string_unicode":
             return path, "a lone surrogate", "write well-formed Unicode"
         case _ if path[-1:] == ("value",):
-            return path, _show(found), "write a finite number or a text"
+            return path, show(found), "write a finite number or a text"
         case "tuple_type":
-            return path, _show(found), "write a list"
+            return path, show(found), "write a list"
         case _:
-            return path, _show(found), error["msg"].lower().replace("input should be", "write")
+            return path, show(found), error["msg"].lower().replace("input should be", "write")
 
 
-def _show(value: object) -> str:
-    match value:
-        case None:
-            return "nothing"
-        case bool():
-            return f"the truth value {str(value).lower()}"
-        case int() | float():
-            return f"the number {value}"
-        case str():
-            return f"the text {value[:60]!r}"
-        case dict():
-            return "a mapping" if value else "an empty mapping"
-        case _:
-            return "a list"
-
-
-def _invalid(source: str, lines: _Lines, path: tuple[str, ...], found: str, hint: str) -> InvalidProfile:
-    known = path
-    while known and known not in lines:
-        known = known[:-1]
-    where = f"{source}:{lines[known]}" if known else source
-    return InvalidProfile(where, ".".join(path), found, hint)
-
-
-# --- from YAML text to a tree ---------------------------------------------------------------------
-
-_NULL = re.compile(r"(?:~|null|Null|NULL|)")
-_BOOL = re.compile(r"true|True|TRUE|(false|False|FALSE)")
-_INT = re.compile(r"[-+]?[0-9]+")
-_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
-
-
-def _read_tree(text: str, source: str) -> tuple[_Tree, _Lines]:
-    try:
-        size_bytes = len(text.encode())
-    except UnicodeEncodeError as error:
-        raise InvalidProfile(source, "", "a lone surrogate", "write well-formed Unicode") from error
-    if size_bytes > MAX_PROFILE_BYTES:
-        raise InputTooLarge(f"profile {source}", size_bytes, MAX_PROFILE_BYTES)
-    from ruamel.yaml import YAML  # imported here: the request path never reads YAML
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
-
-    reader = _TreeReader(source)
-    try:
-        for event in YAML(typ="safe", pure=True).parse(text):
-            reader.take(event)
-    except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f"{source}:{mark.line + 1}" if mark else source
-        raise InvalidProfile(where, "", f"no YAML: {error.problem or error.context}", "correct the syntax") from error
-    except (YAMLError, OverflowError) as error:
-        raise InvalidProfile(source, "", f"no YAML: {str(error).splitlines()[0]}", "correct the syntax") from error
-    return reader.tree(), reader.lines
-
-
-class _TreeReader:
-    """Builds plain values from parser events; refuses everything that a profile has no use for."""
-
-    def __init__(self, source: str) -> None:
-        self.source, self.lines = source, _Lines()
-        self._open: list[tuple[dict[str, Any] | list[Any], tuple[str, ...]]] = []
-        self._key: list[str | None] = []
-        self._roots: list[object] = []
-
-    def tree(self) -> _Tree:
-        root = self._roots[0] if self._roots else None
-        if not isinstance(root, dict) or not root:
-            raise InvalidProfile(self.source, "", _show(root), f"write a mapping with: {', '.join(_TOP_KEYS)}")
-        return root
-
-    def take(self, event: Any) -> None:
-        match type(event).__name__:
-            case "DocumentStartEvent":
-                self._start(event)
-            case "AliasEvent":
-                self._refuse(event, f"the alias *{event.anchor}", "write the text out: aliases are not read")
-            case "ScalarEvent":
-                self._plain(event)
-                self._scalar(event)
-            case "MappingStartEvent" | "SequenceStartEvent" as kind:
-                self._plain(event)
-                self._begin({} if kind == "MappingStartEvent" else [], event)
-            case "MappingEndEvent" | "SequenceEndEvent":
-                self._open.pop()
-                self._key.pop()
-
-    def _start(self, event: Any) -> None:
-        if self._roots:
-            self._refuse(event, "a second document", "keep one document to a file")
-        if event.tags or event.version not in (None, (1, 2)):
-            self._refuse(event, "a YAML directive", "remove the % lines; profiles are YAML 1.2")
-
-    def _plain(self, event: Any) -> None:
-        if event.anchor is not None:
-            self._refuse(event, f"the anchor &{event.anchor}", "write the text out: anchors are not read")
-        if event.tag is not None:
-            self._refuse(event, f"the tag {event.tag}", "remove it: tags are not read")
-
-    def _begin(self, value: dict[str, Any] | list[Any], event: Any) -> None:
-        if len(self._open) >= MAX_PROFILE_DEPTH:
-            self._refuse(event, "deeper nesting", f"keep to {MAX_PROFILE_DEPTH} levels")
-        if self._open and isinstance(self._open[-1][0], dict) and self._key[-1] is None:
-            self._refuse(event, f"{_show(value)} as a key", "write a plain id")
-        path = self._place(value, event)
-        self._open.append((value, path))
-        self._key.append(None)
-
-    def _scalar(self, event: Any) -> None:
-        if self._open and isinstance(self._open[-1][0], dict) and self._key[-1] is None:
-            self._begin_pair(event)
-            return
-        self._place(self._value(event), event)
-
-    def _begin_pair(self, event: Any) -> None:
-        mapping, path = self._open[-1]
-        key = self._text(event)
-        if key in mapping:
-            self._refuse(event, f"the key {key[:80]!r} a second time", "keep one of the two", (*path, key))
-        self._key[-1] = key
-        self.lines[(*path, key)] = event.start_mark.line + 1
-
-    def _place(self, value: object, event: Any) -> tuple[str, ...]:
-        if not self._open:
-            self._roots.append(value)
-            return ()
-        parent, path = self._open[-1]
-        if isinstance(parent, list):
-            parent.append(value)
-            return path
-        key = self._key[-1]
-        assert key is not None
-        parent[key], self._key[-1] = value, None
-        return (*path, key)
-
-    def _value(self, event: Any) -> object:
-        text = self._text(event)
-        if event.style is not None and event.style != "":
-            return text
-        if _NOT_FINITE.fullmatch(text):
-            self._refuse(event, text, "write a finite number, or quote the text")
-        if _NULL.fullmatch(text):
-            return None
-        if truth := _BOOL.fullmatch(text):
-            return truth[1] is None
-        if len(text) <= 40 and _INT.fullmatch(text):
-            return int(text)
-        if len(text) <= 40 and _FLOAT.fullmatch(text):
-            return self._float(text, event)
-        return text
-
-    def _float(self, text: str, event: Any) -> float:
-        number = float(text)
-        if number in (float("inf"), float("-inf")):
-            self._refuse(event, f"the number {text}, which is not finite", "write a finite number")
-        return number
-
-    def _text(self, event: Any) -> str:
-        text: str = event.value
-        if any("\ud800" <= character <= "\udfff" for character in text):
-            self._refuse(event, "a lone surrogate", "write well-formed Unicode")
-        return text
-
-    def _refuse(self, event: Any, found: str, hint: str, path: tuple[str, ...] | None = None) -> None:
-        if path is None:
-            pending = self._key[-1] if self._key else None
-            path = (*(self._open[-1][1] if self._open else ()), *([pending] if pending else []))
-        raise InvalidProfile(f"{self.source}:{event.start_mark.line + 1}", ".".join(path), found, hint)
+def _invalid(source: str, lines: Lines, path: tuple[str, ...], found: str, hint: str) -> InvalidProfile:
+    return InvalidProfile(place(source, lines, path), ".".join(path), found, hint)

@@ -1,106 +1,216 @@
 """Selection: which originals are recalled for a user turn.
 
-A `Selector` ranks or picks; `select` fits its picks to the room and makes the event that records them. Chosen once a
-user turn, recorded in the log, unchanged through the turn's tool loop. This module holds the port and the fitting;
-rankers live elsewhere. Published form: `selection_log`.
+A `Selector` ranks; `select` fits its ranking to the room and makes the event that records it. Chosen once a user turn,
+recorded in the log, unchanged through the turn's tool loop. This module holds the port and what comes of a ranking;
+`fitting` fills the room; rankers live in `ranking`. Published form: `selection_log`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
-from ctxsteward.schemas import Message
+from ctxsteward.schemas import Finding, Message
 
 from .counting import Counter
 from .events import Selected
-from .layout import context_fragment, recalled_line
+from .fitting import CHOSEN, Fitting
+from .groups import Entry
 from .state import State
 
 if TYPE_CHECKING:
     from .session import Session
 
 
+class Scored(NamedTuple):
+    """An original's place in a ranking."""
+
+    ordinal: int
+    score: float
+    """Comparable within one ranking; higher is better."""
+    signals: Mapping[str, float] = MappingProxyType({})
+    """What the score is made of, by name."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionRequest:
     """What a selector may look at."""
 
+    tenant: str
+    session: str
+    generation: int
+    """Changes when originals were replaced; what was kept about the session is void then."""
     query: Message
     """The current user message."""
     last: int
     """Highest ordinal it may pick."""
     visible: frozenset[int]
     """Ordinals already in the window verbatim: picks of these are skipped."""
+    pinned: frozenset[int]
+    """Ordinals that somebody pinned."""
     budget_tokens: int
-    message: Callable[[int], Message]
-    """An original by ordinal."""
+    entry: Callable[[int], Entry]
+    """An original by ordinal, with what stands beside it."""
+
+    def message(self, ordinal: int) -> Message:
+        """An original by ordinal."""
+        return self.entry(ordinal).message
 
 
-Selector = Callable[[SelectionRequest], Sequence[int]]
-"""Ordinals worth recalling, best first."""
+Selector = Callable[[SelectionRequest], Sequence[Scored]]
+"""Originals worth recalling, best first; a `Ranking` where there is more to say of them."""
 
 
-MAX_CANDIDATES = 200
-"""Of a ranking; what stands further down is neither read nor logged."""
-_MISSES = 20
-"""A selection is full when so many in a row did not fit."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking(Sequence[Scored]):
+    """Originals worth recalling, best first, and what the ranking says of itself.
+
+    A selector that can fall back to another returns one: the strategy that really ranked is logged, findings are shown.
+    """
+
+    scored: tuple[Scored, ...]
+    strategy: str
+    """The one that made this order."""
+    reasoning: str | None = None
+    """Why, in a model's words; None where none was asked."""
+    findings: tuple[Finding, ...] = ()
+
+    @overload
+    def __getitem__(self, index: int) -> Scored: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Scored]: ...
+    def __getitem__(self, index: int | slice) -> Scored | Sequence[Scored]:
+        return self.scored[index]
+
+    def __len__(self) -> int:
+        return len(self.scored)
 
 
-def _fitted(ranked: Sequence[int], session: Session, state: State, room_tokens: int, counter: Counter) -> list[int]:
-    """The best of a ranking that fit, measured as they will be shown."""
-
-    def shown(ordinals: Sequence[int]) -> int:
-        chosen = Selected(turn=state.last_user, refs=tuple(ordinals), log={})
-        return context_fragment(chosen, state.nonce, counter, session.shown).tokens
-
-    kept: list[int] = []
-    used, misses = shown(()), 0
-    for ordinal in ranked:
-        if misses >= _MISSES:
-            break
-        entry = session.shown(ordinal)
-        if entry.event.damaged or entry.event.erased:
-            continue
-        cost = counter.text(recalled_line(entry) + "\n")
-        if used + cost > room_tokens:
-            misses += 1
-            continue
-        kept.append(ordinal)
-        used, misses = used + cost, 0
-    while kept and shown(kept) > room_tokens:
-        kept.pop()
-    return kept
-
-
-def select(selector: Selector, session: Session, state: State, room_tokens: int, counter: Counter) -> Selected | None:
-    """Ask the selector once for this user turn; None where there is nothing to choose from or no room."""
-    if state.last_user < 2:
-        return None
-    visible = frozenset(ordinal for group in state.groups for ordinal in group.ordinals)
-    request = SelectionRequest(
-        query=session.shown(state.last_user).message,
-        last=state.last_user - 1,
-        visible=visible,
-        budget_tokens=max(0, room_tokens),
-        message=lambda ordinal: session.shown(ordinal).message,
+def ranking_by(selector: Selector, request: SelectionRequest) -> Ranking:
+    """What the selector ranks, with its own word on it where it has one."""
+    ranked = selector(request)
+    if isinstance(ranked, Ranking):
+        return ranked
+    return Ranking(
+        scored=tuple(islice(ranked, MAX_READ)), strategy=getattr(selector, "__name__", type(selector).__name__)
     )
-    fresh = (n for n in dict.fromkeys(selector(request)) if 0 < n <= request.last and n not in visible)
-    ranked = list(islice(fresh, MAX_CANDIDATES))
-    kept = _fitted(ranked, session, state, room_tokens, counter)
-    log: dict[str, Any] = {
+
+
+MAX_CANDIDATES = 400
+"""Of a ranking; what stands further down is neither tried nor logged."""
+MAX_READ = 10_000
+"""Of a ranking; picks that may not be shown are skipped up to here."""
+LOGGED_CANDIDATES = 20
+"""Candidates that were passed over are logged up to this many; every chosen one is."""
+
+
+class Selection(NamedTuple):
+    """What came of asking a selector."""
+
+    event: Selected
+    findings: tuple[Finding, ...]
+
+
+def select(selector: Selector, session: Session, state: State, room_tokens: int, counter: Counter) -> Selection | None:
+    """Ask the selector once for this user turn; None where everything is in the window already.
+
+    Raises what the selector raises, and `ValueError` for a ranking that is none.
+    """
+    visible = verbatim(state)
+    last = state.last_user - 1
+    if last < 1 or all(ordinal in visible for ordinal in range(1, last + 1)):
+        return None
+    original = lru_cache(maxsize=2 * MAX_CANDIDATES)(session.shown)  # each is looked at several times below
+    query = original(state.last_user).message
+    request = replace(
+        request_for(session, query, last=last, visible=visible, budget_tokens=max(0, room_tokens)), entry=original
+    )
+    ranking = ranking_by(selector, request)
+    ranked = list(islice(_usable(ranking, request), MAX_CANDIDATES))
+    fitting = Fitting(original, state, room_tokens, counter)
+    verdicts = fitting.fill(candidate.ordinal for candidate in ranked)
+    kept = frozenset(fitting.kept)
+    log = {
         "selection_type": "recall",
-        "strategy": getattr(selector, "__name__", type(selector).__name__),
+        "strategy": ranking.strategy,
         "full_history_size": state.ordinal,
         "context_size": len(kept),
         "masked_count": len(state.masked),
         "anchor_refs": [],
         "selected_refs": [f"§{ordinal}" for ordinal in sorted(kept)],
-        "tokens_saved": 0,
-        "candidates": [
-            {"ref": f"§{n}", "score": 1 / rank, "signals": {}, "in": n in kept, "why": "" if n in kept else "no room"}
-            for rank, n in enumerate(ranked, 1)
-        ],
-    }  # fmt: skip
-    return Selected(turn=state.last_user, refs=tuple(sorted(kept)), log=log)
+        "tokens_saved": _history_tokens(session, last, counter) - sum(original(n).tokens(counter) for n in kept),
+        "candidates": list(_logged(ranked, kept, verdicts)),
+        "reasoning": ranking.reasoning,
+    }
+    return Selection(Selected(turn=state.last_user, refs=tuple(sorted(kept)), log=log), ranking.findings)
+
+
+def request_for(
+    session: Session, query: Message, *, last: int, visible: frozenset[int], budget_tokens: int
+) -> SelectionRequest:
+    """The request of one session; a selector can reach nothing of another."""
+    return SelectionRequest(
+        tenant=session.tenant,
+        session=session.id,
+        generation=session.generation,
+        query=query,
+        last=last,
+        visible=visible,
+        pinned=frozenset(session.state.pins),
+        budget_tokens=budget_tokens,
+        entry=session.shown,
+    )
+
+
+def verbatim(state: State) -> frozenset[int]:
+    """Ordinals that the window shows word for word: not the results of a masked group."""
+    shown: set[int] = set()
+    for group in state.groups:
+        if group.first in state.masked:
+            shown.update(entry.ordinal for entry in group.entries if not entry.message.tool_results)
+        else:
+            shown.update(group.ordinals)
+    return frozenset(shown)
+
+
+def _usable(ranked: Iterable[Scored], request: SelectionRequest) -> Iterator[Scored]:
+    """Candidates once each that may be shown and are not shown already."""
+    seen: set[int] = set()
+    for candidate in islice(ranked, MAX_READ):
+        ordinal = candidate.ordinal
+        if not math.isfinite(candidate.score):
+            raise ValueError(f"the score of §{ordinal} is {candidate.score}; scores are finite numbers")
+        if 0 < ordinal <= request.last and ordinal not in request.visible and ordinal not in seen:
+            seen.add(ordinal)
+            yield candidate
+
+
+def _logged(ranked: Sequence[Scored], kept: frozenset[int], verdicts: Mapping[int, str]) -> Iterator[dict[str, Any]]:
+    """Candidates in the published form, best first: all that were chosen, and the best of the others."""
+    others = LOGGED_CANDIDATES
+    for candidate in ranked:
+        chosen = candidate.ordinal in kept
+        others -= not chosen
+        if chosen or others >= 0:
+            yield {
+                "ref": f"§{candidate.ordinal}",
+                "score": round(candidate.score, 4),
+                "signals": {name: round(value, 4) for name, value in candidate.signals.items()},
+                "in": chosen,
+                "why": CHOSEN if chosen else verdicts[candidate.ordinal],
+            }
+
+
+def _history_tokens(session: Session, last: int, counter: Counter) -> int:
+    """Tokens of all originals up to `last`; each is read once."""
+    key = ("history tokens", counter.name, session.generation)
+    found = session.cache.get(key)
+    upto, tokens = found if isinstance(found, tuple) and found[0] <= last else (0, 0)
+    tokens += sum(session.shown(ordinal).tokens(counter) for ordinal in range(upto + 1, last + 1))
+    session.cache[key] = (last, tokens)
+    return int(tokens)

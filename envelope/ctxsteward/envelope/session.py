@@ -122,6 +122,11 @@ class Session:
         self.state = State(key.session)
 
     @property
+    def generation(self) -> int:
+        """Grows when what was already written is replaced, here or in a log this one was forked from."""
+        return self._generation + sum(generation for _, generation in self._below)
+
+    @property
     def repair(self) -> Repair | None:
         """Asked for a record that is damaged or missing: the object store may hold it."""
         return self._log.repair

@@ -7,6 +7,7 @@ knows budgets: what the window shows is `layout`'s business.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -34,11 +35,20 @@ class Pin(NamedTuple):
     name: str | None
 
 
+class Day(NamedTuple):
+    """A run of messages of one day."""
+
+    name: str
+    """ISO date."""
+    first: int
+    last: int
+
+
 class State:
     """Everything an envelope of this log depends on."""
 
     __slots__ = (
-        "bullets", "call_ids", "compacted_to", "compactions", "groups", "head", "head_at", "heads",
+        "bullets", "call_ids", "compacted_to", "compactions", "days", "groups", "head", "head_at", "heads",
         "last_reply", "last_text", "last_user", "masked", "nonce", "notes", "open_calls", "ordinal", "outputs",
         "phase", "pins", "position", "refused", "repaired", "selection", "session", "task", "turns",
     )  # fmt: skip
@@ -79,6 +89,8 @@ class State:
         """Ordinal of the newest assistant message with text."""
         self.open_calls: list[OpenCall] = []
         self.call_ids: set[str] = set()
+        self.days: list[tuple[str, int]] = []
+        """Each day of the session and the ordinal of its first message, where messages carry times."""
 
     # -- folding ------------------------------------------------------------------------------------------------
 
@@ -129,6 +141,8 @@ class State:
         self.ordinal = event.ordinal
         if event.outputs:
             self.outputs = event.outputs
+        if event.ts is not None and (not self.days or self.days[-1][0] != event.ts[:10]):
+            self.days.append((event.ts[:10], event.ordinal))
         if event.pin is not None:
             self.pins[event.ordinal] = Pin(event.pin, None)
         if placement.joins and self.groups:
@@ -160,6 +174,15 @@ class State:
             self.task = event.ordinal
             self.phase = event.phase
 
+    def day_of(self, ordinal: int) -> Day | None:
+        """The day a message belongs to; None where messages carry no times."""
+        place = bisect_right(self.days, ordinal, key=lambda row: row[1]) - 1
+        if place < 0:
+            return None
+        day, first = self.days[place]
+        last = self.days[place + 1][1] - 1 if place + 1 < len(self.days) else self.ordinal
+        return Day(day, first, last)
+
     # -- checkpoints --------------------------------------------------------------------------------------------
 
     def checkpoint(self) -> dict[str, Any]:
@@ -181,6 +204,7 @@ class State:
             "last_text": self.last_text,
             "open_calls": [[call.id, call.alias] for call in self.open_calls],
             "compacted_to": self.compacted_to,
+            "days": self.days,
             "selection": None
             if self.selection is None
             else [self.selection.turn, list(self.selection.refs), self.selection.log],
@@ -205,6 +229,7 @@ class State:
         self.last_user, self.last_text = checkpoint["last_user"], checkpoint["last_text"]
         self.last_reply = checkpoint["last_reply"]
         self.open_calls = [OpenCall(*call) for call in checkpoint["open_calls"]]
+        self.days = [(day, first) for day, first in checkpoint.get("days", ())]  # not kept by the first stores
         chosen = checkpoint["selection"]
         self.selection = None if chosen is None else Selected(turn=chosen[0], refs=tuple(chosen[1]), log=chosen[2])
         self._settle(event, entry)

@@ -13,7 +13,7 @@ from ctxsteward.schemas import Bullet, Source, Summary
 from .keyring import memory_keys
 from .objects.faulty import Crashed, Fault, FaultyObjects, SeededFaults
 from .objects.memory import MemoryObjects
-from .selection import SelectionRequest
+from .selection import Scored, SelectionRequest
 from .store import Store
 from .stores.memory import MemoryJournal
 
@@ -64,10 +64,10 @@ class FirstLine:
 class WordOverlap:
     """A selector: originals that share words with the query, most first."""
 
-    def __call__(self, request: SelectionRequest) -> Sequence[int]:
+    def __call__(self, request: SelectionRequest) -> Sequence[Scored]:
         wanted = set(request.query.text.lower().split())
         scored = [
             (len(wanted & set(request.message(ordinal).text.lower().split())), ordinal)
             for ordinal in range(1, request.last + 1)
         ]
-        return [ordinal for score, ordinal in sorted(scored, reverse=True) if score]
+        return [Scored(ordinal, score) for score, ordinal in sorted(scored, reverse=True) if score]

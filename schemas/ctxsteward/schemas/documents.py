@@ -114,6 +114,7 @@ class SelectionLog(_Document):
     selection_type: SelectionType
     """recall: for a user turn; intra_phase: inside a phase; inter_phase: from earlier phases."""
     strategy: str
+    """The one that ranked; another than was asked for where that one stood aside."""
     full_history_size: Annotated[int, Field(ge=0)]
     """Messages there were."""
     context_size: Annotated[int, Field(ge=0)]
@@ -127,3 +128,5 @@ class SelectionLog(_Document):
     """Tokens of the full history less tokens of what was chosen."""
     candidates: tuple[SelectionCandidate, ...]
     """Best first."""
+    reasoning: str | None = None
+    """Of the strategy, in a model's words; null where none was asked."""

@@ -5,6 +5,7 @@
     │   ├── InvalidMessage      a wire dict that is not a message
     │   ├── InvalidTranscript   a file that is not a transcript: names file, line or index, field
     │   ├── InvalidProfile      a profile that is not one: names the key
+    │   ├── InvalidCascade      a cascade that cannot run, or a template in it that fails: names the key
     │   ├── InvalidBudget       a budget or fraction out of range
     │   ├── InvalidReference    text that is no reference
     │   ├── InputTooLarge       refused by a cap, before parsing
@@ -59,6 +60,15 @@ class InvalidTranscript(InputError):
 
 class InvalidProfile(InputError):
     """A profile that cannot be used; `key` is the dotted path."""
+
+    def __init__(self, source: str, key: str, found: str, hint: str) -> None:
+        self.source, self.key, self.found, self.hint = source, key, found, hint
+        place = f"{source}: {key}" if key else source
+        super().__init__(f"{place}: {found}; {hint}")
+
+
+class InvalidCascade(InputError):
+    """A cascade's configuration that cannot be used; `key` is the path, such as ``phases[1].context.from[0]``."""
 
     def __init__(self, source: str, key: str, found: str, hint: str) -> None:
         self.source, self.key, self.found, self.hint = source, key, found, hint

@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
+from .cards import ContextCard
+from .cascade import Cascade
 from .changelog import ChangelogEntry
 from .documents import EnvelopeDocument, SelectionLog
 from .errors import InputError
@@ -60,6 +62,8 @@ _MODELS = {
     "profile": Published(ProfileDocument, "validation"),
     "changelog_entry": Published(ChangelogEntry, "serialization"),
     "finding": Published(Finding, "serialization"),
+    "cascade": Published(Cascade, "validation"),
+    "context_card": Published(ContextCard, "serialization"),
 }
 
 

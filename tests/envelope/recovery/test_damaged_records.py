@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Session, Store, open_store
-from ctxsteward.envelope.events import Appended, Blank, Event, Head, NoteSet, from_record, to_record
+from ctxsteward.envelope.events import Appended, Blank, Event, Head, NoteSet, Selected, from_record, to_record
 from ctxsteward.envelope.keys import address_of, subject_of
 from ctxsteward.envelope.records import coded
 from ctxsteward.envelope.stores.port import Forgotten, Record, SessionKey
@@ -133,6 +133,7 @@ def test_with_all_compactions_damaged_the_log_is_folded_from_its_beginning(tmp_p
 def test_a_damaged_decision_is_passed_over(tmp_path: Path, kind: str, way: str) -> None:
     with store_at(tmp_path) as store:
         session = converse(store, maker=builder(100_000))
+        session.record(Selected(turn=session.state.last_user, refs=(2,), log={}))
         session.append(user("and now?"))
         said = [entry.message.wire for entry in session.entries()]
         position = positions(store, kind)[-1]

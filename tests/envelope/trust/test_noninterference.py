@@ -19,7 +19,7 @@ from ctxsteward.envelope.budgets import SECTIONS
 from ctxsteward.envelope.counting import Counter
 from ctxsteward.envelope.references import resolve_reference
 from ctxsteward.envelope.render.text import Span, parse, render_spans, spans
-from ctxsteward.envelope.selection import SelectionRequest
+from ctxsteward.envelope.selection import Scored, SelectionRequest
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
 from ctxsteward.schemas import ContextError, InvalidProfile, Message
 from ctxsteward.schemas.documents import EnvelopeDocument
@@ -45,9 +45,9 @@ meta:
 TOOLS = [{"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {}}}}]
 
 
-def recall_all(request: SelectionRequest) -> Sequence[int]:
+def recall_all(request: SelectionRequest) -> Sequence[Scored]:
     """Recalls whatever is out of the window, newest first."""
-    return range(request.last, 0, -1)
+    return [Scored(ordinal, float(ordinal)) for ordinal in range(request.last, 0, -1)]
 
 
 def said(texts: Sequence[str], *, via_system: bool = True) -> Envelope:

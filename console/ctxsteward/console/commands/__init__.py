@@ -3,14 +3,33 @@
 from .audit import audit
 from .backfill import backfill
 from .build import build
+from .cards import cards
 from .completion import completion
+from .context import context
 from .demo import demo
+from .evals import evals
+from .mcp import mcp
 from .replay import replay
 from .report import report
 from .resolve import resolve
 from .schema import schema
 from .store import store
 
-COMMANDS = (demo, build, replay, resolve, report, audit, store, backfill, schema, completion)
+COMMANDS = (
+    demo,
+    build,
+    replay,
+    resolve,
+    report,
+    audit,
+    store,
+    backfill,
+    context,
+    cards,
+    evals,
+    mcp,
+    schema,
+    completion,
+)
 
 __all__ = ["COMMANDS"]

@@ -1,0 +1,179 @@
+"""``ctxsteward cards``: the index of summaries that selectors read: make it anew, look at it, move it.
+
+Without `--cards` the index of a `file:` store is ``cards.sqlite`` in its folder. Exit codes: 1 where a migration leaves
+the two indexes different; 2 for bad input and for an index that is not there or does not answer.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import click
+
+from ..failures import FOUND, one_line
+from ..options import common
+from ..output import note, print_json, progress, table_console
+
+if TYPE_CHECKING:
+    from ctxsteward.envelope.cards import CardMaker, Migrated
+    from ctxsteward.schemas.cards import ContextCard
+
+index_option = click.option(
+    "--cards", "cards_uri", metavar="URI", help="The index: sqlite:PATH or postgresql://USER@HOST/DATABASE."
+)
+_FINDINGS_SHOWN = 10
+
+
+@click.group(short_help="Make context cards anew, list them, move them.")
+def cards() -> None:
+    """Context cards: one line about each message of a session, for selectors to read instead of originals."""
+
+
+@cards.command(short_help="Make cards anew from originals.")
+@click.option("--session", "session_id", metavar="ID", help="Only this session; default: all of the tenant.")
+@click.option("--summarizer", default="extractive", show_default=True, metavar="NAME", help="Who writes summaries.")
+@index_option
+@common
+def rebuild(
+    session_id: str | None, summarizer: str, cards_uri: str | None, as_json: bool, store: str, tenant: str
+) -> None:
+    """Make the cards of a session, or of all sessions, again from their originals.
+
+    Cards of erased messages are not made again. The summarizer `leading` takes the first sentences of a message.
+    """
+    from ctxsteward.envelope.cards import open_cards
+    from ctxsteward.envelope.cards import rebuild as made_anew
+
+    from ..stored import open_stored, stored_session
+
+    maker = _maker(summarizer)
+    with open_stored(store) as opened:
+        if session_id is not None:
+            stored_session(opened, session_id, tenant)
+        with (
+            closing(open_cards(_uri(cards_uri, store))) as index,
+            progress("cards of", shown=not as_json) as tell,
+        ):
+            done = made_anew(opened, index, maker, tenant, session_id, on_session=tell)
+    if as_json:
+        print_json(done._asdict() | {"findings": [finding.model_dump(mode="json") for finding in done.findings]})
+        return
+    click.echo(f"{done.cards:,} cards of {done.messages:,} messages in {done.sessions:,} sessions")
+    for finding in done.findings[:_FINDINGS_SHOWN]:
+        note(f"{finding.kind} {finding.ref or ''}: {finding.text}")
+    if len(done.findings) > _FINDINGS_SHOWN:
+        note(f"{len(done.findings) - _FINDINGS_SHOWN:,} more findings; --json lists all")
+
+
+@cards.command(name="ls", short_help="List the cards of a session.")
+@click.argument("session_id", metavar="SESSION")
+@click.option("--phase", metavar="NAME", help="Only of this phase.")
+@click.option("--ref", "refs", multiple=True, metavar="REF", help="Only of this message; repeatable.")
+@index_option
+@common
+def list_cards(
+    session_id: str,
+    phase: str | None,
+    refs: tuple[str, ...],
+    cards_uri: str | None,
+    as_json: bool,
+    store: str,
+    tenant: str,
+) -> None:
+    """List the cards of SESSION, a fork's with those of the part it shares, pins as they are now.
+
+    Says so where the newest messages have no card yet.
+    """
+    from ctxsteward.envelope.cards import cards_of, open_cards
+
+    from ..stored import open_stored, stored_session
+
+    with open_stored(store) as opened:
+        session = stored_session(opened, session_id, tenant)
+        with closing(open_cards(_uri(cards_uri, store), must_exist=True)) as index:
+            found = cards_of(index, session, phase=phase, refs=refs or None)
+            carded = index.carded(tenant, session_id)
+    if as_json:
+        print_json([card.model_dump(mode="json") for card in found])
+        return
+    _print_cards(found)
+    if carded < len(session) and not (phase or refs):
+        note(f"carded up to §{carded} of {len(session)} messages; `ctxsteward cards rebuild` makes the rest")
+
+
+@cards.command(short_help="Copy all cards from one index to another.")
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@common
+def migrate(source: str, target: str, as_json: bool, store: str, tenant: str) -> None:
+    """Copy cards, marks and erasures of all tenants from FROM to TO (sqlite:PATH, postgresql://USER@HOST/DATABASE).
+
+    Nothing is taken from FROM. Cut off, it goes on when it is started again. Exit 1 where the counts differ at the end.
+    """
+    from ctxsteward.envelope.cards import migrate as move
+    from ctxsteward.envelope.cards import open_cards
+    from ctxsteward.schemas import InputError
+
+    if source == target:
+        raise InputError("FROM and TO are the same index; name two")
+    with (
+        closing(open_cards(source, must_exist=True)) as old,
+        closing(open_cards(target)) as new,
+        progress("copying", shown=not as_json) as tell,
+    ):
+        done = move(old, new, on_session=tell)
+    if as_json:
+        print_json(done._asdict() | {"differences": [difference._asdict() for difference in done.differences]})
+    else:
+        _print_migrated(done)
+    if done.differences:
+        raise click.exceptions.Exit(FOUND)
+
+
+def _uri(given: str | None, store: str) -> str:
+    from ctxsteward.schemas import InputError
+
+    if given is not None:
+        return given
+    scheme, _, path = store.partition(":")
+    if scheme == "file" and path:
+        return f"sqlite:{path.rstrip('/') or '/'}/cards.sqlite"
+    raise InputError(f"--store {store}: its cards are elsewhere; name them with --cards")
+
+
+def _maker(summarizer: str) -> CardMaker:
+    from datetime import UTC, datetime
+
+    from ctxsteward.envelope.builder import load_summarizer
+    from ctxsteward.envelope.cards import Bulleted, CardMaker
+
+    def now() -> datetime:
+        return datetime.now(UTC)
+
+    if summarizer == "leading":
+        return CardMaker(now=now)
+    return CardMaker(now=now, summarize=Bulleted(load_summarizer(summarizer), summarizer))
+
+
+def _print_cards(found: list[ContextCard]) -> None:
+    from ..tables import grid, shown
+
+    table = grid("ref", "role", "phase", "turn", "tokens", "pin", numbers=("turn", "tokens"))
+    table.add_column("summary")
+    for card in found:
+        pin = (card.callout_name or ("anchor" if card.is_anchor else "callout")) if card.is_callout else ""
+        table.add_row(
+            card.ref, card.role, shown(one_line(card.phase_name or "")), str(card.turn_number or ""),
+            f"{card.estimated_tokens:,}", shown(one_line(pin)), shown(one_line(card.summary)),
+        )  # fmt: skip
+    table_console().print(table if found else shown("no cards"))
+
+
+def _print_migrated(done: Migrated) -> None:
+    click.echo(f"{done.cards:,} cards copied; {done.skipped:,} of {done.sessions:,} sessions were there already")
+    for one in done.differences:
+        note(
+            f"session {one.session} of tenant {one.tenant}: {one.source_cards:,} cards at the source, "
+            f"{one.target_cards:,} at the target"
+        )

@@ -1,0 +1,176 @@
+"""``ctxsteward context``: what a cascade's phase would be shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..options import DEFAULT_MODEL, common, provider, read_builder, read_provider
+from ..output import print_json, table_console
+
+if TYPE_CHECKING:
+    from ctxsteward.envelope import EnvelopeBuilder
+    from ctxsteward.envelope.cascade import Past, PhaseContext
+    from ctxsteward.envelope.cascade.recorded import Recorded
+
+_ROOM_TOKENS = 10_000_000
+"""A phase's context is shown whole here; budgets are the builder's business when the phase runs."""
+
+
+@click.command(short_help="Show what a cascade's phase would see.")
+@click.argument("file", type=click.Path())
+@click.option("--phase", metavar="NAME", help="Which phase; default: the last one.")
+@click.option("--session", "session_id", metavar="ID", help="Run in the store whose past counts.")
+@click.option("--transcript", metavar="FILE", type=click.Path(), help="Past as JSON or JSONL of {phase, message}.")
+@click.option("--input", "given", metavar="JSON", help="The cascade's input; @FILE reads it from a file.")
+@click.option("--model", default=DEFAULT_MODEL, show_default=True, metavar="NAME", help="Model whose tokens count.")
+@provider
+@common
+def context(
+    file: str,
+    phase: str | None,
+    session_id: str | None,
+    transcript: str | None,
+    given: str | None,
+    model: str,
+    provider: str | None,
+    as_json: bool,
+    store: str,
+    tenant: str,
+) -> None:
+    """Show what a phase of the cascade in FILE (YAML or JSON) would see, and how it was selected.
+
+    FILE may hold `input`, `state`, `states` and a recorded `transcript` beside the cascade. Nothing is written.
+    """
+    from ctxsteward.envelope.cascade import phase_context
+    from ctxsteward.envelope.cascade.reading import load_tree
+    from ctxsteward.envelope.cascade.recorded import recorded_of
+    from ctxsteward.schemas import InputError
+
+    read_provider(provider)
+    if session_id is not None and transcript is not None:
+        raise InputError("--session and --transcript: two pasts; give one of them")
+    recorded = recorded_of(load_tree(file))
+    builder = read_builder(model, (f"dynamic_tokens={_ROOM_TOKENS}",))
+    past = _past(recorded, builder, session_id, transcript, store, tenant)
+    shown = phase_context(
+        recorded.cascade,
+        recorded.cascade.names[-1] if phase is None else phase,
+        past,
+        input=recorded.input if given is None else _read_input(given),
+        state=None if recorded.state is None else {**past.state, **recorded.state},
+        counter=builder.counter,
+        selector=_selector(),
+    )
+    if provider is not None:
+        print_json(_rendered(shown, builder, provider), indent=None if as_json else 2)
+    elif as_json:
+        print_json(document(recorded.cascade.cascade_id, shown))
+    else:
+        _print(recorded.cascade.cascade_id, shown)
+
+
+def document(cascade_id: str, shown: PhaseContext) -> dict[str, Any]:
+    """A phase's context with stable keys; `origins` stands beside `messages`, one for one."""
+    return {
+        "cascade": cascade_id,
+        "phase": shown.phase,
+        "mode": shown.mode,
+        "messages": shown.wires,
+        "origins": [
+            {"origin": message.origin, "kind": message.kind, "phase": message.phase, "tokens": message.tokens}
+            for message in shown.messages
+        ],
+        "instructions": shown.instructions(),
+        "tokens": shown.tokens,
+        "selection_log": shown.log.model_dump(mode="json"),
+        "findings": [finding.model_dump(mode="json") for finding in shown.findings],
+    }
+
+
+def _past(
+    recorded: Recorded, builder: EnvelopeBuilder, session_id: str | None, transcript: str | None, uri: str, tenant: str
+) -> Past:
+    from ctxsteward.envelope import open_store
+    from ctxsteward.envelope.cascade import read_run
+    from ctxsteward.envelope.cascade.recorded import past_of_rows, read_rows
+
+    from ..stored import open_stored, stored_session
+
+    if session_id is not None:
+        opened = open_stored(uri)  # stays open: messages are read when they are shown
+        past = read_run(opened, recorded.cascade, session_id, tenant=tenant)
+        if not past.messages:
+            stored_session(opened, session_id, tenant)
+        return past
+    rows = recorded.rows if transcript is None else read_rows(recorded.cascade, transcript)
+    return past_of_rows(recorded.cascade, rows, recorded.states, store=open_store("memory:"), counter=builder.counter)
+
+
+def _selector() -> Any:
+    """The heuristic ranking, where it is installed."""
+    from ctxsteward.envelope.ranking import Heuristic
+
+    return Heuristic()
+
+
+def _read_input(text: str) -> object:
+    from pathlib import Path
+
+    from ctxsteward.envelope.readers.strict_json import decode
+    from ctxsteward.schemas import InputError, InvalidTranscript
+
+    try:
+        data = Path(text[1:]).read_bytes() if text.startswith("@") else text.encode()
+        return decode(data, f"--input {text[:40]}" if text.startswith("@") else "--input", "")
+    except InvalidTranscript as error:
+        raise InputError(str(error)) from error
+    except UnicodeEncodeError as error:
+        raise InputError("--input: a lone surrogate; write well-formed Unicode") from error
+    except ValueError as error:
+        raise InputError(f"--input: {error}; write JSON, or @FILE") from error
+
+
+def _rendered(shown: PhaseContext, builder: EnvelopeBuilder, provider: str) -> Any:
+    """The phase's context and instructions as the one builder lays them out."""
+    from ctxsteward.envelope import NewMessage, open_store
+
+    system = [str(wire["content"]) for wire in shown.wires if wire["role"] == "system"]
+    session = open_store("memory:").session(shown.phase, system=system, counter=builder.counter)
+    rest = [message for message in shown.messages if message.wire["role"] != "system"]
+    session.extend(NewMessage(message=message.wire, origin=message.origin) for message in rest)
+    instructions = shown.instructions()
+    if instructions.strip():
+        session.append({"role": "user", "content": instructions}, phase=shown.phase)
+    return builder.build(session).render(provider)  # type: ignore[arg-type]
+
+
+def _print(cascade_id: str, shown: PhaseContext) -> None:
+    from rich.table import Table
+
+    from ctxsteward.envelope.accounting import text_of
+    from ctxsteward.schemas import Message
+
+    from .. import tables
+    from ..failures import visible
+
+    console = table_console()
+    console.print(tables.shown(f"{cascade_id}: {shown.phase} ({shown.mode}), {shown.tokens} tokens"))
+    table = Table("role", "from", "tokens", "text", box=None, pad_edge=False)
+    for message in shown.messages:
+        read = Message.from_wire(message.wire)
+        text = " ".join(text_of(read).split())[:300] or ", ".join(part.kind for part in read.parts)
+        table.add_row(read.role, message.origin, str(message.tokens), visible(text))
+    instructions = shown.instructions()
+    if instructions.strip():
+        table.add_row("user", "instructions", "", visible(" ".join(instructions.split())[:300]))
+    console.print(table)
+    log = shown.log
+    console.print(
+        f"selection {log.strategy}: {log.context_size} of {log.full_history_size} messages, "
+        f"{len(log.anchor_refs)} anchors, {log.tokens_saved} tokens saved"
+    )
+    if shown.findings:
+        console.print("findings")
+        console.print(tables.finding_list(shown.findings))

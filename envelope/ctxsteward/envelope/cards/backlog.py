@@ -1,0 +1,182 @@
+"""What is still to be carded, found from the journal: nothing about it is kept anywhere else.
+
+A session is behind where the highest ordinal in its log is above the index's mark. So whoever asks next, also after a
+kill, finds the same messages. A fork has cards of its own messages only; those of the shared part are its parent's.
+
+Reads `sessions`, `length`, `read` and `message` of a journal, and originals through a session opened for reading.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+from ctxsteward.schemas import ContextError, Damaged, Finding, StoreError
+from ctxsteward.schemas.cards import ContextCard
+
+from ..events import Opened, Origin, from_record
+from ..groups import Entry
+from ..session import Session
+from ..store import Store
+from ..stores.port import Journal, SessionKey
+from .making import Standing, pinned
+from .port import CardIndex, ordinals_of
+
+_TAIL_RECORDS = 32
+"""Read at a time from the end of a log to find its last message."""
+_STANDING_CARDS = 16
+"""Looked at to find where in its phases a session stands."""
+
+
+def last_ordinal(journal: Journal, key: SessionKey) -> int:
+    """The highest ordinal of a session's own messages; 0 where it has none."""
+    stop = journal.length(key)
+    while stop > 0:
+        start = max(0, stop - _TAIL_RECORDS)
+        for record in reversed(journal.read(key, start, stop)):
+            if record.ordinal:
+                return record.ordinal
+        stop = start
+    return 0
+
+
+def origin_of(journal: Journal, key: SessionKey) -> Origin | None:
+    """Where a fork's log begins; None for an original."""
+    first = journal.read(key, 0, 1)
+    opened = from_record(first[0]) if first else None
+    return opened.parent if isinstance(opened, Opened) else None
+
+
+def behind(store: Store, index: CardIndex, tenant: str) -> Iterator[SessionKey]:
+    """Sessions of a tenant with messages that are not carded yet."""
+    marks = {row.session: row.carded for row in index.sessions(tenant)}
+    for session in store.journal.sessions(tenant):
+        key = SessionKey(tenant, session)
+        if last_ordinal(store.journal, key) != marks.get(session, 0):
+            yield key
+
+
+@dataclass(slots=True)
+class Backlog:
+    """One session on its way into the index: opened once, then followed as its log grows."""
+
+    session: Session
+    first: int
+    """Ordinal of its own first message: 1, but for a fork."""
+    carded: int
+    standing: Standing
+    generation: int = 0
+    """Of the log, where it has one: it changes when what was already written is replaced."""
+    findings: list[Finding] = field(default_factory=list)
+
+    @classmethod
+    def open(cls, store: Store, index: CardIndex, key: SessionKey, *, anew: bool = False) -> Backlog | None:
+        """From the index's mark on, or (`anew`) from the beginning; None for a session that has no log.
+
+        Where the cards below the mark are of other messages than the log has now, it begins anew as well.
+        """
+        length = store.journal.length(key)
+        if length == 0:
+            return None
+        session = store.at(key.tenant, key.session, length)
+        origin = origin_of(store.journal, key)
+        first = origin.ordinal + 1 if origin is not None else 1
+        carded = 0 if anew else index.carded(*key)
+        backlog = cls(session, first, max(carded, first - 1), Standing(), _generation(session))
+        if not backlog._stand(index, carded):
+            backlog.carded = first - 1
+            backlog._stand(index, 0)
+        return backlog
+
+    def _stand(self, index: CardIndex, carded: int) -> bool:
+        """Find where the session stands after the last carded message; False where the cards are of another log."""
+        start = Standing()
+        below = 0
+        if carded >= self.first:
+            refs = [f"§{n}" for n in range(max(self.first, carded - _STANDING_CARDS + 1), carded + 1)]
+            cards = index.of_session(*self.session.key, refs=refs)
+            if carded > len(self.session) or not all(self._is_of(card) for card in cards):
+                return False
+            if cards:
+                start, below = Standing(cards[-1].phase_name, cards[-1].turn_number or 0), cards[-1].ordinal
+        for ordinal in range(below + 1, self.carded + 1):
+            entry = self._entry(ordinal)
+            start = start.after(entry) if entry is not None else start
+        self.standing = start
+        return True
+
+    def _is_of(self, card: ContextCard) -> bool:
+        entry = self._entry(card.ordinal)
+        return entry is None or entry.event.address == card.address
+
+    def refresh(self) -> bool:
+        """Read what was appended since; False where the log was replaced, and this is to be opened again."""
+        self.session.refresh()
+        return self.generation == _generation(self.session) and self.carded <= len(self.session)
+
+    def __len__(self) -> int:
+        """Messages left to card."""
+        return max(0, len(self.session) - self.carded)
+
+    def next(self, count: int) -> list[Entry]:
+        """At most `count` messages after those carded, without such as are gone."""
+        stop = min(self.carded + count, len(self.session))
+        found = (self._entry(ordinal) for ordinal in range(self.carded + 1, stop + 1))
+        return [entry for entry in found if entry is not None]
+
+    def _entry(self, ordinal: int) -> Entry | None:
+        """An original; None where it was erased or cannot be read, so that one bad record never stops the rest."""
+        try:
+            entry = self._in_window(ordinal) or self.session.entry(ordinal)
+            if getattr(entry.event, "erased", False):
+                return None
+            _ = entry.message
+            return entry
+        except StoreError as error:
+            if not isinstance(error, Damaged | KeyError):
+                raise
+            if isinstance(error, Damaged):
+                self.findings.append(Finding(kind="card_not_made", ref=f"§{ordinal}", text=str(error)))
+        except ContextError as error:
+            if not isinstance(error, KeyError):
+                self.findings.append(Finding(kind="card_not_made", ref=f"§{ordinal}", text=str(error)))
+        return None
+
+    def _in_window(self, ordinal: int) -> Entry | None:
+        """The entry where the session holds it in memory, in logarithmic time; a damaged one is not taken."""
+        groups = self.session.state.groups
+        at = bisect_right(groups, ordinal, key=lambda group: group.first) - 1
+        found = groups[at].entries if at >= 0 else ()
+        for entry in found:
+            if entry.ordinal == ordinal and not getattr(entry.event, "damaged", False):
+                return entry
+        return None
+
+
+def _generation(session: Session) -> int:
+    generation: int = getattr(session, "generation", 0)
+    return generation
+
+
+def cards_of(
+    index: CardIndex, session: Session, *, phase: str | None = None, refs: Collection[str] | None = None
+) -> list[ContextCard]:
+    """All cards of a session as it is now, in ordinal order: a fork's with those of the part it shares.
+
+    Pins are those of the session now, whenever the card was made. Cards of messages that the log does not have are
+    left out.
+    """
+    wanted = None if refs is None else set(ordinals_of(refs))
+    found: list[ContextCard] = []
+    key, stop = session.key, len(session)
+    while True:
+        origin = origin_of(session.journal, key)
+        first = origin.ordinal + 1 if origin is not None else 1
+        part = None if wanted is None else [f"§{n}" for n in sorted(wanted) if first <= n <= stop]
+        if part is None or part:
+            cards = index.of_session(*key, phase=phase, refs=part)
+            found[:0] = [card for card in cards if first <= card.ordinal <= stop]
+        if origin is None:
+            return [pinned(card, session.state.pins.get(card.ordinal)) for card in found]
+        key, stop = SessionKey(key.tenant, origin.session), min(stop, origin.ordinal)

@@ -1,0 +1,91 @@
+"""Moving cards from one index to another: in batches, resumable, counts verified.
+
+Cards, marks and erasures go over, session by session, erasures first; nothing is taken from the source. A session is
+skipped where the target already agrees, so a migration that was cut off goes on where it was. Cards of messages that
+were erased in either index do not arrive. Run it while nothing writes to the source: the closing count finds it out
+if something did.
+
+Raises `InputError` for embeddings that the target cannot hold, `StoreError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import NamedTuple
+
+from ctxsteward.schemas.cards import ContextCard
+
+from .port import EVERYTHING, CardedSession, CardIndex, Done
+
+BATCH_CARDS = 500
+
+
+class Difference(NamedTuple):
+    """A session whose counts do not agree after the migration."""
+
+    tenant: str
+    session: str
+    source_cards: int
+    target_cards: int
+
+
+class Migrated(NamedTuple):
+    """What was done, and what does not agree."""
+
+    sessions: int
+    skipped: int
+    """Sessions of these that agreed already."""
+    cards: int
+    """Written in this run."""
+    differences: tuple[Difference, ...]
+
+
+def migrate(
+    source: CardIndex,
+    target: CardIndex,
+    *,
+    batch_cards: int = BATCH_CARDS,
+    on_session: Callable[[str], None] = lambda name: None,
+) -> Migrated:
+    """Copy everything of `source` into `target`, which may hold some of it, or other sessions, already."""
+    held = {row[:2]: row for row in target.sessions()}
+    rows = source.sessions()
+    skipped = cards = 0
+    for row in rows:
+        on_session(row.session)
+        _erase(target, row, held.get(row[:2]))
+        standing = source.of_session(row.tenant, row.session)
+        if _agrees(row, standing, target, held.get(row[:2])):
+            skipped += 1
+            continue
+        left = iter(standing)
+        while batch := list(islice(left, batch_cards)):
+            cards += target.put(batch)
+        target.put((), (Done(row.tenant, row.session, row.carded),))
+    return Migrated(len(rows), skipped, cards, tuple(differences(source.sessions(), target.sessions())))
+
+
+def differences(source: Iterable[CardedSession], target: Iterable[CardedSession]) -> list[Difference]:
+    """Sessions of the source whose cards or marks the target does not have in the same number."""
+    held = {row[:2]: row for row in target}
+    found = []
+    for row in source:
+        other = held.get(row[:2])
+        if other is None or (row.cards, row.carded) != (other.cards, other.carded):
+            found.append(Difference(row.tenant, row.session, row.cards, other.cards if other is not None else 0))
+    return found
+
+
+def _erase(target: CardIndex, row: CardedSession, held: CardedSession | None) -> None:
+    missing = set(row.erased) - set(held.erased if held is not None else ())
+    if missing:
+        target.erase(row.tenant, row.session, None if EVERYTHING in missing else missing, scrub=held is not None)
+
+
+def _agrees(row: CardedSession, cards: list[ContextCard], target: CardIndex, held: CardedSession | None) -> bool:
+    """Whether the target has these cards already, or newer ones of the same messages."""
+    if held is None or (held.cards, held.carded) != (row.cards, row.carded):
+        return False
+    times = {card.ordinal: card.generated_at for card in target.of_session(row.tenant, row.session)}
+    return all(card.ordinal in times and times[card.ordinal] >= card.generated_at for card in cards)

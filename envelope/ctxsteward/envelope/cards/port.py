@@ -1,0 +1,129 @@
+"""What cards need from others: an index that keeps them, a summarizer, an embedder.
+
+An index is derived data: losing it costs the time to make it again (`rebuild`). It is told how far a session is done
+(`Done`) in the same step that stores the cards, so a crash between two steps repeats work and never skips any. An
+erased message gets no card again, also not from somebody who read its original just before.
+
+An index holds embeddings of one model and one dimension: those of the first card that brought one. Others are refused,
+because distances between them mean nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple, Protocol
+
+from ctxsteward.schemas import InputError, Ref, SourceMessage
+from ctxsteward.schemas.cards import ContextCard
+
+EVERYTHING = 0
+"""Stands among erased ordinals for the whole session."""
+
+
+class Done(NamedTuple):
+    """How far a session is done: every message up to this ordinal has its card, or is to have none."""
+
+    tenant: str
+    session: str
+    ordinal: int
+
+
+class CardedSession(NamedTuple):
+    """What an index knows of a session."""
+
+    tenant: str
+    session: str
+    cards: int
+    carded: int
+    """Highest ordinal done."""
+    erased: tuple[int, ...]
+    """Ordinals that were erased; `(EVERYTHING,)` for the session as a whole."""
+
+
+class EmbeddingSpace(NamedTuple):
+    """What embeddings of an index have in common."""
+
+    model: str
+    dimensions: int
+
+
+class CardIndex(Protocol):
+    """Cards by tenant, session and ordinal; safe with threads. Raises `StoreError` subclasses and `InputError`."""
+
+    def put(self, cards: Sequence[ContextCard], done: Sequence[Done] = ()) -> int:
+        """Write all cards and marks, or none; how many of these messages have a card now.
+
+        Of two cards of one message the one generated later stands (of equal times, the one written later). A card of
+        an erased message is left out. A mark may go back: then cards are made again. Raises `InputError` for an
+        embedding of another model or dimension than the index holds.
+        """
+
+    def of_session(
+        self, tenant: str, session: str, *, phase: str | None = None, refs: Collection[str] | None = None
+    ) -> list[ContextCard]:
+        """A session's own cards, in ordinal order; `refs` (``§12``) names those wanted."""
+
+    def carded(self, tenant: str, session: str) -> int:
+        """Highest ordinal done, as marked; 0 for a session that was never marked."""
+
+    def sessions(self, tenant: str | None = None) -> list[CardedSession]:
+        """Every session that has cards, a mark or an erasure, of one tenant or of all, in order."""
+
+    def erase(self, tenant: str, session: str, ordinals: Collection[int] | None = None, *, scrub: bool = True) -> int:
+        """Delete the cards of these messages (None: all of the session) for good; how many there were.
+
+        With `scrub` no byte of any deleted card is left in the index's files either; that costs a rewriting of the
+        index, so of many erasures only the last need ask for it. The same twice does no harm.
+        """
+
+    def close(self) -> None: ...
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors, one each, in order."""
+
+    @property
+    def name(self) -> str:
+        """Of the model; written into each card."""
+
+    @property
+    def dimensions(self) -> int: ...
+
+    def __call__(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
+
+
+CardSummarizer = Callable[[SourceMessage], str]
+"""One or two sentences about one message; what is over 300 characters is cut. Its `__name__` is written into each card
+(a `name`, where it has one). It may raise: the card then holds the beginning of the text."""
+
+
+def ordinals_of(refs: Collection[str]) -> list[int]:
+    """The ordinals that references name; raises `InvalidReference`."""
+    return sorted({Ref.parse(ref).ordinal for ref in refs})
+
+
+def space_of(cards: Sequence[ContextCard], held: EmbeddingSpace | None) -> EmbeddingSpace | None:
+    """The space that these cards and an index that holds `held` share; raises `InputError` where they share none."""
+    for card in cards:
+        if card.embedding is None or card.embedding_model is None:
+            continue
+        space = EmbeddingSpace(card.embedding_model, len(card.embedding))
+        if held is not None and space != held:
+            raise InputError(
+                f"the card of {card.ref} in session {card.session!r} has an embedding of {space.model!r} with "
+                f"{space.dimensions} dimensions, but this index holds {held.model!r} with {held.dimensions}; "
+                "use that model, or rebuild the cards into a new index"
+            )
+        held = space
+    return held
+
+
+def newest(cards: Sequence[ContextCard]) -> list[ContextCard]:
+    """One card a message: of several, the one generated last."""
+    found: dict[tuple[str, str, int], ContextCard] = {}
+    for card in cards:
+        key = (card.tenant, card.session, card.ordinal)
+        known = found.get(key)
+        if known is None or card.generated_at >= known.generated_at:
+            found[key] = card
+    return list(found.values())

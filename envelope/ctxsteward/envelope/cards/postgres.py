@@ -1,0 +1,294 @@
+"""`postgresql://…`: cards in a PostgreSQL database; any number of processes and machines may share it.
+
+Needs the extra `postgres` (psycopg 3). Tables `context_cards`, `context_cards_marks`, `context_cards_erased` and
+`context_cards_about` are made in the first schema of the search path; the last one holds the version of the tables and
+the embeddings' model. Embeddings are `real[]`: no extension is needed. Text in a connection string (passwords) never
+stands in an error.
+
+Scrubbing rewrites the table (`VACUUM FULL`, exclusive lock). PostgreSQL's write-ahead log, replicas and backups keep
+deleted rows until they are recycled: that is the operator's to bound.
+
+A lost connection raises `StoreError`; the next call connects anew. `StoreLocked` where a lock is not had in time.
+"""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from ctxsteward.schemas import InputError, StoreError, StoreLocked
+from ctxsteward.schemas.cards import ContextCard
+
+from .port import EVERYTHING, CardedSession, Done, EmbeddingSpace, newest, ordinals_of, space_of
+
+VERSION = 1
+CONNECT_SECONDS = 5
+STATEMENT_SECONDS = 30
+LOCK_SECONDS = 30
+_SETTLING = 0x63747863
+"""Advisory lock under which tables are made and the embeddings' model is settled."""
+
+_SCHEMA = """
+CREATE TABLE context_cards (
+  tenant text NOT NULL, session text NOT NULL, ordinal bigint NOT NULL, address text NOT NULL, summary text NOT NULL,
+  keywords text[] NOT NULL, embedding real[], embedding_model text, estimated_tokens bigint NOT NULL,
+  role text NOT NULL, phase_name text, turn_number bigint, is_anchor boolean NOT NULL, is_callout boolean NOT NULL,
+  callout_name text, generated_at timestamptz NOT NULL, generator_model text NOT NULL, message_timestamp text,
+  PRIMARY KEY (tenant, session, ordinal)
+);
+CREATE TABLE context_cards_marks (
+  tenant text NOT NULL, session text NOT NULL, ordinal bigint NOT NULL, PRIMARY KEY (tenant, session)
+);
+CREATE TABLE context_cards_erased (
+  tenant text NOT NULL, session text NOT NULL, ordinal bigint NOT NULL, PRIMARY KEY (tenant, session, ordinal)
+);
+CREATE TABLE context_cards_about (version bigint NOT NULL, model text, dimensions bigint);
+"""
+
+_FIELDS = (
+    "address", "summary", "keywords", "embedding", "embedding_model", "estimated_tokens", "role", "phase_name",
+    "turn_number", "is_anchor", "is_callout", "callout_name", "generated_at", "generator_model", "message_timestamp",
+)  # fmt: skip
+_PUT = f"""
+INSERT INTO context_cards AS held (tenant, session, ordinal, {", ".join(_FIELDS)})
+VALUES (%s, %s, %s, {", ".join("%s" for _ in _FIELDS)})
+ON CONFLICT (tenant, session, ordinal) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _FIELDS)}
+WHERE excluded.generated_at >= held.generated_at
+"""
+_MARK = """
+INSERT INTO context_cards_marks VALUES (%s, %s, %s)
+ON CONFLICT (tenant, session) DO UPDATE SET ordinal = excluded.ordinal
+"""
+_SESSIONS = """
+SELECT tenant, session,
+  (SELECT count(*) FROM context_cards c WHERE c.tenant = k.tenant AND c.session = k.session),
+  (SELECT ordinal FROM context_cards_marks m WHERE m.tenant = k.tenant AND m.session = k.session),
+  (SELECT array_agg(ordinal ORDER BY ordinal) FROM context_cards_erased e
+   WHERE e.tenant = k.tenant AND e.session = k.session)
+FROM (SELECT tenant, session FROM context_cards UNION SELECT tenant, session FROM context_cards_marks
+      UNION SELECT tenant, session FROM context_cards_erased) k
+WHERE %(tenant)s::text IS NULL OR tenant = %(tenant)s ORDER BY tenant COLLATE "C", session COLLATE "C"
+"""
+
+
+class PostgresCards:
+    """A `CardIndex` in PostgreSQL; tables are made if missing."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._place = _place(dsn)
+        self._lock = threading.RLock()
+        self._open: psycopg.Connection[Any] | None = None
+        self._closed = False
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self) -> None:
+        with self._writing() as db:
+            db.execute("SELECT pg_advisory_xact_lock(%s)", (_SETTLING,))
+            if not self._check_version(db):
+                db.execute(_SCHEMA)
+                db.execute("INSERT INTO context_cards_about VALUES (%s, NULL, NULL)", (VERSION,))
+
+    def _check_version(self, db: psycopg.Connection[Any]) -> bool:
+        """Whether the tables are there; raises `StoreError` for tables that are not of our version."""
+        present = db.execute("SELECT to_regclass('context_cards'), to_regclass('context_cards_about')").fetchone()
+        if present == (None, None):
+            return False
+        if present is None or None in present:
+            raise StoreError(f"{self._place} has a table `context_cards` of something else; name another schema")
+        row = db.execute("SELECT version FROM context_cards_about").fetchone()
+        if row != (VERSION,):
+            found = "unknown version" if row is None else f"version {row[0]}"
+            raise StoreError(
+                f"{self._place}: a card index of {found}; this program knows version {VERSION} only: "
+                "use the program that made it, or rebuild the cards into another schema"
+            )
+        return True
+
+    # -- writing ------------------------------------------------------------------------------------------------
+
+    def put(self, cards: Sequence[ContextCard], done: Sequence[Done] = ()) -> int:
+        rows = sorted((_row(card) for card in newest(cards)), key=lambda row: row[:3])  # one order: no deadlocks
+        with self._writing() as db:
+            self._settle_space(db, cards)
+            erased = self._erased(db, sorted({row[:2] for row in rows}))
+            kept = [row for row in rows if not erased & {row[:3], (*row[:2], EVERYTHING)}]
+            with db.cursor() as cursor:
+                if kept:
+                    cursor.executemany(_PUT, kept)
+                if done:
+                    cursor.executemany(_MARK, sorted(done))
+        return len(kept)
+
+    def _erased(self, db: psycopg.Connection[Any], keys: Sequence[tuple[object, ...]]) -> set[tuple[object, ...]]:
+        """What was erased of these sessions; erasing them waits until this transaction is over."""
+        found: set[tuple[object, ...]] = set()
+        for key in keys:
+            db.execute(_SESSION_LOCK.format("_shared"), key)
+            found.update(db.execute(
+                "SELECT tenant, session, ordinal FROM context_cards_erased WHERE tenant = %s AND session = %s", key
+            ))  # fmt: skip
+        return found
+
+    def _settle_space(self, db: psycopg.Connection[Any], cards: Sequence[ContextCard]) -> None:
+        if all(card.embedding is None for card in cards):
+            return
+        held = self._space(db)
+        if held is None:
+            db.execute("SELECT pg_advisory_xact_lock(%s)", (_SETTLING,))
+            held = self._space(db)
+        space = space_of(cards, held)
+        if space != held:
+            db.execute("UPDATE context_cards_about SET model = %s, dimensions = %s", space)
+
+    def erase(self, tenant: str, session: str, ordinals: Collection[int] | None = None, *, scrub: bool = True) -> int:
+        where, key = "WHERE tenant = %s AND session = %s", (tenant, session)
+        with self._writing() as db:
+            db.execute(_SESSION_LOCK.format(""), key)
+            if ordinals is None:
+                count = db.execute(f"DELETE FROM context_cards {where}", key).rowcount
+                db.execute(f"DELETE FROM context_cards_erased {where}", key)
+                db.execute("INSERT INTO context_cards_erased VALUES (%s, %s, %s)", (*key, EVERYTHING))
+            else:
+                wanted = sorted(set(ordinals))
+                count = db.execute(f"DELETE FROM context_cards {where} AND ordinal = ANY(%s)", (*key, wanted)).rowcount
+                db.execute(
+                    "INSERT INTO context_cards_erased SELECT %s, %s, unnest(%s::bigint[]) WHERE NOT EXISTS (SELECT 1 "
+                    f"FROM context_cards_erased {where} AND ordinal = {EVERYTHING}) ON CONFLICT DO NOTHING",
+                    (*key, wanted, *key),
+                )
+        if scrub:
+            self._scrub()
+        return count
+
+    def _scrub(self) -> None:
+        with self._lock, self._named():
+            db = self._connected()
+            db.execute("SET statement_timeout = 0")
+            try:
+                db.execute("VACUUM FULL context_cards")
+            finally:
+                if not db.closed:
+                    db.execute(f"SET statement_timeout = '{STATEMENT_SECONDS}s'")
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def of_session(
+        self, tenant: str, session: str, *, phase: str | None = None, refs: Collection[str] | None = None
+    ) -> list[ContextCard]:
+        if any("\x00" in text for text in (tenant, session, phase or "")):
+            return []
+        where, values = "tenant = %s AND session = %s", [tenant, session]
+        if phase is not None:
+            where, values = f"{where} AND phase_name = %s", [*values, phase]
+        wanted: list[Any] = [*values]
+        if refs is not None:
+            where, wanted = f"{where} AND ordinal = ANY(%s)", [*values, ordinals_of(refs)]
+        rows = self._all(
+            f"SELECT ordinal, {', '.join(_FIELDS)} FROM context_cards WHERE {where} ORDER BY ordinal", wanted
+        )
+        return [_card(tenant, session, row) for row in rows]
+
+    def carded(self, tenant: str, session: str) -> int:
+        rows = self._all(
+            "SELECT ordinal FROM context_cards_marks WHERE tenant = %s AND session = %s", (tenant, session)
+        )
+        return int(rows[0][0]) if rows else 0
+
+    def sessions(self, tenant: str | None = None) -> list[CardedSession]:
+        return [
+            CardedSession(owner, session, cards, mark or 0, tuple(erased or ()))
+            for owner, session, cards, mark, erased in self._all(_SESSIONS, {"tenant": tenant})
+        ]
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            if self._open is not None:
+                self._open.close()
+
+    # -- inside -------------------------------------------------------------------------------------------------
+
+    def _space(self, db: psycopg.Connection[Any]) -> EmbeddingSpace | None:
+        row = db.execute("SELECT model, dimensions FROM context_cards_about").fetchone()
+        return None if row is None or row[0] is None else EmbeddingSpace(row[0], int(row[1]))
+
+    def _all(self, query: str, values: Sequence[object] | dict[str, object]) -> list[Any]:
+        with self._lock, self._named():
+            return self._connected().execute(query, values).fetchall()
+
+    @contextmanager
+    def _writing(self) -> Iterator[psycopg.Connection[Any]]:
+        """One transaction: all of it, or nothing."""
+        with self._lock, self._named():
+            db = self._connected()
+            with db.transaction():
+                yield db
+
+    def _connected(self) -> psycopg.Connection[Any]:
+        if self._closed:
+            raise StoreError(f"{self._place}: this index is closed; open it again")
+        if self._open is None or self._open.closed:
+            self._open = psycopg.connect(self._dsn, autocommit=True, connect_timeout=CONNECT_SECONDS)
+            self._open.execute(f"SET statement_timeout = '{STATEMENT_SECONDS}s'")
+            self._open.execute(f"SET lock_timeout = '{LOCK_SECONDS}s'")
+        return self._open
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled) as error:
+            raise StoreLocked(f"{self._place}: another process holds the cards for too long; try again") from error
+        except psycopg.Error as error:
+            said = (error.diag.message_primary or _reason(error)).strip()
+            raise StoreError(f"{self._place}: {said}; check the server and the rights of its user") from error
+
+
+_SESSION_LOCK = "SELECT pg_advisory_xact_lock{}(hashtextextended(%s || chr(1) || %s, 0))"
+
+
+def _place(dsn: str) -> str:
+    """Which database this is, without what is secret in a connection string."""
+    try:
+        parts = conninfo_to_dict(dsn)
+    except psycopg.Error:
+        raise InputError("this is no PostgreSQL connection string; write postgresql://USER@HOST/DATABASE") from None
+    return f"postgresql://{parts.get('host') or 'localhost'}/{parts.get('dbname') or ''}"
+
+
+def _reason(error: psycopg.Error) -> str:
+    """The first line of what the client library says; it names host and port, never the password."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _row(card: ContextCard) -> tuple[Any, ...]:
+    return (
+        card.tenant, card.session, card.ordinal, card.address, card.summary, list(card.keywords),
+        None if card.embedding is None else list(card.embedding), card.embedding_model, card.estimated_tokens,
+        card.role, card.phase_name, card.turn_number, card.is_anchor, card.is_callout, card.callout_name,
+        card.generated_at, card.generator_model, card.message_timestamp,
+    )  # fmt: skip
+
+
+def _card(tenant: str, session: str, row: Sequence[Any]) -> ContextCard:
+    """A stored row is what `put` was given."""
+    ordinal, *values = row
+    fields = dict(zip(_FIELDS, values, strict=True))
+    fields["tenant"], fields["session"], fields["ref"] = tenant, session, f"§{ordinal}"
+    fields["keywords"] = tuple(fields["keywords"])
+    fields["generated_at"] = fields["generated_at"].astimezone(UTC)
+    if fields["embedding"] is not None:
+        fields["embedding"] = tuple(array("f", fields["embedding"]))
+    return ContextCard.stored(fields)

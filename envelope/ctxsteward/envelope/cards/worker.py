@@ -1,0 +1,206 @@
+"""The worker: makes cards beside the conversation, in threads of its own.
+
+Whoever appends gives at most a *hint*, the key of a session, which takes no lock and never waits. What is to be done is
+found from the journal (`backlog`), so hints may be lost with the process and nothing else is: `start` looks through all
+sessions, and each batch is stored in one step with the mark of how far its session is done.
+
+One thread works on a session at a time, ten messages in turn, so that a long session does not hold up the others. A
+summarizer that fails costs a better summary (`making`); a store that fails is tried again after a pause; anything else
+leaves a finding and waits for the session's next hint. Nothing that happens here reaches an append.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from queue import SimpleQueue
+
+from ctxsteward.schemas import ContextError, Damaged, Finding, InputError, StoreError
+
+from ..store import Store
+from ..stores.port import SessionKey
+from .backlog import Backlog, behind
+from .fast_path import one_line
+from .making import CardMaker, without_embedding
+from .port import CardIndex, Done
+
+BATCH_MESSAGES = 10
+THREADS = 2
+JOIN_SECONDS = 5.0
+MAX_FINDINGS = 1_000
+"""Kept; older ones are dropped."""
+MAX_OPEN_SESSIONS = 16
+"""Kept open between batches; the one used longest ago leaves."""
+_PAUSES_SECONDS = (0.1, 0.5, 2.0, 10.0)
+"""After a store has failed so many times in a row; the last one again and again."""
+
+
+class CardWorker:
+    """Keeps an index up with the sessions of a store. `with CardWorker(…) as worker:` starts and stops it."""
+
+    def __init__(
+        self,
+        store: Store,
+        index: CardIndex,
+        maker: CardMaker,
+        *,
+        tenants: Sequence[str] = ("default",),
+        threads: int = THREADS,
+        batch_messages: int = BATCH_MESSAGES,
+        join_seconds: float = JOIN_SECONDS,
+    ) -> None:
+        """`tenants`: whose sessions `start` looks through; hints may name others. Nothing runs before `start`."""
+        if min(threads, batch_messages) < 1:
+            raise InputError(f"threads={threads}, batch_messages={batch_messages}; both are at least 1")
+        self._store, self._index, self._maker = store, index, maker
+        self._tenants = tuple(tenants)
+        self._batch_messages, self._join_seconds = batch_messages, join_seconds
+        self.findings: deque[Finding] = deque(maxlen=MAX_FINDINGS)
+        """What went wrong, newest last."""
+        self._queue: SimpleQueue[SessionKey | str | None] = SimpleQueue()
+        """Sessions to look at, tenants to look through, None to wake a thread that is to end."""
+        self._waiting: set[SessionKey | str] = set()
+        """In the queue; sets and queues of CPython change in one step, so `hint` needs no lock."""
+        self._state = threading.Condition()
+        """Guards what follows; never held while anything is read, made or written."""
+        self._busy: set[SessionKey | str] = set()
+        self._again: set[SessionKey | str] = set()
+        self._open: OrderedDict[SessionKey, Backlog] = OrderedDict()
+        self._failures = 0
+        self._stopping = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._run, name=f"ctxsteward-cards-{n + 1}", daemon=True) for n in range(threads)
+        ]
+
+    def __enter__(self) -> CardWorker:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start the threads and look through all sessions for what is behind; returns at once."""
+        for tenant in self._tenants:
+            self._enqueue(tenant)
+        for thread in self._threads:
+            thread.start()
+
+    def hint(self, key: SessionKey) -> None:
+        """Say that a session has grown; takes no lock, never waits, never raises."""
+        self._enqueue(key)
+
+    def flush(self, timeout_seconds: float) -> bool:
+        """Wait until everything hinted at so far is done; whether that was so in time."""
+        with self._state:
+            return self._state.wait_for(lambda: not self._waiting and not self._busy, timeout_seconds)
+
+    def stop(self) -> bool:
+        """End after the batches in hand; whether all threads ended within `join_seconds` (the rest is daemons)."""
+        self._stopping.set()
+        for _ in self._threads:
+            self._queue.put(None)
+        share = self._join_seconds / len(self._threads)
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join(share)
+        return not any(thread.is_alive() for thread in self._threads)
+
+    # -- inside -------------------------------------------------------------------------------------------------
+
+    def _enqueue(self, item: SessionKey | str) -> None:
+        if item not in self._waiting:
+            self._waiting.add(item)
+            self._queue.put(item)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            item = self._queue.get()
+            if item is None:
+                continue
+            if self._take(item):
+                more = False
+                try:
+                    more = self._work(item)
+                finally:
+                    self._release(item, more)
+
+    def _take(self, item: SessionKey | str) -> bool:
+        """Whether this thread has it now. It leaves `_waiting` before the journal is read: a later hint counts."""
+        with self._state:
+            mine = item not in self._busy
+            (self._busy if mine else self._again).add(item)
+            self._waiting.discard(item)
+            return mine
+
+    def _release(self, item: SessionKey | str, more: bool) -> None:
+        with self._state:
+            if more or item in self._again:
+                self._again.discard(item)
+                self._enqueue(item)
+            self._busy.discard(item)
+            self._state.notify_all()
+
+    def _work(self, item: SessionKey | str) -> bool:
+        """Do a batch; whether there is more to do. Nothing escapes from here."""
+        try:
+            more = self._scan(item) if isinstance(item, str) else self._batch(item)
+        except Exception as error:
+            retry = isinstance(error, StoreError) and not isinstance(error, Damaged | KeyError)
+            self._note(item, error, retry)
+            if retry:
+                self._failures += 1
+                self._stopping.wait(_PAUSES_SECONDS[min(self._failures, len(_PAUSES_SECONDS)) - 1])
+            return retry
+        self._failures = 0
+        return more
+
+    def _scan(self, tenant: str) -> bool:
+        for key in behind(self._store, self._index, tenant):
+            self._enqueue(key)
+        return False
+
+    def _batch(self, key: SessionKey) -> bool:
+        backlog = self._opened(key)
+        if backlog is None:
+            return False
+        entries = backlog.next(self._batch_messages)
+        upto = min(backlog.carded + self._batch_messages, len(backlog.session))
+        if upto > backlog.carded:
+            made = self._maker.make(key, entries, backlog.standing, backlog.session.state.pins, _give_way)
+            self.findings += made.findings
+            done = (Done(key.tenant, key.session, upto),)
+            try:
+                self._index.put(made.cards, done)
+            except InputError as error:  # embeddings that this index cannot hold: the cards go without
+                self._note(key, error, False)
+                self._index.put([without_embedding(card) for card in made.cards], done)
+            backlog.carded, backlog.standing = upto, made.standing
+        self.findings += backlog.findings
+        backlog.findings.clear()
+        with self._state:
+            self._open[key] = backlog
+            while len(self._open) > MAX_OPEN_SESSIONS:
+                self._open.popitem(last=False)
+        return len(backlog) > 0
+
+    def _opened(self, key: SessionKey) -> Backlog | None:
+        """The session up to its newest message. Only the thread that has it in hand calls this."""
+        with self._state:
+            backlog = self._open.pop(key, None)
+        if backlog is not None and backlog.refresh():
+            return backlog
+        return Backlog.open(self._store, self._index, key)
+
+    def _note(self, item: SessionKey | str, error: Exception, retry: bool) -> None:
+        where = f"tenant {item!r}" if isinstance(item, str) else f"session {item.session!r}"
+        said = str(error) if isinstance(error, ContextError) else f"{type(error).__name__}: {error}"
+        then = "; it is tried again" if retry else ""
+        self.findings.append(Finding(kind="cards_failed", text=one_line(f"{where}: {said}{then}")[:500]))
+
+
+def _give_way() -> None:
+    """Let a thread that appends have the interpreter now, not after the switch interval of 5 ms."""
+    time.sleep(0)

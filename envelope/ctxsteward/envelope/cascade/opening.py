@@ -1,0 +1,245 @@
+"""A run of a cascade in a store: opening a phase, and recording what it left.
+
+A run has a *stream*, the session of the run's own id, in which phases without `context` go on. A phase with `context`,
+with `context_retention: output_only` or with a numbered attempt has a session of its own (``RUN.PHASE``,
+``RUN.PHASE.ATTEMPT``); without `context` that is a fork of the stream. What such phases left is copied into the stream
+when a later phase goes on in it. State, chosen attempts and what was opened are notes of ``RUN..ledger``, which no
+envelope is built of.
+
+Opening a phase appends what it is shown, each message with its `origin`, then its instructions, and nothing a second
+time: what a phase was shown is frozen when it is first opened. The builder lays it out like any session; in the stream,
+injected messages therefore follow the history. Append the phase's own messages with ``phase=NAME``.
+
+Raises `InvalidCascade`, `InputError`, `StoreError`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ctxsteward.schemas import Finding, InputError, Wire
+from ctxsteward.schemas.cascade import AutoContext, Cascade, Phase
+from ctxsteward.schemas.errors import InvalidCascade
+
+from ..counting import Counter
+from ..events import Head
+from ..incoming import NewMessage
+from ..profile import Profile
+from ..selection import Selector
+from ..session import Session
+from ..store import Store
+from .config import phase_named
+from .injection import PhaseContext, phase_context
+from .past import STATE_NOTE, Log, Past, read_past
+from .templates import plain
+
+MAX_ATTEMPTS = 100
+MAX_RUN_CHARS = 100
+MAX_EXTRACTED_CHARS = 100_000
+"""Of an output, looked through by `output_extraction`."""
+_CHOSEN_NOTE = "chosen-"
+_OPENED_NOTE = "opened-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedPhase:
+    """A phase that may run."""
+
+    session: Session
+    context: PhaseContext
+    is_new: bool
+    """Whether this call opened it; else the session keeps what it was opened with."""
+
+
+def open_phase(
+    store: Store,
+    cascade: Cascade,
+    phase_name: str,
+    *,
+    run: str,
+    tenant: str = "default",
+    input: object = None,
+    state: Mapping[str, Any] | None = None,
+    attempt: int | None = None,
+    profile: Profile | None = None,
+    system: str | Sequence[str | Wire] | None = (),
+    tools: Sequence[Wire] | None = (),
+    counter: Counter | None = None,
+    selector: Selector | None = None,
+    budget_tokens: int | None = None,
+    defaults: AutoContext | None = None,
+    trusted: Collection[str] = (),
+) -> OpenedPhase:
+    """Open a phase of a run; `system`, `tools` and `profile` are the operator's, as in `Store.session`.
+
+    A session that exists keeps its `system`.
+    """
+    phase = phase_named(cascade, phase_name)
+    _check_run(run, attempt)
+
+    def session_of(id: str) -> Session:
+        texts = () if store.exists(id, tenant=tenant) else system
+        return store.session(id, tenant=tenant, profile=profile, tools=tools, system=texts, counter=counter)
+
+    past = read_run(store, cascade, run, tenant=tenant, upto=phase)
+    stream = session_of(run) if phase.context is None else None
+    own = phase.context is not None or attempt is not None or phase.context_retention == "output_only"
+    name = session_id(run, phase.name, attempt) if own else run
+    fresh = stream is None or not own or store.exists(name, tenant=tenant)
+    session = session_of(name) if fresh else None
+    laid_out_in = stream if session is None else session
+    assert laid_out_in is not None
+    context = phase_context(
+        cascade,
+        phase_name,
+        past,
+        input=input,
+        state=state,
+        counter=counter or laid_out_in.counter,
+        selector=selector,
+        budget_tokens=budget_tokens,
+        defaults=defaults,
+        trusted=trusted,
+    )
+    ledger = store.session(_ledger_id(run), tenant=tenant)
+    note = f"{_OPENED_NOTE}{phase.name}"
+    attempts = json.loads(ledger.state.notes.get(note, "[]"))
+    if (attempt or 0) in attempts:
+        return OpenedPhase(session=laid_out_in, context=context, is_new=False)
+    if stream is not None:
+        _catch_up(stream, context, past)
+    if session is None:
+        assert stream is not None
+        session = stream.fork(id=name)
+    _show(session, phase, attempt, context)
+    ledger.note(note, json.dumps([*attempts, attempt or 0]))
+    return OpenedPhase(session=session, context=context, is_new=True)
+
+
+def read_run(store: Store, cascade: Cascade, run: str, *, tenant: str = "default", upto: Phase | None = None) -> Past:
+    """What the phases of a run have left so far; with `upto`, those before it (and itself)."""
+    logs: list[Log] = []
+    if store.exists(run, tenant=tenant):
+        logs.append(Log(store.session(run, tenant=tenant)))
+    for phase in cascade.phases:
+        for attempt in (None, *range(1, MAX_ATTEMPTS + 1)):
+            name = session_id(run, phase.name, attempt)
+            if store.exists(name, tenant=tenant):
+                logs.append(Log(store.session(name, tenant=tenant), attempt, phase.name))
+            elif attempt is not None:
+                break
+        if phase == upto:
+            break
+    states: dict[str, dict[str, Any]] = {}
+    chosen: dict[str, int] = {}
+    ledger = _ledger_id(run)
+    if store.exists(ledger, tenant=tenant):
+        for name, text in store.session(ledger, tenant=tenant).state.notes.items():
+            if name.startswith(STATE_NOTE):
+                states[name.removeprefix(STATE_NOTE)] = json.loads(text)
+            elif name.startswith(_CHOSEN_NOTE):
+                chosen[name.removeprefix(_CHOSEN_NOTE)] = json.loads(text)
+    return read_past(*logs, order=cascade.names, states=states, chosen=chosen)
+
+
+def record_state(store: Store, run: str, phase: str, values: Mapping[str, Any], *, tenant: str = "default") -> None:
+    """Set keys of a phase's state; keys set before and not named now stay."""
+    plain(dict(values), "state")
+    ledger = store.session(_ledger_id(run), tenant=tenant)
+    known = json.loads(ledger.state.notes.get(f"{STATE_NOTE}{phase}", "{}"))
+    ledger.note(f"{STATE_NOTE}{phase}", json.dumps({**known, **values}, ensure_ascii=False, allow_nan=False))
+
+
+def choose_attempt(store: Store, run: str, phase: str, attempt: int, *, tenant: str = "default") -> None:
+    """Say which attempt at a phase counts; the others are no longer shown to later phases."""
+    if not store.exists(session_id(run, phase, attempt), tenant=tenant):
+        raise InputError(f"run {run!r} has no attempt {attempt} at phase {phase!r}; open it first")
+    store.session(_ledger_id(run), tenant=tenant).note(f"{_CHOSEN_NOTE}{phase}", str(attempt))
+
+
+def close_phase(
+    store: Store, cascade: Cascade, phase_name: str, *, run: str, tenant: str = "default"
+) -> tuple[dict[str, Any], tuple[Finding, ...]]:
+    """Record the state that `output_extraction` finds in a phase's output; what was set, and what was not found."""
+    phase = phase_named(cascade, phase_name)
+    extraction = phase.output_extraction
+    if extraction is None:
+        return {}, ()
+    output = read_run(store, cascade, run, tenant=tenant, upto=phase).output(phase.name)
+    found = None if output is None else extracted(phase, output.text)
+    if found is None:
+        kind = "extraction_required" if extraction.required else "extraction_empty"
+        text = f"the output of {phase.name!r} has nothing that matches {extraction.pattern[:80]!r}"
+        return {}, (Finding(kind=kind, field="output_extraction.pattern", text=text),)
+    record_state(store, run, phase.name, found, tenant=tenant)
+    return found, ()
+
+
+def extracted(phase: Phase, text: str) -> dict[str, Any] | None:
+    """State from an output; None where nothing matches, or what matches is not the JSON it should be."""
+    extraction = phase.output_extraction
+    if extraction is None:
+        return {}
+    try:
+        match = re.search(extraction.pattern, text[:MAX_EXTRACTED_CHARS], re.DOTALL)
+    except re.error as error:
+        hint = "write a regular expression of Python"
+        raise InvalidCascade(f"phase {phase.name!r}", "output_extraction.pattern", str(error), hint) from error
+    if match is None:
+        return None
+    value: Any = (match[1] if match.re.groups else match[0]) or ""
+    if extraction.format == "json":
+        try:
+            value = plain(json.loads(value), extraction.store_as)
+        except (ValueError, RecursionError):
+            return None
+    return {extraction.store_as: value}
+
+
+def session_id(run: str, phase: str, attempt: int | None = None) -> str:
+    """The session that a phase (or one attempt at it) has for itself."""
+    return f"{run}.{phase}" if attempt is None else f"{run}.{phase}.{attempt}"
+
+
+def _ledger_id(run: str) -> str:
+    return f"{run}..ledger"
+
+
+def _check_run(run: str, attempt: int | None) -> None:
+    if not isinstance(run, str) or not 0 < len(run) <= MAX_RUN_CHARS:
+        raise InputError(f"run {run!r:.60} is not usable as an id; take 1 to {MAX_RUN_CHARS} characters")
+    if attempt is not None and (type(attempt) is not int or not 1 <= attempt <= MAX_ATTEMPTS):
+        raise InputError(f"attempt {attempt!r:.40} is none; attempts count from 1 to {MAX_ATTEMPTS}")
+
+
+def _catch_up(stream: Session, context: PhaseContext, past: Past) -> None:
+    """Copy into the stream what earlier phases left elsewhere."""
+    stream.extend(
+        NewMessage(message=message.wire, origin=message.origin, id=f"copy of {message.origin}"[:200])
+        for message in context.messages[context.injected :]
+        if not message.origin.startswith(f"{stream.id}§") and message.origin not in past.copied
+    )
+
+
+def _show(session: Session, phase: Phase, attempt: int | None, context: PhaseContext) -> None:
+    prefix = f"open {phase.name}" if attempt is None else f"open {phase.name} {attempt}"
+    shown = context.messages[: context.injected]
+    texts = [str(message.wire["content"]) for message in shown if message.wire["role"] == "system"]
+    if texts:
+        head = session.state.head
+        session.record(Head(profile=head.profile, system=(*head.system, *texts), tools=head.tools))
+    new = [
+        NewMessage(message=message.wire, origin=message.origin) for message in shown if message.wire["role"] != "system"
+    ]
+    instructions = context.instructions()
+    if instructions.strip():
+        new.append(NewMessage(message={"role": "user", "content": instructions}, phase=phase.name))
+    numbered = [
+        NewMessage(message=item.message, origin=item.origin, phase=item.phase, id=f"{prefix} {number}")
+        for number, item in enumerate(new, 1)
+    ]
+    session.extend(numbered)

@@ -1,0 +1,238 @@
+"""The past of a cascade: what its earlier phases left, read from the logs they ran in.
+
+A phase's messages carry its name (``append(…, phase=)``); what was injected into a log carries an `origin` and is
+nobody's own. Each own message has a *number*, its 1-based place in the past; in a past of one log that began with its
+cascade it equals the ordinal. Reading keeps no bodies beyond those that a session's window holds anyway: a message is
+fetched and decoded when somebody looks at it, so what nobody is shown costs nothing here. State that a phase set is a
+note of one of the logs, ``state-PHASE``, a JSON object.
+
+Several attempts at one phase (soundings) are logs of their own, numbered from 1. Once one of them was chosen the others
+are no longer part of the past.
+
+Raises `InputError` for a state note that is no JSON object.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from ctxsteward.schemas import InputError, Message
+
+from ..counting import Counter
+from ..groups import Entry, is_user_turn
+from ..session import Session
+from .images import PastImage, images_in
+
+STATE_NOTE = "state-"
+
+
+class Log(NamedTuple):
+    """A session that phases ran in."""
+
+    session: Session
+    attempt: int | None = None
+    """Of the one phase that ran in it."""
+    phase: str | None = None
+    """Only this phase's messages count; None: all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastMessage:
+    """One message of the past; its body stays in its log."""
+
+    number: int
+    session: Session = field(repr=False)
+    ordinal: int
+    phase: str | None
+    attempt: int | None
+    is_pinned: bool
+    joins: bool
+    """It belongs to the tool group of the message before it."""
+    stored_tokens: Mapping[str, int]
+    held: Entry | None = field(default=None, repr=False, compare=False)
+    """The entry where the session's window holds it anyway."""
+
+    @property
+    def origin(self) -> str:
+        """Where it stands, for whoever it is injected into."""
+        return f"{self.session.id}§{self.ordinal}"
+
+    @property
+    def entry(self) -> Entry:
+        return self.session.entry(self.ordinal) if self.held is None else self.held
+
+    @property
+    def message(self) -> Message:
+        return self.entry.message
+
+    def tokens(self, counter: Counter) -> int:
+        found = self.stored_tokens.get(counter.name)
+        return self.entry.tokens(counter) if found is None else found
+
+
+class Output(NamedTuple):
+    """A phase's final text, and the message that says it."""
+
+    text: str
+    said: PastMessage
+
+
+@dataclass(frozen=True, kw_only=True)
+class Past:
+    """What earlier phases left."""
+
+    messages: tuple[PastMessage, ...]
+    states: Mapping[str, Mapping[str, Any]]
+    """State by phase: the keys that it set."""
+    copied: frozenset[str] = frozenset()
+    """Origins of messages that were injected into the first log already."""
+
+    @cached_property
+    def ran(self) -> frozenset[str]:
+        """Phases that left anything."""
+        return frozenset(self.states) | frozenset(m.phase for m in self.messages if m.phase is not None)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """All state together, later phases winning."""
+        return {key: value for values in self.states.values() for key, value in values.items()}
+
+    @cached_property
+    def groups(self) -> tuple[tuple[PastMessage, ...], ...]:
+        """Messages that move as one."""
+        groups: list[list[PastMessage]] = []
+        for message in self.messages:
+            if message.joins and groups and groups[-1][-1].session is message.session:
+                groups[-1].append(message)
+            else:
+                groups.append([message])
+        return tuple(map(tuple, groups))
+
+    def of(self, phase: str) -> tuple[PastMessage, ...]:
+        """A phase's own messages."""
+        return tuple(message for message in self.messages if message.phase == phase)
+
+    def output(self, phase: str) -> Output | None:
+        """A phase's final assistant text; None where it said nothing."""
+        for said in reversed(self.of(phase)):
+            message = said.message
+            if message.role == "assistant" and message.text.strip():
+                return Output(message.text, said)
+        return None
+
+    def images(self, phase: str) -> tuple[PastImage, ...]:
+        """Every image in a phase's messages, in order."""
+        return tuple(image for message in self.of(phase) for image in images_in(message.message, message))
+
+    def last_turn(self, phase: str) -> tuple[PastMessage, ...]:
+        """A phase's messages from the last one that a person wrote."""
+        own = self.of(phase)
+        for at in range(len(own) - 1, -1, -1):
+            if is_user_turn(own[at].message):
+                return own[at:]
+        return own
+
+    def ages(self, phase: str) -> dict[int, int]:
+        """Steps (assistant messages) of the phase that came after each of its messages, by number."""
+        ages: dict[int, int] = {}
+        steps = 0
+        for message in reversed(self.of(phase)):
+            ages[message.number] = steps
+            steps += message.message.role == "assistant"
+        return ages
+
+
+def read_past(
+    *logs: Session | Log,
+    order: Sequence[str] = (),
+    states: Mapping[str, Mapping[str, Any]] | None = None,
+    chosen: Mapping[str, int] | None = None,
+) -> Past:
+    """Read logs: the one that goes on first, then those that single phases had for themselves.
+
+    `order` names the phases as they stand in the cascade; `states` adds to what the logs' notes say; `chosen` is the
+    attempt that counts, by phase.
+    """
+    found: list[tuple[int, PastMessage]] = []
+    seen: set[tuple[int, str]] = set()
+    copied: set[str] = set()
+    noted: dict[str, dict[str, Any]] = {}
+    for at, given in enumerate(logs):
+        log = given if isinstance(given, Log) else Log(given)
+        noted |= state_notes(log.session)
+        place = -1
+        held = {entry.ordinal: entry for group in log.session.state.groups for entry in group.entries}
+        for entry in _entries(log.session, held):
+            event = entry.event
+            if event.origin is not None:
+                copied |= {event.origin} if at == 0 else set()
+                continue
+            if log.phase is not None and event.phase != log.phase:
+                continue
+            if (event.ordinal, event.address) in seen:
+                continue  # a fork's share of its parent
+            seen.add((event.ordinal, event.address))
+            if event.phase in order:
+                place = max(place, order.index(event.phase))
+            wanted = (chosen or {}).get(event.phase or "")
+            if wanted is None or log.attempt is None or log.attempt == wanted:
+                found.append((place, _past_message(log, entry, held)))
+    found.sort(key=lambda row: row[0])
+    messages = tuple(replace(message, number=number) for number, (_, message) in enumerate(found, 1))
+    for phase, values in (states or {}).items():
+        noted[phase] = {**noted.get(phase, {}), **values}
+    ordered = sorted(noted, key=lambda phase: order.index(phase) if phase in order else len(order))
+    return Past(messages=messages, states={name: noted[name] for name in ordered}, copied=frozenset(copied))
+
+
+def state_notes(session: Session) -> dict[str, dict[str, Any]]:
+    """State by phase, as noted in a log."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, text in session.state.notes.items():
+        if not name.startswith(STATE_NOTE):
+            continue
+        try:
+            values = json.loads(text)
+        except ValueError:
+            values = None
+        if not isinstance(values, dict):
+            raise InputError(f"note {name!r} of session {session.id!r} is {text[:40]!r}; state is a JSON object")
+        found[name.removeprefix(STATE_NOTE)] = values
+    return found
+
+
+def _entries(session: Session, held: Mapping[int, Entry]) -> Iterator[Entry]:
+    """All entries in order, one at a time."""
+    for ordinal in range(1, len(session) + 1):
+        yield held[ordinal] if ordinal in held else session.entry(ordinal)
+
+
+def _past_message(log: Log, entry: Entry, held: Mapping[int, Entry]) -> PastMessage:
+    event = entry.event
+    return PastMessage(
+        number=0,
+        session=log.session,
+        ordinal=event.ordinal,
+        phase=event.phase,
+        attempt=log.attempt,
+        is_pinned=event.pin is not None or event.ordinal in log.session.state.pins,
+        joins=event.placement.joins,
+        stored_tokens=event.tokens,
+        held=held.get(event.ordinal),
+    )
+
+
+def origins_of(messages: Iterable[PastMessage]) -> str:
+    """Where several messages stand, in at most 200 characters: ``s-1§3,§5``."""
+    text, session = "", ""
+    for message in {message.number: message for message in messages}.values():
+        piece = f"§{message.ordinal}" if message.session.id == session else message.origin
+        if len(text) + len(piece) > 195:
+            return f"{text},…"
+        text += f",{piece}" if text else piece
+        session = message.session.id
+    return text

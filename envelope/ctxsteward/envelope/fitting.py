@@ -1,0 +1,104 @@
+"""Filling the room for recalled messages: best first, whatever still fits.
+
+A message costs its line, and a line for the day that it opens. What says nothing by itself, and what the window or a
+better candidate says word for word already, is passed over. Greedy by score was measured against score per token and
+against an exact knapsack and won: `docs/selection.md`. What is recalled is shown in session order (`layout`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from .counting import Counter
+from .events import Selected
+from .groups import Entry
+from .layout import context_fragment, day_line, recalled_line
+from .state import Day, State
+
+CHOSEN = "ranked, and it fits"
+NO_ROOM = "no room"
+NOTHING_TO_SHOW = "it has no text"
+GONE = "its original is erased or damaged"
+MISSES = 40
+"""The room counts as full when so many in a row did not fit."""
+LEAST_TOKENS = 8
+"""No line is shorter: reference, role, a word."""
+SHORT_RESULT_CHARS = 600
+"""A tool result up to this is in the window whole; of a longer one it may show an excerpt."""
+_MOST_CHARS_A_TOKEN = 16
+"""A text longer than this for each token of room is not counted: no text but white space is that dense."""
+
+
+class Fitting:
+    """One user turn's room."""
+
+    def __init__(self, entry: Callable[[int], Entry], state: State, room_tokens: int, counter: Counter) -> None:
+        self._entry, self._state, self._room, self._counter = entry, state, room_tokens, counter
+        self.kept: list[int] = []
+        """Ordinals that were taken, best first."""
+        self._days: set[Day] = set()
+        self._said = _said_in_window(state)
+        self._used = self._shown()
+
+    def fill(self, ranked: Iterable[int]) -> dict[int, str]:
+        """Take candidates, best first, while there is room; by ordinal, why one was passed over."""
+        verdicts: dict[int, str] = {}
+        misses = 0
+        for ordinal in ranked:
+            full = misses >= MISSES or self._room - self._used < LEAST_TOKENS
+            why = NO_ROOM if full else self._take(ordinal)
+            if why is not None:
+                verdicts[ordinal] = why
+                misses += why == NO_ROOM
+            else:
+                misses = 0
+        while self.kept and self._shown() > self._room:  # measured once more, as it will be shown
+            verdicts[self.kept.pop()] = NO_ROOM
+        return verdicts
+
+    def _take(self, ordinal: int) -> str | None:
+        """Take one; or why not."""
+        entry, left = self._entry(ordinal), self._room - self._used
+        if entry.event.damaged or entry.event.erased:
+            return GONE
+        line = recalled_line(entry)
+        text = _text(line)
+        if not text:
+            return NOTHING_TO_SHOW
+        if text in self._said:
+            return f"the same text as {self._said[text]}"
+        if len(line) > _MOST_CHARS_A_TOKEN * left:
+            return NO_ROOM
+        day = self._state.day_of(ordinal)
+        cost = self._counter.text(line + "\n")
+        if day is not None and day not in self._days:
+            cost += self._counter.text(day_line(day, self._state.last_user) + "\n")
+        if cost > left:
+            return NO_ROOM
+        self.kept.append(ordinal)
+        self._said[text] = entry.ref
+        if day is not None:
+            self._days.add(day)
+        self._used += cost
+        return None
+
+    def _shown(self) -> int:
+        chosen = Selected(turn=self._state.last_user, refs=tuple(self.kept), log={})
+        return context_fragment(chosen, self._state, self._counter, self._entry).tokens
+
+
+def _said_in_window(state: State) -> dict[str, str]:
+    """Texts that the window shows whole, and the message that says each."""
+    said: dict[str, str] = {}
+    for group in state.groups:
+        if group.first not in state.masked:
+            for entry in group.entries:
+                text = _text(recalled_line(entry))
+                if len(text) <= SHORT_RESULT_CHARS or not entry.message.tool_results:
+                    said.setdefault(text, entry.ref)
+    return said
+
+
+def _text(line: str) -> str:
+    """What a recalled line says after reference and role."""
+    return line.partition(": ")[2].strip()

@@ -1,0 +1,150 @@
+"""Strategy `semantic`: originals by how near their embeddings are to the question's; needs the extra `dense`.
+
+Vectors are kept per session between turns, and only what was appended since is embedded; they are a cache. At most
+`MAX_NEW` messages are embedded at once, oldest first: what is left over is newest, and mostly in the window anyway.
+An embedder that fails, or answers with anything but finite vectors of its dimension, costs this ranking only: the
+fallback ranks, and a finding says so. Memory: 2 KB a message at 512 dimensions.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from ctxsteward.schemas import Finding, InputError
+
+from ..accounting import text_of
+from ..groups import Entry
+from ..selection import MAX_CANDIDATES, Ranking, Scored, SelectionRequest, Selector, ranking_by
+from .embedders import QueryEmbedder
+from .heuristic import Heuristic
+from .outcome import described, fell_back
+
+if TYPE_CHECKING:
+    from ..cards.port import Embedder
+    from .vectors import Matrix, SessionVectors
+
+NOT_EMBEDDED = "not_embedded_yet"
+"""Kind of the finding: messages that this ranking could not find."""
+MAX_SESSIONS = 16
+"""Sessions whose vectors are kept; the one used longest ago leaves."""
+MAX_TEXT_CHARS = 2_000
+"""Of a message, the beginning is embedded."""
+MAX_QUERY_CHARS = 1_000
+"""Of a question; of a longer one its beginning and its end."""
+MAX_NEW = 1_000
+"""Messages embedded for one ranking: two seconds' work for `Multilingual`."""
+_BATCH = 64
+
+
+class Semantic:
+    """A `Selector`; one instance may serve many sessions and threads."""
+
+    __name__ = "semantic"
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        *,
+        similarity: float | None = None,
+        fallback: Selector | None = None,
+        max_sessions: int = MAX_SESSIONS,
+        max_new: int = MAX_NEW,
+    ) -> None:
+        """`similarity`: cosine under which an original is left out; None: only the room decides."""
+        self.embedder, self.similarity = embedder, similarity
+        self._fallback = fallback or Heuristic()
+        self._max_sessions, self._max_new = max(1, max_sessions), max(1, max_new)
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
+
+    def __call__(self, request: SelectionRequest) -> Ranking:
+        try:
+            return self._nearest(request)
+        except Exception as error:  # an embedder is the caller's code: whatever it raises, there is a ranking
+            return fell_back(self.__name__, ranking_by(self._fallback, request), described(error))
+
+    def _nearest(self, request: SelectionRequest) -> Ranking:
+        """The ranking itself; raises what the embedder raises, and `InputError` for a query that has no vector."""
+        text = " ".join(request.query.text.split())
+        if not text:
+            raise InputError("the query has no text")
+        if len(text) > MAX_QUERY_CHARS:
+            text = f"{text[: MAX_QUERY_CHARS // 2]} {text[-MAX_QUERY_CHARS // 2 :]}"
+        query = self._query_vector(text)
+        kept = self._of_session(request)
+        with kept.lock:
+            vectors = kept.caught_up(request, self.embedder, self._max_new)
+            cosines, missing = vectors.cosines(query), request.last - len(vectors)
+        near = (
+            Scored(at + 1, cosine, {"cosine": cosine})
+            for at, cosine in cosines
+            if at + 1 not in request.visible and (self.similarity is None or cosine >= self.similarity)
+        )
+        text = f"the newest {missing} messages have no embedding yet; they are made with the next rankings"
+        findings = (Finding(kind=NOT_EMBEDDED, field="selector", text=text),) if missing else ()
+        return Ranking(scored=tuple(islice(near, MAX_CANDIDATES)), strategy=self.__name__, findings=findings)
+
+    def _query_vector(self, text: str) -> Matrix:
+        from .vectors import unit_vectors
+
+        embedder = self.embedder
+        found = [embedder.query(text)] if isinstance(embedder, QueryEmbedder) else embedder([text])
+        vector: Matrix = unit_vectors(found, 1, embedder.dimensions)[0]
+        if not vector.any():
+            raise InputError("the query's embedding is zero; it points nowhere")
+        return vector
+
+    def _of_session(self, request: SelectionRequest) -> _Kept:
+        key = (request.tenant, request.session)
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is None:
+                kept = self._kept[key] = _Kept()
+            self._kept.move_to_end(key)
+            while len(self._kept) > self._max_sessions:
+                self._kept.popitem(last=False)
+            return kept
+
+
+class _Kept:
+    """One session's vectors, and what they were made from."""
+
+    __slots__ = ("generation", "lock", "newest", "vectors")
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.generation = 0
+        self.vectors: SessionVectors | None = None
+        self.newest: Entry | None = None
+        """The original it took last."""
+
+    def caught_up(self, request: SelectionRequest, embedder: Embedder, max_new: int) -> SessionVectors:
+        """Vectors of the originals up to `request.last`, or of as many as may be made at once."""
+        from .vectors import SessionVectors, rows_of
+
+        newest, vectors = self.newest, self.vectors
+        if vectors is None or (newest is not None and not self._still(newest, request)):
+            newest, vectors = None, SessionVectors(embedder.dimensions)
+        self.newest, self.vectors, self.generation = newest, vectors, request.generation
+        first = newest.ordinal + 1 if newest else 1
+        for start in range(first, min(request.last, first + max_new - 1) + 1, _BATCH):
+            stop = min(start + _BATCH, first + max_new, request.last + 1)
+            entries = [request.entry(ordinal) for ordinal in range(start, stop)]
+            texts = [text_of(entry.message)[:MAX_TEXT_CHARS].strip() for entry in entries]
+            vectors.add(rows_of(texts, embedder), [_sitting(entry) for entry in entries])
+            self.newest = entries[-1]  # what was embedded before a failure stays
+        return vectors
+
+    def _still(self, newest: Entry, request: SelectionRequest) -> bool:
+        return (
+            self.generation == request.generation
+            and newest.ordinal <= request.last
+            and request.entry(newest.ordinal).event.address == newest.event.address  # a draft's turn is not the log's
+        )
+
+
+def _sitting(entry: Entry) -> str | None:
+    return entry.event.ts[:10] if entry.event.ts else None

@@ -1,0 +1,124 @@
+"""The default selector: context-indexed BM25 and what a conversation knows of itself; no model, no download.
+
+An index a session, kept between turns and fed with what was appended since; a new one is made from the originals. It
+is a cache: losing it costs time only.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from ..accounting import text_of
+from ..groups import Entry
+from ..selection import Scored, SelectionRequest
+from .index import MAX_RANKED, Turn, TurnIndex
+from .weights import Weights
+from .words import terms
+
+MAX_SESSIONS = 64
+"""Indexes kept; the one used longest ago leaves."""
+MAX_QUERY_CHARS = 8_000
+"""Of a query; of a longer one the beginning and the end: what is asked stands before or after what was pasted."""
+CANDIDATE_TOKENS = 16
+"""A candidate is ranked for each so many tokens there is room for; most messages are longer."""
+SPARE_CANDIDATES = 120
+_ASKS = re.compile(r"？|\?(?![\w/&=%.])")
+"""A question mark, not one inside an address."""
+_MONTHS = ("", "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+           "November", "December")  # fmt: skip
+
+
+class Heuristic:
+    """A `Selector`; one instance may serve many sessions and threads."""
+
+    __name__ = "heuristic"
+
+    def __init__(self, weights: Weights | None = None, *, max_sessions: int = MAX_SESSIONS) -> None:
+        self.weights = weights or Weights()
+        self._max_sessions = max(1, max_sessions)
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
+
+    def __call__(self, request: SelectionRequest) -> Sequence[Scored]:
+        text = request.query.text
+        if len(text) > MAX_QUERY_CHARS:
+            text = f"{text[: MAX_QUERY_CHARS // 2]}\n{text[-MAX_QUERY_CHARS // 2 :]}"
+        kept = self._of_session(request)
+        with kept.lock:
+            index = kept.caught_up(request)
+            limit = min(MAX_RANKED, SPARE_CANDIDATES + request.budget_tokens // CANDIDATE_TOKENS)
+            return index.rank(terms(text), text, self.weights, pinned=request.pinned, skip=request.visible, limit=limit)
+
+    def _of_session(self, request: SelectionRequest) -> _Kept:
+        key = (request.tenant, request.session)
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is None:
+                kept = self._kept[key] = _Kept()
+            self._kept.move_to_end(key)
+            while len(self._kept) > self._max_sessions:
+                self._kept.popitem(last=False)
+            return kept
+
+
+class _Kept:
+    """One session's index, and what it was made from."""
+
+    __slots__ = ("generation", "index", "lock", "newest")
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.generation = 0
+        self.index = TurnIndex()
+        self.newest: Entry | None = None
+        """The original it took last."""
+
+    def caught_up(self, request: SelectionRequest) -> TurnIndex:
+        """The index of exactly the originals up to `request.last`; made anew where it knows others or later ones."""
+        index, newest = self.index, self.newest
+        if newest is not None and not (
+            self.generation == request.generation
+            and newest.ordinal <= request.last
+            and request.entry(newest.ordinal).event.address == newest.event.address  # a draft's turn is not the log's
+        ):
+            index, newest = TurnIndex(), None
+        self.index, self.newest, self.generation = TurnIndex(), None, request.generation  # in case an original fails
+        for ordinal in range(newest.ordinal + 1 if newest else 1, request.last + 1):
+            newest = request.entry(ordinal)
+            index.add(ordinal, turn_of(newest))
+        self.index, self.newest = index, newest
+        return index
+
+
+def turn_of(entry: Entry) -> Turn:
+    """A message as the index sees it: its text, its calls and tool results."""
+    message, event = entry.message, entry.event
+    said = message.text
+    head, colon, _ = said[:80].partition(":")
+    speaker = head if colon and _is_name(head) else event.principal
+    return Turn(
+        terms=terms(text_of(message)),
+        asks=_ASKS.search(said) is not None,
+        is_question=said.rstrip().endswith(("?", "？")),
+        speaker=speaker.lower() if speaker else None,
+        sitting=event.ts[:10] if event.ts else None,
+        date_terms=terms(_date_words(event.ts)) if event.ts else (),
+    )
+
+
+def _is_name(text: str) -> bool:
+    """One to three capitalized words, as transcripts put a speaker before what was said."""
+    words = text.split()
+    return 0 < len(words) <= 3 and len(text) <= 40 and all(word[0].isupper() and word.isalpha() for word in words)
+
+
+def _date_words(ts: str) -> str:
+    """An ISO date as people say it: ``8 May 2023``."""
+    year, _, rest = ts[:10].partition("-")
+    month, _, day = rest.partition("-")
+    if not (all(part.isascii() and part.isdecimal() for part in (year, month, day)) and 1 <= int(month) <= 12):
+        return ts[:10]
+    return f"{int(day)} {_MONTHS[int(month)]} {year}"

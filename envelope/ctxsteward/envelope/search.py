@@ -1,0 +1,148 @@
+"""The bounded tool with which a model searches its own conversation: `search_context(query, k)`.
+
+Answers with the messages that say most about the query and are not in the window already: the reference of each and
+the beginning of its text, in session order, under a line with their day and its range of references, within a fixed
+number of characters; `resolve_reference` reads one in full. One session only: nothing of another is ever found.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Set
+from itertools import islice
+from typing import NamedTuple
+
+from ctxsteward.schemas import Message, TextPart, Wire
+
+from .accounting import text_of
+from .layout import day_line
+from .ranking import Heuristic
+from .ranking.words import terms
+from .references import whole_number
+from .selection import Scored, Selector, request_for, verbatim
+from .session import Session
+from .state import Day, State
+
+DEFAULT_RESULTS = 10
+MAX_RESULTS = 25
+RESULTS_PER_DAY = 1
+"""Before other days have had theirs."""
+MAX_RESULT_CHARS = 300
+MAX_QUERY_CHARS = 4_000
+RANKED_TOKENS = 4_000
+"""What a ranking is asked for: deeper than the answer goes, so that every day has a chance."""
+NOTHING_FOUND = "nothing found; try other words"
+
+
+class Hit(NamedTuple):
+    """A message that was found."""
+
+    ordinal: int
+    ref: str
+    role: str
+    ts: str | None
+    text: str
+    """Its beginning."""
+    score: float
+
+
+def search_context_tool() -> Wire:
+    """The tool's schema, in OpenAI form; renderers translate it."""
+    return {
+        "type": "function",
+        "function": {
+            "name": "search_context",
+            "description": "Find earlier messages of this conversation that bear on a question; gives references.",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "query": {"type": "string", "description": "what to look for, in the words you would expect"},
+                    "k": {"type": "integer", "minimum": 1, "maximum": MAX_RESULTS},
+                },
+                "required": ["query"],
+                "additionalProperties": False,
+            },
+        },
+    }
+
+
+def search_context(
+    session: Session,
+    query: str,
+    *,
+    k: int = DEFAULT_RESULTS,
+    selector: Selector | None = None,
+    shown: Set[int] | None = None,
+) -> tuple[Hit, ...]:
+    """The `k` messages (1 to `MAX_RESULTS`) that say most about `query`, best first; none for a query without words.
+
+    `shown`: ordinals to leave out, by default those that the window shows now.
+    """
+    text = query[:MAX_QUERY_CHARS]
+    if not terms(text):
+        return ()
+    if selector is None:
+        kept = session.cache.get("search")
+        selector = kept if isinstance(kept, Heuristic) else Heuristic(max_sessions=1)
+        session.cache["search"] = selector
+    visible = _shown_now(session.state) if shown is None else frozenset(shown)
+    asked = Message(role="user", dialect="openai", parts=(TextPart(text=text),), wire={})
+    request = request_for(session, asked, last=len(session), visible=visible, budget_tokens=RANKED_TOKENS)
+    ranked = (scored for scored in selector(request) if 0 < scored.ordinal <= request.last)
+    found = (scored for scored in ranked if scored.ordinal not in visible)
+    best = islice(_spread(found, session.state, visible), max(1, min(k, MAX_RESULTS)))
+    return tuple(_hit(session, scored) for scored in best)
+
+
+def _spread(ranked: Iterable[Scored], state: State, visible: Set[int]) -> Iterator[Scored]:
+    """The best of each day first, days that the window shows nothing of before others: a day's range leads on."""
+    later: list[Scored] = []
+    taken = Counter(day.first for day in map(state.day_of, visible) if day is not None)
+    for scored in ranked:
+        day = state.day_of(scored.ordinal)
+        if day is not None and taken[day.first] >= RESULTS_PER_DAY:
+            later.append(scored)
+            continue
+        if day is not None:
+            taken[day.first] += 1
+        yield scored
+    yield from later
+
+
+def _shown_now(state: State) -> frozenset[int]:
+    """What the window holds verbatim: kept messages, and those recalled for this user turn."""
+    chosen = state.selection
+    recalled = chosen.refs if chosen is not None and chosen.turn == state.last_user else ()
+    return verbatim(state) | frozenset(recalled)
+
+
+def answer_search(
+    session: Session,
+    query: object = None,
+    *,
+    k: object = DEFAULT_RESULTS,
+    shown: Set[int] | None = None,
+    **unknown: object,
+) -> str:
+    """Answer a call of the tool; errors are answers, never exceptions. `shown` is the caller's, not the model's."""
+    if unknown or not isinstance(query, str):
+        return "error: the arguments are `query`, a text, and where wanted `k`"
+    results = whole_number(k)
+    if results is None or results < 1:
+        return f"error: `k` is a whole number from 1 to {MAX_RESULTS}"
+    rows: list[str] = []
+    before: Day | None = None
+    for hit in sorted(search_context(session, query, k=results, shown=shown)):
+        day = session.state.day_of(hit.ordinal)
+        if day is not None and day != before:
+            rows.append(day_line(day, len(session) + 1))
+            before = day
+        rows.append(f"{hit.ref} {hit.role}: {hit.text}")
+    return "\n".join(rows) or NOTHING_FOUND
+
+
+def _hit(session: Session, scored: Scored) -> Hit:
+    entry = session.shown(scored.ordinal)
+    text = " ".join(text_of(entry.message)[: 4 * MAX_RESULT_CHARS].split())
+    shown = text if len(text) <= MAX_RESULT_CHARS else text[: MAX_RESULT_CHARS - 1] + "…"
+    return Hit(entry.ordinal, entry.ref, entry.message.role, entry.event.ts, shown, round(scored.score, 4))

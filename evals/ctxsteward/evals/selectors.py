@@ -1,0 +1,136 @@
+"""Other ways to choose than the default, to measure it against: rankings reordered, or asked for twice.
+
+Each is a `Selector`. `STRATEGIES` are whole rankings by name; `VARIANTS` change one thing of the default ranking.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from ctxsteward.envelope import Heuristic, Scored, SelectionRequest, Selector, Weights
+from ctxsteward.envelope.counting import Counter
+from ctxsteward.envelope.tokens import load_tokenizer
+from ctxsteward.schemas import Message, TextPart
+
+SIGNALS = ("near", "wide", "asked", "sitting", "date", "speaker", "question")
+LINE_TOKENS = 4
+"""Reference and role of a recalled line."""
+_UNIT_TOKENS = 8
+"""The knapsack counts in these."""
+_KNAPSACK_CANDIDATES = 150
+_NAME = re.compile(r"(?<![.?!:]\s)(?<!^)\b[A-Z][a-z]{2,}\b")
+
+
+def recency(request: SelectionRequest) -> Sequence[Scored]:
+    """The newest first: a sliding window."""
+    return [Scored(ordinal, float(ordinal)) for ordinal in range(request.last, 0, -1)]
+
+
+class PerToken:
+    """The default ranking by score / tokens ** exponent."""
+
+    def __init__(self, exponent: float) -> None:
+        self._inner, self._exponent = Heuristic(), exponent
+        self._counter = Counter(load_tokenizer("o200k_base"))
+
+    def __call__(self, request: SelectionRequest) -> Sequence[Scored]:
+        weighed = [
+            scored._replace(score=scored.score / self._tokens(request, scored) ** self._exponent)
+            for scored in self._inner(request)
+        ]
+        return sorted(weighed, key=lambda scored: -scored.score)
+
+    def _tokens(self, request: SelectionRequest, scored: Scored) -> int:
+        return request.entry(scored.ordinal).tokens(self._counter) + LINE_TOKENS
+
+
+class Knapsack(PerToken):
+    """An exact 0/1 knapsack over gain and tokens; gain = (score / best score) ** power."""
+
+    def __init__(self, power: float) -> None:
+        super().__init__(0.0)
+        self._power = power
+
+    def __call__(self, request: SelectionRequest) -> Sequence[Scored]:
+        ranked = list(self._inner(request))
+        tried = ranked[:_KNAPSACK_CANDIDATES]
+        top = tried[0].score if tried else 1.0
+        gains = [max(0.0, scored.score / top) ** self._power for scored in tried]
+        sizes = [-(-self._tokens(request, scored) // _UNIT_TOKENS) for scored in tried]
+        taken = _packed(gains, sizes, request.budget_tokens // _UNIT_TOKENS)
+        return [tried[i] for i in taken] + [scored for i, scored in enumerate(ranked) if i not in taken]
+
+
+def _packed(gains: Sequence[float], sizes: Sequence[int], room: int) -> list[int]:
+    """Indexes of the best set that fits, in order."""
+    best = [0.0] * (room + 1)
+    taken: list[bytearray] = []
+    for gain, size in zip(gains, sizes, strict=True):
+        took = bytearray(room + 1)
+        for used in range(room, size - 1, -1):
+            if best[used - size] + gain > best[used]:
+                best[used] = best[used - size] + gain
+                took[used] = 1
+        taken.append(took)
+    chosen: list[int] = []
+    for index in range(len(taken) - 1, -1, -1):
+        if taken[index][room]:
+            chosen.append(index)
+            room -= sizes[index]
+    return chosen[::-1]
+
+
+class WithNeighbours:
+    """After each of the default ranking's, the messages before and after it."""
+
+    def __init__(self) -> None:
+        self._inner = Heuristic()
+
+    def __call__(self, request: SelectionRequest) -> Sequence[Scored]:
+        ordered: dict[int, Scored] = {}
+        for scored in self._inner(request):
+            for ordinal in (scored.ordinal, scored.ordinal - 1, scored.ordinal + 1):
+                ordered.setdefault(ordinal, scored._replace(ordinal=ordinal))
+        return list(ordered.values())
+
+
+class SecondRound:
+    """The default ranking, asked again with the names that its first hits mention; their sum."""
+
+    def __init__(self, hits: int, share: float) -> None:
+        self._inner, self._hits, self._share = Heuristic(), hits, share
+
+    def __call__(self, request: SelectionRequest) -> Sequence[Scored]:
+        first = list(self._inner(request))
+        asked = request.query.text
+        names = {
+            name: None
+            for scored in first[: self._hits]
+            for name in _NAME.findall(request.message(scored.ordinal).text)
+            if name not in asked
+        }
+        if not names:
+            return first
+        query = Message(role="user", dialect="openai", parts=(TextPart(text=" ".join(names)),), wire={})
+        again = {s.ordinal: s.score for s in self._inner(replace(request, query=query))}
+        summed = [s._replace(score=s.score + self._share * again.get(s.ordinal, 0.0)) for s in first]
+        return sorted(summed, key=lambda scored: -scored.score)
+
+
+STRATEGIES: Mapping[str, Callable[[], Selector]] = {"recency": lambda: recency, "heuristic": Heuristic}
+
+VARIANTS: Mapping[str, Callable[[], Selector]] = {
+    "as shipped": Heuristic,
+    **{f"without {name}": partial(Heuristic, Weights.model_validate({name: 0.0})) for name in SIGNALS},
+    "by score / tokens^0.1": lambda: PerToken(0.1),
+    "by score / tokens^0.5": lambda: PerToken(0.5),
+    "by score / tokens": lambda: PerToken(1.0),
+    "exact knapsack, gain = score^2": lambda: Knapsack(2.0),
+    "exact knapsack, gain = score^4": lambda: Knapsack(4.0),
+    "exact knapsack, gain = score^8": lambda: Knapsack(8.0),
+    "neighbours of each hit too": WithNeighbours,
+    "second round with names of 3 hits": lambda: SecondRound(3, 0.3),
+}

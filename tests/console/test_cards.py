@@ -1,0 +1,155 @@
+"""``ctxsteward cards``: rebuild, ls and migrate on a real store, for people and machines, and how they refuse."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ctxsteward.console.cli import cli
+from ctxsteward.envelope import open_store
+from ctxsteward.envelope.cards import open_cards
+from ctxsteward.envelope.testing import CharTokenizer
+from ctxsteward.schemas.publish import validate
+
+from ..postgres import postgres, postgres_dsn
+
+__all__ = ["postgres", "postgres_dsn"]  # fixtures
+
+LONG = "Refunds above $500 need Dana's sign-off. " + "The weather was discussed at some length. " * 10
+
+
+def run(*args: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(cli, args)
+    assert result.exit_code == code, result.output or result.exception
+    return result
+
+
+def value(*args: str, code: int = 0) -> Any:
+    (line,) = run(*args, "--json", code=code).stdout.splitlines()
+    return json.loads(line)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    from ctxsteward.envelope.counting import Counter
+
+    uri = f"file:{tmp_path / 'store'}"
+    with open_store(uri) as opened:
+        for name in ("one", "two"):
+            session = opened.session(name, counter=Counter(CharTokenizer()))
+            session.append({"role": "user", "content": LONG}, phase="research", pin="keep")
+            session.append({"role": "assistant", "content": "Noted.\x1b[31m"})
+            session.append({"role": "user", "content": "And now?"}, phase="write")
+    return uri
+
+
+def test_cards_are_rebuilt_and_listed(store: str) -> None:
+    assert value("cards", "rebuild", "--store", store) == {"sessions": 2, "messages": 6, "cards": 6, "findings": []}
+    listed = value("cards", "ls", "one", "--store", store)
+    assert [(card["ref"], card["phase_name"], card["generator_model"]) for card in listed] == [
+        ("§1", "research", "extractive"), ("§2", "research", "fast-path"), ("§3", "write", "fast-path"),
+    ]  # fmt: skip
+    assert "Refunds above $500 need Dana's sign-off." in listed[0]["summary"]
+    for card in listed:
+        validate("context_card", card)
+    shown = run("cards", "ls", "one", "--store", store, "--phase", "research").stdout
+    assert "anchor" in shown
+    assert "Noted. [31m" in shown
+    assert "§3" not in shown
+    assert [card["ref"] for card in value("cards", "ls", "one", "--store", store, "--ref", "3", "--ref", "§9")] == [
+        "§3"
+    ]
+
+
+def test_one_session_is_rebuilt_with_another_summarizer(store: str) -> None:
+    done = run("cards", "rebuild", "--store", store, "--session", "two", "--summarizer", "leading").stdout
+    assert done == "3 cards of 3 messages in 1 sessions\n"
+    (card,) = value("cards", "ls", "two", "--store", store, "--ref", "§1")
+    assert card["generator_model"] == "leading_sentences"
+    missing = run("cards", "ls", "one", "--store", store)
+    assert "no cards" in missing.stdout
+    assert "carded up to §0 of 3 messages" in missing.stderr
+
+
+def test_cards_move_to_postgresql_and_back(store: str, postgres_dsn: str, tmp_path: Path) -> None:
+    run("cards", "rebuild", "--store", store)
+    here, back = f"sqlite:{tmp_path / 'store' / 'cards.sqlite'}", f"sqlite:{tmp_path / 'back.sqlite'}"
+    moved = {"sessions": 2, "skipped": 0, "cards": 6, "differences": []}
+    assert value("cards", "migrate", here, postgres_dsn) == moved
+    assert run("cards", "migrate", here, postgres_dsn).stdout == (
+        "0 cards copied; 2 of 2 sessions were there already\n"
+    )
+    assert value("cards", "migrate", postgres_dsn, back) == moved
+    where = ("--store", store, "--cards")
+    listed = [value("cards", "ls", "one", *where, uri) for uri in (here, postgres_dsn, back)]
+    assert listed[0] == listed[1] == listed[2] != []
+
+
+def test_a_migration_that_leaves_a_difference_exits_1(store: str, tmp_path: Path) -> None:
+    run("cards", "rebuild", "--store", store)
+    here, there = f"sqlite:{tmp_path / 'store' / 'cards.sqlite'}", f"sqlite:{tmp_path / 'there.sqlite'}"
+    target = open_cards(there)
+    target.erase("default", "one", [2])
+    target.close()
+    done = run("cards", "migrate", here, there, code=1)
+    assert "session one of tenant default: 3 cards at the source, 2 at the target" in done.stderr
+
+
+class Bad(NamedTuple):
+    id: str
+    args: tuple[str, ...]
+    says: str
+
+
+BAD = [
+    Bad("no such store", ("rebuild", "--store", "file:{tmp}/none"), "no such folder"),
+    Bad("no such session", ("rebuild", "--store", "{store}", "--session", "x"), "no session 'x'; it holds one, two"),
+    Bad("no such summarizer", ("rebuild", "--store", "{store}", "--summarizer", "x"), "no summarizer named 'x'"),
+    Bad("a memory store", ("rebuild", "--store", "memory:"), "name them with --cards"),
+    Bad("no such index", ("ls", "one", "--store", "{store}"), "no such file"),
+    Bad("no index", ("rebuild", "--store", "{store}", "--cards", "x"), "name no index; write sqlite:PATH"),
+    Bad(
+        "a future index", ("ls", "one", "--store", "{store}", "--cards", "sqlite:{tmp}/future"), "knows version 1 only"
+    ),
+    Bad("no reference", ("ls", "one", "--store", "{store}", "--ref", "x", "--cards", "memory:"), "not a reference"),
+    Bad("no source", ("migrate", "sqlite:{tmp}/none", "sqlite:{tmp}/new"), "no such file"),
+    Bad("one and the same", ("migrate", "sqlite:{tmp}/a", "sqlite:{tmp}/a"), "the same index"),
+    Bad("a server that is not there", ("migrate", "postgresql://u:s3cret@127.0.0.1:1/d", "memory:"), "127.0.0.1/d"),
+    Bad("no target", ("migrate", "memory:"), "Missing argument 'TO'"),
+]
+
+
+@pytest.mark.parametrize("case", BAD, ids=[case.id for case in BAD])
+def test_bad_input_is_one_line_and_exit_2(case: Bad, store: str, tmp_path: Path) -> None:
+    future = sqlite3.connect(tmp_path / "future")
+    for statement in ("CREATE TABLE t (x)", "PRAGMA application_id = 0x63747863", "PRAGMA user_version = 9"):
+        future.execute(statement)
+    future.close()
+    args = [arg.format(tmp=tmp_path, store=store) for arg in case.args]
+
+    refused = run("cards", *args, code=2)
+    assert refused.stdout == ""
+    assert case.says in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    assert "s3cret" not in refused.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_forgetting_a_session_leaves_nothing_of_it_in_its_cards(tmp_path: Path) -> None:
+    transcript = tmp_path / "chat.jsonl"
+    transcript.write_text(json.dumps({"role": "user", "content": "The canary word is xyzzyplugh."}) + "\n", "utf-8")
+    where = ["--store", f"file:{tmp_path / 'store'}"]
+    runner = CliRunner()
+    for args in (["build", str(transcript)], ["cards", "rebuild"]):
+        assert runner.invoke(cli, [*args, *where]).exit_code == 0
+    index = tmp_path / "store" / "cards.sqlite"
+    assert b"xyzzyplugh" in index.read_bytes()
+    told = ["--session", "chat", "--who", "ann", "--why", "asked"]
+    assert runner.invoke(cli, ["store", "forget", *told, *where]).exit_code == 0
+    left = [path for path in (tmp_path / "store").rglob("*") if path.is_file() and b"xyzzyplugh" in path.read_bytes()]
+    assert left == []

@@ -1,0 +1,160 @@
+"""`ctxsteward mcp` as a real client sees it: two tools of one session over stdio, read-only and bounded."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctxsteward.envelope import open_store
+from ctxsteward.envelope.references import DEFAULT_LIMIT_CHARS, MAX_LIMIT_CHARS
+
+if find_spec("mcp") is None:
+    pytest.skip("the extra `mcp` is not installed", allow_module_level=True)
+
+import anyio
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import get_default_environment, stdio_client
+
+SECONDS = 60
+SOURCES = [part for part in sys.path if part]
+COMMAND = [sys.executable, "-c", "from ctxsteward.console.cli import main; main()", "mcp"]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    uri = f"file:{tmp_path / 'store'}"
+    with open_store(uri) as opened:
+        for id, tenant, secret in (("s", "default", "4711"), ("other", "default", "9999"), ("s", "acme", "1234")):
+            session = opened.session(id, tenant=tenant)
+            session.append({"role": "user", "content": f"the vault code is {secret}"}, ts="2026-01-01T09:00:00")
+            session.append({"role": "assistant", "content": "noted\n" + "long " * 10_000})
+    return uri
+
+
+@asynccontextmanager
+async def connected(store: str, *args: str) -> AsyncIterator[ClientSession]:
+    environment = {**get_default_environment(), "PYTHONPATH": ":".join(SOURCES)}
+    server = StdioServerParameters(
+        command=COMMAND[0], args=[*COMMAND[1:], "--store", store, "--session", "s", *args], env=environment
+    )
+    with anyio.fail_after(SECONDS):
+        async with stdio_client(server) as (incoming, outgoing), ClientSession(incoming, outgoing) as client:
+            await client.initialize()
+            yield client
+
+
+async def said(client: ClientSession, name: str, arguments: dict[str, Any]) -> tuple[str, bool]:
+    result = await client.call_tool(name, arguments)
+    (content,) = result.content
+    return content.text, bool(result.isError)  # type: ignore[union-attr]
+
+
+def digests(store: str) -> dict[str, str]:
+    """Every file of the store but SQLite's own shared memory."""
+    folder = Path(store.removeprefix("file:"))
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.endswith(("-shm", "-wal")))
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def test_a_client_sees_two_read_only_tools(store: str) -> None:
+    async def talk() -> None:
+        async with connected(store) as client:
+            tools = (await client.list_tools()).tools
+            assert [tool.name for tool in tools] == ["search_context", "resolve_reference"]
+            assert all(tool.annotations and tool.annotations.readOnlyHint for tool in tools)
+            assert "session" not in str([tool.inputSchema for tool in tools])
+
+    anyio.run(talk)
+
+
+def test_calls_are_answered_from_this_session_alone(store: str) -> None:
+    before = digests(store)
+
+    async def talk() -> None:
+        async with connected(store) as client:
+            assert await said(client, "search_context", {"query": "vault code", "k": 1}) == (
+                "2026-01-01 §1-§2:\n§1 user: the vault code is 4711", False,
+            )  # fmt: skip
+            assert await said(client, "resolve_reference", {"ref": "§1"}) == ("the vault code is 4711", False)
+            for query in ("9999", "1234"):
+                assert await said(client, "search_context", {"query": query}) == (
+                    "nothing found; try other words", False,
+                )  # fmt: skip
+
+    anyio.run(talk)
+    assert digests(store) == before
+
+
+def test_another_tenant_has_its_own(store: str) -> None:
+    async def talk() -> None:
+        async with connected(store, "--tenant", "acme") as client:
+            assert await said(client, "resolve_reference", {"ref": "1"}) == ("the vault code is 1234", False)
+
+    anyio.run(talk)
+
+
+def test_output_is_bounded_and_wrong_calls_are_answered(store: str) -> None:
+    async def talk() -> None:
+        async with connected(store) as client:
+            text, _ = await said(client, "resolve_reference", {"ref": "§1-§2"})
+            assert len(text) <= DEFAULT_LIMIT_CHARS + 60
+            text, _ = await said(client, "resolve_reference", {"ref": "§2", "limit": 10**9})
+            assert len(text) <= MAX_LIMIT_CHARS + 60
+            for name, arguments in (
+                ("resolve_reference", {"ref": "§9"}),
+                ("resolve_reference", {}),
+                ("resolve_reference", {"ref": "§1", "session": "other"}),
+                ("search_context", {"query": 7}),
+                ("search_context", {"query": "x", "k": "many"}),
+                ("search_context", {"query": "x", "shown": []}),
+            ):
+                text, _ = await said(client, name, arguments)
+                assert text.startswith("error: "), (name, arguments, text)
+            text, failed = await said(client, "append", {"text": "x"})
+            assert (failed, text.startswith("error: no tool 'append'")) == (True, True)
+            assert (await said(client, "search_context", {"query": "vault " * 150_000}))[0].startswith("2026-01-01")
+
+    anyio.run(talk)
+
+
+def test_what_another_process_appends_is_found_at_the_next_call(store: str) -> None:
+    async def talk() -> None:
+        async with connected(store) as client:
+            assert (await said(client, "resolve_reference", {"ref": "§3"}))[0].startswith("error: ")
+            with open_store(store) as opened:
+                opened.session("s").append({"role": "user", "content": "the spare key hangs in the shed"})
+            assert (await said(client, "resolve_reference", {"ref": "§3"}))[0] == "the spare key hangs in the shed"
+            assert "§3 user" in (await said(client, "search_context", {"query": "spare key"}))[0]
+
+    anyio.run(talk)
+
+
+@pytest.mark.parametrize(
+    ("args", "names"),
+    [
+        ([], "Missing option '--session'"),
+        (["--session", "nobody"], "no session 'nobody'; it holds"),
+        (["--session", "s", "--tenant", "zeta"], "no sessions of tenant 'zeta'"),
+        (["--session", "s", "--store", "file:nowhere"], "--store file:nowhere: no such folder"),
+    ],
+)
+def test_a_server_of_nothing_does_not_start(store: str, args: list[str], names: str) -> None:
+    done = subprocess.run(
+        [*COMMAND, "--store", store, *args],
+        env={**get_default_environment(), "PYTHONPATH": ":".join(SOURCES)},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert names in done.stderr
+    assert len(done.stderr.splitlines()) == 1

@@ -1,0 +1,167 @@
+"""The SQLite index: several processes, foreign and future files refused, no byte left of what was erased, quick."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from ctxsteward.envelope import open_store
+from ctxsteward.envelope.cards.sqlite import VERSION, SqliteCards
+from ctxsteward.schemas import StoreError, StoreLocked
+
+from .indexes import at, card
+
+FETCH_MS = 2.0
+"""Of a session of 200 cards; measured here, not a promise for a busy machine: see the factor below."""
+BUSY = 5
+
+WRITER = """
+import sys
+from ctxsteward.envelope.cards import Done
+from ctxsteward.envelope.cards.sqlite import SqliteCards
+sys.path.insert(0, sys.argv[2])
+from indexes import at, card
+index, me = SqliteCards(sys.argv[1]), sys.argv[3]
+for batch in range(100):
+    ordinals = range(10 * batch + 1, 10 * batch + 11)
+    for session in ("shared", me):
+        index.put([card(n, session, generated_at=at(n)) for n in ordinals], [Done("default", session, ordinals[-1])])
+        assert index.carded("default", me) <= 10 * batch + 10
+print("done")
+"""
+
+
+def test_two_processes_write_one_file_without_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "cards.sqlite"
+    command = [sys.executable, "-c", WRITER, path, Path(__file__).parent]
+    writers = [
+        subprocess.Popen([*command, name], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_env())
+        for name in ("one", "two")
+    ]
+    ends = [writer.communicate(timeout=120) for writer in writers]
+
+    assert [(out.strip(), err) for out, err in ends] == [("done", "")] * 2
+    rows = SqliteCards(path).sessions()
+    assert [(row.session, row.cards, row.carded) for row in rows] == [
+        ("one", 1000, 1000), ("shared", 1000, 1000), ("two", 1000, 1000),
+    ]  # fmt: skip
+
+
+def _env() -> dict[str, str]:
+    return {"PYTHONPATH": ":".join(entry for entry in sys.path if entry)}
+
+
+class Foreign(NamedTuple):
+    id: str
+    statements: tuple[str, ...]
+    says: str
+
+
+FOREIGN = [
+    Foreign("another program's tables", ("CREATE TABLE t (x)",), "something else"),
+    Foreign("another program's id", ("PRAGMA application_id = 5",), "something else"),
+    Foreign(
+        "a later major version",
+        ("CREATE TABLE t (x)", "PRAGMA application_id = 0x63747863", f"PRAGMA user_version = {VERSION + 1}"),
+        f"version {VERSION + 1}; this program knows version {VERSION} only",
+    ),
+    Foreign("an older major version", ("CREATE TABLE t (x)", "PRAGMA application_id = 0x63747863"), "version 0"),
+]
+
+
+@pytest.mark.parametrize("case", FOREIGN, ids=[case.id for case in FOREIGN])
+def test_a_file_of_another_program_or_version_is_refused_and_left_alone(case: Foreign, tmp_path: Path) -> None:
+    path = tmp_path / "cards.sqlite"
+    db = sqlite3.connect(path)
+    for statement in case.statements:
+        db.execute(statement)
+    db.commit()
+    db.close()
+    before = path.read_bytes()
+
+    with pytest.raises(StoreError, match=case.says):
+        SqliteCards(path)
+    assert path.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["cards.sqlite"]
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "cards.sqlite"
+    path.write_text("not a database, but long enough to be taken for one " * 40, encoding="utf-8")
+    with pytest.raises(StoreError, match="not a database"):
+        SqliteCards(path)
+    with pytest.raises(StoreError, match="cannot be made"):
+        SqliteCards(path / "below" / "cards.sqlite")
+    with pytest.raises(StoreError):
+        SqliteCards(tmp_path)
+
+
+def test_a_journal_is_not_taken_for_an_index(tmp_path: Path) -> None:
+    with open_store(f"file:{tmp_path}") as store:
+        store.session("s").append({"role": "user", "content": "hi"})
+    (journal,) = tmp_path.glob("*.sqlite")
+    with pytest.raises(StoreError, match="something else"):
+        SqliteCards(journal)
+
+
+def test_no_byte_of_an_erased_card_is_left(tmp_path: Path) -> None:
+    """Cards of many sizes, rewritten and mixed, so that pages split and move: `secure_delete` alone leaves copies."""
+    draw = random.Random(7)
+    index = SqliteCards(tmp_path / "cards.sqlite")
+    counts = [0] * 12
+    for _ in range(1_200):
+        place = draw.randrange(12)
+        counts[place] += 1
+        for ordinal in {counts[place], draw.randint(1, counts[place])}:
+            text = f"SECRET{place:02d}x" + "w" * draw.randrange(280)
+            index.put([card(ordinal, f"s{place}", summary=text, keywords=(text[:20].lower(),), generated_at=at(0))])
+    erased = 0
+    for place in range(0, 12, 2):
+        wanted = None if place % 4 else range(1, counts[place] + 1)
+        erased += index.erase("default", f"s{place}", wanted)
+        held = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+        assert held.lower().count(f"SECRET{place:02d}x".lower().encode()) == 0
+    assert erased == sum(counts[::2])
+    assert sum(row.cards for row in index.sessions()) == sum(counts[1::2])
+
+
+def test_an_erasure_that_a_reader_holds_up_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ctxsteward.envelope.cards.sqlite.BUSY_SECONDS", 0.2)
+    path = tmp_path / "cards.sqlite"
+    index = SqliteCards(path)
+    index.put([card(1)])
+    reader = sqlite3.connect(path, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM cards").fetchall()
+
+    with pytest.raises(StoreLocked, match="the cards are deleted"):
+        index.erase("default", "s")
+    assert index.of_session("default", "s") == []
+    reader.close()
+    assert index.erase("default", "s") == 0
+
+
+def test_two_hundred_cards_are_fetched_in_two_milliseconds(tmp_path: Path) -> None:
+    index = SqliteCards(tmp_path / "cards.sqlite")
+    for session in range(20):
+        index.put([card(n, f"s{session}", summary="x" * 150) for n in range(1, 201)])
+    index.put([card(n, "v", embedding=[n / 384] * 384, embedding_model="m") for n in range(1, 201)])
+    figures = {}
+    for session in ("s7", "v"):
+        times = []
+        for _ in range(30):
+            started = time.perf_counter()
+            cards = index.of_session("default", session)
+            times.append((time.perf_counter() - started) * 1e3)
+            assert len(cards) == 200
+        figures[session] = statistics.median(times)
+    print(f"200 cards: {figures['s7']:.2f} ms; with embeddings of 384: {figures['v']:.2f} ms (median of 30)")
+    assert figures["s7"] <= FETCH_MS * BUSY

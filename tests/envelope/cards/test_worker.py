@@ -1,0 +1,394 @@
+"""The worker beside a conversation: appends never wait for it, nothing is lost, nothing stops it."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctxsteward.envelope import Store, open_store
+from ctxsteward.envelope.cards import CardIndex, CardMaker, CardWorker, Done, cards_of, eraser, hinted, open_cards
+from ctxsteward.envelope.cards import rebuild as rebuilt
+from ctxsteward.envelope.cards.memory import MemoryCards
+from ctxsteward.envelope.cards.testing import HashEmbedder
+from ctxsteward.envelope.stores.port import SessionKey
+from ctxsteward.envelope.testing import memory_store
+from ctxsteward.schemas import InputError, SourceMessage, StoreError
+from ctxsteward.schemas.cards import ContextCard
+
+from .conversations import LONG, carded_of, messages, say, session_of
+from .indexes import at, clock
+
+MAKER = CardMaker(now=clock)
+WAIT = 30.0
+
+
+def ordinals(index: CardIndex, session: str = "s") -> list[int]:
+    return [card.ordinal for card in index.of_session("default", session)]
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    with memory_store() as opened:
+        yield opened
+
+
+def test_a_hinted_worker_keeps_up_with_appends(store: Store) -> None:
+    index = MemoryCards()
+    with CardWorker(store, index, MAKER) as worker:
+        store.journal = hinted(store.journal, worker.hint)
+        session = session_of(store)
+        for message in messages(57):
+            session.extend([message])
+        assert worker.flush(WAIT)
+        assert (ordinals(index), index.carded("default", "s")) == (carded_of(57), 57)
+        session.extend(messages(20, first=58))
+        assert worker.flush(WAIT)
+        assert ordinals(index) == carded_of(77)
+        assert list(worker.findings) == []
+
+
+def test_what_was_appended_before_the_start_is_found_in_the_journal(store: Store) -> None:
+    for name, count in (("a", 3), ("b", 45), ("empty", 0)):
+        session_of(store, name, count)
+    session_of(store, "c", 12, tenant="acme")
+    index = MemoryCards()
+    with CardWorker(store, index, MAKER, tenants=("default", "acme")) as worker:
+        assert worker.flush(WAIT)
+    assert (ordinals(index, "a"), ordinals(index, "b")) == (carded_of(3), carded_of(45))
+    assert [(row.tenant, row.session, row.carded) for row in index.sessions()] == [
+        ("acme", "c", 12), ("default", "a", 3), ("default", "b", 45),
+    ]  # fmt: skip
+
+
+def test_cards_of_the_worker_are_those_of_a_rebuild(store: Store) -> None:
+    """Phases and turns go on over batches, restarts and messages without cards."""
+    session = session_of(store)
+    index, again = MemoryCards(), MemoryCards()
+    draw = random.Random(3)
+    for n in range(120):
+        phase, origin = draw.choice(("p", "q", None, None, None)), draw.choice(("other", None, None))
+        role = draw.choice(("user", "assistant", "system"))
+        session.extend([say(role, f"message {n}", phase=phase, origin=origin)])
+        if draw.random() < 0.2:
+            with CardWorker(store, index, MAKER, batch_messages=3) as worker:
+                assert worker.flush(WAIT)
+    with CardWorker(store, index, MAKER) as worker:
+        assert worker.flush(WAIT)
+    rebuilt(store, again, MAKER)
+    assert index.of_session("default", "s") == again.of_session("default", "s")
+    assert len({(card.phase_name, card.turn_number) for card in again.of_session("default", "s")}) > 8
+
+
+# -- appends never wait ------------------------------------------------------------------------------------------
+
+
+class Stuck:
+    """A summarizer that hangs until it is released."""
+
+    def __init__(self) -> None:
+        self.release = threading.Event()
+        self.entered = threading.Semaphore(0)
+
+    def __call__(self, source: SourceMessage) -> str:
+        self.entered.release()
+        self.release.wait(WAIT)
+        return "late"
+
+
+def test_appends_go_on_while_every_worker_hangs(store: Store) -> None:
+    stuck, index = Stuck(), MemoryCards()
+    worker = CardWorker(store, index, CardMaker(now=clock, summarize=stuck), join_seconds=0.1)
+    worker.start()
+    store.journal = hinted(store.journal, worker.hint)
+    sessions = [session_of(store, name) for name in ("a", "b")]
+    try:
+        for session in sessions:
+            session.extend([say("user", LONG)])
+        assert stuck.entered.acquire(timeout=WAIT)
+        assert stuck.entered.acquire(timeout=WAIT)
+        for session in sessions:
+            session.extend(messages(1_000, first=2))
+        assert [len(session) for session in sessions] == [1_001, 1_001]
+        assert not worker.flush(0.05)
+        assert not worker.stop()
+        assert index.sessions() == []
+    finally:
+        stuck.release.set()
+    with CardWorker(store, index, MAKER) as second:
+        assert second.flush(WAIT)
+    assert [row.carded for row in index.sessions()] == [1_001, 1_001]
+
+
+def test_ten_thousand_cards_in_bursts(store: Store) -> None:
+    """Appending costs what it costs without a worker; every card is there afterwards."""
+    index = MemoryCards()
+    plain = _burst(memory_store())
+    with CardWorker(store, index, MAKER) as worker:
+        store.journal = hinted(store.journal, worker.hint)
+        beside = _burst(store)
+        behind = sum(len(session) for session in map(store.session, store.sessions())) - sum(
+            row.carded for row in index.sessions()
+        )
+        started = time.perf_counter()
+        assert worker.flush(4 * WAIT)
+        print(f"10,000 messages: {plain:.2f} s alone, {beside:.2f} s beside the worker, which then was {behind} behind "
+              f"and took {time.perf_counter() - started:.2f} s more")  # fmt: skip
+        assert list(worker.findings) == []
+    assert [row.cards for row in index.sessions()] == [len(carded_of(2_500))] * 4
+
+
+def _burst(store: Store) -> float:
+    sessions = [session_of(store, name) for name in "abcd"]
+    started = time.perf_counter()
+    for burst in range(25):
+        for session in sessions:
+            session.extend(messages(100, first=100 * burst + 1))
+    return time.perf_counter() - started
+
+
+def test_a_hint_takes_no_lock_of_the_worker(store: Store) -> None:
+    worker = CardWorker(store, MemoryCards(), MAKER)
+    with worker._state:
+        hinter = threading.Thread(target=worker.hint, args=(SessionKey("default", "s"),))
+        hinter.start()
+        hinter.join(WAIT)
+        assert not hinter.is_alive()
+    assert not worker.flush(0.0)
+
+
+def test_a_hint_that_comes_while_its_session_is_in_hand_is_not_lost(store: Store) -> None:
+    stuck, index, key = Stuck(), MemoryCards(), SessionKey("default", "s")
+    session = session_of(store)
+    session.extend([say("user", LONG)])
+    with CardWorker(store, index, CardMaker(now=clock, summarize=stuck)) as worker:
+        assert stuck.entered.acquire(timeout=WAIT)
+        session.extend([say("user", "one more")])
+        worker.hint(key)
+        until = time.monotonic() + WAIT
+        while key in worker._waiting and time.monotonic() < until:
+            time.sleep(0.001)  # the other thread takes the hint, finds the session in hand, and leaves it
+        stuck.release.set()
+        assert worker.flush(WAIT)
+        assert ordinals(index) == [1, 2]
+
+
+# -- nothing stops it --------------------------------------------------------------------------------------------
+
+
+def test_a_failing_summarizer_and_embedder_cost_no_card(store: Store) -> None:
+    class Down(HashEmbedder):
+        def __call__(self, texts: Sequence[str]) -> list[list[float]]:
+            raise SystemExit("down")
+
+    def fails(source: SourceMessage) -> str:
+        raise ValueError("no")
+
+    session_of(store, count=100)
+    index = MemoryCards()
+    with CardWorker(store, index, CardMaker(now=clock, summarize=fails, embed=Down())) as worker:
+        assert worker.flush(WAIT)
+        assert {finding.kind for finding in worker.findings} == {"card_not_summarized", "card_not_embedded"}
+    assert ordinals(index) == carded_of(100)
+
+
+class Flaky(MemoryCards):
+    """An index that is down for its first calls."""
+
+    def __init__(self, failures: int) -> None:
+        super().__init__()
+        self.failures = failures
+
+    def put(self, cards: Sequence[ContextCard], done: Sequence[Done] = ()) -> int:
+        if self.failures:
+            self.failures -= 1
+            raise StoreError("the server is away")
+        return super().put(cards, done)
+
+
+def test_an_index_that_is_down_is_tried_again(store: Store) -> None:
+    session_of(store, count=25)
+    index = Flaky(2)
+    with CardWorker(store, index, MAKER) as worker:
+        assert worker.flush(WAIT)
+        assert [finding.text for finding in worker.findings] == [
+            "session 's': the server is away; it is tried again"
+        ] * 2  # fmt: skip
+    assert ordinals(index) == carded_of(25)
+
+
+def test_embeddings_that_the_index_cannot_hold_cost_only_themselves(store: Store) -> None:
+    index = MemoryCards()
+    session_of(store, "first", 5)
+    with CardWorker(store, index, CardMaker(now=clock, embed=HashEmbedder(4))) as worker:
+        assert worker.flush(WAIT)
+    session_of(store, "second", 5)
+    with CardWorker(store, index, CardMaker(now=clock, embed=HashEmbedder(8))) as worker:
+        assert worker.flush(WAIT)
+        assert ["this index holds 'hash' with 4" in finding.text for finding in worker.findings] == [True]
+    assert all(card.embedding is None for card in index.of_session("default", "second"))
+    assert ordinals(index, "second") == carded_of(5)
+
+
+def test_an_unforeseen_error_leaves_a_finding_and_the_others_go_on(store: Store) -> None:
+    class Broken(MemoryCards):
+        def put(self, cards: Sequence[ContextCard], done: Sequence[Done] = ()) -> int:
+            if any(card.session == "bad" for card in cards):
+                raise ZeroDivisionError("a bug")
+            return super().put(cards, done)
+
+    session_of(store, "bad", 5)
+    session_of(store, "good", 25)
+    index = Broken()
+    with CardWorker(store, index, MAKER, threads=1) as worker:
+        assert worker.flush(WAIT)
+        assert [(f.kind, f.text) for f in worker.findings] == [
+            ("cards_failed", "session 'bad': ZeroDivisionError: a bug")
+        ]  # fmt: skip
+    assert ordinals(index, "good") == carded_of(25)
+
+
+def test_a_hint_of_a_session_that_is_none_does_nothing(store: Store) -> None:
+    index = MemoryCards()
+    with CardWorker(store, index, MAKER) as worker:
+        worker.hint(SessionKey("nobody", "nothing"))
+        assert worker.flush(WAIT)
+        assert list(worker.findings) == []
+    assert index.sessions() == []
+
+
+@pytest.mark.parametrize("more", [{"threads": 0}, {"batch_messages": 0}])
+def test_no_threads_or_an_empty_batch_are_refused(store: Store, more: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="at least 1"):
+        CardWorker(store, MemoryCards(), MAKER, **more)
+
+
+# -- erasure, forks, replaced logs -------------------------------------------------------------------------------
+
+
+def test_a_card_in_the_making_does_not_outlive_an_erasure(store: Store) -> None:
+    stuck, index = Stuck(), MemoryCards()
+    worker = CardWorker(store, index, CardMaker(now=clock, summarize=stuck))
+    session_of(store).extend([say("user", LONG), say("user", "other")])
+    worker.start()
+    assert stuck.entered.acquire(timeout=WAIT)
+    gone = [_Gone(ordinals=frozenset({1})), _Gone(session="elsewhere")]
+    assert eraser(index)(gone) == 0
+    stuck.release.set()
+    assert worker.flush(WAIT)
+    assert worker.stop()
+    assert ordinals(index) == [2]
+
+
+class _Gone:
+    def __init__(self, session: str = "s", ordinals: frozenset[int] | None = None) -> None:
+        self.tenant, self.session, self.ordinals = "default", session, ordinals
+
+
+def test_a_fork_reads_its_parent_s_cards_up_to_where_it_began(store: Store) -> None:
+    parent = session_of(store, count=8)
+    fork = parent.fork(at=5, id="f")
+    fork.extend([say("user", "another way"), say("assistant", "yes", pin="soft")])
+    again = fork.fork(id="ff")
+    again.extend([say("user", "and on")])
+    again.pin("§2", name="the call")
+    index = MemoryCards()
+    with CardWorker(store, index, MAKER) as worker:
+        assert worker.flush(WAIT)
+        assert worker.flush(WAIT)
+
+    assert [(row.session, row.cards, row.carded) for row in index.sessions()] == [
+        ("f", 2, 7),
+        ("ff", 1, 8),
+        ("s", 8, 8),
+    ]
+    found = cards_of(index, again)
+    assert [(card.session, card.ordinal) for card in found] == [
+        *(("s", n) for n in range(1, 6)), ("f", 6), ("f", 7), ("ff", 8),
+    ]  # fmt: skip
+    assert [card.ordinal for card in found if card.is_callout] == [2, 7]
+    assert [card.callout_name for card in found if card.is_anchor] == ["the call"]
+    assert [card.turn_number for card in found] == [1, 1, 1, 1, 2, 3, 3, 4]
+    assert [card.ordinal for card in cards_of(index, again, refs=["§3", "§8", "§99"])] == [3, 8]
+    assert all(card.summary == again.entry(card.ref).message.text for card in found if card.role == "user")
+
+
+@pytest.mark.parametrize("count", [12, 40], ids=["shorter", "longer"])
+def test_cards_of_a_log_that_was_replaced_are_made_again(store: Store, count: int) -> None:
+    """Turns of a writer that lost the session may be dropped, and others may take their ordinals."""
+    index, replaced = MemoryCards(), memory_store()
+    session_of(store, count=30)
+    with CardWorker(store, index, MAKER) as worker:
+        assert worker.flush(WAIT)
+    session = session_of(replaced)
+    session.extend([say("user", f"another {n}") for n in range(1, count + 1)])
+    assert cards_of(index, session)[-1].ordinal == min(count, 29)
+
+    with CardWorker(replaced, index, CardMaker(now=lambda: at(60))) as worker:
+        assert worker.flush(WAIT)
+    assert [card.summary for card in cards_of(index, session)] == [f"another {n}" for n in range(1, count + 1)]
+    assert index.carded("default", "s") == count
+
+
+# -- processes that die ------------------------------------------------------------------------------------------
+
+CHILD = """
+import sys, time
+from datetime import UTC, datetime
+from ctxsteward.envelope import open_store
+from ctxsteward.envelope.cards import CardMaker, CardWorker, leading_sentences, open_cards
+
+def slowly(source):
+    time.sleep(0.002)
+    return leading_sentences(source)
+
+with open_store(sys.argv[1]) as store:
+    index = open_cards(sys.argv[2])
+    maker = CardMaker(now=lambda: datetime(2026, 3, 1, 9, 30, 0, 123456, tzinfo=UTC), summarize=slowly)
+    with CardWorker(store, index, maker) as worker:
+        print("ready", flush=True)
+        assert worker.flush(60)
+        assert not worker.findings, list(worker.findings)
+print("done", flush=True)
+"""
+
+
+def test_a_killed_worker_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
+    uri, cards_uri = f"file:{tmp_path / 'store'}", f"sqlite:{tmp_path / 'cards.sqlite'}"
+    with open_store(uri) as store:
+        for name in ("a", "b", "c"):
+            session_of(store, name, 400)
+    draw, kills = random.Random(11), 0
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
+    while True:
+        command = [sys.executable, "-c", CHILD, uri, cards_uri]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n", child.communicate(timeout=WAIT)[1]
+        time.sleep(draw.uniform(0.0, 0.12))
+        if kills < 8:
+            child.send_signal(signal.SIGKILL)
+        out, err = child.communicate(timeout=3 * WAIT)
+        kills += child.returncode == -signal.SIGKILL
+        if child.returncode != -signal.SIGKILL:
+            assert (out, err) == ("done\n", "")
+            break
+    index, straight = open_cards(cards_uri), MemoryCards()
+    with open_store(uri) as store:
+        rebuilt(store, straight, MAKER)
+    print(f"killed {kills} times")
+    assert kills >= 4
+    for name in ("a", "b", "c"):
+        held = [card.model_copy(update={"generator_model": ""}) for card in index.of_session("default", name)]
+        wanted = straight.of_session("default", name)
+        assert held == [card.model_copy(update={"generator_model": ""}) for card in wanted]
+    assert [row.carded for row in index.sessions()] == [400, 400, 400]

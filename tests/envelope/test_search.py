@@ -1,0 +1,167 @@
+"""`search_context`, ranges of `resolve_reference`, and both as a model calls them: bounded, one session."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+
+from ctxsteward.envelope import EnvelopeBuilder, Session, Store, resolve_reference, search_context
+from ctxsteward.envelope.counting import Counter
+from ctxsteward.envelope.model_tools import answer_call, model_tools
+from ctxsteward.envelope.references import DEFAULT_LIMIT_CHARS, MAX_LIMIT_CHARS, MAX_RANGE_MESSAGES
+from ctxsteward.envelope.search import MAX_RESULT_CHARS, MAX_RESULTS, NOTHING_FOUND, answer_search
+from ctxsteward.envelope.testing import CharTokenizer, memory_store
+
+CHARS = Counter(CharTokenizer())
+TEXTS = ["the red key is in the shed", "noted", "the blue key is lost", "sad", "we ate soup", "and bread"]
+
+
+def session_of(texts: list[str], *, store: Store | None = None, tenant: str = "t") -> Session:
+    session = (store or memory_store()).session("s", tenant=tenant, counter=CHARS)
+    for n, text in enumerate(texts):
+        session.append({"role": ("user", "assistant")[n % 2], "content": text}, ts=f"2026-01-{n // 2 + 1:02}T09:00:00")
+    return session
+
+
+@pytest.fixture
+def session() -> Session:
+    return session_of(TEXTS)
+
+
+# -- search --------------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_is_in_session_order_under_the_days(session: Session) -> None:
+    assert answer_search(session, "where is the blue key", k=2, shown=frozenset()) == (
+        "2026-01-01 §1-§2:\n§1 user: the red key is in the shed\n2026-01-02 §3-§4:\n§3 user: the blue key is lost"
+    )
+
+
+def test_what_the_window_shows_is_not_found_again(session: Session) -> None:
+    assert answer_search(session, "key") == NOTHING_FOUND
+    assert [hit.ref for hit in search_context(session, "key", shown={1, 2})][:1] == ["§3"]
+
+
+def test_each_day_has_its_best_before_any_has_its_second() -> None:
+    session = session_of(["key key key", "key key", "a key was here", "x", "the key", "y"])
+    found = [hit.ordinal for hit in search_context(session, "key", k=4, shown=frozenset())]
+    assert {(ordinal + 1) // 2 for ordinal in found[:3]} == {1, 2, 3}
+
+
+def test_output_is_bounded() -> None:
+    session = session_of([f"key {'long ' * 5_000}"] * 60)
+    answer = answer_search(session, "key " * 250_000, k=10**6, shown=frozenset())
+    rows = [row for row in answer.splitlines() if row.startswith("§")]
+    assert len(rows) == MAX_RESULTS
+    assert max(map(len, rows)) <= MAX_RESULT_CHARS + 20
+
+
+@pytest.mark.parametrize("query", ["", " \n", "?!", "what was it", "🙂", "unheard", "x" * 10**6])
+def test_a_query_that_says_nothing_finds_nothing(session: Session, query: str) -> None:
+    assert search_context(session, query, shown=frozenset()) == ()
+    assert answer_search(session, query) == NOTHING_FOUND
+
+
+@pytest.mark.parametrize("k", [1, 3, 3.0, "3", MAX_RESULTS, MAX_RESULTS + 1, 10**30])
+def test_a_number_of_results_is_read_as_a_model_writes_it(session: Session, k: object) -> None:
+    assert answer_search(session, "key", k=k, shown=frozenset()).startswith("2026-01-01")
+
+
+@pytest.mark.parametrize(
+    "k",
+    [0, -1, 1.5, True, None, "", "ten", "--3", "٣", [3], {}, float("nan"), float("inf"), float("-inf"), "9" * 5_000],
+)
+def test_a_number_of_results_that_is_none_is_answered(session: Session, k: object) -> None:
+    assert answer_search(session, "key", k=k) == f"error: `k` is a whole number from 1 to {MAX_RESULTS}"
+
+
+@pytest.mark.parametrize(
+    "arguments", [{}, {"query": None}, {"query": 7}, {"query": ["x"]}, {"query": "x", "session": "o"}]
+)
+def test_arguments_a_model_made_up_are_answered(session: Session, arguments: dict[str, Any]) -> None:
+    assert answer_search(
+        session,
+        **{k: v for k, v in arguments.items() if k != "session"} | ({"other": 1} if "session" in arguments else {}),
+    ).startswith("error: the arguments are")
+
+
+def test_another_tenants_session_of_the_same_name_is_not_found() -> None:
+    store = memory_store()
+    session_of(["the vault code is 4711", "noted"], store=store, tenant="acme")
+    mine = session_of(["hello", "hi"], store=store, tenant="zeta")
+    assert answer_search(mine, "vault code", shown=frozenset()) == NOTHING_FOUND
+
+
+def test_what_was_appended_later_is_found(session: Session) -> None:
+    search_context(session, "key", shown=frozenset())
+    session.append({"role": "user", "content": "the vault code is 4711"})
+    assert search_context(session, "vault", shown=frozenset())[0].ordinal == 7
+
+
+# -- ranges --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ref", ["§3-§5", "3-5", "§3-5", " §3 - §5 ", "§3–§5"])
+def test_a_range_is_read_as_the_days_show_it(session: Session, ref: str) -> None:
+    assert resolve_reference(session, ref) == "§3 user: the blue key is lost\n§4 assistant: sad\n§5 user: we ate soup"
+
+
+def test_a_range_has_the_bounds_of_one_reference(session: Session) -> None:
+    assert resolve_reference(session, "§1-§6", grep="KEY").splitlines() == [
+        "§1 user: the red key is in the shed",
+        "§3 user: the blue key is lost",
+    ]
+    assert resolve_reference(session, "§1-§6", limit=10) == "§1 user: t\n[138 more characters; offset=10]"
+    long = session_of(["x" * 1_000] * 60)
+    assert len(resolve_reference(long, "§1-§60")) <= DEFAULT_LIMIT_CHARS + 60
+    assert len(resolve_reference(long, "§1-§60", limit=10**9)) <= MAX_LIMIT_CHARS + 60
+
+
+@pytest.mark.parametrize(
+    "ref", ["§5-§3", "§1-§7", "§7-§9", f"§1-§{MAX_RANGE_MESSAGES + 1}", "§0-§3", "§1-", "-§3", "§1-§2-§3", "§1.1-§2.1",
+            "§1-§" + "9" * 5_000]
+)  # fmt: skip
+def test_a_range_that_is_none_is_answered(session: Session, ref: str) -> None:
+    answer = resolve_reference(session, ref)
+    assert answer.startswith("error: ")
+    assert len(answer) < 400
+
+
+# -- as a model calls them -----------------------------------------------------------------------------------------
+
+
+def test_both_schemas_are_valid_and_rendered_for_every_provider() -> None:
+    for wire in model_tools():
+        jsonschema.Draft202012Validator.check_schema(wire["function"]["parameters"])
+    session = memory_store().session("s", counter=CHARS, tools=[*model_tools()])
+    session.append({"role": "user", "content": "hi"})
+    envelope = EnvelopeBuilder(tokenizer=CharTokenizer()).build(session)
+    for provider in ("openai-chat", "openai-responses", "anthropic", "gemini"):
+        text = json.dumps(envelope.render(provider), ensure_ascii=False, default=str)
+        assert '"search_context"' in text
+        assert '"resolve_reference"' in text
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "answer"),
+    [
+        ("resolve_reference", '{"ref": "§2"}', "noted"),
+        ("resolve_reference", {"ref": "§2"}, "noted"),
+        ("search_context", '{"query": "unheard"}', NOTHING_FOUND),
+        ("search_context", "not json", "error: the arguments are a JSON object"),
+        ("search_context", "[]", "error: the arguments are a JSON object"),
+        ("search_context", "[" * 100_000, "error: the arguments are a JSON object"),
+        ("search_context", '{"query": "key", "shown": []}', "error: the arguments are `k`, `query`"),
+        (
+            "resolve_reference",
+            '{"ref": "§2", "session": "o"}',
+            "error: the arguments are `grep`, `limit`, `offset`, `ref`",
+        ),
+        ("book_flight", "{}", None),
+    ],
+)
+def test_a_call_is_answered(session: Session, name: str, arguments: Any, answer: str | None) -> None:
+    assert answer_call(session, name, arguments) == answer

@@ -1,0 +1,254 @@
+"""Recall for a user turn: what fits, in session order, once a turn, recorded as published; no text twice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ctxsteward.envelope import (
+    Budgets,
+    Envelope,
+    EnvelopeBuilder,
+    Heuristic,
+    Scored,
+    SelectionRequest,
+    Selector,
+    Session,
+)
+from ctxsteward.envelope.counting import Counter
+from ctxsteward.envelope.events import Selected
+from ctxsteward.envelope.selection import LOGGED_CANDIDATES, MAX_CANDIDATES, select, verbatim
+from ctxsteward.envelope.state import State
+from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
+from ctxsteward.schemas import publish
+
+CHARS = Counter(CharTokenizer())
+SMALL = Budgets(dynamic_tokens=1_000, recall_fraction=0.4)
+
+
+def chosen_by(*args: Any) -> Any:
+    """The event of a selection; None where there is nothing to choose from."""
+    found = select(*args)
+    return None if found is None else found.event
+
+
+def builder(selector: Selector | None = None, budgets: Budgets = SMALL) -> EnvelopeBuilder:
+    return EnvelopeBuilder(
+        tokenizer=CharTokenizer(), budgets=budgets, selector=selector or Heuristic(), summarizer=FirstLine()
+    )
+
+
+def session_of(texts: Sequence[str], question: str = "Where is the key?") -> Session:
+    """A session whose texts were compacted away as far as they go, and a question after them."""
+    session = memory_store().session("s", counter=CHARS)
+    for n, text in enumerate(texts):
+        session.append({"role": ("user", "assistant")[n % 2], "content": text}, ts=f"2026-01-{n // 10 + 1:02}")
+        builder(lambda request: []).build(session)
+    session.append({"role": "user", "content": question})
+    return session
+
+
+def talk(size: int = 40) -> list[str]:
+    return [f"message {n} speaks of {('ash', 'elm', 'fir')[n % 3]} and of much else that was said" for n in range(size)]
+
+
+def selected(session: Session) -> Selected:
+    chosen = session.state.selection
+    assert chosen is not None
+    return chosen
+
+
+def recalled(envelope: Envelope) -> str:
+    return envelope.dynamic.context.text if envelope.dynamic.context else ""
+
+
+# -- the fit -------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(1, 300), min_size=12, max_size=40), st.integers(0, 600), st.randoms(use_true_random=False))
+def test_what_is_recalled_fits_and_is_shown_once_in_session_order(sizes: list[int], room: int, random: Any) -> None:
+    session = session_of([f"{n}:" + "x" * size for n, size in enumerate(sizes)])
+    order = list(range(1, len(sizes) + 1))
+    random.shuffle(order)
+    state = session.state
+    chosen = chosen_by(lambda request: [Scored(n, 1.0) for n in order], session, state, room, CHARS)
+    if chosen is None:
+        return
+    assert list(chosen.refs) == sorted(set(chosen.refs))
+    assert not set(chosen.refs) & verbatim(state)
+    session.commit(chosen)
+    envelope = builder(budgets=Budgets(dynamic_tokens=10**6)).rebuild(session)
+    assert envelope.dynamic.context_tokens <= max(0, room)
+    assert all(f"\n§{n} " in recalled(envelope) for n in chosen.refs)
+
+
+def test_the_best_go_first_and_whatever_still_fits_after_them() -> None:
+    session = session_of(["task", "a" * 100, "b" * 5_000, "c" * 90, *talk(30)])
+    chosen = chosen_by(
+        lambda request: [Scored(3, 3.0), Scored(2, 2.0), Scored(4, 1.0)], session, session.state, 320, CHARS
+    )
+    assert chosen is not None
+    assert chosen.refs == (2, 4)
+    assert [(row["ref"], row["why"]) for row in chosen.log["candidates"]] == [
+        ("§3", "no room"), ("§2", "ranked, and it fits"), ("§4", "ranked, and it fits"),
+    ]  # fmt: skip
+
+
+def test_the_same_text_is_not_shown_twice() -> None:
+    texts = talk(30)
+    texts[3] = texts[5] = "the key is under the mat"
+    texts[7] = texts[29]  # the newest message stays in the window
+    session = session_of(texts)
+    assert 30 in verbatim(session.state)
+    ranked = [Scored(8, 3.0), Scored(4, 2.0), Scored(6, 1.0)]
+    chosen = chosen_by(lambda request: ranked, session, session.state, 400, CHARS)
+    assert chosen is not None
+    assert chosen.refs == (4,)
+    assert [row["why"] for row in chosen.log["candidates"]] == [
+        "the same text as §30", "ranked, and it fits", "the same text as §4",
+    ]  # fmt: skip
+
+
+def test_a_message_without_text_is_not_recalled() -> None:
+    session = memory_store().session("s", counter=CHARS)
+    call = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": "{}"}}
+    session.append({"role": "user", "content": "look for the key"})
+    session.append({"role": "assistant", "content": None, "tool_calls": [call]})
+    session.append({"role": "tool", "tool_call_id": "c1", "content": "the key is in the shed"})
+    for n, text in enumerate(talk(30)):
+        session.append({"role": ("assistant", "user")[n % 2], "content": text})
+    builder(lambda request: []).build(session)
+    session.append({"role": "user", "content": "and now?"})
+    chosen = chosen_by(lambda request: [Scored(2, 2.0), Scored(3, 1.0)], session, session.state, 300, CHARS)
+    assert chosen is not None
+    assert chosen.refs == (3,)
+    assert chosen.log["candidates"][0]["why"] == "it has no text"
+
+
+def test_results_of_a_masked_group_may_be_recalled() -> None:
+    session = memory_store().session("s", counter=CHARS)
+    call = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": "{}"}}
+    session.append({"role": "assistant", "content": "I look.", "tool_calls": [call]})
+    session.append({"role": "tool", "tool_call_id": "c1", "content": "the key is in the shed"})
+    state: State = session.state.copy()
+    assert verbatim(state) == {1, 2}
+    state.masked = frozenset({1})
+    assert verbatim(state) == {1}
+
+
+def test_nothing_is_asked_where_the_window_shows_everything() -> None:
+    def never(request: SelectionRequest) -> Sequence[Scored]:
+        raise AssertionError("asked")
+
+    session = memory_store().session("s", counter=CHARS)
+    for text in ("one", "two"):
+        session.append({"role": "user", "content": text})
+    assert chosen_by(never, session, session.state, 500, CHARS) is None
+
+
+# -- once a turn, recorded -----------------------------------------------------------------------------------------
+
+
+def test_a_selection_is_made_once_a_user_turn_and_rebuilt_without_a_selector() -> None:
+    session, build = session_of(talk()), builder()
+    first = build.build(session)
+    chosen = selected(session)
+    assert chosen.turn == len(session)
+    session.append({"role": "assistant", "content": "I look."})
+    again = build.build(session)
+    assert selected(session) is chosen
+    assert recalled(again) == recalled(first)
+    assert recalled(builder(lambda request: []).rebuild(session)) == recalled(first)
+
+
+def test_the_log_is_as_published_and_says_what_it_saves() -> None:
+    session = session_of([*talk(60), "the key is under the mat", *talk(60)])
+    builder().build(session)
+    log = selected(session).log
+    publish.validate("selection_log", log)
+    assert log["selected_refs"] == [f"§{n}" for n in selected(session).refs]
+    assert log["context_size"] == len(log["selected_refs"]) > 0
+    whole = sum(session.entry(n).tokens(CHARS) for n in range(1, len(session)))
+    assert log["tokens_saved"] == whole - sum(session.entry(n).tokens(CHARS) for n in selected(session).refs)
+    assert next(row["ref"] for row in log["candidates"] if row["in"]) == "§61"
+    assert sum(not row["in"] for row in log["candidates"]) <= LOGGED_CANDIDATES
+    scores = [row["score"] for row in log["candidates"]]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_the_saving_is_the_same_whoever_counted_before() -> None:
+    one, other = session_of(talk()), session_of(talk())
+    builder().preview(one, "elm?")
+    builder().build(one)
+    builder().build(other)
+    assert selected(one).log == selected(other).log
+
+
+def test_a_turn_that_says_nothing_recalls_nothing() -> None:
+    session = session_of(talk(), question="ok")
+    envelope = builder().build(session)
+    assert (envelope.dynamic.context, selected(session).refs) == (None, ())
+
+
+# -- selectors of others -------------------------------------------------------------------------------------------
+
+
+class Case:
+    def __init__(self, id: str, ranked: list[Scored], refs: tuple[int, ...] | str) -> None:
+        self.id, self.ranked, self.refs = id, ranked, refs
+
+
+CASES = [
+    Case("out of range, in the window, twice", [Scored(n, 1.0) for n in (0, -3, 10**9, 41, 5, 5, 6)], (5, 6)),
+    Case("nothing", [], ()),
+    Case("NaN", [Scored(5, math.nan)], "the score of §5 is nan"),
+    Case("infinite", [Scored(5, math.inf)], "the score of §5 is inf"),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_a_ranking_is_taken_as_far_as_it_makes_sense(case: Case) -> None:
+    session = session_of(talk())
+    envelope = builder(lambda request: case.ranked).build(session)
+    if isinstance(case.refs, str):
+        (finding,) = [one for one in envelope.findings if one.kind == "selection_failed"]
+        assert case.refs in finding.text
+    else:
+        assert selected(session).refs == case.refs
+
+
+def test_an_endless_ranking_ends() -> None:
+    def endless(request: SelectionRequest) -> Any:
+        while True:
+            yield Scored(10**9, 1.0)
+
+    session = session_of(talk())
+    builder(endless).build(session)
+    assert selected(session).refs == ()
+
+
+def test_a_long_ranking_is_read_so_far() -> None:
+    session = session_of(talk(20))
+    asked: list[int] = []
+
+    def many(request: SelectionRequest) -> Any:
+        for n in range(1, request.last + 1):
+            asked.append(n)
+            yield Scored(n, 1.0)
+
+    builder(many).build(session)
+    assert len(asked) <= MAX_CANDIDATES
+
+
+@pytest.mark.parametrize("question", ["x" * 10**6, "key " * 250_000, "\x00", "?" * 1_000])
+def test_a_huge_or_empty_question_is_answered_in_bounds(question: str) -> None:
+    session = session_of(talk(), question=question)
+    envelope = builder().build(session)
+    assert [one for one in envelope.findings if one.kind == "selection_failed"] == []
+    assert envelope.dynamic.context is None  # the question alone is over the budget, or it says nothing
