@@ -8,8 +8,6 @@ fallback ranks, and a finding says so. Memory: 2 KB a message at 512 dimensions.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -20,6 +18,7 @@ from ..groups import Entry
 from ..selection import MAX_CANDIDATES, Ranking, Scored, SelectionRequest, Selector, ranking_by
 from .embedders import QueryEmbedder
 from .heuristic import Heuristic
+from .kept import Kept, PerSession
 from .outcome import described, fell_back
 
 if TYPE_CHECKING:
@@ -56,9 +55,8 @@ class Semantic:
         """`similarity`: cosine under which an original is left out; None: only the room decides."""
         self.embedder, self.similarity = embedder, similarity
         self._fallback = fallback or Heuristic()
-        self._max_sessions, self._max_new = max(1, max_sessions), max(1, max_new)
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
+        self._max_new = max(1, max_new)
+        self._vectors: PerSession[SessionVectors] = PerSession(max_sessions)
 
     def __call__(self, request: SelectionRequest) -> Ranking:
         try:
@@ -74,9 +72,9 @@ class Semantic:
         if len(text) > MAX_QUERY_CHARS:
             text = f"{text[: MAX_QUERY_CHARS // 2]} {text[-MAX_QUERY_CHARS // 2 :]}"
         query = self._query_vector(text)
-        kept = self._of_session(request)
+        kept = self._vectors.of(request)
         with kept.lock:
-            vectors = kept.caught_up(request, self.embedder, self._max_new)
+            vectors = _caught_up(kept, request, self.embedder, self._max_new)
             cosines, missing = vectors.cosines(query), request.last - len(vectors)
         near = (
             Scored(at + 1, cosine, {"cosine": cosine})
@@ -97,53 +95,25 @@ class Semantic:
             raise InputError("the query's embedding is zero; it points nowhere")
         return vector
 
-    def _of_session(self, request: SelectionRequest) -> _Kept:
-        key = (request.tenant, request.session)
-        with self._lock:
-            kept = self._kept.get(key)
-            if kept is None:
-                kept = self._kept[key] = _Kept()
-            self._kept.move_to_end(key)
-            while len(self._kept) > self._max_sessions:
-                self._kept.popitem(last=False)
-            return kept
 
+def _caught_up(
+    kept: Kept[SessionVectors], request: SelectionRequest, embedder: Embedder, max_new: int
+) -> SessionVectors:
+    """Vectors of the originals up to `request.last`, or of as many as may be made at once."""
+    from .vectors import SessionVectors, rows_of
 
-class _Kept:
-    """One session's vectors, and what they were made from."""
-
-    __slots__ = ("generation", "lock", "newest", "vectors")
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.generation = 0
-        self.vectors: SessionVectors | None = None
-        self.newest: Entry | None = None
-        """The original it took last."""
-
-    def caught_up(self, request: SelectionRequest, embedder: Embedder, max_new: int) -> SessionVectors:
-        """Vectors of the originals up to `request.last`, or of as many as may be made at once."""
-        from .vectors import SessionVectors, rows_of
-
-        newest, vectors = self.newest, self.vectors
-        if vectors is None or (newest is not None and not self._still(newest, request)):
-            newest, vectors = None, SessionVectors(embedder.dimensions)
-        self.newest, self.vectors, self.generation = newest, vectors, request.generation
-        first = newest.ordinal + 1 if newest else 1
-        for start in range(first, min(request.last, first + max_new - 1) + 1, _BATCH):
-            stop = min(start + _BATCH, first + max_new, request.last + 1)
-            entries = [request.entry(ordinal) for ordinal in range(start, stop)]
-            texts = [text_of(entry.message)[:MAX_TEXT_CHARS].strip() for entry in entries]
-            vectors.add(rows_of(texts, embedder), [_sitting(entry) for entry in entries])
-            self.newest = entries[-1]  # what was embedded before a failure stays
-        return vectors
-
-    def _still(self, newest: Entry, request: SelectionRequest) -> bool:
-        return (
-            self.generation == request.generation
-            and newest.ordinal <= request.last
-            and request.entry(newest.ordinal).event.address == newest.event.address  # a draft's turn is not the log's
-        )
+    newest, vectors = (kept.newest, kept.made) if kept.holds(request) else (None, None)
+    if vectors is None:
+        newest, vectors = None, SessionVectors(embedder.dimensions)
+    kept.newest, kept.made, kept.generation = newest, vectors, request.generation
+    first = newest.ordinal + 1 if newest else 1
+    for start in range(first, min(request.last, first + max_new - 1) + 1, _BATCH):
+        stop = min(start + _BATCH, first + max_new, request.last + 1)
+        entries = [request.entry(ordinal) for ordinal in range(start, stop)]
+        texts = [text_of(entry.message)[:MAX_TEXT_CHARS].strip() for entry in entries]
+        vectors.add(rows_of(texts, embedder), [_sitting(entry) for entry in entries])
+        kept.newest = entries[-1]  # what was embedded before a failure stays
+    return vectors
 
 
 def _sitting(entry: Entry) -> str | None:

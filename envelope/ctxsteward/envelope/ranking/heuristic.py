@@ -7,14 +7,13 @@ is a cache: losing it costs time only.
 from __future__ import annotations
 
 import re
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 
 from ..accounting import text_of
 from ..groups import Entry
 from ..selection import Scored, SelectionRequest
 from .index import MAX_RANKED, Turn, TurnIndex
+from .kept import Kept, PerSession
 from .weights import Weights
 from .words import terms
 
@@ -38,59 +37,29 @@ class Heuristic:
 
     def __init__(self, weights: Weights | None = None, *, max_sessions: int = MAX_SESSIONS) -> None:
         self.weights = weights or Weights()
-        self._max_sessions = max(1, max_sessions)
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
+        self._indexes: PerSession[TurnIndex] = PerSession(max_sessions)
 
     def __call__(self, request: SelectionRequest) -> Sequence[Scored]:
         text = request.query.text
         if len(text) > MAX_QUERY_CHARS:
             text = f"{text[: MAX_QUERY_CHARS // 2]}\n{text[-MAX_QUERY_CHARS // 2 :]}"
-        kept = self._of_session(request)
+        kept = self._indexes.of(request)
         with kept.lock:
-            index = kept.caught_up(request)
+            index = _caught_up(kept, request)
             limit = min(MAX_RANKED, SPARE_CANDIDATES + request.budget_tokens // CANDIDATE_TOKENS)
             return index.rank(terms(text), text, self.weights, pinned=request.pinned, skip=request.visible, limit=limit)
 
-    def _of_session(self, request: SelectionRequest) -> _Kept:
-        key = (request.tenant, request.session)
-        with self._lock:
-            kept = self._kept.get(key)
-            if kept is None:
-                kept = self._kept[key] = _Kept()
-            self._kept.move_to_end(key)
-            while len(self._kept) > self._max_sessions:
-                self._kept.popitem(last=False)
-            return kept
 
-
-class _Kept:
-    """One session's index, and what it was made from."""
-
-    __slots__ = ("generation", "index", "lock", "newest")
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.generation = 0
-        self.index = TurnIndex()
-        self.newest: Entry | None = None
-        """The original it took last."""
-
-    def caught_up(self, request: SelectionRequest) -> TurnIndex:
-        """The index of exactly the originals up to `request.last`; made anew where it knows others or later ones."""
-        index, newest = self.index, self.newest
-        if newest is not None and not (
-            self.generation == request.generation
-            and newest.ordinal <= request.last
-            and request.entry(newest.ordinal).event.address == newest.event.address  # a draft's turn is not the log's
-        ):
-            index, newest = TurnIndex(), None
-        self.index, self.newest, self.generation = TurnIndex(), None, request.generation  # in case an original fails
-        for ordinal in range(newest.ordinal + 1 if newest else 1, request.last + 1):
-            newest = request.entry(ordinal)
-            index.add(ordinal, turn_of(newest))
-        self.index, self.newest = index, newest
-        return index
+def _caught_up(kept: Kept[TurnIndex], request: SelectionRequest) -> TurnIndex:
+    """The index of exactly the originals up to `request.last`; made anew where it knows others or later ones."""
+    index, newest = (kept.made, kept.newest) if kept.holds(request) else (None, None)
+    index = TurnIndex() if index is None else index
+    kept.made, kept.newest, kept.generation = None, None, request.generation  # in case an original fails
+    for ordinal in range(newest.ordinal + 1 if newest else 1, request.last + 1):
+        newest = request.entry(ordinal)
+        index.add(ordinal, turn_of(newest))
+    kept.made, kept.newest = index, newest
+    return index
 
 
 def turn_of(entry: Entry) -> Turn:
