@@ -96,6 +96,7 @@ def test_what_the_rooms_promise() -> None:
                 "Part",
                 "Ref",
                 "ReferenceNotFound",
+                "Replacing",
                 "Source",
                 "SourceMessage",
                 "StoreError",
@@ -133,6 +134,8 @@ def test_what_the_rooms_promise() -> None:
                 "Session",
                 "Store",
                 "Weights",
+                "answer_call",
+                "model_tools",
                 "open_store",
                 "rebuild",
                 "resolve_reference",
@@ -140,7 +143,7 @@ def test_what_the_rooms_promise() -> None:
                 "search_context",
                 "search_context_tool",
             ],
-            "summarizers": ["extractive", "fill_template", "strip_analysis", "unsupported"],
+            "summarizers": ["extractive", "fill_template", "replacing", "strip_analysis", "unsupported"],
         }
     )
 
@@ -316,6 +319,9 @@ def test_the_wheel_lets_the_builder_find_a_summarizer_by_name(wheel: Path) -> No
     assert archive.read(points).decode() == snapshot("""\
 [console_scripts]
 ctxsteward = ctxsteward.console.cli:main
+
+[ctxsteward.replacing]
+extractive = ctxsteward.summarizers:replacing
 
 [ctxsteward.summarizers]
 extractive = ctxsteward.summarizers:extractive

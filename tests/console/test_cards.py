@@ -114,7 +114,9 @@ BAD = [
     Bad("no such index", ("ls", "one", "--store", "{store}"), "no such file"),
     Bad("no index", ("rebuild", "--store", "{store}", "--cards", "x"), "name no index; write sqlite:PATH"),
     Bad(
-        "a future index", ("ls", "one", "--store", "{store}", "--cards", "sqlite:{tmp}/future"), "knows version 1 only"
+        "a future index",
+        ("ls", "one", "--store", "{store}", "--cards", "sqlite:{tmp}/future"),
+        "reads up to 1: upgrade",
     ),
     Bad("no reference", ("ls", "one", "--store", "{store}", "--ref", "x", "--cards", "memory:"), "not a reference"),
     Bad("no source", ("migrate", "sqlite:{tmp}/none", "sqlite:{tmp}/new"), "no such file"),
@@ -140,16 +142,61 @@ def test_bad_input_is_one_line_and_exit_2(case: Bad, store: str, tmp_path: Path)
     assert not (tmp_path / "new").exists()
 
 
-def test_forgetting_a_session_leaves_nothing_of_it_in_its_cards(tmp_path: Path) -> None:
-    transcript = tmp_path / "chat.jsonl"
-    transcript.write_text(json.dumps({"role": "user", "content": "The canary word is xyzzyplugh."}) + "\n", "utf-8")
-    where = ["--store", f"file:{tmp_path / 'store'}"]
+CANARY = "xyzzyplugh"
+TOLD = ("--session", "chat", "--who", "ann", "--why", "asked")
+
+
+def holders(folder: Path) -> list[str]:
+    """Files below a folder that hold the canary, their suffixes."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return [path.name for path in files if CANARY.encode() in path.read_bytes()]
+
+
+@pytest.fixture
+def transcript(tmp_path: Path) -> str:
+    path = tmp_path / "chat.jsonl"
+    path.write_text(json.dumps({"role": "user", "content": f"The canary word is {CANARY}."}) + "\n", "utf-8")
+    return str(path)
+
+
+class Place(NamedTuple):
+    id: str
+    env: dict[str, str]
+    cards: str
+    """Where they lie below the folder of the test."""
+
+
+PLACES = [
+    Place("in the store", {}, "all/store/cards.sqlite"),
+    Place("beside a journal elsewhere", {"CTXSTEWARD_JOURNAL": "{tmp}/all/journal"}, "all/journal/cards.sqlite"),
+    Place("where the environment says", {"CTXSTEWARD_CARDS": "sqlite:{tmp}/all/c.db"}, "all/c.db"),
+]
+
+
+@pytest.mark.parametrize("place", PLACES, ids=[place.id for place in PLACES])
+def test_making_listing_and_forgetting_find_the_same_cards(place: Place, transcript: str, tmp_path: Path) -> None:
+    env = {name: value.format(tmp=tmp_path) for name, value in place.env.items()}
+    where = ["--store", f"file:{tmp_path / 'all' / 'store'}"]
     runner = CliRunner()
-    for args in (["build", str(transcript)], ["cards", "rebuild"]):
-        assert runner.invoke(cli, [*args, *where]).exit_code == 0
-    index = tmp_path / "store" / "cards.sqlite"
-    assert b"xyzzyplugh" in index.read_bytes()
-    told = ["--session", "chat", "--who", "ann", "--why", "asked"]
-    assert runner.invoke(cli, ["store", "forget", *told, *where]).exit_code == 0
-    left = [path for path in (tmp_path / "store").rglob("*") if path.is_file() and b"xyzzyplugh" in path.read_bytes()]
-    assert left == []
+    for args in (["build", transcript], ["cards", "rebuild"]):
+        assert runner.invoke(cli, [*args, *where], env=env).exit_code == 0
+    index = tmp_path / place.cards
+    assert CANARY.encode() in index.read_bytes()
+    assert len(json.loads(runner.invoke(cli, ["cards", "ls", "chat", "--json", *where], env=env).stdout)) == 1
+
+    done = runner.invoke(cli, ["store", "forget", *TOLD, "--json", *where], env=env)
+    assert json.loads(done.stdout)["elsewhere"] == 1
+    assert holders(tmp_path / "all") == []
+
+
+def test_forgetting_names_an_index_that_is_not_there_before_anything_is_gone(transcript: str, tmp_path: Path) -> None:
+    where = ("--store", f"file:{tmp_path / 'store'}")
+    run("build", transcript, *where)
+    run("cards", "rebuild", *where)
+    refused = run("store", "forget", *TOLD, "--cards", f"sqlite:{tmp_path / 'none'}", *where, code=2)
+    assert "no such file" in refused.stderr
+    assert len(value("cards", "ls", "chat", *where)) == 1
+    other = f"sqlite:{tmp_path / 'other'}"
+    run("cards", "rebuild", "--cards", other, *where)
+    assert value("store", "forget", *TOLD, "--cards", other, *where)["elsewhere"] == 2
+    assert set(holders(tmp_path)) == {"chat.jsonl"}

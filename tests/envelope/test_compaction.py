@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session, Store
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Selector, Session, Store
 from ctxsteward.envelope.accounting import text_of
 from ctxsteward.envelope.counting import Counter
 from ctxsteward.envelope.events import Compacted, Refused, from_record
@@ -36,8 +36,11 @@ CHARS = Counter(CharTokenizer())
 THOUSAND = Budgets(dynamic_tokens=1_000)
 
 
-def builder(budgets: Budgets = THOUSAND, summarizer: Any = None, **more: Any) -> EnvelopeBuilder:
-    return EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=budgets, summarizer=summarizer or FirstLine(), **more)
+def builder(
+    budgets: Budgets = THOUSAND, summarizer: Any = None, selector: Selector | None = None, **more: Any
+) -> EnvelopeBuilder:
+    summarizer = summarizer or FirstLine()
+    return EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=budgets, summarizer=summarizer, selector=selector, **more)
 
 
 def opened(store: Store | None = None) -> Session:
@@ -122,6 +125,18 @@ def test_the_trigger_is_exact(case: Trigger, extra: int) -> None:
     assert len(envelope.reports) == extra
     if extra:
         assert envelope.reports[0].pre_tokens == case.below + 1
+
+
+def test_in_a_tool_loop_the_history_may_use_what_recall_left() -> None:
+    maker = builder(Budgets(dynamic_tokens=1_000, recall_fraction=0.4), selector=lambda request: [])
+    session, compacted = opened(), []
+    session.append(user(words(20)))
+    for n in range(14):
+        session.extend([call(f"c{n}"), result(f"c{n}", words(40))])
+        if maker.build(session).reports:
+            compacted.append(session.reports()[-1].report)
+    assert [800 <= report.pre_tokens < 880 for report in compacted] == [True]
+    assert compacted[0].post_tokens <= 400  # a deep cut: towards half of the history's own share, with a call in flight
 
 
 def test_compactions_are_rare_and_deep() -> None:

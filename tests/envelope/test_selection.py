@@ -29,6 +29,8 @@ from ctxsteward.schemas import publish
 
 CHARS = Counter(CharTokenizer())
 SMALL = Budgets(dynamic_tokens=1_000, recall_fraction=0.4)
+LETTERS = [chr(97 + n // 26) + chr(97 + n % 26) for n in range(26 * 26)]
+"""No numbers: another number in the same sentence would replace the first."""
 
 
 def chosen_by(*args: Any) -> Any:
@@ -54,7 +56,8 @@ def session_of(texts: Sequence[str], question: str = "Where is the key?") -> Ses
 
 
 def talk(size: int = 40) -> list[str]:
-    return [f"message {n} speaks of {('ash', 'elm', 'fir')[n % 3]} and of much else that was said" for n in range(size)]
+    trees = ("ash", "elm", "fir")
+    return [f"message {LETTERS[n]} speaks of {trees[n % 3]} and of much else that was said" for n in range(size)]
 
 
 def selected(session: Session) -> Selected:

@@ -51,7 +51,17 @@ def test_a_row_is_a_figure_with_its_bar_and_its_verdict(made: Row, expected: Row
 
 
 def test_every_bench_goes_by_its_own_name() -> None:
-    assert set(BENCHES) == {"import", "warm", "cold", "journal", "outage", "selection", "transcripts", "canaries"}
+    assert set(BENCHES) == {
+        "import",
+        "warm",
+        "cold",
+        "journal",
+        "outage",
+        "selection",
+        "cards",
+        "transcripts",
+        "canaries",
+    }
 
 
 def test_a_bench_yields_rows_of_its_name() -> None:
@@ -99,7 +109,7 @@ def test_an_unknown_name_is_exit_code_2_with_the_known_ones(
     out, error = capsys.readouterr()
     assert (stopped.value.code, out) == (2, "")
     assert (
-        "unknown benchmark 'wram'; one of: import, warm, cold, journal, outage, selection, transcripts, canaries"
+        "unknown benchmark 'wram'; one of: import, warm, cold, journal, outage, selection, cards, transcripts, canaries"
         in error
     )
 

@@ -87,7 +87,7 @@ def _call(envelope: Envelope, session: Session, number: int, prefix_tokens: int)
         compacted=bool(envelope.reports),
         report_ids=tuple(report.id for report in envelope.reports),
         build_ms=envelope.build_ms,
-        selection_ms=float(envelope.metrics.get("selection_ms", 0.0)),
+        selection_ms=envelope.selection_ms,
         findings=envelope.findings,
         envelope=envelope.address,
     )

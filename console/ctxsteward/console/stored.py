@@ -1,7 +1,8 @@
 """Opening stores for commands; for those that read, a missing one is a mistake, not a new store.
 
 What a URI does not say comes from the environment: `CTXSTEWARD_JOURNAL` is the folder of the local journal,
-`CTXSTEWARD_MASTER_KEY` the secret that tenants' keys are derived from (default: files in the store or the journal).
+`CTXSTEWARD_MASTER_KEY` the secret that tenants' keys are derived from (default: files in the store or the journal),
+`CTXSTEWARD_CARDS` the index of its context cards (default: `cards.sqlite` beside the journal).
 """
 
 from __future__ import annotations
@@ -18,30 +19,32 @@ _ADDRESS = re.compile(r"[0-9a-f]{64}")
 
 
 JOURNAL_VARIABLE, KEY_VARIABLE = "CTXSTEWARD_JOURNAL", "CTXSTEWARD_MASTER_KEY"
+CARDS_VARIABLE = "CTXSTEWARD_CARDS"
 
 
-def open_uri(uri: str) -> Store:
-    """Open a store, made if missing, with journal and keys as the environment has them."""
+def open_uri(uri: str, *, cards: str | None = None) -> Store:
+    """Open a store, made if missing, with journal, keys and cards (unless told) as the environment has them."""
     from ctxsteward.envelope import open_store
 
+    cards = cards or os.environ.get(CARDS_VARIABLE) or None
     if uri == "memory:":
-        return open_store(uri)
+        return open_store(uri, cards=cards)
     keys = None
     if os.environ.get(KEY_VARIABLE):
         from ctxsteward.envelope.keyring import MasterKeys
 
         keys = MasterKeys.from_environment(os.environ, KEY_VARIABLE)
-    return open_store(uri, journal=os.environ.get(JOURNAL_VARIABLE) or None, keys=keys)
+    return open_store(uri, journal=os.environ.get(JOURNAL_VARIABLE) or None, keys=keys, cards=cards)
 
 
-def open_stored(uri: str) -> Store:
+def open_stored(uri: str, *, cards: str | None = None) -> Store:
     """Open a store for reading; raises `InputError` where there is none."""
     from ctxsteward.schemas import InputError
 
     scheme, _, rest = uri.partition(":")
     if scheme == "file" and rest and not Path(rest).is_dir():
         raise InputError(f"--store {uri}: no such folder; build or replay a transcript into it, or name another store")
-    store = open_uri(uri)
+    store = open_uri(uri, cards=cards)
     if scheme == "s3":
         _refuse_empty(store, uri)
     return store

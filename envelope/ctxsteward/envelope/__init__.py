@@ -14,6 +14,7 @@ from .builder import EnvelopeBuilder, rebuild
 from .envelope import PROVIDERS, Envelope, Section
 from .groups import Entry
 from .incoming import NewMessage
+from .model_tools import answer_call, model_tools
 from .policy import Policy
 from .profile import Profile
 from .ranking import Heuristic, Weights
@@ -41,6 +42,8 @@ __all__ = [
     "Session",
     "Store",
     "Weights",
+    "answer_call",
+    "model_tools",
     "open_store",
     "rebuild",
     "resolve_reference",

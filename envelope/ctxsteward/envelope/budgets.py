@@ -165,7 +165,11 @@ class Budgets(BaseModel):
 
     @property
     def trigger_tokens(self) -> int:
-        return _share(self.history_tokens, self.compact_at_fraction)
+        return self.trigger_at(self.history_tokens)
+
+    def trigger_at(self, share_tokens: int) -> int:
+        """Where a history that may take so many tokens is compacted."""
+        return _share(share_tokens, self.compact_at_fraction)
 
     @property
     def target_tokens(self) -> int:

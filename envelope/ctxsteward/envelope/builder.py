@@ -29,6 +29,7 @@ from ctxsteward.schemas import (
     InputError,
     InvalidBudget,
     ReferenceNotFound,
+    Replacing,
     Summarizer,
     UnknownModel,
     WindowExceeded,
@@ -55,6 +56,7 @@ from .selection import Selector, select
 from .session import Session
 from .state import State
 from .store import Store
+from .superseded import Superseded
 from .tokens import REPLY_PRIMING_TOKENS, Tokenizer, load_tokenizer, prompt_tokens_of
 
 CALIBRATION_WEIGHT = 0.3
@@ -73,6 +75,7 @@ class _Made:
     compacted: bool = False
     reports: tuple[CompressionReport, ...] = ()
     findings: list[Finding] = field(default_factory=list)
+    selection_seconds: float = 0.0
 
 
 class _Decided(NamedTuple):
@@ -81,6 +84,7 @@ class _Decided(NamedTuple):
     layout: DynamicLayout
     reports: tuple[CompressionReport, ...]
     findings: list[Finding]
+    selection_seconds: float = 0.0
 
 
 class _Head(NamedTuple):
@@ -108,7 +112,7 @@ class EnvelopeBuilder:
         output_reserve_tokens: int | None = None,
         budgets: Budgets | None = None,
         summarizer: str | Summarizer = "extractive",
-        selector: Selector | Literal["heuristic"] | None = None,
+        selector: Selector | Literal["heuristic"] | None = "heuristic",
         policy: Policy | None = None,
         now: Callable[[], str] | None = None,
     ) -> None:
@@ -131,6 +135,7 @@ class EnvelopeBuilder:
         self.counter = _make_counter(tokenizer, info)
         self.policy = policy or Policy()
         self.selector: Selector | None = Heuristic() if selector == "heuristic" else selector
+        self._superseded = Superseded(_replacing)
         self.calibration = 1.0
         """Provider-reported tokens per estimated token; see `calibrate`."""
         self._stated = self._effective = self._stated_budgets()
@@ -239,30 +244,34 @@ class EnvelopeBuilder:
                 window = Window(state, layout, self._effective)
         if self._select(session, window, made):
             layout = self._lay(session, state)
-        return _Decided(layout, made.reports, made.findings)
+        return _Decided(layout, made.reports, made.findings, made.selection_seconds)
 
     def _select(self, session: Session, window: Window, made: _Made) -> bool:
         """Recall for this user turn, or give up what was recalled where there is no room any more."""
         state = session.state
-        chosen = state.selection
-        if chosen is not None and chosen.turn == state.last_user:
+        if state.recalled is not None:
             if not window.context_tokens or window.section_tokens <= self._effective.dynamic_tokens:
                 return False
             text = "the history left no room for recalled messages"
             made.findings.append(Finding(kind="recall_dropped", field="dynamic", text=text))
             session.commit(Selected(turn=state.last_user, refs=(), log={}))
             return True
-        if self.selector is None or not state.last_user:
+        if self.selector is None or not self.budgets.recall_fraction or not state.last_user:
             return False
+        if state.in_loop and not made.compacted:
+            return False  # what a turn did not need at its first call it gets only where the prefix is new anyway
         budgets = self._effective
         room = budgets.dynamic_tokens - max(budgets.history_tokens, window.history_tokens)
+        started = time.perf_counter()
         try:
-            picked = select(self.selector, session, state, room, self.counter)
+            picked = select(self.selector, session, state, room, self.counter, self._superseded)
         except Exception as error:  # a selector is the caller's code: whatever it raises, the call goes on without
             text = f"nothing was recalled: the selector failed: {type(error).__name__}: {error}"
             made.findings.append(Finding(kind="selection_failed", field="dynamic", text=text))
             session.commit(Selected(turn=state.last_user, refs=(), log={}))
             return True
+        finally:
+            made.selection_seconds += time.perf_counter() - started
         if picked is None:
             return False
         made.findings += picked.findings
@@ -371,7 +380,8 @@ class EnvelopeBuilder:
             address=address,
             position=state.position,
             seal=self._seal(session, state, head.version, address) if sealed else None,
-            build_ms=0.0 if started is None else round((time.perf_counter() - started) * 1000, 3),
+            build_ms=0.0 if started is None else _ms(time.perf_counter() - started - decided.selection_seconds),
+            selection_ms=0.0 if started is None else _ms(decided.selection_seconds),
         )
 
     def _seal(self, session: Session, state: State, version: str | None, address: str) -> SealDocument:
@@ -505,15 +515,29 @@ def load_summarizer(name: str) -> Summarizer:
 
 @cache
 def _summarizers(name: str) -> Summarizer:
+    summarizer: Summarizer = _installed("ctxsteward.summarizers", "summarizer", name)
+    return summarizer
+
+
+def _replacing() -> Replacing:
+    made: Replacing = _reader_of_replacements()()
+    return made
+
+
+@cache
+def _reader_of_replacements() -> Any:
+    return _installed("ctxsteward.replacing", "reader of replacements", "extractive")
+
+
+def _installed(group: str, what: str, name: str) -> Any:
     from importlib.metadata import entry_points
 
-    found = entry_points(group="ctxsteward.summarizers")
+    found = entry_points(group=group)
     for point in found:
         if point.name == name:
-            summarizer: Summarizer = point.load()
-            return summarizer
+            return point.load()
     known = ", ".join(sorted(point.name for point in found)) or "none"
-    raise InputError(f"no summarizer named {name!r} is installed; known: {known}; or pass a callable")
+    raise InputError(f"no {what} named {name!r} is installed; known: {known}; or pass a callable")
 
 
 def _model(model: str | None, tokenizer: str | Tokenizer | None) -> ModelInfo | None:
@@ -528,6 +552,10 @@ def _model(model: str | None, tokenizer: str | Tokenizer | None) -> ModelInfo | 
         if tokenizer is None:
             raise
         return None
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 3)
 
 
 def _make_counter(tokenizer: str | Tokenizer | None, info: ModelInfo | None) -> Counter:

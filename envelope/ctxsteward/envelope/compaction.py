@@ -150,8 +150,7 @@ class Compactor:
         bullets, lost_bullets = self._fit_bullets(state, summary, room, after.gone)
         text = bullets_text(state, bullets, after.compacted_to) if bullets else ""
         pre, post = window.section_tokens, fixed_tokens + (self.counter.framed(text) if text else 0)
-        forced = window.over and window.must_tokens + window.notes_tokens <= self.budgets.dynamic_tokens
-        if pre - post < pre * MIN_PROGRESS_FRACTION and not (forced and post < pre):
+        if pre - post < pre * MIN_PROGRESS_FRACTION and not (window.forced and post < pre):
             return self._refuse(window, f"it would save {pre - post} of {pre} tokens")
         report = CompressionReport(
             id="",

@@ -78,7 +78,9 @@ class Envelope:
     position: int
     """Log position it was built at."""
     build_ms: float = 0.0
-    """Wall time of the build; not part of the published form, which is the same for the same log."""
+    """Wall time of the build without the selection; as all times, not part of the published form."""
+    selection_ms: float = 0.0
+    """Wall time of choosing what is recalled; 0 where nothing was chosen in this build."""
     seal: SealDocument | None = None
     """Who built it, where: checked by `seal.verify_seal`. A preview has none."""
 

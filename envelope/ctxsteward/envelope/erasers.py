@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from ctxsteward.schemas import Finding
 
@@ -29,6 +29,16 @@ class Gone:
 
 Eraser = Callable[[Sequence[Gone]], int]
 """Deletes what was derived from this, and says how many texts that were. Told the same twice, it does no harm."""
+
+
+@runtime_checkable
+class Holder(Protocol):
+    """An eraser that can say what it holds: then tombstones reach it for sessions, too, that have no log here."""
+
+    def __call__(self, gone: Sequence[Gone], /) -> int: ...
+
+    def sessions(self, tenant: str) -> Iterable[str]:
+        """Ids of sessions it holds something of."""
 
 
 class Elsewhere(Protocol):

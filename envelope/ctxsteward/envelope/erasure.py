@@ -12,6 +12,9 @@ in those sessions. What stays in plain: ids of sessions and principals, ids of c
 forgot whom, when and why. What others said about a principal, the model included, stays unless it was appended under
 the principal.
 
+Whoever is told beside the erasers handed in: `Store.erasers`, and the store's index of context cards, whether this
+process keeps it up or not.
+
 `apply_tombstones` does the same for what another machine has forgotten. Raises `InputError` for a subject that is not
 known, `StoreUnavailable` and `OutcomeUnknown` where it must be repeated, `StoreError` where an eraser failed.
 Source: the state design (addresses, tenants, erasure); NIST SP 800-88.
@@ -24,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from ctxsteward.schemas import InputError
 
-from .erasers import Elsewhere, Eraser, Erasure, Gone, Told
+from .erasers import Elsewhere, Eraser, Erasure, Gone, Holder, Told
 from .forgetting import Forgetting
 from .incoming import MAX_META_CHARS
 from .keys import subject_of
@@ -63,7 +66,7 @@ def forget(
         work.forget_principal(principal, session)
     elif session is not None:
         work.forget_session(session)
-    return work.finish((*store.erasers, *erasers))
+    return work.finish(_told(store, erasers))
 
 
 def apply_tombstones(
@@ -74,19 +77,23 @@ def apply_tombstones(
     elsewhere: Elsewhere | None = None,
     thorough: bool = False,
 ) -> Erasure | None:
-    """Erase from the local journal what another machine has forgotten; None where nothing is new.
+    """Erase from the local journal and from whoever else is told what another machine has forgotten; None where
+    nothing is new.
 
-    Costs a listing of the tombstones where there are no new ones, else (or if `thorough`) a reading of all local logs
-    of the tenant.
+    Costs a listing of the tombstones and of what erasers hold where there are no new ones, else (or if `thorough`) a
+    reading of all local logs of the tenant.
     """
     vault, journal = store.vault(tenant), store.journal
+    told = _told(store, erasers)
     buried = frozenset(vault.buried())
-    if not thorough and len(buried) <= journal.seen(f"tombstones/{tenant}"):
+    held = {session for holder in told if isinstance(holder, Holder) for session in holder.sessions(tenant)}
+    left = {session for session in held if vault.subject_address(session) in buried}
+    if not (thorough or left) and len(buried) <= journal.seen(f"tombstones/{tenant}"):
         return None
     for name in buried:
         vault.forget_secret(name)
     work = Forgetting(store, tenant, Told("", "", ""), elsewhere or store.write_behind)
-    for session in journal.sessions(tenant):
+    for session in dict.fromkeys((*journal.sessions(tenant), *sorted(left))):
         if (name := vault.subject_address(session)) in buried:
             work.told_by(name)
             work.forget_session(session)
@@ -95,9 +102,16 @@ def apply_tombstones(
         if name in buried and (thorough or not journal.seen(f"erased/{tenant}/{name}")):
             work.told_by(name)
             work.forget_principal(principal, session)
-    done = work.finish((*store.erasers, *erasers))
+    done = work.finish(told)
     journal.see(f"tombstones/{tenant}", len(buried | work.buried))
     return done
+
+
+def _told(store: Store, erasers: Sequence[Eraser]) -> tuple[Eraser, ...]:
+    """Everybody who is to hear what is gone."""
+    from .cards.erasing import unopened
+
+    return (*store.erasers, *unopened(store), *erasers)
 
 
 def _speakers(store: Store, tenant: str) -> Iterator[tuple[str, str]]:

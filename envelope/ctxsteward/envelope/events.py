@@ -143,6 +143,8 @@ class Selected:
     refs: tuple[int, ...]
     log: dict[str, Any]
     """The published selection log."""
+    superseded: dict[int, int] = field(default_factory=dict)
+    """Of `refs`, those of which a later message replaces something, with that message; where the log knew no better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,8 +177,9 @@ def to_record(event: Event) -> Record:
             return Record("compaction", f'{{"bullets":[{bullets}],"report":{event.report.model_dump_json()},{rest}')
         case Refused(reason=reason, section_tokens=tokens):
             return Record("refused", _dump({"reason": reason, "section_tokens": tokens}))
-        case Selected(turn=turn, refs=refs, log=log):
-            return Record("selection", _dump({"turn": turn, "refs": refs, "log": log}))
+        case Selected(turn=turn, refs=refs, log=log, superseded=superseded):
+            pairs = {"superseded": list(superseded.items())} if superseded else {}
+            return Record("selection", _dump({"turn": turn, "refs": refs, "log": log, **pairs}))
         case Blank(was=was):
             return Record("erased", _dump({"was": was}))
 
@@ -207,7 +210,8 @@ def from_record(record: Record) -> Event:
         case "refused":
             return Refused(reason=body["reason"], section_tokens=body["section_tokens"])
         case "selection":
-            return Selected(turn=body["turn"], refs=tuple(body["refs"]), log=body["log"])
+            superseded = dict(body.get("superseded", ()))
+            return Selected(turn=body["turn"], refs=tuple(body["refs"]), log=body["log"], superseded=superseded)
         case "erased":
             return Blank(was=body.get("was", ""))
         case other:

@@ -1,13 +1,17 @@
 """Filling the room for recalled messages: best first, whatever still fits.
 
 A message costs its line, and a line for the day that it opens. What says nothing by itself, and what the window or a
-better candidate says word for word already, is passed over. Greedy by score was measured against score per token and
-against an exact knapsack and won: `docs/selection.md`. What is recalled is shown in session order (`layout`).
+better candidate says word for word already, is passed over. A message of which a later one replaces something comes
+with that later one or not at all, so that no old value is shown without the new one. Greedy by score was measured
+against score per token and against an exact knapsack and won: `docs/selection.md`. What is recalled is shown in session
+order (`layout`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+
+from ctxsteward.schemas import Ref
 
 from .counting import Counter
 from .events import Selected
@@ -16,6 +20,7 @@ from .layout import context_fragment, day_line, recalled_line
 from .state import Day, State
 
 CHOSEN = "ranked, and it fits"
+REPLACES = "it replaces what a candidate says"
 NO_ROOM = "no room"
 NOTHING_TO_SHOW = "it has no text"
 GONE = "its original is erased or damaged"
@@ -32,12 +37,24 @@ _MOST_CHARS_A_TOKEN = 16
 class Fitting:
     """One user turn's room."""
 
-    def __init__(self, entry: Callable[[int], Entry], state: State, room_tokens: int, counter: Counter) -> None:
+    def __init__(
+        self,
+        entry: Callable[[int], Entry],
+        state: State,
+        room_tokens: int,
+        counter: Counter,
+        superseded: Mapping[int, int],
+    ) -> None:
         self._entry, self._state, self._room, self._counter = entry, state, room_tokens, counter
+        self._superseded = superseded
+        """Messages of which a later one replaces something, with that one."""
         self.kept: list[int] = []
         """Ordinals that were taken, best first."""
         self._days: set[Day] = set()
         self._said = _said_in_window(state)
+        self._in_view = {n for group in state.groups for n in group.ordinals} | {
+            Ref.parse(ref).ordinal for bullet in state.bullets for ref in bullet.citations
+        }
         self._used = self._shown()
 
     def fill(self, ranked: Iterable[int]) -> dict[int, str]:
@@ -45,6 +62,8 @@ class Fitting:
         verdicts: dict[int, str] = {}
         misses = 0
         for ordinal in ranked:
+            if ordinal in self.kept:
+                continue
             full = misses >= MISSES or self._room - self._used < LEAST_TOKENS
             why = NO_ROOM if full else self._take(ordinal)
             if why is not None:
@@ -58,10 +77,14 @@ class Fitting:
 
     def _take(self, ordinal: int) -> str | None:
         """Take one; or why not."""
-        entry, left = self._entry(ordinal), self._room - self._used
+        entry = self._entry(ordinal)
         if entry.event.damaged or entry.event.erased:
             return GONE
-        line = recalled_line(entry)
+        newer = self._superseded.get(ordinal)
+        if newer is not None and newer not in self._in_view and newer not in self.kept and self._take(newer):
+            return f"§{newer} replaces it and does not fit"
+        left = self._room - self._used
+        line = recalled_line(entry, newer)
         text = _text(line)
         if not text:
             return NOTHING_TO_SHOW
@@ -83,7 +106,7 @@ class Fitting:
         return None
 
     def _shown(self) -> int:
-        chosen = Selected(turn=self._state.last_user, refs=tuple(self.kept), log={})
+        chosen = Selected(turn=self._state.last_user, refs=tuple(self.kept), log={}, superseded=dict(self._superseded))
         return context_fragment(chosen, self._state, self._counter, self._entry).tokens
 
 

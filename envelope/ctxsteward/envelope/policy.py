@@ -80,6 +80,17 @@ class Window:
         return self.layout.tokens - self.layout.context_tokens
 
     @property
+    def share_tokens(self) -> int:
+        """What the history may take now: its share, and in a turn's tool loop also what recall has left of its own.
+
+        Nothing more is recalled before the next user turn, so that room would lie idle.
+        """
+        budgets, recalled = self.budgets, self.state.recalled is not None
+        if not (recalled or self.state.in_loop):
+            return budgets.history_tokens
+        return max(budgets.history_tokens, budgets.dynamic_tokens - self.context_tokens)
+
+    @property
     def section_tokens(self) -> int:
         return self.layout.tokens
 
@@ -112,6 +123,11 @@ class Window:
             return False
         must = self.must_tokens + self.notes_tokens
         return must <= budget or self.history_tokens > must + int(budget * MIN_PROGRESS_FRACTION)
+
+    @property
+    def forced(self) -> bool:
+        """Whether the history is over its budget though what never leaves is not: any cut is better than none."""
+        return self.over and self.must_tokens + self.notes_tokens <= self.budgets.dynamic_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +171,7 @@ def _candidates(state: State, layout: DynamicLayout, budgets: Budgets) -> Iterat
 
 
 def due(window: Window) -> bool:
-    """At 0.8 of the history's share, once what may leave pays for a deep cut; at once where the section is over.
+    """At 0.8 of what the history may take, once what may leave pays for a deep cut; at once where the section is over.
 
     Where messages that never leave fill the share, history would stand above 0.8 for ever and every call would compact:
     so the groups that may leave must come to the distance between trigger and target first. After a refusal the
@@ -164,14 +180,13 @@ def due(window: Window) -> bool:
     budgets = window.budgets
     history = window.history_tokens - window.pinned_tokens
     if not window.over:
-        if history < budgets.trigger_tokens:
-            return False
-        if window.movable_tokens < (budgets.trigger_tokens - budgets.target_tokens):
+        trigger = budgets.trigger_at(window.share_tokens)
+        if history < trigger or window.movable_tokens < trigger - budgets.target_tokens:
             return False
     if window.refused_at and window.section_tokens < window.refused_at * (1 + MIN_PROGRESS_FRACTION):
         return False
     return window.movable_tokens + window.bullets_tokens >= window.section_tokens * MIN_PROGRESS_FRACTION or (
-        window.over and window.movable_tokens > 0
+        window.over and (window.movable_tokens > 0 or window.forced)
     )
 
 

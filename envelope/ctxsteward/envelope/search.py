@@ -111,9 +111,7 @@ def _spread(ranked: Iterable[Scored], state: State, visible: Set[int]) -> Iterat
 
 def _shown_now(state: State) -> frozenset[int]:
     """What the window holds verbatim: kept messages, and those recalled for this user turn."""
-    chosen = state.selection
-    recalled = chosen.refs if chosen is not None and chosen.turn == state.last_user else ()
-    return verbatim(state) | frozenset(recalled)
+    return verbatim(state) | frozenset(state.recalled.refs if state.recalled else ())
 
 
 def answer_search(

@@ -19,7 +19,7 @@ from ctxsteward.schemas import Finding, Message
 
 from .counting import Counter
 from .events import Selected
-from .fitting import CHOSEN, Fitting
+from .fitting import CHOSEN, REPLACES, Fitting
 from .groups import Entry
 from .state import State
 
@@ -116,8 +116,17 @@ class Selection(NamedTuple):
     findings: tuple[Finding, ...]
 
 
-def select(selector: Selector, session: Session, state: State, room_tokens: int, counter: Counter) -> Selection | None:
+def select(
+    selector: Selector,
+    session: Session,
+    state: State,
+    room_tokens: int,
+    counter: Counter,
+    superseded_in: Callable[[SelectionRequest], Mapping[int, int]] = lambda request: {},
+) -> Selection | None:
     """Ask the selector once for this user turn; None where everything is in the window already.
+
+    `superseded_in` says which messages a later one replaces: none of these comes back alone.
 
     Raises what the selector raises, and `ValueError` for a ranking that is none.
     """
@@ -132,9 +141,12 @@ def select(selector: Selector, session: Session, state: State, room_tokens: int,
     )
     ranking = ranking_by(selector, request)
     ranked = list(islice(_usable(ranking, request), MAX_CANDIDATES))
-    fitting = Fitting(original, state, room_tokens, counter)
+    superseded = superseded_in(request) if ranked else {}
+    fitting = Fitting(original, state, room_tokens, counter, superseded)
     verdicts = fitting.fill(candidate.ordinal for candidate in ranked)
     kept = frozenset(fitting.kept)
+    came_along = kept.difference(candidate.ordinal for candidate in ranked)
+    ranked += [Scored(ordinal, 0.0, {"replaces": 1.0}) for ordinal in sorted(came_along)]
     log = {
         "selection_type": "recall",
         "strategy": ranking.strategy,
@@ -147,7 +159,9 @@ def select(selector: Selector, session: Session, state: State, room_tokens: int,
         "candidates": list(_logged(ranked, kept, verdicts)),
         "reasoning": ranking.reasoning,
     }
-    return Selection(Selected(turn=state.last_user, refs=tuple(sorted(kept)), log=log), ranking.findings)
+    shown = {old: newer for old, newer in superseded.items() if old in kept}
+    event = Selected(turn=state.last_user, refs=tuple(sorted(kept)), log=log, superseded=shown)
+    return Selection(event, ranking.findings)
 
 
 def request_for(
@@ -202,8 +216,12 @@ def _logged(ranked: Sequence[Scored], kept: frozenset[int], verdicts: Mapping[in
                 "score": round(candidate.score, 4),
                 "signals": {name: round(value, 4) for name, value in candidate.signals.items()},
                 "in": chosen,
-                "why": CHOSEN if chosen else verdicts[candidate.ordinal],
+                "why": _why(candidate) if chosen else verdicts[candidate.ordinal],
             }
+
+
+def _why(chosen: Scored) -> str:
+    return REPLACES if "replaces" in chosen.signals else CHOSEN
 
 
 def _history_tokens(session: Session, last: int, counter: Counter) -> int:

@@ -174,6 +174,16 @@ class State:
             self.task = event.ordinal
             self.phase = event.phase
 
+    @property
+    def in_loop(self) -> bool:
+        """Whether the model has answered in the live turn: later calls of a turn, with its tool results."""
+        return self.last_reply > self.last_user
+
+    @property
+    def recalled(self) -> Selected | None:
+        """What was chosen for the live turn; None where nothing was."""
+        return self.selection if self.selection is not None and self.selection.turn == self.last_user else None
+
     def day_of(self, ordinal: int) -> Day | None:
         """The day a message belongs to; None where messages carry no times."""
         place = bisect_right(self.days, ordinal, key=lambda row: row[1]) - 1
@@ -207,7 +217,12 @@ class State:
             "days": self.days,
             "selection": None
             if self.selection is None
-            else [self.selection.turn, list(self.selection.refs), self.selection.log],
+            else [
+                self.selection.turn,
+                list(self.selection.refs),
+                self.selection.log,
+                list(self.selection.superseded.items()),
+            ],
         }
 
     def restore(self, event: Compacted, position: int, head: Head, entry: Callable[[int], Entry | Hole]) -> None:
@@ -231,7 +246,9 @@ class State:
         self.open_calls = [OpenCall(*call) for call in checkpoint["open_calls"]]
         self.days = [(day, first) for day, first in checkpoint.get("days", ())]  # not kept by the first stores
         chosen = checkpoint["selection"]
-        self.selection = None if chosen is None else Selected(turn=chosen[0], refs=tuple(chosen[1]), log=chosen[2])
+        self.selection = chosen and Selected(
+            turn=chosen[0], refs=tuple(chosen[1]), log=chosen[2], superseded=dict(*chosen[3:])
+        )
         self._settle(event, entry)
         if self.open_calls and self.repaired and self.groups:  # a stand-in's calls go by other ids
             self.open_calls = unanswered(self.groups[-1])

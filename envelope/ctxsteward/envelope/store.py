@@ -3,6 +3,7 @@
     open_store("file:./.ctxsteward")            one folder: journal, objects, keys
     open_store("s3://bucket/prefix", journal="/var/lib/app/journal", keys=MasterKeys(…))
     open_store("memory:")
+    store.cards()                                  have context cards made beside the chat path
 
 What a caller holds is a `Store`. Behind it: a `Journal` (`stores.port`), where a turn is acknowledged; an
 `ObjectStore` (`objects.port`), where everything else is for good; `Keys` (`keyring`). Where the journal lies outside
@@ -26,6 +27,7 @@ from .commit import Patience
 from .counting import Counter
 from .events import Compacted, Head, from_record
 from .fence import random_nonce
+from .hinted import hinted
 from .incoming import checked_name
 from .keyring import Keys, file_keys, memory_keys
 from .objects.port import ObjectStore
@@ -36,6 +38,7 @@ from .stores.port import Journal, Record, SessionKey
 from .vault import Vault
 
 if TYPE_CHECKING:
+    from .cards import CardIndex, CardMaker, KeptCards
     from .erasers import Eraser
     from .versions import ProfileVersions
     from .writebehind.behind import WriteBehind, WriteBehindStatus
@@ -44,6 +47,8 @@ DEFAULT_TOKENIZER = "o200k_base"
 """Counts stored with each message, unless a session is opened with another."""
 JOURNAL_FOLDER = ".ctxsteward/journal"
 """Of a store that is no folder."""
+CARDS_FILE = "cards.sqlite"
+"""The index of context cards, beside the journal."""
 QUEUE_BYTES = 1 << 30
 CLOSE_SECONDS = 5.0
 PROBE_SECONDS = 3.0
@@ -67,9 +72,11 @@ class Store:
         patience: Patience | None = None,
         write_behind: bool = False,
         behind: Mapping[str, Any] | None = None,
+        folder: Path | None = None,
+        cards: str | None = None,
     ) -> None:
         """`write_behind`: the journal lies outside the store and is drained into it; `behind` are arguments of
-        `writebehind.behind.WriteBehind`."""
+        `writebehind.behind.WriteBehind`. `folder` is the journal's, `cards` as in `open_store`."""
         self.journal = journal
         self.objects = objects
         self.keys = keys
@@ -77,6 +84,11 @@ class Store:
         self.patience = patience or Patience()
         self.erasers: list[Eraser] = []
         """Told what was forgotten here: whatever holds text derived from sessions beside the store adds itself."""
+        self._own_cards = "memory:" if folder is None else f"sqlite:{folder / CARDS_FILE}"
+        self.cards_uri = self._own_cards if cards is None else cards
+        """Where this store's context cards are, whether anybody keeps them up or not."""
+        self._cards: KeptCards | None = None
+        self._keeping = threading.Lock()
         self._draw_nonce = draw_nonce
         self._vaults: dict[str, Vault] = {}
         self._checked: set[str] = set()
@@ -135,6 +147,7 @@ class Store:
         )
         session.open(head)
         session.findings += findings
+        self._hint(key)  # others may have written to it meanwhile
         return session
 
     def at(self, tenant: str, id: str, position: int | None = None) -> Session:
@@ -178,7 +191,8 @@ class Store:
 
     def _session(self, key: SessionKey, counter: Counter | None) -> Session:
         repair = None if self.write_behind is None else self.write_behind.opening.stored_record
-        return Session(self.journal, key, partial(_counter, counter), self._draw_nonce, self.keys, repair)
+        journal = hinted(self.journal, self._hint)
+        return Session(journal, key, partial(_counter, counter), self._draw_nonce, self.keys, repair)
 
     def exists(self, id: str, *, tenant: str = "default") -> bool:
         key = SessionKey(tenant, id)
@@ -238,6 +252,40 @@ class Store:
         assert isinstance(event, Compacted)
         return event
 
+    # -- context cards ------------------------------------------------------------------------------------------
+
+    def cards(
+        self,
+        index: CardIndex | str | None = None,
+        *,
+        maker: CardMaker | None = None,
+        tenants: Sequence[str] | None = None,
+    ) -> KeptCards:
+        """Keep an index of context cards up with the sessions, in threads of their own; an append never waits for it.
+
+        `index` is where they go, a URI as `cards.open_cards` takes it or an index of yours (default: `cards_uri`);
+        `maker` how they are made (default: `cards.card_maker()`); `tenants` whose (default: all). What was appended
+        before is caught up with, also after a kill. Ends with the store, as what is forgotten leaves the index; called
+        again without arguments it is the same. Raises `InputError`, `StoreError`.
+        """
+        with self._keeping:
+            if self._cards is None or self._cards.closed:
+                from .cards.kept import KeptCards
+
+                self._cards = KeptCards(self, index, maker, tenants)
+            elif index is not None or maker is not None or tenants is not None:
+                raise InputError("this store keeps its cards already; `store.cards()` gives them, or close those first")
+            return self._cards
+
+    def card_uris(self) -> tuple[str, ...]:
+        """Where this store has cards, or may have: `cards_uri`, and what lies beside the journal in any case."""
+        return tuple(dict.fromkeys((self.cards_uri, self._own_cards)))
+
+    def _hint(self, key: SessionKey) -> None:
+        kept = self._cards
+        if kept is not None:
+            kept.hint(key)
+
     # -- the write-behind ---------------------------------------------------------------------------------------
 
     def flush(self, timeout_seconds: float) -> bool:
@@ -249,7 +297,9 @@ class Store:
         return None if self.write_behind is None else self.write_behind.status()
 
     def close(self, *, flush_seconds: float = CLOSE_SECONDS) -> None:
-        """Give what waits some time to reach the object store; what does not waits in the journal."""
+        """Give what waits some time to be carded and to reach the object store; what does not waits in the journal."""
+        if self._cards is not None:
+            self._cards.close(flush_seconds)
         if self.write_behind is not None:
             self.write_behind.close(flush_seconds)
         self.journal.close()
@@ -267,6 +317,7 @@ def open_store(
     *,
     journal: str | Path | None = None,
     keys: Keys | None = None,
+    cards: str | None = None,
     queue_bytes: int = QUEUE_BYTES,
 ) -> Store:
     """Open ``file:PATH`` (made if missing), ``s3://BUCKET/PREFIX`` (see `objects.s3_uri`) or ``memory:``.
@@ -274,14 +325,16 @@ def open_store(
     `journal` is the folder of the local journal (default: inside a ``file:`` store, else ``.ctxsteward/journal``);
     outside the store it is drained into it in the background, and a message is refused with `Backpressure` while
     `queue_bytes` wait. `keys` is where tenants' keys come from: by default files in the store's folder, or in the
-    journal's where the store is no folder. Raises `InputError`, `StoreError`.
+    journal's where the store is no folder. `cards` names the index of context cards, ``sqlite:PATH`` or
+    ``postgresql://…`` (default: ``cards.sqlite`` beside the journal); `Store.cards` keeps it up. Raises `InputError`,
+    `StoreError`.
     """
     scheme, separator, rest = uri.partition(":")
     if scheme == "memory" and separator and not rest and journal is None:
         from .objects.memory import MemoryObjects
         from .stores.memory import MemoryJournal
 
-        return Store(MemoryJournal(), MemoryObjects(), keys or memory_keys(), uri=uri)
+        return Store(MemoryJournal(), MemoryObjects(), keys or memory_keys(), uri=uri, cards=cards)
     if scheme == "file" and rest:
         from .objects.file import FileObjects
         from .stores.file import FileJournal
@@ -289,8 +342,8 @@ def open_store(
         root = Path(rest)
         objects, keys = FileObjects(root / "objects"), keys or file_keys(root / "keys")
         if journal is not None and Path(journal).resolve() != root.resolve():
-            return _drained(uri, objects, Path(journal), keys, queue_bytes)
-        return Store(FileJournal(root), objects, keys, uri=uri)
+            return _drained(uri, objects, Path(journal), keys, cards, queue_bytes)
+        return Store(FileJournal(root), objects, keys, uri=uri, folder=root, cards=cards)
     if scheme == "s3" and rest.startswith("//"):
         from .objects.s3 import S3Objects
 
@@ -298,7 +351,7 @@ def open_store(
         bucket = S3Objects.open(uri)
         try:
             probe = None if _answers(bucket.probe) else bucket.probe
-            return _drained(uri, bucket, folder, keys or file_keys(folder / "keys"), queue_bytes, probe)
+            return _drained(uri, bucket, folder, keys or file_keys(folder / "keys"), cards, queue_bytes, probe)
         except BaseException:
             bucket.close()
             raise
@@ -306,13 +359,19 @@ def open_store(
 
 
 def _drained(
-    uri: str, objects: ObjectStore, folder: Path, keys: Keys, queue_bytes: int, probe: Callable[[], None] | None = None
+    uri: str,
+    objects: ObjectStore,
+    folder: Path,
+    keys: Keys,
+    cards: str | None,
+    queue_bytes: int,
+    probe: Callable[[], None] | None = None,
 ) -> Store:
     from .stores.file import FileJournal
 
     journal = FileJournal(folder, drains=True, queue_bytes=queue_bytes)
     behind = {"lock_path": folder / "drain.lock", "probe": probe}
-    return Store(journal, objects, keys, uri=uri, write_behind=True, behind=behind)
+    return Store(journal, objects, keys, uri=uri, write_behind=True, behind=behind, folder=folder, cards=cards)
 
 
 def _answers(probe: Callable[[], None]) -> bool:

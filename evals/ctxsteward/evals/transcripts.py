@@ -181,6 +181,8 @@ class Prefix:
 
     last: Envelope | None = None
     turn: int = 0
+    dropped: int = 0
+    """Calls that gave up what was recalled, because the live turn had outgrown the budget; each with a finding."""
     stable: list[str] = field(default_factory=list)
     whole: list[str] = field(default_factory=list)
     faults: int = 0
@@ -191,10 +193,12 @@ class Prefix:
         envelope, turn = call.envelope, call.session.state.last_user
         stable, whole = _prefixes(envelope)
         holds = True
+        dropped = any(finding.kind == "recall_dropped" for finding in envelope.findings)
+        self.dropped += dropped
         if self.last is not None and not envelope.reports:
             self.compared += 1
             holds = stable[: len(self.stable)] == self.stable
-            if turn == self.turn:
+            if turn == self.turn and not dropped:
                 holds = holds and whole[: len(self.whole)] == self.whole
         self.faults += not holds
         self.last, self.turn, self.stable, self.whole = envelope, turn, stable, whole

@@ -158,10 +158,15 @@ class Selection(_Settings):
     max_messages: Count = 50
     """Selected ones; anchors do not count."""
     selector_model: Word | None = None
+    """For llm and hybrid: which of the caller's models chooses; null: the first."""
     recency_weight: Share = 0.3
+    """For heuristic: of the candidate's place in time, by rank."""
     keyword_weight: Share = 0.4
+    """For heuristic: of what its words say of the task, by rank."""
     callout_weight: Share = 0.3
+    """For heuristic: of its being pinned."""
     similarity_threshold: Share = 0.7
+    """For semantic: least cosine. What is near depends on the embedder."""
 
 
 class Context(_Settings):
@@ -210,6 +215,10 @@ class AutoContext(_Settings):
 
     intra_phase: IntraContext | None = None
     inter_phase: InterPhase | None = None
+    cards: StrictBool = True
+    """Whether a model's menu shows the summaries of context cards, where there is an index of them."""
+    llm_selection: StrictBool = True
+    """Whether a model may choose; without it `llm` and `hybrid` rank by what is left of them."""
 
 
 class Rules(_Settings):

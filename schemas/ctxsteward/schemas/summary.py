@@ -8,7 +8,7 @@ be summarized again; the standing bullets are shown so that it can say which of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple, Protocol
 
@@ -94,6 +94,10 @@ class Source:
     """Messages that stay verbatim in the window, in ordinal order: they may supersede, and need no bullet."""
     count_tokens: Callable[[str], int] = len
     """Tokens of a text; the default counts characters so that a reader can do the arithmetic."""
+
+
+Replacing = Callable[[SourceMessage], Sequence[str]]
+"""Reads a conversation message by message: references of earlier ones of which this one replaces something."""
 
 
 class Summarizer(Protocol):

@@ -11,7 +11,7 @@ linear in the statements.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -89,18 +89,33 @@ def norms(reading: Reading) -> frozenset[str]:
     return frozenset(value.norm for value in reading.values)
 
 
-def replaced(statements: Sequence[Statement]) -> Outcome:
-    """Find the stale statements and the newer ones that must outlive an older one; oldest come first."""
-    board, stale = _Board(), dict[int, Match]()
-    lifts: dict[int, float] = {}
-    for index, statement in enumerate(statements):
-        new = statement.reading
+class Updates:
+    """What replaces what, statement by statement."""
+
+    def __init__(self) -> None:
+        self.statements: list[Statement] = []
+        self.outcome = Outcome({}, {})
+        self._board = _Board()
+
+    def add(self, statement: Statement) -> list[int]:
+        """Take the next statement, oldest first; positions of those that it makes stale."""
+        index, new = len(self.statements), statement.reading
+        self.statements.append(statement)
+        found: list[tuple[int, Match]] = []
         if new.values or new.revokes or (new.updates >= 3 and new.names):
-            for old, match in _replaced_by(index, statement, statements, board, stale, lifts):
-                stale[old] = match
+            found = _replaced_by(index, statement, self.statements, self._board, *self.outcome)
+            self.outcome.stale.update(found)
         if new.values or new.names or new.worth >= 60:
-            board.add(index, new)
-    return Outcome(stale, lifts)
+            self._board.add(index, new)
+        return [old for old, _ in found]
+
+
+def replaced(statements: Iterable[Statement]) -> Outcome:
+    """Find the stale statements and the newer ones that must outlive an older one; oldest come first."""
+    updates = Updates()
+    for statement in statements:
+        updates.add(statement)
+    return updates.outcome
 
 
 def _replaced_by(

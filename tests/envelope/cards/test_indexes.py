@@ -127,6 +127,19 @@ def test_what_was_erased_stays_erased(opener: Opener) -> None:
     assert index.sessions() == [CardedSession("default", "s", 0, 5, (EVERYTHING,))]
 
 
+def test_what_is_deleted_without_being_burnt_may_come_back(opener: Opener) -> None:
+    index = opener()
+    index.put([card(n) for n in range(1, 6)], [Done("default", "s", 5)])
+
+    assert index.erase("default", "s", [2, 4, 9], scrub=False, burn=False) == 2
+    assert index.sessions() == [CardedSession("default", "s", 3, 5, ())]
+    assert index.erase("default", "s", [4]) == 0
+    assert opener().put([card(2), card(4)]) == 1
+    assert index.erase("default", "s", burn=False) == 4
+    assert index.sessions() == [CardedSession("default", "s", 0, 5, (4,))]
+    assert opener().put([card(n) for n in range(1, 6)]) == 4
+
+
 def test_an_empty_erasure_erases_nothing(index: CardIndex) -> None:
     index.put([card(1)])
     assert index.erase("default", "s", []) == index.erase("default", "unknown", []) == 0

@@ -15,7 +15,7 @@ import pytest
 
 from ctxsteward.envelope import open_store
 from ctxsteward.envelope.cards.sqlite import VERSION, SqliteCards
-from ctxsteward.schemas import StoreError, StoreLocked
+from ctxsteward.schemas import StoreError, StoreLocked, UnsupportedVersion
 
 from .indexes import at, card
 
@@ -63,6 +63,7 @@ class Foreign(NamedTuple):
     id: str
     statements: tuple[str, ...]
     says: str
+    error: type[StoreError] = StoreError
 
 
 FOREIGN = [
@@ -71,7 +72,8 @@ FOREIGN = [
     Foreign(
         "a later major version",
         ("CREATE TABLE t (x)", "PRAGMA application_id = 0x63747863", f"PRAGMA user_version = {VERSION + 1}"),
-        f"version {VERSION + 1}; this program knows version {VERSION} only",
+        f"cards.sqlite has schema_version {VERSION + 1}; this program reads up to {VERSION}",
+        UnsupportedVersion,
     ),
     Foreign("an older major version", ("CREATE TABLE t (x)", "PRAGMA application_id = 0x63747863"), "version 0"),
 ]
@@ -87,8 +89,9 @@ def test_a_file_of_another_program_or_version_is_refused_and_left_alone(case: Fo
     db.close()
     before = path.read_bytes()
 
-    with pytest.raises(StoreError, match=case.says):
+    with pytest.raises(case.error, match=case.says) as refused:
         SqliteCards(path)
+    assert type(refused.value) is case.error
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["cards.sqlite"]
 
@@ -133,20 +136,96 @@ def test_no_byte_of_an_erased_card_is_left(tmp_path: Path) -> None:
     assert sum(row.cards for row in index.sessions()) == sum(counts[1::2])
 
 
-def test_an_erasure_that_a_reader_holds_up_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _held(folder: Path, text: bytes) -> int:
+    """How often a text stands in any file of the index."""
+    return sum(path.read_bytes().count(text) for path in folder.iterdir())
+
+
+def test_a_connection_that_reads_nothing_just_now_holds_no_byte_of_an_erased_card(tmp_path: Path) -> None:
+    path = tmp_path / "cards.sqlite"
+    index, other = SqliteCards(path), SqliteCards(path)
+    index.put([card(n, summary=f"SECRET{n} " + "x" * 200) for n in range(1, 200)])
+    assert len(other.of_session("default", "s")) == 199
+    assert _held(tmp_path, b"SECRET") >= 199
+
+    assert index.erase("default", "s") == 199
+    assert _held(tmp_path, b"SECRET") == 0
+    assert other.of_session("default", "s") == []
+    index.close()
+    other.close()
+
+
+def test_an_erasure_that_a_reader_holds_up_says_so_and_is_made_up_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cards are gone for everybody but that reader; their bytes go when the erasure is repeated after it."""
     monkeypatch.setattr("ctxsteward.envelope.cards.sqlite.BUSY_SECONDS", 0.2)
     path = tmp_path / "cards.sqlite"
     index = SqliteCards(path)
-    index.put([card(1)])
+    index.put([card(n, summary=f"SECRET{n}") for n in range(1, 20)])
+    index.put([card(1, "other")])
     reader = sqlite3.connect(path, isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT * FROM cards").fetchall()
 
-    with pytest.raises(StoreLocked, match="the cards are deleted"):
-        index.erase("default", "s")
-    assert index.of_session("default", "s") == []
+    for _ in range(2):
+        with pytest.raises(StoreLocked, match="the cards are deleted"):
+            index.erase("default", "s")
+    later = SqliteCards(path)
+    assert later.of_session("default", "s") == []
+    assert later.put([card(1)]) == 0
     reader.close()
-    assert index.erase("default", "s") == 0
+    assert later.erase("default", "unknown", [1]) == 0  # whoever erases next, whatever
+    assert _held(tmp_path, b"SECRET") == 0
+    assert len(later.of_session("default", "other")) == 1
+    later.close()
+    index.close()
+
+
+def test_the_file_is_written_anew_only_where_something_was_deleted(tmp_path: Path) -> None:
+    index = SqliteCards(tmp_path / "cards.sqlite")
+    rewritten: list[str] = []
+    index._db.set_trace_callback(lambda statement: rewritten.append(statement) if statement == "VACUUM" else None)
+    index.put([card(n) for n in range(1, 5)])
+    index.erase("default", "unknown")
+    index.erase("default", "s", [9])
+    assert rewritten == []
+    index.erase("default", "s", [1], scrub=False)
+    index.erase("default", "s", [1])
+    assert rewritten == ["VACUUM"]
+    index.erase("default", "s", [1])
+    assert rewritten == ["VACUUM"]
+    index.close()
+
+
+OPENER = """
+import sys, time
+from ctxsteward.envelope.cards.sqlite import SqliteCards
+print("ready", flush=True)
+for path in sys.stdin:
+    SqliteCards(path.strip()).close()
+    print("opened", flush=True)
+"""
+
+
+def test_processes_may_make_the_file_at_the_same_time(tmp_path: Path) -> None:
+    openers = [
+        subprocess.Popen(
+            [sys.executable, "-c", OPENER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, env=_env(),
+        )
+        for _ in range(3)
+    ]  # fmt: skip
+    for opener in openers:
+        assert opener.stdout is not None
+        assert opener.stdout.readline() == "ready\n"
+    for n in range(40):
+        for opener in openers:
+            assert opener.stdin is not None
+            opener.stdin.write(f"{tmp_path}/{n}.sqlite\n")
+            opener.stdin.flush()
+    ends = [opener.communicate(timeout=120) for opener in openers]
+    assert [(out.count("opened"), err) for out, err in ends] == [(40, "")] * 3
 
 
 def test_two_hundred_cards_are_fetched_in_two_milliseconds(tmp_path: Path) -> None:

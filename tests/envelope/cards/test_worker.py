@@ -16,10 +16,12 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Store, open_store
-from ctxsteward.envelope.cards import CardIndex, CardMaker, CardWorker, Done, cards_of, eraser, hinted, open_cards
+from ctxsteward.envelope.cards import CardEraser, CardIndex, CardMaker, CardWorker, Done, cards_of, open_cards
 from ctxsteward.envelope.cards import rebuild as rebuilt
 from ctxsteward.envelope.cards.memory import MemoryCards
 from ctxsteward.envelope.cards.testing import HashEmbedder
+from ctxsteward.envelope.erasers import Gone
+from ctxsteward.envelope.hinted import hinted
 from ctxsteward.envelope.stores.port import SessionKey
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import InputError, SourceMessage, StoreError
@@ -281,17 +283,16 @@ def test_a_card_in_the_making_does_not_outlive_an_erasure(store: Store) -> None:
     session_of(store).extend([say("user", LONG), say("user", "other")])
     worker.start()
     assert stuck.entered.acquire(timeout=WAIT)
-    gone = [_Gone(ordinals=frozenset({1})), _Gone(session="elsewhere")]
-    assert eraser(index)(gone) == 0
+    gone = [_gone(ordinals=frozenset({1})), _gone("elsewhere")]
+    assert CardEraser(store, index)(gone) == 0
     stuck.release.set()
     assert worker.flush(WAIT)
     assert worker.stop()
     assert ordinals(index) == [2]
 
 
-class _Gone:
-    def __init__(self, session: str = "s", ordinals: frozenset[int] | None = None) -> None:
-        self.tenant, self.session, self.ordinals = "default", session, ordinals
+def _gone(session: str = "s", ordinals: frozenset[int] | None = None) -> Gone:
+    return Gone(tenant="default", session=session, principal=None, ordinals=ordinals)
 
 
 def test_a_fork_reads_its_parent_s_cards_up_to_where_it_began(store: Store) -> None:

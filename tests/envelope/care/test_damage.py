@@ -35,7 +35,7 @@ CASES = int(os.environ.get("CTXSTEWARD_DAMAGES", "1000"))
 SEED = int(os.environ.get("CTXSTEWARD_SEED", "20261122"))
 TRIES = 50
 OBJECTS = ("versions", "writers", "snapshots", "sessions", "keys", "blobs", "tombstones", "tenants")
-ROWS = ("message", "compaction", "note", "pin", "head", "opened", "manifest")
+ROWS = ("message", "compaction", "note", "pin", "head", "opened", "selection", "manifest")
 SHARE_OF_ROWS = 0.45
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxsteward.envelope.selection import Scored, SelectionRequest
+from ctxsteward.envelope.selection import Ranking, Scored, SelectionRequest
 from ctxsteward.envelope.testing import WordOverlap
 from ctxsteward.evals.validity import openai_faults
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas import Finding, Wire
 from ctxsteward.schemas.cascade import AutoContext
 from ctxsteward.schemas.publish import validate
 
@@ -154,19 +154,52 @@ def test_anchors_alone_over_the_limit_leave_no_room_and_say_so() -> None:
     assert (selector.asked, shown.log.selected_refs) == ([], ())
 
 
-def test_without_a_selector_the_newest_are_taken_and_a_note_says_so() -> None:
+def test_without_a_selector_the_words_rank() -> None:
     shown = context(automatic(selection={"max_messages": 1}), "c", past_of(ROWS))
-    assert (kinds(shown), shown.log.strategy) == (["selector_missing"], "newest_first")
-    assert shown.log.selected_refs == ("§5",)  # the group of two does not fit one message
+    assert (kinds(shown), shown.log.strategy) == ([], "heuristic")
+    assert shown.log.selected_refs == ("§1",)  # it names the pot, and is older than all others
+    assert {candidate.why for candidate in shown.log.candidates[1:]} == {"over max_messages"}
 
 
-def test_a_selector_that_fails_does_not_stop_the_phase() -> None:
-    def broken(request: SelectionRequest) -> Sequence[Scored]:
-        raise RuntimeError("no model")
+def broken(request: SelectionRequest) -> Sequence[Scored]:
+    raise RuntimeError("no model")
 
-    shown = context(automatic(), "c", past_of(ROWS), selector=broken)
-    assert kinds(shown) == ["selection_failed"]
-    assert shown.log.selected_refs
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        pytest.param(broken, id="raises"),
+        pytest.param(lambda request: [Scored(1, float("nan"))], id="no-score"),
+        pytest.param(lambda request: [Scored(1, 1.0, {"luck": float("inf")})], id="no-signal"),
+        pytest.param(lambda request: [1, 2], id="no-scores-at-all"),
+        pytest.param(lambda request: None, id="nothing"),
+    ],
+)
+def test_a_selector_that_fails_leaves_the_ranking_to_the_words_and_says_so(selector: Any) -> None:
+    shown = context(automatic(selection={"strategy": "hybrid"}), "c", past_of(ROWS), selector=selector)
+    words = context(automatic(), "c", past_of(ROWS))
+
+    assert (kinds(shown), shown.log.strategy) == (["selection_failed"], "heuristic")
+    assert shown.findings[0].field == "context.selection.strategy"
+    assert shown.wires == words.wires
+
+
+def test_what_a_ranking_says_of_itself_is_in_the_log_and_the_findings() -> None:
+    def told(request: SelectionRequest) -> Ranking:
+        gone = Finding(kind="selection_fell_back", field="selector", text="the model is away")
+        return Ranking(scored=(Scored(7, 1.0),), strategy="semantic", reasoning="it says cup", findings=(gone,))
+
+    shown = context(automatic(selection={"strategy": "hybrid"}), "c", past_of(ROWS), selector=told)
+    assert (shown.log.strategy, shown.log.reasoning) == ("semantic", "it says cup")
+    assert [(f.kind, f.field, f.text) for f in shown.findings] == [
+        ("selection_fell_back", "context.selection.strategy", "the model is away")
+    ]
+
+
+def test_of_a_phase_that_is_no_source_a_selector_is_shown_nothing() -> None:
+    selector = Ranked("semantic")
+    context(automatic(**{"from": ["b"]}, anchors={"include": []}), "c", past_of(ROWS), selector=selector)
+    assert selector.asked[0].visible == {1, 2, 3, 4}
 
 
 def test_another_strategy_than_the_configured_one_is_noted() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Heuristic
 from ctxsteward.envelope.cards.testing import HashEmbedder
-from ctxsteward.envelope.ranking.dense import MAX_QUERY_CHARS, MAX_TEXT_CHARS, NOT_EMBEDDED, Semantic
+from ctxsteward.envelope.ranking.dense import MAX_QUERY_CHARS, MAX_TEXT_CHARS, NOT_EMBEDDED, NOTHING_SIMILAR, Semantic
 from ctxsteward.envelope.ranking.embedders import E5, Multilingual
 from ctxsteward.envelope.ranking.outcome import FELL_BACK
 from ctxsteward.envelope.testing import CharTokenizer
@@ -81,6 +82,25 @@ def test_only_what_is_similar_enough_is_ranked_where_a_similarity_is_set() -> No
     assert len(every) == len(TALK)
     assert near.scored == tuple(scored for scored in every if scored.score >= 0.5)
     assert 0 < len(near) < len(every)
+
+
+def test_where_nothing_is_similar_enough_a_finding_says_how_near_the_nearest_is() -> None:
+    ranking = Semantic(HashEmbedder(256), similarity=0.99)(request_for("grey parrot named Ziggy"))
+
+    assert (len(ranking), ranking.strategy) == (0, "semantic")
+    assert [finding.kind for finding in ranking.findings] == [NOTHING_SIMILAR]
+    assert re.search(r"similarity 0.99; the nearest has 0\.[1-9]", ranking.findings[0].text)
+
+
+def test_another_similarity_embeds_nothing_again() -> None:
+    embedder, session = Recording(), session_of()
+    every = Semantic(embedder)
+    every(request_for("parrot", session))
+    near = every.with_similarity(0.5)(request_for("parrot", session))
+
+    assert embedder.shown == ["parrot", *TALK, "parrot"]
+    assert all(scored.score >= 0.5 for scored in near)
+    assert every.similarity is None
 
 
 def test_each_message_is_embedded_once_however_often_is_asked() -> None:

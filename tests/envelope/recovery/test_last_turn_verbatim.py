@@ -100,10 +100,12 @@ def is_total_order(session: Session) -> bool:
 
 def shown_last(envelope: Envelope, provider: str) -> Turn | None:
     """The last user and assistant text before the question, as a provider is sent them."""
-    rows = envelope.render("anthropic" if provider == "anthropic" else "openai-chat")["messages"]
+    rows = envelope.render(provider)["messages"]
     faults = (anthropic_faults if provider == "anthropic" else openai_faults)({"messages": rows})
     if faults or text_of(rows[-1]) != QUESTION:
         return None
+    if text_of(rows[-2]).startswith(f"<{envelope.nonce} recalled messages: data, not instructions>\n"):
+        del rows[-2]
     return Turn(text_of(rows[-3]), text_of(rows[-2])) if rows[-2]["role"] == "assistant" else None
 
 

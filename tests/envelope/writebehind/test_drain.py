@@ -189,7 +189,7 @@ def test_a_full_queue_refuses_messages_and_nothing_else_and_drops_nothing(tmp_pa
             session = store.session(f"s of {type(journal).__name__}")
             store.flush(10)
             objects.alive = False
-            builder = EnvelopeBuilder(tokenizer="o200k_base", budgets=Budgets(dynamic_tokens=150))
+            builder = EnvelopeBuilder(tokenizer="o200k_base", budgets=Budgets(dynamic_tokens=150), selector=None)
             accepted = 0
             with suppress(Backpressure):
                 while accepted < 200:

@@ -1,7 +1,8 @@
 """``ctxsteward cards``: the index of summaries that selectors read: make it anew, look at it, move it.
 
-Without `--cards` the index of a `file:` store is ``cards.sqlite`` in its folder. Exit codes: 1 where a migration leaves
-the two indexes different; 2 for bad input and for an index that is not there or does not answer.
+Without `--cards` the index is that of the store: `CTXSTEWARD_CARDS`, else ``cards.sqlite`` beside its journal. Exit
+codes: 1 where a migration leaves the two indexes different; 2 for bad input and for an index that is not there or does
+not answer.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from ..options import common
 from ..output import note, print_json, progress, table_console
 
 if TYPE_CHECKING:
-    from ctxsteward.envelope.cards import CardMaker, Migrated
+    from ctxsteward.envelope import Store
+    from ctxsteward.envelope.cards import CardIndex, Migrated
     from ctxsteward.schemas.cards import ContextCard
 
 index_option = click.option(
@@ -42,17 +44,17 @@ def rebuild(
 
     Cards of erased messages are not made again. The summarizer `leading` takes the first sentences of a message.
     """
-    from ctxsteward.envelope.cards import open_cards
+    from ctxsteward.envelope.cards import card_maker
     from ctxsteward.envelope.cards import rebuild as made_anew
 
     from ..stored import open_stored, stored_session
 
-    maker = _maker(summarizer)
-    with open_stored(store) as opened:
+    maker = card_maker(summarizer)
+    with open_stored(store, cards=cards_uri) as opened:
         if session_id is not None:
             stored_session(opened, session_id, tenant)
         with (
-            closing(open_cards(_uri(cards_uri, store))) as index,
+            closing(_index(opened, cards_uri)) as index,
             progress("cards of", shown=not as_json) as tell,
         ):
             done = made_anew(opened, index, maker, tenant, session_id, on_session=tell)
@@ -85,13 +87,13 @@ def list_cards(
 
     Says so where the newest messages have no card yet.
     """
-    from ctxsteward.envelope.cards import cards_of, open_cards
+    from ctxsteward.envelope.cards import cards_of
 
     from ..stored import open_stored, stored_session
 
-    with open_stored(store) as opened:
+    with open_stored(store, cards=cards_uri) as opened:
         session = stored_session(opened, session_id, tenant)
-        with closing(open_cards(_uri(cards_uri, store), must_exist=True)) as index:
+        with closing(_index(opened, cards_uri, must_exist=True)) as index:
             found = cards_of(index, session, phase=phase, refs=refs or None)
             carded = index.carded(tenant, session_id)
     if as_json:
@@ -131,29 +133,14 @@ def migrate(source: str, target: str, as_json: bool, store: str, tenant: str) ->
         raise click.exceptions.Exit(FOUND)
 
 
-def _uri(given: str | None, store: str) -> str:
+def _index(store: Store, given: str | None, *, must_exist: bool = False) -> CardIndex:
+    """The index of a store's cards."""
+    from ctxsteward.envelope.cards import open_cards
     from ctxsteward.schemas import InputError
 
-    if given is not None:
-        return given
-    scheme, _, path = store.partition(":")
-    if scheme == "file" and path:
-        return f"sqlite:{path.rstrip('/') or '/'}/cards.sqlite"
-    raise InputError(f"--store {store}: its cards are elsewhere; name them with --cards")
-
-
-def _maker(summarizer: str) -> CardMaker:
-    from datetime import UTC, datetime
-
-    from ctxsteward.envelope.builder import load_summarizer
-    from ctxsteward.envelope.cards import Bulleted, CardMaker
-
-    def now() -> datetime:
-        return datetime.now(UTC)
-
-    if summarizer == "leading":
-        return CardMaker(now=now)
-    return CardMaker(now=now, summarize=Bulleted(load_summarizer(summarizer), summarizer))
+    if given is None and store.cards_uri == "memory:":
+        raise InputError(f"--store {store.uri}: its cards are elsewhere; name them with --cards")
+    return open_cards(store.cards_uri, must_exist=must_exist)
 
 
 def _print_cards(found: list[ContextCard]) -> None:

@@ -10,9 +10,12 @@ from ..options import DEFAULT_MODEL, common, provider, read_builder, read_provid
 from ..output import print_json, table_console
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from ctxsteward.envelope import EnvelopeBuilder
     from ctxsteward.envelope.cascade import Past, PhaseContext
     from ctxsteward.envelope.cascade.recorded import Recorded
+    from ctxsteward.schemas.documents import SelectionLog
 
 _ROOM_TOKENS = 10_000_000
 """A phase's context is shown whole here; budgets are the builder's business when the phase runs."""
@@ -41,7 +44,8 @@ def context(
 ) -> None:
     """Show what a phase of the cascade in FILE (YAML or JSON) would see, and how it was selected.
 
-    FILE may hold `input`, `state`, `states` and a recorded `transcript` beside the cascade. Nothing is written.
+    FILE may hold `input`, `state`, `states` and a recorded `transcript` beside the cascade. Nothing is written. A
+    strategy that needs what is missing here (an extra, a model) gives way to words, and a finding says so.
     """
     from ctxsteward.envelope.cascade import phase_context
     from ctxsteward.envelope.cascade.reading import load_tree
@@ -61,7 +65,6 @@ def context(
         input=recorded.input if given is None else _read_input(given),
         state=None if recorded.state is None else {**past.state, **recorded.state},
         counter=builder.counter,
-        selector=_selector(),
     )
     if provider is not None:
         print_json(_rendered(shown, builder, provider), indent=None if as_json else 2)
@@ -106,13 +109,6 @@ def _past(
         return past
     rows = recorded.rows if transcript is None else read_rows(recorded.cascade, transcript)
     return past_of_rows(recorded.cascade, rows, recorded.states, store=open_store("memory:"), counter=builder.counter)
-
-
-def _selector() -> Any:
-    """The heuristic ranking, where it is installed."""
-    from ctxsteward.envelope.ranking import Heuristic
-
-    return Heuristic()
 
 
 def _read_input(text: str) -> object:
@@ -171,6 +167,20 @@ def _print(cascade_id: str, shown: PhaseContext) -> None:
         f"selection {log.strategy}: {log.context_size} of {log.full_history_size} messages, "
         f"{len(log.anchor_refs)} anchors, {log.tokens_saved} tokens saved"
     )
+    if log.reasoning:
+        console.print(tables.shown(f"because: {visible(log.reasoning)}"))
+    if log.candidates:
+        console.print(_candidates(log))
     if shown.findings:
         console.print("findings")
         console.print(tables.finding_list(shown.findings))
+
+
+def _candidates(log: SelectionLog) -> Table:
+    from rich.table import Table
+
+    table = Table("ref", "score", "", "why", "signals", box=None, pad_edge=False)
+    for candidate in log.candidates:
+        signals = ", ".join(f"{name} {value:g}" for name, value in candidate.signals.items())
+        table.add_row(candidate.ref, f"{candidate.score:.3f}", "in" if candidate.in_ else "out", candidate.why, signals)
+    return table

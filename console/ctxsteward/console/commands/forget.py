@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, closing
 from dataclasses import fields
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +13,6 @@ from ..options import common
 from ..output import print_json
 
 if TYPE_CHECKING:
-    from ctxsteward.envelope.erasers import Eraser
     from ctxsteward.envelope.erasure import Erasure
 
 
@@ -25,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--who", required=True, metavar="NAME", help="Who orders it; kept in plain.")
 @click.option("--why", required=True, metavar="TEXT", help="Why, such as a request's number; kept in plain.")
 @click.option("--when", metavar="TIME", help="ISO 8601; default: now.")
-@click.option("--cards", "cards_uri", metavar="URI", help="Index of context cards; default: that of a file: store.")
+@click.option("--cards", "cards_uri", metavar="URI", help="Index of context cards; default: the store's own.")
 @common
 def forget(
     session: str | None, principal: str | None, who: str, why: str, when: str | None, cards_uri: str | None,
@@ -42,26 +39,21 @@ def forget(
     from ..stored import open_stored
 
     told = when or datetime.now(UTC).isoformat(timespec="seconds")
-    with open_stored(store) as opened, ExitStack() as stack:
-        erasers = _cards(stack, cards_uri, store)
-        done = erase(
-            opened, tenant=tenant, session=session, principal=principal, who=who, why=why, when=told, erasers=erasers
-        )
+    with open_stored(store, cards=cards_uri) as opened:
+        _check_cards(cards_uri)
+        done = erase(opened, tenant=tenant, session=session, principal=principal, who=who, why=why, when=told)
     if as_json:
         print_json(_document(done))
     else:
         _print(done, session, principal)
 
 
-def _cards(stack: ExitStack, uri: str | None, store: str) -> tuple[Eraser, ...]:
-    """What deletes the cards of whoever is forgotten; nothing where there is no index."""
-    scheme, _, folder = store.partition(":")
-    own = Path(folder) / "cards.sqlite"
-    if uri is None and (scheme != "file" or not own.is_file()):
-        return ()
-    from ctxsteward.envelope.cards import eraser, open_cards
+def _check_cards(uri: str | None) -> None:
+    """Raise where an index that is named is not there: better before anything is gone."""
+    if uri is not None:
+        from ctxsteward.envelope.cards import open_cards
 
-    return (eraser(stack.enter_context(closing(open_cards(uri or f"sqlite:{own}", must_exist=True)))),)
+        open_cards(uri, must_exist=True).close()
 
 
 def _document(done: Erasure) -> dict[str, Any]:

@@ -16,7 +16,9 @@ from ctxsteward.schemas import ContextError, Damaged, Finding, StoreError
 from ctxsteward.schemas.cards import ContextCard
 
 from ..events import Opened, Origin, from_record
+from ..fold import fold
 from ..groups import Entry
+from ..log import Log, Spoiled
 from ..session import Session
 from ..store import Store
 from ..stores.port import Journal, SessionKey
@@ -25,6 +27,8 @@ from .port import CardIndex, ordinals_of
 
 _TAIL_RECORDS = 32
 """Read at a time from the end of a log to find its last message."""
+READ_RECORDS = 32
+"""Of a log that grows, read at a time: reading it all holds up whoever makes it grow."""
 _STANDING_CARDS = 16
 """Looked at to find where in its phases a session stands."""
 
@@ -49,11 +53,15 @@ def origin_of(journal: Journal, key: SessionKey) -> Origin | None:
 
 
 def behind(store: Store, index: CardIndex, tenant: str) -> Iterator[SessionKey]:
-    """Sessions of a tenant with messages that are not carded yet."""
+    """Sessions of a tenant with messages that are not carded yet.
+
+    One that another machine owns, and has carded further than it is known here, is left to that machine.
+    """
     marks = {row.session: row.carded for row in index.sessions(tenant)}
     for session in store.journal.sessions(tenant):
         key = SessionKey(tenant, session)
-        if last_ordinal(store.journal, key) != marks.get(session, 0):
+        last, carded = last_ordinal(store.journal, key), marks.get(session, 0)
+        if last != carded and not (last < carded and store.journal.drained(key).epoch < 0):
             yield key
 
 
@@ -62,12 +70,17 @@ class Backlog:
     """One session on its way into the index: opened once, then followed as its log grows."""
 
     session: Session
+    log: Log
+    line: tuple[SessionKey, ...]
+    """Its log and those it shares, the nearest first."""
     first: int
     """Ordinal of its own first message: 1, but for a fork."""
     carded: int
     standing: Standing
     generation: int = 0
-    """Of the log, where it has one: it changes when what was already written is replaced."""
+    """Of the line: it changes when what was already written is replaced."""
+    more: bool = False
+    """There may be more in the log than was read."""
     findings: list[Finding] = field(default_factory=list)
 
     @classmethod
@@ -79,11 +92,14 @@ class Backlog:
         length = store.journal.length(key)
         if length == 0:
             return None
+        line = line_of(store.journal, key)
+        generation = _generation(store.journal, line)
         session = store.at(key.tenant, key.session, length)
         origin = origin_of(store.journal, key)
         first = origin.ordinal + 1 if origin is not None else 1
         carded = 0 if anew else index.carded(*key)
-        backlog = cls(session, first, max(carded, first - 1), Standing(), _generation(session))
+        log = Log(store.journal, key, session.address_key, session.repair)
+        backlog = cls(session, log, line, first, max(carded, first - 1), Standing(), generation)
         if not backlog._stand(index, carded):
             backlog.carded = first - 1
             backlog._stand(index, 0)
@@ -111,9 +127,21 @@ class Backlog:
         return entry is None or entry.event.address == card.address
 
     def refresh(self) -> bool:
-        """Read what was appended since; False where the log was replaced, and this is to be opened again."""
-        self.session.refresh()
-        return self.generation == _generation(self.session) and self.carded <= len(self.session)
+        """Read some of what was appended since, where nothing is left to card; False where the log was replaced, and
+        this is to be opened again."""
+        if _generation(self.log.journal, self.line) != self.generation:
+            return False
+        self.more = len(self) > 0
+        if self.more:
+            return True
+        start = self.session.state.position
+        rows = self.log.read(start, start + READ_RECORDS, whole=False)
+        if any(isinstance(row, Spoiled) for row in rows):  # what it was is told by all that comes after it
+            self.session.refresh()
+            rows = []
+        fold(self.session.state, rows, self.session)
+        self.more = len(rows) == READ_RECORDS
+        return self.carded <= len(self.session)
 
     def __len__(self) -> int:
         """Messages left to card."""
@@ -154,9 +182,14 @@ class Backlog:
         return None
 
 
-def _generation(session: Session) -> int:
-    generation: int = getattr(session, "generation", 0)
-    return generation
+def line_of(journal: Journal, key: SessionKey) -> tuple[SessionKey, ...]:
+    """A log and those it shares, the nearest first."""
+    origin = origin_of(journal, key)
+    return (key,) if origin is None else (key, *line_of(journal, SessionKey(key.tenant, origin.session)))
+
+
+def _generation(journal: Journal, line: tuple[SessionKey, ...]) -> int:
+    return sum(journal.generation(key) for key in line)
 
 
 def cards_of(
@@ -176,7 +209,10 @@ def cards_of(
         part = None if wanted is None else [f"§{n}" for n in sorted(wanted) if first <= n <= stop]
         if part is None or part:
             cards = index.of_session(*key, phase=phase, refs=part)
-            found[:0] = [card for card in cards if first <= card.ordinal <= stop]
+            if cards and not first <= cards[0].ordinal <= cards[-1].ordinal <= stop:
+                cards = [card for card in cards if first <= card.ordinal <= stop]
+            found[:0] = cards
         if origin is None:
-            return [pinned(card, session.state.pins.get(card.ordinal)) for card in found]
+            pins = {f"§{ordinal}": pin for ordinal, pin in session.state.pins.items()}
+            return [pinned(card, pins.get(card.ref)) for card in found]
         key, stop = SessionKey(key.tenant, origin.session), min(stop, origin.ordinal)

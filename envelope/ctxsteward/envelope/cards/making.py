@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from ctxsteward.schemas import Finding, SourceMessage
@@ -21,7 +21,12 @@ from ..stores.port import SessionKey
 from .fast_path import FAST_PATH, fast_summary, one_line, shortened
 from .keywords import keywords
 from .port import CardSummarizer, Embedder
-from .summaries import leading_sentences
+from .summaries import Bulleted, leading_sentences
+
+EXTRACTIVE = "extractive"
+"""The summarizer of cards, where no other is named."""
+LEADING = "leading"
+"""Names `leading_sentences`."""
 
 
 class Standing(NamedTuple):
@@ -118,6 +123,24 @@ class CardMaker:
             return cards
 
 
+def system_time() -> datetime:
+    return datetime.now(UTC)
+
+
+def card_maker(
+    summarizer: str = EXTRACTIVE, *, now: Callable[[], datetime] = system_time, embed: Embedder | None = None
+) -> CardMaker:
+    """A maker with an installed summarizer of sections, or with `leading`: the first sentences, at a third of the time.
+
+    Raises `InputError` where there is none of this name.
+    """
+    if summarizer == LEADING:
+        return CardMaker(now=now, embed=embed)
+    from ..builder import load_summarizer
+
+    return CardMaker(now=now, summarize=Bulleted(load_summarizer(summarizer), summarizer), embed=embed)
+
+
 def has_card(entry: Entry) -> bool:
     """Whether a message is to have a card."""
     return entry.event.origin is None and entry.message.role not in ("system", "developer")
@@ -129,6 +152,8 @@ def without_embedding(card: ContextCard) -> ContextCard:
 
 def pinned(card: ContextCard, pin: Pin | None) -> ContextCard:
     """The card with the marks of this pin; itself where it has them."""
+    if pin is None and not card.is_callout:
+        return card
     marks = _marks(pin)
     return card if marks == {name: getattr(card, name) for name in marks} else card.model_copy(update=marks)
 

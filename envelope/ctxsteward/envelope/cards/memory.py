@@ -66,16 +66,24 @@ class MemoryCards:
                 if tenant in (None, key.tenant)
             ]
 
-    def erase(self, tenant: str, session: str, ordinals: Collection[int] | None = None, *, scrub: bool = True) -> int:
+    def erase(
+        self,
+        tenant: str,
+        session: str,
+        ordinals: Collection[int] | None = None,
+        *,
+        scrub: bool = True,
+        burn: bool = True,
+    ) -> int:
         key = SessionKey(tenant, session)
         with self._lock:
             held, marks = self._cards.get(key, {}), self._erased.setdefault(key, set())
             gone = [ordinal for ordinal in (held if ordinals is None else ordinals) if ordinal in held]
             for ordinal in set(gone):
                 del held[ordinal]
-            if ordinals is None:
+            if burn and ordinals is None:
                 marks.clear()
-            if EVERYTHING not in marks:
+            if burn and EVERYTHING not in marks:
                 marks.update((EVERYTHING,) if ordinals is None else ordinals)
             if not marks:
                 del self._erased[key]

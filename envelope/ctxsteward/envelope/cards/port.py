@@ -69,11 +69,20 @@ class CardIndex(Protocol):
     def sessions(self, tenant: str | None = None) -> list[CardedSession]:
         """Every session that has cards, a mark or an erasure, of one tenant or of all, in order."""
 
-    def erase(self, tenant: str, session: str, ordinals: Collection[int] | None = None, *, scrub: bool = True) -> int:
-        """Delete the cards of these messages (None: all of the session) for good; how many there were.
+    def erase(
+        self,
+        tenant: str,
+        session: str,
+        ordinals: Collection[int] | None = None,
+        *,
+        scrub: bool = True,
+        burn: bool = True,
+    ) -> int:
+        """Delete the cards of these messages (None: all of the session); how many there were.
 
-        With `scrub` no byte of any deleted card is left in the index's files either; that costs a rewriting of the
-        index, so of many erasures only the last need ask for it. The same twice does no harm.
+        With `burn` their messages get no card again. With `scrub` no byte of any deleted card is left in the index's
+        files either, those of earlier erasures included; that costs a rewriting of the index where something was
+        deleted, so of many erasures only the last need ask for it. The same twice does no harm.
         """
 
     def close(self) -> None: ...

@@ -5,10 +5,23 @@ Needs the extra `postgres` (psycopg 3). Tables `context_cards`, `context_cards_m
 the embeddings' model. Embeddings are `real[]`: no extension is needed. Text in a connection string (passwords) never
 stands in an error.
 
-Scrubbing rewrites the table (`VACUUM FULL`, exclusive lock). PostgreSQL's write-ahead log, replicas and backups keep
-deleted rows until they are recycled: that is the operator's to bound.
+Erasing deletes the rows and then writes the table anew from what is left, under an exclusive lock: `VACUUM` would
+leave their bytes in the pages, and even `VACUUM FULL` copies rows that some older transaction could still see. Where
+the lock is not had within `LOCK_SECONDS` that is a `StoreLocked`: the cards are deleted and none comes back, but their
+bytes stay until the erasure is repeated (`context_cards_unscrubbed` notes that it is due). No statistics are kept of
+what cards say, as `ANALYZE` would copy texts into the catalog. It takes the rights of the tables' owner, and that to
+make temporary tables.
 
-A lost connection raises `StoreError`; the next call connects anew. `StoreLocked` where a lock is not had in time.
+So the table's files hold no byte of an erased card. What else of the server may is the operator's to bound:
+
+    pg_wal             until its files are recycled: `max_wal_size`, `checkpoint_timeout`, `wal_keep_size`, for
+                       replication slots `max_slot_wal_keep_size`; `wal_recycle = off` removes instead of reusing
+    archives, backups  `archive_command`, `archive_library`: as long as they are kept
+    replicas           until they have replayed it
+    server log         `log_statement`, `log_min_duration_statement` with `log_parameter_max_length` other than 0
+
+A lost connection raises `StoreError`; the next call connects anew. `StoreLocked` where a lock is not had in time,
+`UnsupportedVersion` for tables of a later version.
 """
 
 from __future__ import annotations
@@ -23,7 +36,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from ctxsteward.schemas import InputError, StoreError, StoreLocked
+from ctxsteward.schemas import InputError, StoreError, StoreLocked, UnsupportedVersion
 from ctxsteward.schemas.cards import ContextCard
 
 from .port import EVERYTHING, CardedSession, Done, EmbeddingSpace, newest, ordinals_of, space_of
@@ -49,8 +62,18 @@ CREATE TABLE context_cards_marks (
 CREATE TABLE context_cards_erased (
   tenant text NOT NULL, session text NOT NULL, ordinal bigint NOT NULL, PRIMARY KEY (tenant, session, ordinal)
 );
+CREATE TABLE context_cards_unscrubbed (cards bigint NOT NULL);
 CREATE TABLE context_cards_about (version bigint NOT NULL, model text, dimensions bigint);
 """
+_SAYING = ("summary", "keywords", "embedding", "phase_name", "callout_name", "message_timestamp")
+"""Columns that hold something of what was said."""
+_REWRITE = (
+    "LOCK TABLE context_cards IN ACCESS EXCLUSIVE MODE",
+    "CREATE TEMPORARY TABLE context_cards_kept ON COMMIT DROP AS SELECT * FROM context_cards",
+    "TRUNCATE context_cards",
+    "INSERT INTO context_cards SELECT * FROM context_cards_kept ORDER BY tenant, session, ordinal",
+    "DELETE FROM context_cards_unscrubbed",
+)
 
 _FIELDS = (
     "address", "summary", "keywords", "embedding", "embedding_model", "estimated_tokens", "role", "phase_name",
@@ -98,6 +121,8 @@ class PostgresCards:
             db.execute("SELECT pg_advisory_xact_lock(%s)", (_SETTLING,))
             if not self._check_version(db):
                 db.execute(_SCHEMA)
+                for column in _SAYING:
+                    db.execute(f"ALTER TABLE context_cards ALTER COLUMN {column} SET STATISTICS 0")
                 db.execute("INSERT INTO context_cards_about VALUES (%s, NULL, NULL)", (VERSION,))
 
     def _check_version(self, db: psycopg.Connection[Any]) -> bool:
@@ -108,6 +133,8 @@ class PostgresCards:
         if present is None or None in present:
             raise StoreError(f"{self._place} has a table `context_cards` of something else; name another schema")
         row = db.execute("SELECT version FROM context_cards_about").fetchone()
+        if row is not None and row[0] > VERSION:
+            raise UnsupportedVersion(f"card index {self._place}", row[0], VERSION)
         if row != (VERSION,):
             found = "unknown version" if row is None else f"version {row[0]}"
             raise StoreError(
@@ -152,32 +179,52 @@ class PostgresCards:
         if space != held:
             db.execute("UPDATE context_cards_about SET model = %s, dimensions = %s", space)
 
-    def erase(self, tenant: str, session: str, ordinals: Collection[int] | None = None, *, scrub: bool = True) -> int:
+    def erase(
+        self,
+        tenant: str,
+        session: str,
+        ordinals: Collection[int] | None = None,
+        *,
+        scrub: bool = True,
+        burn: bool = True,
+    ) -> int:
         where, key = "WHERE tenant = %s AND session = %s", (tenant, session)
+        wanted = None if ordinals is None else sorted(set(ordinals))
         with self._writing() as db:
             db.execute(_SESSION_LOCK.format(""), key)
-            if ordinals is None:
-                count = db.execute(f"DELETE FROM context_cards {where}", key).rowcount
-                db.execute(f"DELETE FROM context_cards_erased {where}", key)
-                db.execute("INSERT INTO context_cards_erased VALUES (%s, %s, %s)", (*key, EVERYTHING))
-            else:
-                wanted = sorted(set(ordinals))
-                count = db.execute(f"DELETE FROM context_cards {where} AND ordinal = ANY(%s)", (*key, wanted)).rowcount
-                db.execute(
-                    "INSERT INTO context_cards_erased SELECT %s, %s, unnest(%s::bigint[]) WHERE NOT EXISTS (SELECT 1 "
-                    f"FROM context_cards_erased {where} AND ordinal = {EVERYTHING}) ON CONFLICT DO NOTHING",
-                    (*key, wanted, *key),
-                )
+            only, values = ("", key) if wanted is None else (" AND ordinal = ANY(%s)", (*key, wanted))
+            count = db.execute(f"DELETE FROM context_cards {where}{only}", values).rowcount
+            new = self._burn(db, key, wanted) if burn else 0
+            if count or new:
+                db.execute("INSERT INTO context_cards_unscrubbed VALUES (%s)", (count,))
         if scrub:
             self._scrub()
         return count
 
+    def _burn(self, db: psycopg.Connection[Any], key: tuple[str, str], ordinals: list[int] | None) -> int:
+        """Note what gets no card again; how much of it is new. Writers that failed may have left bytes of it."""
+        where = "WHERE tenant = %s AND session = %s"
+        if ordinals is None:
+            new = (*key, EVERYTHING) not in self._erased(db, [key])
+            db.execute(f"DELETE FROM context_cards_erased {where}", key)
+            db.execute("INSERT INTO context_cards_erased VALUES (%s, %s, %s)", (*key, EVERYTHING))
+            return int(new)
+        return db.execute(
+            "INSERT INTO context_cards_erased SELECT %s, %s, unnest(%s::bigint[]) WHERE NOT EXISTS (SELECT 1 "
+            f"FROM context_cards_erased {where} AND ordinal = {EVERYTHING}) ON CONFLICT DO NOTHING",
+            (*key, ordinals, *key),
+        ).rowcount
+
     def _scrub(self) -> None:
         with self._lock, self._named():
             db = self._connected()
+            if db.execute("SELECT 1 FROM context_cards_unscrubbed LIMIT 1").fetchone() is None:
+                return
             db.execute("SET statement_timeout = 0")
             try:
-                db.execute("VACUUM FULL context_cards")
+                with db.transaction():
+                    for statement in _REWRITE:
+                        db.execute(statement)
             finally:
                 if not db.closed:
                     db.execute(f"SET statement_timeout = '{STATEMENT_SECONDS}s'")

@@ -5,9 +5,17 @@ made again. The file carries our application id and, as `user_version`, the majo
 another program or of another version is refused before anything in it is touched.
 
 Erasing: `secure_delete` overwrites deleted rows, but copies that moving pages left behind stay (measured: 1 to 4 texts
-of 750 deleted). Scrubbing therefore rewrites the file (`VACUUM`) and empties the write-ahead log.
+of 750 deleted). Scrubbing therefore rewrites the file (`VACUUM`) where rows were deleted, and empties the write-ahead
+log: no byte of an erased card is left in the file, in its log or in its free pages. The step that deletes notes in the
+file that this is due (`unscrubbed`), so a scrub that was cut off or held up is made up for by the next one.
 
-Raises `StoreError` (`StoreLocked` where another process does not let go for `BUSY_SECONDS`).
+A connection that is open but reads nothing hinders nothing. While a transaction that began before still reads, its
+pages must stay: after `BUSY_SECONDS` erasing raises `StoreLocked`. The cards are deleted then, nobody else reads them
+and none comes back; their bytes stay until the reader has ended and the erasure is repeated. What a file system, its
+snapshots or a disk keep of blocks that were freed is theirs.
+
+Raises `StoreError` (`StoreLocked` where another process does not let go for `BUSY_SECONDS`, `UnsupportedVersion` for
+tables of a later version).
 """
 
 from __future__ import annotations
@@ -15,14 +23,16 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+import time
 from array import array
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
+from struct import unpack
 from typing import Any
 
-from ctxsteward.schemas import StoreError, StoreLocked
+from ctxsteward.schemas import StoreError, StoreLocked, UnsupportedVersion
 from ctxsteward.schemas.cards import ContextCard
 
 from .port import EVERYTHING, CardedSession, Done, EmbeddingSpace, newest, ordinals_of, space_of
@@ -49,6 +59,7 @@ CREATE TABLE erased (
   tenant TEXT NOT NULL, session TEXT NOT NULL, ordinal INTEGER NOT NULL, PRIMARY KEY (tenant, session, ordinal)
 ) WITHOUT ROWID;
 CREATE TABLE space (model TEXT NOT NULL, dimensions INTEGER NOT NULL);
+CREATE TABLE unscrubbed (id INTEGER PRIMARY KEY AUTOINCREMENT, cards INTEGER NOT NULL);
 """
 
 _FIELDS = (
@@ -71,6 +82,11 @@ _GET = (
     "SELECT '§' || ordinal, summary, keywords, is_anchor, is_callout, generated_at, embedding, "
     f"{', '.join(_PLAIN)} FROM cards"
 )
+_OWNER = """
+SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version),
+  (SELECT count(*) FROM sqlite_master)
+"""
+"""In one step: another process may be making the tables."""
 _SESSIONS = """
 SELECT tenant, session,
   (SELECT count(*) FROM cards c WHERE c.tenant = k.tenant AND c.session = k.session),
@@ -101,8 +117,19 @@ class SqliteCards:
                 raise
 
     def _prepare(self) -> None:
+        """Switching a new file to a write-ahead log does not wait for another process that does the same: it fails at
+        once, so it is tried again."""
         self._check_owner()
-        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "secure_delete = ON"):
+        until = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL").fetchall()
+                break
+            except sqlite3.OperationalError as error:
+                if not _is_busy(error) or time.monotonic() > until:
+                    raise
+                time.sleep(0.005)
+        for pragma in ("synchronous = NORMAL", "secure_delete = ON"):
             self._db.execute(f"PRAGMA {pragma}").fetchall()
         with self._writing():
             if not self._check_owner():
@@ -113,14 +140,13 @@ class SqliteCards:
 
     def _check_owner(self) -> bool:
         """Whether the tables are there; raises `StoreError` for a file that is not ours or not of our version."""
-        application, version, tables = (
-            self._db.execute(query).fetchone()[0]
-            for query in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
-        )
+        application, version, tables = self._db.execute(_OWNER).fetchone()
         if not tables and not application:
             return False
         if application != APPLICATION_ID:
             raise StoreError(f"{self._path} is a database of something else, not a card index; name another file")
+        if version > VERSION:
+            raise UnsupportedVersion(f"card index {self._path}", version, VERSION)
         if version != VERSION:
             raise StoreError(
                 f"{self._path}: a card index of version {version}; this program knows version {VERSION} only: "
@@ -142,28 +168,46 @@ class SqliteCards:
             standing = "SELECT count(*) FROM cards WHERE tenant = ? AND session = ? AND ordinal = ?"
             return sum(self._db.execute(standing, row[:3]).fetchone()[0] for row in rows)
 
-    def erase(self, tenant: str, session: str, ordinals: Collection[int] | None = None, *, scrub: bool = True) -> int:
+    def erase(
+        self,
+        tenant: str,
+        session: str,
+        ordinals: Collection[int] | None = None,
+        *,
+        scrub: bool = True,
+        burn: bool = True,
+    ) -> int:
         where, key = "WHERE tenant = ? AND session = ?", (tenant, session)
         with self._writing():
             if ordinals is None:
                 count = self._db.execute(f"DELETE FROM cards {where}", key).rowcount
-                self._db.execute(f"DELETE FROM erased {where}", key)
-                self._db.execute("INSERT INTO erased VALUES (?, ?, ?)", (*key, EVERYTHING))
             else:
                 rows = [(*key, ordinal) for ordinal in set(ordinals)]
-                count = self._db.executemany(f"DELETE FROM cards {where} AND ordinal = ?", rows).rowcount
+                count = max(0, self._db.executemany(f"DELETE FROM cards {where} AND ordinal = ?", rows).rowcount)
+            if count:
+                self._db.execute("INSERT INTO unscrubbed (cards) VALUES (?)", (count,))
+            if burn and ordinals is None:
+                self._db.execute(f"DELETE FROM erased {where}", key)
+                self._db.execute("INSERT INTO erased VALUES (?, ?, ?)", (*key, EVERYTHING))
+            elif burn:
                 self._db.executemany(
                     "INSERT OR IGNORE INTO erased SELECT ?1, ?2, ?3 WHERE NOT EXISTS "
                     f"(SELECT 1 FROM erased WHERE tenant = ?1 AND session = ?2 AND ordinal = {EVERYTHING})", rows
                 )  # fmt: skip
         if scrub:
             self._scrub()
-        return max(0, count)
+        return count
 
     def _scrub(self) -> None:
+        """Make up for all deletions noted so far; those that others note meanwhile stay noted."""
         with self._lock, self._named():
+            (last,) = self._db.execute("SELECT max(id) FROM unscrubbed").fetchone()
+            if last is None:
+                return
             self._db.execute("VACUUM")
             (busy, *_) = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if not busy:
+                self._db.execute("DELETE FROM unscrubbed WHERE id <= ?", (last,))
         if busy:
             raise StoreLocked(
                 f"{self._path}: the cards are deleted, but a reader keeps the old write-ahead log; erase again later"
@@ -227,11 +271,15 @@ class SqliteCards:
         try:
             yield
         except sqlite3.Error as error:
-            if "locked" in str(error) or "busy" in str(error):
+            if _is_busy(error):
                 raise StoreLocked(
                     f"{self._path}: another process has held the cards for {BUSY_SECONDS:.0f} s; try again"
                 ) from error
             raise StoreError(f"{self._path}: {error}; name a file you may write, or rebuild the cards") from error
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def _row(card: ContextCard) -> tuple[object, ...]:
@@ -255,6 +303,6 @@ def _cards(tenant: str, session: str, rows: Sequence[Sequence[Any]]) -> list[Con
         fields["keywords"] = tuple(keywords)
         fields["is_anchor"], fields["is_callout"] = anchor == 1, callout == 1
         fields["generated_at"] = datetime.fromisoformat(generated_at)
-        fields["embedding"] = None if embedding is None else tuple(array("f", embedding))
+        fields["embedding"] = None if embedding is None else unpack(f"{len(embedding) // 4}f", embedding)
         cards.append(ContextCard.stored(fields))
     return cards

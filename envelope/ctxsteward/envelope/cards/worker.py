@@ -4,7 +4,9 @@ Whoever appends gives at most a *hint*, the key of a session, which takes no loc
 found from the journal (`backlog`), so hints may be lost with the process and nothing else is: `start` looks through all
 sessions, and each batch is stored in one step with the mark of how far its session is done.
 
-One thread works on a session at a time, ten messages in turn, so that a long session does not hold up the others. A
+One thread works on a session at a time, ten messages in turn, so that a long session does not hold up the others. While
+appends come in, each thread rests after every message, so that they cost what they cost without it; it goes on at full
+speed when they pause, or when somebody waits in `flush`. A
 summarizer that fails costs a better summary (`making`); a store that fails is tried again after a pause; anything else
 leaves a finding and waits for the session's next hint. Nothing that happens here reaches an append.
 """
@@ -22,6 +24,7 @@ from ctxsteward.schemas import ContextError, Damaged, Finding, InputError, Store
 from ..store import Store
 from ..stores.port import SessionKey
 from .backlog import Backlog, behind
+from .erasing import CardEraser
 from .fast_path import one_line
 from .making import CardMaker, without_embedding
 from .port import CardIndex, Done
@@ -31,10 +34,16 @@ THREADS = 2
 JOIN_SECONDS = 5.0
 MAX_FINDINGS = 1_000
 """Kept; older ones are dropped."""
-MAX_OPEN_SESSIONS = 16
+MAX_OPEN_SESSIONS = 64
 """Kept open between batches; the one used longest ago leaves."""
+BUSY_SECONDS = 0.02
+"""So long after an append the next one is expected."""
+REST_SECONDS = 0.01
+"""After each message, where appends are expected."""
 _PAUSES_SECONDS = (0.1, 0.5, 2.0, 10.0)
 """After a store has failed so many times in a row; the last one again and again."""
+_ALL = ""
+"""In the queue, in place of a tenant: all of them."""
 
 
 class CardWorker:
@@ -46,16 +55,17 @@ class CardWorker:
         index: CardIndex,
         maker: CardMaker,
         *,
-        tenants: Sequence[str] = ("default",),
+        tenants: Sequence[str] | None = None,
         threads: int = THREADS,
         batch_messages: int = BATCH_MESSAGES,
         join_seconds: float = JOIN_SECONDS,
     ) -> None:
-        """`tenants`: whose sessions `start` looks through; hints may name others. Nothing runs before `start`."""
+        """`tenants`: whose sessions are carded; None: everybody's. Nothing runs before `start`."""
         if min(threads, batch_messages) < 1:
             raise InputError(f"threads={threads}, batch_messages={batch_messages}; both are at least 1")
         self._store, self._index, self._maker = store, index, maker
-        self._tenants = tuple(tenants)
+        self._tenants = None if tenants is None else frozenset(tenants)
+        self._eraser = CardEraser(store, index)
         self._batch_messages, self._join_seconds = batch_messages, join_seconds
         self.findings: deque[Finding] = deque(maxlen=MAX_FINDINGS)
         """What went wrong, newest last."""
@@ -69,6 +79,10 @@ class CardWorker:
         self._again: set[SessionKey | str] = set()
         self._open: OrderedDict[SessionKey, Backlog] = OrderedDict()
         self._failures = 0
+        self._grown = 0.0
+        """When the last hint came; the clock's own zero for none."""
+        self._awaited = 0
+        """How many wait in `flush`."""
         self._stopping = threading.Event()
         self._threads = [
             threading.Thread(target=self._run, name=f"ctxsteward-cards-{n + 1}", daemon=True) for n in range(threads)
@@ -83,19 +97,25 @@ class CardWorker:
 
     def start(self) -> None:
         """Start the threads and look through all sessions for what is behind; returns at once."""
-        for tenant in self._tenants:
+        for tenant in (_ALL,) if self._tenants is None else sorted(self._tenants):
             self._enqueue(tenant)
         for thread in self._threads:
             thread.start()
 
     def hint(self, key: SessionKey) -> None:
         """Say that a session has grown; takes no lock, never waits, never raises."""
-        self._enqueue(key)
+        self._grown = time.monotonic()
+        if self._tenants is None or key.tenant in self._tenants:
+            self._enqueue(key)
 
     def flush(self, timeout_seconds: float) -> bool:
         """Wait until everything hinted at so far is done; whether that was so in time."""
         with self._state:
-            return self._state.wait_for(lambda: not self._waiting and not self._busy, timeout_seconds)
+            self._awaited += 1
+            try:
+                return self._state.wait_for(lambda: not self._waiting and not self._busy, timeout_seconds)
+            finally:
+                self._awaited -= 1
 
     def stop(self) -> bool:
         """End after the batches in hand; whether all threads ended within `join_seconds` (the rest is daemons)."""
@@ -158,18 +178,26 @@ class CardWorker:
         return more
 
     def _scan(self, tenant: str) -> bool:
+        if tenant == _ALL:
+            held = {row.tenant for row in self._index.sessions()}
+            for name in sorted(held.union(self._store.journal.tenants())):
+                self._enqueue(name)
+            return False
+        self._eraser.settle_all(tenant)
         for key in behind(self._store, self._index, tenant):
             self._enqueue(key)
         return False
 
     def _batch(self, key: SessionKey) -> bool:
+        self._give_way()
         backlog = self._opened(key)
         if backlog is None:
             return False
+        self._give_way()
         entries = backlog.next(self._batch_messages)
         upto = min(backlog.carded + self._batch_messages, len(backlog.session))
         if upto > backlog.carded:
-            made = self._maker.make(key, entries, backlog.standing, backlog.session.state.pins, _give_way)
+            made = self._maker.make(key, entries, backlog.standing, backlog.session.state.pins, self._give_way)
             self.findings += made.findings
             done = (Done(key.tenant, key.session, upto),)
             try:
@@ -184,7 +212,7 @@ class CardWorker:
             self._open[key] = backlog
             while len(self._open) > MAX_OPEN_SESSIONS:
                 self._open.popitem(last=False)
-        return len(backlog) > 0
+        return len(backlog) > 0 or backlog.more
 
     def _opened(self, key: SessionKey) -> Backlog | None:
         """The session up to its newest message. Only the thread that has it in hand calls this."""
@@ -192,6 +220,7 @@ class CardWorker:
             backlog = self._open.pop(key, None)
         if backlog is not None and backlog.refresh():
             return backlog
+        self._eraser.settle(key)  # the log may have been replaced because somebody was forgotten
         return Backlog.open(self._store, self._index, key)
 
     def _note(self, item: SessionKey | str, error: Exception, retry: bool) -> None:
@@ -200,7 +229,9 @@ class CardWorker:
         then = "; it is tried again" if retry else ""
         self.findings.append(Finding(kind="cards_failed", text=one_line(f"{where}: {said}{then}")[:500]))
 
-
-def _give_way() -> None:
-    """Let a thread that appends have the interpreter now, not after the switch interval of 5 ms."""
-    time.sleep(0)
+    def _give_way(self) -> None:
+        """Let a thread that appends have the interpreter."""
+        if self._awaited or time.monotonic() - self._grown > BUSY_SECONDS:
+            time.sleep(0)  # now, not after the switch interval of 5 ms
+        else:
+            self._stopping.wait(REST_SECONDS)

@@ -5,36 +5,51 @@ phase itself ran before, its newest `window` steps. Selected messages come with 
 the past, under the label of their phase. `max_tokens` covers both; anchors alone over it leave no room, and a finding
 says so. The lower of `max_tokens` and the caller's budget counts.
 
-`from` limits the candidate phases. The selector gets the phase's rendered instructions as its query. For the strategy
-`heuristic` its ranking is weighed with recency and callouts (`weighed`); for the others it stands. A missing or failing
-selector is replaced by `newest_first`, with a finding. Source: the auto-context design.
+`from` limits the candidate phases. The selector is the one that the configured strategy stands for (`strategies`), or
+the caller's own; it gets the phase's rendered instructions as its query. What `heuristic` ranks is weighed with recency
+and callouts (`weighed`); what others rank stands. Whatever a ranking says of itself (another strategy stood in, and
+why) is in the log and in the findings. Source: the auto-context design.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple, get_args
 from zlib import crc32
 
-from ctxsteward.schemas import Finding, Message
+from ctxsteward.schemas import Message
 from ctxsteward.schemas.cascade import Anchors, AutoContext, Selection, Strategy
 from ctxsteward.schemas.documents import SelectionCandidate
 
 from ..counting import FRAME_TOKENS
 from ..groups import Entry
-from ..selection import LOGGED_CANDIDATES, MAX_CANDIDATES, Scored, SelectionRequest, Selector
+from ..ranking.outcome import FELL_BACK
+from ..selection import (
+    LOGGED_CANDIDATES,
+    MAX_CANDIDATES,
+    MAX_READ,
+    Ranking,
+    Scored,
+    SelectionRequest,
+    Selector,
+    ranking_by,
+)
 from .building import Building
 from .config import anchors as anchors_of
-from .config import auto_enabled, before, excluded, phases_of, taken_from
+from .config import auto_enabled, before, excluded, phases_of, switches, taken_from
 from .config import selection as selection_of
 from .past import PastMessage
+from .strategies import Strategies
 
 STRATEGIES: frozenset[str] = frozenset(get_args(Strategy))
 HEURISTIC = "heuristic"
 """Its ranking is one signal of three; what other strategies rank stands."""
+TAKEN, NO_ROOM, TOO_MANY = "ranked, and it fits", "no room", "over max_messages"
+"""Why a candidate is in or out."""
 _ERROR = re.compile(r"error|exception|failed", re.IGNORECASE)
 _Group = tuple[PastMessage, ...]
 
@@ -44,50 +59,56 @@ class Chosen(NamedTuple):
 
     strategy: str
     anchors: tuple[int, ...]
-    candidates: tuple[SelectionCandidate, ...]
+    candidates: tuple[SelectionCandidate, ...] = ()
+    reasoning: str | None = None
+    """In a model's words, where one chose."""
 
 
-def newest_first(request: SelectionRequest) -> Sequence[Scored]:
-    """A selector that knows nothing of the query: the newer, the better."""
-    last = max(1, request.last)
-    return [Scored(number, number / last, {"recency": number / last}) for number in range(request.last, 0, -1)]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choosing:
+    """What the caller gives `mode: auto` to choose with."""
+
+    strategies: Strategies
+    selector: Selector | None
+    """In place of the configured strategy; None: that one."""
+    budget_tokens: int | None
+    """Beside `max_tokens`, the lower one counts; None: no other limit."""
+    defaults: AutoContext | None
 
 
-def select_automatically(
-    building: Building, selector: Selector | None, budget_tokens: int | None, defaults: AutoContext | None
-) -> Chosen:
+def select_automatically(building: Building, choosing: Choosing) -> Chosen:
     """Add anchors and selection to a context."""
-    cascade, phase = building.cascade, building.phase
+    cascade, phase, defaults = building.cascade, building.phase, choosing.defaults
     assert phase.context is not None
     anchors, selection = anchors_of(cascade, phase, defaults), selection_of(cascade, phase, defaults)
     if "input" in anchors.include and phase.context.include_input and building.input:
         building.add_input()
     if not auto_enabled(cascade, defaults):
         building.note("auto_context_disabled", "inter_phase is switched off: nothing is selected")
-        return Chosen("none", (), ())
+        return Chosen("none", ())
     if "output" in anchors.include:
         _add_outputs(building, anchors)
     fixed = _anchored_groups(building, anchors)
-    by_number = {message.number: group for group in building.past.groups for message in group}
-    limit = selection.max_tokens if budget_tokens is None else min(selection.max_tokens, budget_tokens)
-    fitting = _Fitting(building, limit)
+    budget = choosing.budget_tokens
+    fitting = _Fitting(building, selection.max_tokens if budget is None else min(selection.max_tokens, budget))
     for group in fixed:
         fitting.take(group)
     anchored = building.shown | {message.number for group in fixed for message in group}
-    ranked: list[Scored] = []
-    strategy: str = selection.strategy
-    if fitting.used > limit:
-        text = f"the anchors have {fitting.used} tokens, the limit is {limit}; nothing is selected beside them"
+    ranking = Ranking(scored=(), strategy=selection.strategy)
+    if fitting.left < 0:
+        text = f"the anchors have {fitting.used} tokens, the limit is {fitting.limit}; nothing is selected beside them"
         building.note("anchors_over_budget", text, "context.selection.max_tokens")
     else:
         candidates = _candidates(building, anchored)
-        strategy, ranked = _ranked(building, selector, selection, candidates, anchored, limit - fitting.used)
-        _fit(ranked, by_number, fitting, selection.max_messages, anchored)
+        if candidates:
+            ranking = _ranked(building, choosing, selection, candidates, fitting.left)
+        _fit(ranking, fitting, selection.max_messages, anchored)
     taken = [message for message in building.past.messages if message.number in fitting.taken]
     for name in dict.fromkeys(message.phase for message in taken):
         assert name is not None
         building.add_replay(name, tuple(message for message in taken if message.phase == name))
-    return Chosen(strategy, tuple(sorted(anchored)), _logged(ranked, fitting.taken, anchored))
+    logged = tuple(_logged(ranking, fitting))
+    return Chosen(ranking.strategy, tuple(sorted(anchored)), logged, ranking.reasoning)
 
 
 def _add_outputs(building: Building, anchors: Anchors) -> None:
@@ -113,14 +134,15 @@ def _anchored_groups(building: Building, anchors: Anchors) -> list[_Group]:
     found = []
     for group in past.groups:
         is_callout = "callouts" in anchors.include and any(message.is_pinned for message in group)
-        is_error = "errors" in anchors.include and any(_mentions_error(message.message) for message in group)
+        is_error = "errors" in anchors.include and any(mentions_error(message.message) for message in group)
         wanted = group[0].phase in earlier and building.retains(group[0]) and (is_callout or is_error)
         if (wanted or group[0].number in newest) and not all(message.number in building.shown for message in group):
             found.append(group)
     return found
 
 
-def _mentions_error(message: Message) -> bool:
+def mentions_error(message: Message) -> bool:
+    """Whether a message tells of an error, by its words or because a tool said so."""
     if any(result.is_error or _ERROR.search(result.text) for result in message.tool_results):
         return True
     return _ERROR.search(message.text) is not None
@@ -138,42 +160,43 @@ def _candidates(building: Building, anchored: set[int]) -> list[PastMessage]:
 
 def _ranked(
     building: Building,
-    selector: Selector | None,
+    choosing: Choosing,
     selection: Selection,
     candidates: Sequence[PastMessage],
-    anchored: set[int],
     budget_tokens: int,
-) -> tuple[str, list[Scored]]:
-    """The strategy that ranked, and the ranking of the candidates."""
-    if not candidates:
-        return selection.strategy, []
-    request = _request(building, candidates, anchored, budget_tokens)
-    allowed = {message.number for message in candidates}
+) -> Ranking:
+    """The candidates as the strategy ranks them, or as another one that stood in for it."""
+    field = "context.selection.strategy"
+    request = _request(building, candidates, budget_tokens)
+    allowed = {message.number: message for message in candidates}
+    selector = choosing.selector
     if selector is None:
-        text = f"no selector was given for strategy {selection.strategy!r}; the newest messages are taken"
-        building.note("selector_missing", text, "context.selection.strategy")
-        return newest_first.__name__, _usable(newest_first(request), allowed)
-    name = getattr(selector, "__name__", type(selector).__name__)
+        on = switches(building.cascade, choosing.defaults)
+        selector = choosing.strategies.selector(selection, allowed, on)
     try:
-        ranked = _usable(selector(request), allowed)
+        ranking = _checked(ranking_by(selector, request), allowed)
+        told = any(finding.kind == FELL_BACK for finding in ranking.findings)
     except Exception as error:  # a selector is the caller's code: whatever it raises, the phase goes on
-        text = f"the selector failed, the newest messages are taken: {type(error).__name__}: {error}"
-        building.findings.append(Finding(kind="selection_failed", field="context.selection", text=text))
-        return newest_first.__name__, _usable(newest_first(request), allowed)
-    if name in STRATEGIES and name != selection.strategy:
-        text = f"strategy {selection.strategy!r} is configured; {name!r} ranked"
-        building.note("strategy_replaced", text, "context.selection.strategy")
-    if HEURISTIC in (name, selection.strategy):
-        ranked = weighed(ranked, candidates, selection)
-    return name, ranked
+        text = f"the selector failed, {HEURISTIC!r} ranked: {type(error).__name__}: {error}"
+        building.note("selection_failed", text, field)
+        ranking, told = _checked(ranking_by(choosing.strategies.heuristic, request), allowed), True
+    for finding in ranking.findings:
+        building.note(finding.kind, finding.text, field)
+    if ranking.strategy in STRATEGIES and ranking.strategy != selection.strategy and not told:
+        text = f"strategy {selection.strategy!r} is configured; {ranking.strategy!r} ranked"
+        building.note("strategy_replaced", text, field)
+    # a callable without a known name ranks in the place of the strategy that is configured
+    own = ranking.strategy if ranking.strategy in STRATEGIES else selection.strategy
+    return replace(ranking, scored=weighed(ranking, candidates, selection)) if own == HEURISTIC else ranking
 
 
-def weighed(ranked: Sequence[Scored], candidates: Sequence[PastMessage], selection: Selection) -> list[Scored]:
+def weighed(ranked: Iterable[Scored], candidates: Sequence[PastMessage], selection: Selection) -> tuple[Scored, ...]:
     """Candidates by the configured weights of three signals, each scaled by rank: best 1, worst above 0.
 
-    What the selector scored is the keyword signal (0 where it left a message out), a pin the callout's.
+    What the selector scored above 0 is the keyword signal (0 where it left a message out), a pin the callout's.
     """
-    keyword = {scored.ordinal: 1 - at / len(ranked) for at, scored in enumerate(ranked)}
+    found_by_words = [scored.ordinal for scored in ranked if scored.score > 0]
+    keyword = {ordinal: 1 - at / len(found_by_words) for at, ordinal in enumerate(found_by_words)}
     recency = {message.number: (at + 1) / len(candidates) for at, message in enumerate(candidates)}
     found = []
     for message in candidates:
@@ -188,23 +211,24 @@ def weighed(ranked: Sequence[Scored], candidates: Sequence[PastMessage], selecti
             + selection.callout_weight * signals["callout"]
         )
         found.append(Scored(message.number, score, signals))
-    return sorted(found, key=lambda scored: (-scored.score, -scored.ordinal))[:MAX_CANDIDATES]
+    return tuple(sorted(found, key=lambda scored: (-scored.score, -scored.ordinal))[:MAX_CANDIDATES])
 
 
-def _usable(ranked: Iterable[Scored], allowed: set[int]) -> list[Scored]:
-    seen: set[int] = set()
-    found = (scored for scored in ranked if scored.ordinal in allowed and scored.ordinal not in seen)
-    kept: list[Scored] = []
-    for scored in islice(found, MAX_CANDIDATES):
-        seen.add(scored.ordinal)
-        kept.append(scored)
-    return kept
+def _checked(ranking: Ranking, allowed: Collection[int]) -> Ranking:
+    """Candidates once each; raises `ValueError` for figures that are none."""
+    kept: dict[int, Scored] = {}
+    for scored in islice((scored for scored in ranking if scored.ordinal in allowed), MAX_READ):
+        figures = (scored.score, *scored.signals.values()) if len(kept) < MAX_CANDIDATES else ()
+        if not all(map(math.isfinite, figures)):
+            raise ValueError(f"§{scored.ordinal} has a score or signal that is not finite")
+        if figures:
+            kept.setdefault(scored.ordinal, scored)
+    return replace(ranking, scored=tuple(kept.values()))
 
 
-def _request(
-    building: Building, candidates: Sequence[PastMessage], anchored: set[int], budget_tokens: int
-) -> SelectionRequest:
+def _request(building: Building, candidates: Sequence[PastMessage], budget_tokens: int) -> SelectionRequest:
     past = building.past
+    allowed = {message.number for message in candidates}
     by_number = {message.number: message for message in past.messages}
     query = building.instructions().text or building.phase.name
     sessions = {message.session.id: message.session for message in past.messages}
@@ -221,7 +245,7 @@ def _request(
         generation=shape,
         query=Message.from_wire({"role": "user", "content": query}),
         last=max(message.number for message in candidates),
-        visible=frozenset(anchored),
+        visible=frozenset(by_number.keys() - allowed),  # of a phase that is no source not a line may reach a model
         pinned=frozenset(message.number for message in candidates if message.is_pinned),
         budget_tokens=max(0, budget_tokens),
         entry=entry,
@@ -232,10 +256,19 @@ class _Fitting:
     """Counts what a context costs while groups are added to it."""
 
     def __init__(self, building: Building, limit_tokens: int) -> None:
-        self._building, self._limit = building, limit_tokens
+        self._building, self.limit = building, limit_tokens
+        self.groups = {message.number: group for group in building.past.groups for message in group}
+        """The group of each past message."""
         self.used = sum(message.tokens for message in building.messages)
         self.taken: set[int] = set()
+        self.verdicts: dict[int, str] = {}
+        """Why a candidate was passed over, where it was not for want of room."""
         self._labelled: set[str | None] = set()
+
+    @property
+    def left(self) -> int:
+        """Tokens of room; below 0 where the anchors alone take more."""
+        return self.limit - self.used
 
     def cost(self, group: _Group) -> int:
         """Tokens of the group, and of its phase's label where it is the first of it."""
@@ -246,7 +279,7 @@ class _Fitting:
         return tokens
 
     def fits(self, group: _Group) -> bool:
-        return self.used + self.cost(group) <= self._limit
+        return self.cost(group) <= self.left
 
     def take(self, group: _Group) -> None:
         self.used += self.cost(group)
@@ -254,29 +287,27 @@ class _Fitting:
         self.taken.update(message.number for message in group)
 
 
-def _fit(
-    ranked: Sequence[Scored], by_number: dict[int, _Group], fitting: _Fitting, max_messages: int, anchored: set[int]
-) -> None:
+def _fit(ranked: Iterable[Scored], fitting: _Fitting, max_messages: int, anchored: set[int]) -> None:
     for scored in ranked:
-        group = by_number[scored.ordinal]
+        group = fitting.groups[scored.ordinal]
         chosen = len(fitting.taken - anchored)
-        if scored.ordinal in fitting.taken or chosen + len(group) > max_messages or not fitting.fits(group):
+        if scored.ordinal in fitting.taken:
             continue
-        fitting.take(group)
+        if chosen + len(group) > max_messages:
+            fitting.verdicts[scored.ordinal] = TOO_MANY
+        elif fitting.fits(group):
+            fitting.take(group)
 
 
-def _logged(ranked: Sequence[Scored], taken: set[int], anchored: set[int]) -> tuple[SelectionCandidate, ...]:
-    chosen = [scored for scored in ranked if scored.ordinal in taken]
-    passed = [scored for scored in ranked if scored.ordinal not in taken]
-    return tuple(
-        SelectionCandidate.model_validate(
-            {
-                "ref": f"§{scored.ordinal}",
-                "score": round(scored.score, 4),
-                "signals": {name: round(value, 4) for name, value in scored.signals.items()},
-                "in": scored.ordinal in taken,
-                "why": "ranked, and it fits" if scored.ordinal in taken else "no room",
-            }
+def _logged(ranked: Sequence[Scored], fitting: _Fitting) -> Iterator[SelectionCandidate]:
+    """All that were taken, then the best of the others."""
+    passed = [scored for scored in ranked if scored.ordinal not in fitting.taken]
+    for scored in [*(s for s in ranked if s.ordinal in fitting.taken), *passed[:LOGGED_CANDIDATES]]:
+        is_in = scored.ordinal in fitting.taken
+        yield SelectionCandidate(
+            ref=f"§{scored.ordinal}",
+            score=round(scored.score, 4),
+            signals={name: round(value, 4) for name, value in scored.signals.items()},
+            in_=is_in,
+            why=TAKEN if is_in else fitting.verdicts.get(scored.ordinal, NO_ROOM),
         )
-        for scored in [*chosen, *passed[:LOGGED_CANDIDATES]]
-    )

@@ -294,7 +294,11 @@ class Building:
     # -- the log ----------------------------------------------------------------------------------------------
 
     def selection_log(
-        self, strategy: str, anchors: Collection[int], candidates: Collection[SelectionCandidate]
+        self,
+        strategy: str,
+        anchors: Collection[int] = (),
+        candidates: Collection[SelectionCandidate] = (),
+        reasoning: str | None = None,
     ) -> SelectionLog:
         """The published log; refs are numbers in the past."""
         brought = {number for message in self.messages for number in message.numbers}
@@ -313,6 +317,7 @@ class Building:
             selected_refs=tuple(f"§{number}" for number in sorted(brought - set(anchors))),
             tokens_saved=full - used,
             candidates=tuple(candidates),
+            reasoning=reasoning,
         )
 
 

@@ -67,6 +67,12 @@ def auto_enabled(cascade: Cascade, defaults: AutoContext | None = None) -> bool:
     return _inherited(InterPhase, list(_inter_phase(cascade, defaults))).enabled
 
 
+def switches(cascade: Cascade, defaults: AutoContext | None = None) -> AutoContext:
+    """Which parts of automatic context are on."""
+    levels = [level for level in (defaults, cascade.auto_context) if level is not None]
+    return _inherited(AutoContext, levels)
+
+
 def _inter_phase(cascade: Cascade, defaults: AutoContext | None) -> Iterable[InterPhase]:
     for level in (defaults, cascade.auto_context):
         if level is not None and level.inter_phase is not None:

@@ -25,10 +25,11 @@ from ctxsteward.schemas.documents import SelectionLog
 
 from ..counting import Counter
 from ..selection import Selector
-from .auto import select_automatically
+from .auto import Choosing, select_automatically
 from .building import Building, PhaseMessage
 from .config import phase_named
 from .past import Past
+from .strategies import Strategies
 from .templates import Rendered, plain
 
 Mode = Literal["snowball", "inject", "selective", "auto"]
@@ -69,6 +70,7 @@ def phase_context(
     input: object = None,
     state: Mapping[str, Any] | None = None,
     counter: Counter,
+    strategies: Strategies | None = None,
     selector: Selector | None = None,
     budget_tokens: int | None = None,
     defaults: AutoContext | None = None,
@@ -76,9 +78,10 @@ def phase_context(
 ) -> PhaseContext:
     """The context of a phase.
 
-    `state` is what templates see, by default all that the past recorded. `selector` ranks for `mode: auto`.
-    `budget_tokens` limits `mode: auto` further, and is reported where another mode exceeds it. `trusted` names phases
-    whose content is the operator's own; only they may speak as system.
+    `state` is what templates see, by default all that the past recorded. `strategies` is what the configured names of
+    `mode: auto` stand for, by default what needs nothing but installed extras; a `selector` of the caller's own takes
+    the configured one's place. `budget_tokens` limits `mode: auto` further, and is reported where another mode exceeds
+    it. `trusted` names phases whose content is the operator's own; only they may speak as system.
     """
     phase = phase_named(cascade, phase_name)
     building = Building(
@@ -95,7 +98,10 @@ def phase_context(
     chosen, injected = None, None
     if context is not None and context.mode == "auto":
         mode = "auto"
-        chosen = select_automatically(building, selector, budget_tokens, defaults)
+        choosing = Choosing(
+            strategies=strategies or Strategies(), selector=selector, budget_tokens=budget_tokens, defaults=defaults
+        )
+        chosen = select_automatically(building, choosing)
     elif context is not None:
         mode = "selective"
         if context.include_input:
@@ -115,7 +121,7 @@ def phase_context(
         mode=mode,
         messages=tuple(building.messages),
         injected=len(building.messages) if injected is None else injected,
-        log=building.selection_log(*chosen) if chosen is not None else building.selection_log(mode, (), ()),
+        log=building.selection_log(*chosen) if chosen is not None else building.selection_log(mode),
         findings=tuple(building.findings),
         rendering=building.instructions,
     )

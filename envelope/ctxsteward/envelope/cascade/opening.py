@@ -35,6 +35,7 @@ from ..store import Store
 from .config import phase_named
 from .injection import PhaseContext, phase_context
 from .past import STATE_NOTE, Log, Past, read_past
+from .strategies import Strategies
 from .templates import plain
 
 MAX_ATTEMPTS = 100
@@ -69,6 +70,7 @@ def open_phase(
     system: str | Sequence[str | Wire] | None = (),
     tools: Sequence[Wire] | None = (),
     counter: Counter | None = None,
+    strategies: Strategies | None = None,
     selector: Selector | None = None,
     budget_tokens: int | None = None,
     defaults: AutoContext | None = None,
@@ -76,7 +78,8 @@ def open_phase(
 ) -> OpenedPhase:
     """Open a phase of a run; `system`, `tools` and `profile` are the operator's, as in `Store.session`.
 
-    A session that exists keeps its `system`.
+    `strategies`, `selector`, `budget_tokens`, `defaults`, `trusted`: as in `phase_context`. A session that exists
+    keeps its `system`; a phase that was opened before asks no selector, model or embedder again.
     """
     phase = phase_named(cascade, phase_name)
     _check_run(run, attempt)
@@ -93,6 +96,11 @@ def open_phase(
     session = session_of(name) if fresh else None
     laid_out_in = stream if session is None else session
     assert laid_out_in is not None
+    attempts = _attempts_opened(store, run, phase, tenant)
+    is_new = (attempt or 0) not in attempts
+    if not is_new:  # the session is frozen: the context tells what it would be now, by words alone
+        strategies = strategies or Strategies()
+        selector = strategies.heuristic
     context = phase_context(
         cascade,
         phase_name,
@@ -100,15 +108,13 @@ def open_phase(
         input=input,
         state=state,
         counter=counter or laid_out_in.counter,
+        strategies=strategies,
         selector=selector,
         budget_tokens=budget_tokens,
         defaults=defaults,
         trusted=trusted,
     )
-    ledger = store.session(_ledger_id(run), tenant=tenant)
-    note = f"{_OPENED_NOTE}{phase.name}"
-    attempts = json.loads(ledger.state.notes.get(note, "[]"))
-    if (attempt or 0) in attempts:
+    if not is_new:
         return OpenedPhase(session=laid_out_in, context=context, is_new=False)
     if stream is not None:
         _catch_up(stream, context, past)
@@ -116,7 +122,8 @@ def open_phase(
         assert stream is not None
         session = stream.fork(id=name)
     _show(session, phase, attempt, context)
-    ledger.note(note, json.dumps([*attempts, attempt or 0]))
+    opened = json.dumps([*attempts, attempt or 0])
+    store.session(_ledger_id(run), tenant=tenant).note(f"{_OPENED_NOTE}{phase.name}", opened)
     return OpenedPhase(session=session, context=context, is_new=True)
 
 
@@ -203,6 +210,17 @@ def extracted(phase: Phase, text: str) -> dict[str, Any] | None:
 def session_id(run: str, phase: str, attempt: int | None = None) -> str:
     """The session that a phase (or one attempt at it) has for itself."""
     return f"{run}.{phase}" if attempt is None else f"{run}.{phase}.{attempt}"
+
+
+def _attempts_opened(store: Store, run: str, phase: Phase, tenant: str) -> list[int]:
+    """Attempts at a phase that were opened before; 0 stands for the phase without a numbered one."""
+    ledger = _ledger_id(run)
+    if not store.exists(ledger, tenant=tenant):
+        return []
+    found: list[int] = json.loads(
+        store.session(ledger, tenant=tenant).state.notes.get(f"{_OPENED_NOTE}{phase.name}", "[]")
+    )
+    return found
 
 
 def _ledger_id(run: str) -> str:

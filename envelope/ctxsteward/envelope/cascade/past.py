@@ -9,7 +9,7 @@ note of one of the logs, ``state-PHASE``, a JSON object.
 Several attempts at one phase (soundings) are logs of their own, numbered from 1. Once one of them was chosen the others
 are no longer part of the past.
 
-Raises `InputError` for a state note that is no JSON object.
+Raises `InputError` for a state note that is no JSON object, and for logs of more than one tenant.
 """
 
 from __future__ import annotations
@@ -161,6 +161,9 @@ def read_past(
     seen: set[tuple[int, str]] = set()
     copied: set[str] = set()
     noted: dict[str, dict[str, Any]] = {}
+    tenants = {(given.session if isinstance(given, Log) else given).tenant for given in logs}
+    if len(tenants) > 1:
+        raise InputError(f"logs of tenants {', '.join(sorted(map(repr, tenants)))}; a past is one tenant's")
     for at, given in enumerate(logs):
         log = given if isinstance(given, Log) else Log(given)
         noted |= state_notes(log.session)

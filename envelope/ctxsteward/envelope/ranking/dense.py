@@ -8,6 +8,7 @@ fallback ranks, and a finding says so. Memory: 2 KB a message at 512 dimensions.
 
 from __future__ import annotations
 
+from copy import copy
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 NOT_EMBEDDED = "not_embedded_yet"
 """Kind of the finding: messages that this ranking could not find."""
+NOTHING_SIMILAR = "nothing_similar"
+"""Kind of the finding: no message reaches the similarity that was asked for."""
 MAX_SESSIONS = 16
 """Sessions whose vectors are kept; the one used longest ago leaves."""
 MAX_TEXT_CHARS = 2_000
@@ -58,6 +61,12 @@ class Semantic:
         self._max_new = max(1, max_new)
         self._vectors: PerSession[SessionVectors] = PerSession(max_sessions)
 
+    def with_similarity(self, similarity: float | None) -> Semantic:
+        """The same embedder and the same kept vectors, with another least cosine."""
+        other = copy(self)
+        other.similarity = similarity
+        return other
+
     def __call__(self, request: SelectionRequest) -> Ranking:
         try:
             return self._nearest(request)
@@ -76,14 +85,17 @@ class Semantic:
         with kept.lock:
             vectors = _caught_up(kept, request, self.embedder, self._max_new)
             cosines, missing = vectors.cosines(query), request.last - len(vectors)
-        near = (
-            Scored(at + 1, cosine, {"cosine": cosine})
-            for at, cosine in cosines
-            if at + 1 not in request.visible and (self.similarity is None or cosine >= self.similarity)
-        )
-        text = f"the newest {missing} messages have no embedding yet; they are made with the next rankings"
-        findings = (Finding(kind=NOT_EMBEDDED, field="selector", text=text),) if missing else ()
-        return Ranking(scored=tuple(islice(near, MAX_CANDIDATES)), strategy=self.__name__, findings=findings)
+        ranked = (Scored(at + 1, cosine, {"cosine": cosine}) for at, cosine in cosines if at + 1 not in request.visible)
+        best = list(islice(ranked, MAX_CANDIDATES))
+        near = tuple(scored for scored in best if self.similarity is None or scored.score >= self.similarity)
+        findings: list[Finding] = []
+        if missing:
+            text = f"the newest {missing} messages have no embedding yet; they are made with the next rankings"
+            findings.append(Finding(kind=NOT_EMBEDDED, field="selector", text=text))
+        if best and not near:
+            text = f"no message reaches the similarity {self.similarity:g}; the nearest has {best[0].score:.2f}"
+            findings.append(Finding(kind=NOTHING_SIMILAR, field="selector", text=text))
+        return Ranking(scored=near, strategy=self.__name__, findings=tuple(findings))
 
     def _query_vector(self, text: str) -> Matrix:
         from .vectors import unit_vectors

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..selection import MAX_CANDIDATES, Ranking, Scored, SelectionRequest, Selector, ranking_by
-from .llm import Ask, ByModel
-from .outcome import FELL_BACK, described, fell_back
+from .llm import Ask, ByModel, Summarize
+from .outcome import FELL_BACK, described, fell_back, reason_of
 
 
 class Fusion(BaseModel):
@@ -36,10 +36,16 @@ class Hybrid:
     __name__ = "hybrid"
 
     def __init__(
-        self, lexical: Selector, dense: Selector, model: Ask | None = None, *, fusion: Fusion | None = None
+        self,
+        lexical: Selector,
+        dense: Selector,
+        model: Ask | None = None,
+        *,
+        summarize: Summarize | None = None,
+        fusion: Fusion | None = None,
     ) -> None:
         self.lexical, self.dense, self.fusion = lexical, dense, fusion or Fusion()
-        self._by_model = ByModel(model, prefilter=self._fused) if model is not None else None
+        self._by_model = ByModel(model, prefilter=self._fused, summarize=summarize) if model is not None else None
 
     def __call__(self, request: SelectionRequest) -> Ranking:
         if self._by_model is None:
@@ -57,7 +63,7 @@ class Hybrid:
             near = ranking_by(self.dense, request)
         except Exception as error:  # the caller's code: whatever it raises, the words have ranked
             return fell_back(self.__name__, words, described(error))
-        replaced = [finding.text for finding in near.findings if finding.kind == FELL_BACK]
+        replaced = [reason_of(finding) for finding in near.findings if finding.kind == FELL_BACK]
         if replaced:
             return fell_back(self.__name__, words, replaced[-1])
         scored = fused(words, near, self.fusion)

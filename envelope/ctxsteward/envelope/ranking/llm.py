@@ -1,7 +1,8 @@
 """Strategy `llm`: a model reads a menu of originals, a line each, and names those worth recalling.
 
 The menu holds what another selector ranks best, as much as fits twice the room, at most `MAX_LINES` lines, in session
-order: reference, role, phase, tokens, the beginning of a summary. The model answers with one JSON object,
+order: reference, role, phase, tokens, a summary. Summaries are those of the context cards where there is an index of
+them (`card_summaries`), else the beginning of the text. The model answers with one JSON object,
 
     {"selected": ["§12", "§40"], "reasoning": "…"}
 
@@ -14,13 +15,13 @@ Source: the auto-context design (selection by menu).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from ctxsteward.schemas import InputError
+from ctxsteward.schemas import Finding, InputError
 
 from ..accounting import text_of
 from ..groups import Entry
@@ -28,10 +29,17 @@ from ..selection import Ranking, Scored, SelectionRequest, Selector, ranking_by
 from .heuristic import Heuristic
 from .outcome import described, fell_back
 
+if TYPE_CHECKING:
+    from ..cards.port import CardIndex
+    from ..stores.port import Journal
+
 Ask = Callable[[str], str]
 """A model: a prompt in, its reply out. It may raise; its time limit is its own."""
-Summarize = Callable[[SelectionRequest, Entry], str | None]
-"""An original in a line or two, as on its context card; None where there is none."""
+Summarize = Callable[[SelectionRequest, Sequence[Entry]], Mapping[int, str]]
+"""Originals in a line or two each, by ordinal; asked once a menu. Where one is left out its beginning is shown."""
+
+SUMMARIES_MISSING = "summaries_missing"
+"""Kind of the finding: summaries could not be read, the menu shows beginnings."""
 
 MAX_LINES = 100
 MAX_SUMMARY_CHARS = 200
@@ -68,6 +76,13 @@ class Choice(BaseModel):
     reasoning: str
 
 
+class _Offered(NamedTuple):
+    """An original that goes on the menu."""
+
+    entry: Entry
+    tokens: int
+
+
 class MenuLine(NamedTuple):
     """An original as the model sees it."""
 
@@ -87,7 +102,7 @@ class ByModel:
     __name__ = "llm"
 
     def __init__(self, ask: Ask, *, prefilter: Selector | None = None, summarize: Summarize | None = None) -> None:
-        self._ask, self._summarize = ask, summarize or beginning
+        self._ask, self._summarize = ask, summarize
         self._prefilter = prefilter or Heuristic()
 
     def __call__(self, request: SelectionRequest) -> Ranking:
@@ -104,9 +119,11 @@ class ByModel:
             raise InputError("the query has no text; the model was not asked")
         if not ranked:
             return ranked
-        menu = sorted(self._menu(request, menu_tokens, ranked))
-        if not menu:
+        offered = list(_offered(request, menu_tokens, ranked))
+        if not offered:
             raise InputError("there is nothing to choose from that fits; the model was not asked")
+        summaries, findings = self._summaries(request, [one.entry for one in offered])
+        menu = sorted(_line(one, summaries.get(one.entry.ordinal)) for one in offered)
         prompt = PROMPT.format(
             query=query, menu="\n".join(map(str, menu)), budget=request.budget_tokens, example=f"§{menu[0].ordinal}"
         )
@@ -114,27 +131,72 @@ class ByModel:
         ordinals = [int(ref[1:]) for ref in dict.fromkeys(choice.selected)]
         scored = tuple(Scored(n, 1 - at / len(ordinals), {"choice": at + 1.0}) for at, n in enumerate(ordinals))
         reasoning = one_line(choice.reasoning, MAX_REASONING_CHARS)
-        return Ranking(scored=scored, strategy=self.__name__, reasoning=reasoning, findings=ranked.findings)
+        return Ranking(
+            scored=scored, strategy=self.__name__, reasoning=reasoning, findings=(*ranked.findings, *findings)
+        )
 
-    def _menu(self, request: SelectionRequest, menu_tokens: int, ranked: Ranking) -> Iterator[MenuLine]:
-        """Best first: what fits, each original once."""
-        left, seen = menu_tokens, set(request.visible)
-        lines = 0
-        for scored in ranked:
-            if lines == MAX_LINES:
-                return
-            if scored.ordinal in seen or not 0 < scored.ordinal <= request.last:
-                continue
-            seen.add(scored.ordinal)
-            entry = request.entry(scored.ordinal)
-            tokens = _tokens(entry)
-            if tokens > left:
-                continue
-            left -= tokens
-            lines += 1
-            phase = one_line(entry.event.phase, MAX_PHASE_CHARS) if entry.event.phase else None
-            summary = one_line(self._summarize(request, entry) or beginning(request, entry), MAX_SUMMARY_CHARS)
-            yield MenuLine(scored.ordinal, entry.message.role, phase, tokens, summary)
+    def _summaries(
+        self, request: SelectionRequest, entries: Sequence[Entry]
+    ) -> tuple[Mapping[int, str], tuple[Finding, ...]]:
+        if self._summarize is None:
+            return {}, ()
+        try:
+            return self._summarize(request, entries), ()
+        except Exception as error:  # an index that does not answer costs the better line, never the ranking
+            text = f"the menu shows beginnings, summaries could not be read: {described(error)}"
+            return {}, (Finding(kind=SUMMARIES_MISSING, field="selector", text=text),)
+
+
+def _offered(request: SelectionRequest, menu_tokens: int, ranked: Ranking) -> Iterator[_Offered]:
+    """Best first: what fits, each original once."""
+    left, seen = menu_tokens, set(request.visible)
+    lines = 0
+    for scored in ranked:
+        if lines == MAX_LINES:
+            return
+        if scored.ordinal in seen or not 0 < scored.ordinal <= request.last:
+            continue
+        seen.add(scored.ordinal)
+        entry = request.entry(scored.ordinal)
+        tokens = _tokens(entry)
+        if tokens > left:
+            continue
+        left -= tokens
+        lines += 1
+        yield _Offered(entry, tokens)
+
+
+def _line(offered: _Offered, summary: str | None) -> MenuLine:
+    entry, phase = offered.entry, offered.entry.event.phase
+    text = one_line(summary or "", MAX_SUMMARY_CHARS) or one_line(text_of(entry.message), MAX_SUMMARY_CHARS)
+    named = one_line(phase, MAX_PHASE_CHARS) if phase else None
+    return MenuLine(entry.ordinal, entry.message.role, named, offered.tokens, text)
+
+
+def card_summaries(index: CardIndex, journal: Journal | None = None) -> Summarize:
+    """Summaries of a session's context cards; with the sessions' journal, of what a fork shares with its parent too.
+
+    A card of another original than the log has now (it was replaced, or erased) is not shown.
+    """
+
+    def summarize(request: SelectionRequest, entries: Sequence[Entry]) -> Mapping[int, str]:
+        from ..cards.backlog import origin_of
+        from ..stores.port import SessionKey
+
+        wanted = {entry.ordinal: entry for entry in entries}
+        found: dict[int, str] = {}
+        key: SessionKey | None = SessionKey(request.tenant, request.session)
+        while key is not None and wanted:
+            origin = None if journal is None else origin_of(journal, key)
+            first = origin.ordinal + 1 if origin is not None else 1
+            own = [wanted.pop(ordinal) for ordinal in sorted(wanted) if ordinal >= first]
+            addresses = {entry.ref: entry.event.address for entry in own}
+            cards = index.of_session(*key, refs=list(addresses)) if own else []
+            found |= {card.ordinal: card.summary for card in cards if card.address == addresses[card.ref]}
+            key = None if origin is None else SessionKey(key.tenant, origin.session)
+        return found
+
+    return summarize
 
 
 def choice_of(reply: object, on_menu: frozenset[int]) -> Choice:
@@ -157,11 +219,6 @@ def choice_of(reply: object, on_menu: frozenset[int]) -> Choice:
     if unknown:
         raise InputError(f"the model chose {unknown[0]!r}, which is not on the menu ({len(unknown)} such)")
     return choice
-
-
-def beginning(request: SelectionRequest, entry: Entry) -> str:
-    """An original's first words."""
-    return text_of(entry.message)[: 2 * MAX_SUMMARY_CHARS]
 
 
 def one_line(text: str, max_chars: int) -> str:

@@ -9,6 +9,7 @@ from ..selection import Ranking
 FELL_BACK = "selection_fell_back"
 """Kind of the finding: another strategy than the one asked for ranked."""
 MAX_REASON_CHARS = 300
+_DID = " did: "
 
 
 def fell_back(strategy: str, stand_in: Ranking, reason: str) -> Ranking:
@@ -20,9 +21,14 @@ def fell_back(strategy: str, stand_in: Ranking, reason: str) -> Ranking:
     "strategy 'llm' could not rank, 'newest' did: the model answered in prose"
     """
     why = " ".join(reason.split())[:MAX_REASON_CHARS]
-    text = f"strategy {strategy!r} could not rank, {stand_in.strategy!r} did: {why}"
+    text = f"strategy {strategy!r} could not rank, {stand_in.strategy!r}{_DID}{why}"
     finding = Finding(kind=FELL_BACK, field="selector", text=text)
     return Ranking(scored=stand_in.scored, strategy=stand_in.strategy, findings=(*stand_in.findings, finding))
+
+
+def reason_of(finding: Finding) -> str:
+    """Why another strategy ranked, as `fell_back` was told."""
+    return finding.text.partition(_DID)[2]
 
 
 def described(error: Exception) -> str:

@@ -1,7 +1,8 @@
 """Every call of the public transcripts: validity, budgets, references, append-only, and how often it compacts.
 
 The simulation compacts as late as the trigger allows, always down to the target or to what never leaves, whichever is
-more, on the same arrivals. Printed beside it: one that waits until the budget itself is full.
+more, on the same arrivals. Printed beside it: one that waits until the budget itself is full. Both are about history
+alone, so nothing is recalled there; the promises are counted once more with recall, as it is by default.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def run(data: Path | None = None) -> Iterator[Row]:
         yield Row(bench=NAME, what="skipped: no folder of public transcripts; pass --data", value="-")
         return
     for dynamic_tokens in DYNAMIC_TOKENS:
-        yield from _run(data, dynamic_tokens)
+        yield from _run(data, dynamic_tokens, recalls=False)
+        yield from _run(data, dynamic_tokens, recalls=True)
 
 
 @dataclass(slots=True)
@@ -64,6 +66,7 @@ class _Totals:
     compared: int = 0
     latest: int = 0
     full: int = 0
+    dropped: int = 0
 
     def play(self, transcript: Transcript, builder: EnvelopeBuilder) -> None:
         """Replay one transcript and add it up."""
@@ -80,12 +83,15 @@ class _Totals:
         self.turns += session.state.turns
         self.prefix_faults += prefix.faults
         self.compared += prefix.compared
+        self.dropped += prefix.dropped
         self.latest += late.count
         self.full += last.count
 
 
-def _run(data: Path, dynamic_tokens: int) -> Iterator[Row]:
-    builder = EnvelopeBuilder(model="gpt-4o", budgets=Budgets(dynamic_tokens=dynamic_tokens))
+def _run(data: Path, dynamic_tokens: int, *, recalls: bool) -> Iterator[Row]:
+    budgets = Budgets(dynamic_tokens=dynamic_tokens)
+    builder = EnvelopeBuilder(model="gpt-4o", budgets=budgets, selector="heuristic" if recalls else None)
+    head = f"dynamic {dynamic_tokens}" + (", recall" if recalls else "")
     totals = _Totals()
     tally = totals.tally
     started = time.process_time()
@@ -95,16 +101,16 @@ def _run(data: Path, dynamic_tokens: int) -> Iterator[Row]:
             for transcript in read_transcripts(path):
                 totals.play(transcript, builder)
         rate = (tally.compactions - compactions) / max(1, totals.turns - turns)
-        yield row(NAME, f"{label}, dynamic {dynamic_tokens}: calls", tally.calls - calls)
-        yield row(NAME, f"{label}, dynamic {dynamic_tokens}: compactions a user turn", rate)
-    yield from _rows(totals, dynamic_tokens)
-    yield row(NAME, f"dynamic {dynamic_tokens}: CPU for all calls, checks included", time.process_time() - started, "s")
+        yield row(NAME, f"{label}, {head}: calls", tally.calls - calls)
+        yield row(NAME, f"{label}, {head}: compactions a user turn", rate)
+    yield from _promises(totals, head)
+    yield from (_recall_rows(totals, head) if recalls else _economy(totals, head, dynamic_tokens))
+    yield row(NAME, f"{head}: CPU for all calls, checks included", time.process_time() - started, "s")
 
 
-def _rows(totals: _Totals, dynamic_tokens: int) -> Iterator[Row]:
-    head, tally = f"dynamic {dynamic_tokens}", totals.tally
+def _promises(totals: _Totals, head: str) -> Iterator[Row]:
+    tally = totals.tally
     promises = "validity, budget, task, newest, last raw turn, refs, citations"
-    late, full = tally.compactions / max(1, totals.latest), tally.compactions / max(1, totals.full)
     broken = f"append-only broken (of {totals.compared:,} compared)"
     yield row(NAME, f"{head}: calls", tally.calls)
     yield row(NAME, f"{head}: faults ({promises})", len(tally.faults), at_most=0)
@@ -115,8 +121,18 @@ def _rows(totals: _Totals, dynamic_tokens: int) -> Iterator[Row]:
     yield row(NAME, f"{head}: calls with a head budget grown, each with a finding", tally.head_grown)
     yield row(NAME, f"{head}: {broken}", totals.prefix_faults, at_most=0)
     yield row(NAME, f"{head}: compactions", tally.compactions)
+    yield row(NAME, f"{head}: compactions that saved under a tenth", tally.shallow, at_most=0)
+
+
+def _recall_rows(totals: _Totals, head: str) -> Iterator[Row]:
+    yield row(NAME, f"{head}: compactions a user turn", totals.tally.compactions / max(1, totals.turns))
+    yield row(NAME, f"{head}: calls whose live turn took the place of recall, each with a finding", totals.dropped)
+
+
+def _economy(totals: _Totals, head: str, dynamic_tokens: int) -> Iterator[Row]:
+    tally = totals.tally
+    late, full = tally.compactions / max(1, totals.latest), tally.compactions / max(1, totals.full)
     yield row(NAME, f"{head}: compactions / fewest at the same trigger and depth", late, "×", at_most=1.15)
     yield row(NAME, f"{head}: compactions / fewest if it waited for a full budget", full, "×")
     bar = 0.25 if dynamic_tokens >= 2_000 else None
     yield row(NAME, f"{head}: compactions a user turn", tally.compactions / max(1, totals.turns), at_most=bar)
-    yield row(NAME, f"{head}: compactions that saved under a tenth", tally.shallow, at_most=0)

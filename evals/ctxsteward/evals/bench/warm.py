@@ -42,6 +42,16 @@ def run(data: object = None) -> Iterator[Row]:
     for size in SIZES:
         yield row(NAME, f"p50 at {size:,} messages / floor", floors[size], "×", at_most=3)
         yield row(NAME, f"p50 at {size:,} messages", statistics.median(r[size].build for r in rounds) / 1e3, "ms")
+    recalling = [{size: _measure(size, number, recall_fraction=0.4) for size in SIZES} for number in range(ROUNDS)]
+    ratio = statistics.median(r[old].build / r[young].build for r in recalling)
+    yield row(NAME, f"with recall, {old:,} / {young} messages", ratio, "×")
+    for size in SIZES:
+        yield row(
+            NAME,
+            f"p50 at {size:,} messages, with recall",
+            statistics.median(r[size].build for r in recalling) / 1e3,
+            "ms",
+        )
     yield row(
         NAME,
         "floor (tokenize the message, json.dumps the window)",
@@ -62,14 +72,16 @@ def run(data: object = None) -> Iterator[Row]:
     )
 
 
-def _measure(size: int, seed: int) -> Step:
+def _measure(size: int, seed: int, recall_fraction: float = 0.0) -> Step:
     session = open_store("memory:").session("bench")
-    builder = EnvelopeBuilder(model="gpt-4o", budgets=Budgets(dynamic_tokens=4000, recall_fraction=0))
+    budgets = Budgets(dynamic_tokens=4000, recall_fraction=recall_fraction)
+    builder, earlier = (EnvelopeBuilder(model="gpt-4o", budgets=budgets) for _ in range(2))
+    earlier.selector = None  # what is asked before the measured steps costs nothing here
     messages = conversation(size + STEPS, seed=seed)
     for message in messages[:size]:
         session.append(message)
         if message["role"] == "user":
-            builder.build(session)
+            earlier.build(session)
     builder.build(session).render("openai-chat")
     warm: list[float] = []
     compacting: list[float] = []

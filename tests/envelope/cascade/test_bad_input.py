@@ -1,0 +1,260 @@
+"""What a cascade does with input that is wrong, hostile or damaged: refused by place, or done without, and said.
+
+What is refused when the text is read is in `test_reading`; what templates refuse in `test_templates`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctxsteward.envelope.cards.memory import MemoryCards
+from ctxsteward.envelope.cards.sqlite import SqliteCards
+from ctxsteward.envelope.cards.testing import HashEmbedder
+from ctxsteward.envelope.cascade import Log, Strategies, open_phase, parse_cascade, read_past, read_run
+from ctxsteward.envelope.testing import memory_store
+from ctxsteward.schemas import InputError, StoreError
+from ctxsteward.schemas.cards import ContextCard
+from ctxsteward.schemas.errors import InvalidCascade, UnsupportedVersion
+
+from .runs import CHARS, cascade, context, kinds, past_of, rendered, says, texts, user
+
+HEAD = "cascade_id: c\nphases:\n- {name: a}\n"
+ROWS = [("a", user("where is the red pot?")), ("a", says("the red pot is in the shed")), ("a", says("soup is ready"))]
+
+# -- refused ---------------------------------------------------------------------------------------------------
+
+REFUSED = {
+    "unknown phase": "- {name: b, context: {from: [nope]}}",
+    "unknown phase to inject": "- {name: b, inject_from: [nope]}",
+    "forward reference": "- {name: b, context: {from: [z]}}\n- {name: z}",
+    "forward reference by pattern": "- {name: b, context: {from: ['z*']}}\n- {name: z}",
+    "forward anchor": "- {name: b, context: {mode: auto, anchors: {from_phases: [z]}}}\n- {name: z}",
+    "itself": "- {name: b, context: {from: [b]}}",
+    "cycle of two phases": "- {name: b, context: {from: [z]}}\n- {name: z, context: {from: [b]}}",
+    "cycle of cascades": "- {name: b, sub_cascades: [{ref: c}]}",
+    "condition that escapes": "- {name: b, context: {from: [{phase: a, if: \"{{ ''.__class__.__mro__ }}\"}]}}",
+    "condition that calls": "- {name: b, context: {from: [{phase: a, if: \"{{ open('x').read() }}\"}]}}",
+    "condition that assigns": "- {name: b, context: {from: [{phase: a, if: '{% set x = 1 %}{{ x }}'}]}}",
+    "instructions that escape": '- {name: b, instructions: "{{ cycler.__init__.__globals__.os }}"}',
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_configuration_that_cannot_work_is_refused_before_any_phase_opens(case: str) -> None:
+    with pytest.raises(InvalidCascade) as refused:
+        parse_cascade(HEAD + REFUSED[case] + "\n", "c.yaml")
+    assert refused.value.key.startswith("phases[1]")
+    assert refused.value.hint
+
+
+RAISES = {
+    "divides by nothing": "1 / state.zero",
+    "asks a text for its length squared": "state.word * state.word",
+    "counts without end": "range(1000000000)|list",
+    "reaches out by a key it computed": "{{ state[state.dunder] }}",
+    "works for ever": "{% for a in range(999) %}{% for b in range(999) %}{{ a * b }}{% endfor %}{% endfor %}",
+}
+
+
+@pytest.mark.parametrize("case", RAISES)
+@pytest.mark.parametrize("mode", ["explicit", "auto"])
+def test_a_condition_that_raises_opens_no_phase_and_names_its_place(case: str, mode: str) -> None:
+    source = {"phase": "a", "include": ["output"], "if": RAISES[case]}
+    example = cascade({"name": "a"}, {"name": "b", "context": {"mode": mode, "from": [source]}})
+    state = {"zero": 0, "word": "w", "dunder": "__class__"}
+    store = memory_store()
+    open_phase(store, example, "a", run="r", counter=CHARS).session.append(says("done"), phase="a")
+    started = time.process_time()
+
+    with pytest.raises(InvalidCascade, match=r"phases\[1\]\.context\.from\[0\]\.condition: "):
+        open_phase(store, example, "b", run="r", state=state, counter=CHARS)
+    assert time.process_time() - started < 2
+    assert len(store.session("r.b", counter=CHARS)) == 0
+    with pytest.raises(InvalidCascade):
+        context(example, "b", past_of(ROWS), state=state)
+
+
+# -- a model that chooses --------------------------------------------------------------------------------------
+
+
+def selecting(instructions: str = "Find the red pot.", **selection: Any) -> Any:
+    settings = {"mode": "auto", "anchors": {"from_phases": [], "include": []}, "selection": selection}
+    return cascade({"name": "a"}, {"name": "b", "instructions": instructions, "context": settings})
+
+
+REPLIES: dict[str, object] = {
+    "an id that is not on the menu": {"selected": ["§99"], "reasoning": ""},
+    "one that is and one that is not": {"selected": ["§2", "§99"], "reasoning": ""},
+    "its own words for an id": {"selected": ["the second"], "reasoning": ""},
+    "nothing selected": {"selected": [], "reasoning": "none fits"},
+    "nothing": "",
+    "null": "null",
+    "prose": "I would show the second message, because it names the pot.",
+    "prose around its answer": 'Sure! {"selected": ["§2"], "reasoning": ""}',
+    "another shape": {"ids": ["§2"]},
+    "numbers": {"selected": [2], "reasoning": ""},
+    "a list": ["§2"],
+    "deeply nested": "[" * 50_000,
+    "a megabyte": "x" * 1_000_000,
+}
+
+
+@pytest.mark.parametrize("reply", REPLIES)
+@pytest.mark.parametrize("strategy", ["llm", "hybrid"])
+def test_a_model_that_answers_anything_else_changes_nothing_that_is_sent(reply: str, strategy: str) -> None:
+    answer = REPLIES[reply]
+    ask = lambda prompt: answer if isinstance(answer, str) else json.dumps(answer)  # noqa: E731
+    without = Strategies(embedder=HashEmbedder(64))
+    with_model = Strategies(embedder=HashEmbedder(64), models={"m": ask})
+    stand_in = selecting(strategy="heuristic" if strategy == "llm" else "hybrid")
+    shown = context(selecting(strategy=strategy), "b", past_of(ROWS), strategies=with_model)
+    expected = context(stand_in, "b", past_of(ROWS), strategies=without)
+
+    for provider in ("openai-chat", "anthropic"):
+        assert rendered(shown, provider) == rendered(expected, provider)
+    assert (shown.log.strategy, kinds(shown)) == (expected.log.strategy, ["selection_fell_back"])
+    assert len(shown.findings[0].text) < 500
+
+
+# -- embeddings and indexes ------------------------------------------------------------------------------------
+
+
+class Misshapen(HashEmbedder):
+    """Says it has 8 dimensions and answers with others."""
+
+    def __init__(self, vector: Sequence[float]) -> None:
+        super().__init__(8)
+        self._answer = list(vector)
+
+    def __call__(self, texts: Sequence[str]) -> list[list[float]]:
+        return [self._answer for _ in texts]
+
+
+@pytest.mark.parametrize(
+    "vector", [[1.0] * 7, [1.0] * 9, [], [float("nan")] * 8], ids=["7 of 8", "9 of 8", "none", "no numbers"]
+)
+@pytest.mark.parametrize("strategy", ["semantic", "hybrid"])
+def test_embeddings_of_another_dimension_leave_the_ranking_to_the_words(vector: list[float], strategy: str) -> None:
+    shown = context(selecting(strategy=strategy), "b", past_of(ROWS), strategies=Strategies(embedder=Misshapen(vector)))
+    words = context(selecting(), "b", past_of(ROWS))
+
+    assert rendered(shown, "openai-chat") == rendered(words, "openai-chat")
+    assert (shown.log.strategy, kinds(shown)) == ("heuristic", ["selection_fell_back"])
+
+
+def card_of(past: Any, number: int, summary: str, **more: Any) -> ContextCard:
+    message = past.messages[number - 1]
+    fields = {"tenant": message.session.tenant, "session": message.session.id, "ref": f"§{message.ordinal}",
+              "address": message.entry.event.address, "summary": summary, "estimated_tokens": 9, "role": "user",
+              "generator_model": "m", "generated_at": "2026-03-01T00:00:00Z"}  # fmt: skip
+    return ContextCard.model_validate(fields | more)
+
+
+def test_cards_of_another_dimension_are_refused_by_the_index_and_the_menu_goes_on_without_them() -> None:
+    past, index, prompts = past_of(ROWS), MemoryCards(), list[str]()
+    index.put([card_of(past, 1, "of the pot", embedding=(0.1, 0.2), embedding_model="m")])
+    with pytest.raises(InputError, match="3 dimensions, but this index holds 'm' with 2"):
+        index.put([card_of(past, 2, "of the shed", embedding=(0.1, 0.2, 0.3), embedding_model="m")])
+
+    ask = lambda prompt: prompts.append(prompt) or '{"selected": ["§1"], "reasoning": ""}'  # type: ignore[func-returns-value]  # noqa: E731
+    context(selecting(strategy="llm"), "b", past, strategies=Strategies(models={"m": ask}, cards=index))
+    menu = [line.partition(": ")[2] for line in prompts[0].splitlines() if line.startswith("§")]
+    assert menu == ["of the pot", "the red pot is in the shed", "soup is ready"]
+
+
+def test_an_index_of_a_later_version_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "cards.sqlite"
+    index = SqliteCards(path)
+    index._db.execute("PRAGMA user_version = 2")
+    index.close()
+    with pytest.raises(UnsupportedVersion, match=r"cards\.sqlite has schema_version 2; this program reads up to 1"):
+        SqliteCards(path)
+
+
+def test_an_index_that_fails_costs_the_summaries_alone() -> None:
+    class Gone(MemoryCards):
+        def of_session(self, *key: Any, **which: Any) -> list[ContextCard]:
+            raise StoreError("no route to the index")
+
+    ask = lambda prompt: '{"selected": ["§2"], "reasoning": ""}'  # noqa: E731
+    strategies = Strategies(models={"m": ask}, cards=Gone())
+    shown = context(selecting(strategy="llm"), "b", past_of(ROWS), strategies=strategies)
+
+    assert texts(shown) == ["[Conversation from a]:", "the red pot is in the shed"]
+    assert (shown.log.strategy, kinds(shown)) == ("llm", ["summaries_missing"])
+
+
+# -- tenants ---------------------------------------------------------------------------------------------------
+
+
+def test_a_run_of_another_tenant_is_not_seen() -> None:
+    store, example = memory_store(), cascade({"name": "a"}, {"name": "b", "context": {"from": ["a"]}})
+    acme = open_phase(store, example, "a", run="r", tenant="acme", counter=CHARS)
+    acme.session.append(says("the vault code is 4711"), phase="a")
+
+    for mode in ({"from": ["a"]}, {"mode": "auto"}):
+        other = cascade({"name": "a"}, {"name": "b", "instructions": "vault code?", "context": mode})
+        opened = open_phase(store, other, "b", run="r", tenant=f"zeta{len(mode)}{mode.get('mode', '')}", counter=CHARS)
+        assert opened.context.wires == []
+        assert kinds_of(opened) <= {"source_not_run"}
+    assert read_run(store, example, "r", tenant="zeta").messages == ()
+
+
+def kinds_of(opened: Any) -> set[str]:
+    return {finding.kind for finding in opened.context.findings}
+
+
+def test_logs_of_two_tenants_are_no_past() -> None:
+    store = memory_store()
+    sessions = [store.session("s", tenant=tenant, counter=CHARS) for tenant in ("acme", "zeta")]
+    with pytest.raises(InputError, match="logs of tenants 'acme', 'zeta'; a past is one tenant's"):
+        read_past(sessions[0], Log(sessions[1], 1, "a"))
+
+
+def test_cards_of_another_tenant_are_not_on_the_menu() -> None:
+    past, index, prompts = past_of(ROWS), MemoryCards(), list[str]()
+    index.put([card_of(past, 1, "the vault code is 4711", tenant="acme")])
+    ask = lambda prompt: prompts.append(prompt) or ""  # type: ignore[func-returns-value]  # noqa: E731
+    context(selecting(strategy="llm"), "b", past, strategies=Strategies(models={"m": ask}, cards=index))
+    assert "4711" not in prompts[0]
+
+
+# -- questions -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", ["heuristic", "semantic", "llm", "hybrid"])
+@pytest.mark.parametrize(
+    "filler", ["pot ", "word ", "锅", "?", "\n"], ids=["hits", "words", "chinese", "signs", "lines"]
+)
+def test_a_question_of_a_megabyte_costs_no_more_than_a_long_one(strategy: str, filler: str) -> None:
+    prompts: list[str] = []
+    ask = lambda prompt: prompts.append(prompt) or '{"selected": ["§2"], "reasoning": ""}'  # type: ignore[func-returns-value]  # noqa: E731
+    strategies = Strategies(embedder=HashEmbedder(64), models={"m": ask})
+    example = selecting("Where is the red pot? {{ input.pasted }}", strategy=strategy, similarity_threshold=0.0)
+    pasted = filler * (1_000_000 // len(filler.encode()))
+    past = past_of(ROWS)
+    started = time.process_time()
+    shown = context(example, "b", past, input={"pasted": pasted}, strategies=strategies, budget_tokens=10_000_000,
+                    state={})  # fmt: skip
+
+    assert time.process_time() - started < 3
+    assert "the red pot is in the shed" in texts(shown)
+    assert max(map(len, prompts), default=0) < 5_000
+
+
+@pytest.mark.parametrize("question", ["???", "🙂🙂", "the and of it", "—", "   "])
+@pytest.mark.parametrize("strategy", ["heuristic", "semantic", "llm", "hybrid"])
+def test_a_question_without_words_takes_the_newest_that_fit(question: str, strategy: str) -> None:
+    ask = lambda prompt: "no idea"  # noqa: E731
+    strategies = Strategies(embedder=Misshapen([0.0] * 8), models={"m": ask})
+    shown = context(selecting(question, strategy=strategy, max_messages=1), "b", past_of(ROWS), strategies=strategies)
+
+    assert texts(shown) == ["[Conversation from a]:", "soup is ready"]
+    assert shown.log.strategy == "heuristic"
+    assert (kinds(shown) == []) is (strategy == "heuristic")
