@@ -143,7 +143,7 @@ def test_what_the_rooms_promise() -> None:
                 "search_context",
                 "search_context_tool",
             ],
-            "summarizers": ["extractive", "fill_template", "replacing", "strip_analysis", "unsupported"],
+            "summarizers": ["Reader", "extractive", "fill_template", "strip_analysis", "unsupported"],
         }
     )
 
@@ -321,7 +321,7 @@ def test_the_wheel_lets_the_builder_find_a_summarizer_by_name(wheel: Path) -> No
 ctxsteward = ctxsteward.console.cli:main
 
 [ctxsteward.replacing]
-extractive = ctxsteward.summarizers:replacing
+extractive = ctxsteward.summarizers:Reader
 
 [ctxsteward.summarizers]
 extractive = ctxsteward.summarizers:extractive

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Sequence
 from typing import Any
 
 import jsonschema
 import pytest
 
-from ctxsteward.envelope import EnvelopeBuilder, Session, Store, resolve_reference, search_context
+from ctxsteward.envelope import (
+    Budgets,
+    EnvelopeBuilder,
+    Scored,
+    SelectionRequest,
+    Session,
+    Store,
+    resolve_reference,
+    search_context,
+)
 from ctxsteward.envelope.counting import Counter
 from ctxsteward.envelope.model_tools import answer_call, model_tools
 from ctxsteward.envelope.references import DEFAULT_LIMIT_CHARS, MAX_LIMIT_CHARS, MAX_RANGE_MESSAGES
@@ -99,6 +110,40 @@ def test_what_was_appended_later_is_found(session: Session) -> None:
     search_context(session, "key", shown=frozenset())
     session.append({"role": "user", "content": "the vault code is 4711"})
     assert search_context(session, "vault", shown=frozenset())[0].ordinal == 7
+
+
+def test_a_search_and_a_build_that_share_a_selector_both_end() -> None:
+    """The selector keeps things behind a lock of its own, as those that rank by words or vectors do."""
+    session = session_of([f"key {'long ' * 40}{n}" for n in range(40)])
+    keeps, asked, held = threading.Lock(), threading.Event(), threading.Event()
+    rankings: list[int] = []
+
+    def selector(request: SelectionRequest) -> Sequence[Scored]:
+        with keeps:
+            asked.set()
+            held.wait(0.3)  # until the build has the session, where it can have it
+            rankings.append(request.last)
+            return [Scored(request.entry(1).ordinal, 1.0)]
+
+    budgets = Budgets(dynamic_tokens=2_000)
+    EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=budgets, selector=None).build(session)
+    session.append({"role": "user", "content": "which key?"})
+    builder = EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=budgets, selector=selector)
+
+    def build() -> None:
+        asked.wait(10)
+        with session.lock:
+            held.set()
+            builder.build(session)
+
+    work = (lambda: search_context(session, "key", selector=selector), build)
+    threads = [threading.Thread(target=target, daemon=True) for target in work]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert not any(thread.is_alive() for thread in threads)
+    assert rankings == [41, 40]
 
 
 # -- ranges --------------------------------------------------------------------------------------------------------

@@ -8,11 +8,11 @@ import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Scored, SelectionRequest, Session, Store
 from ctxsteward.envelope.counting import Counter
+from ctxsteward.envelope.history import Histories
 from ctxsteward.envelope.selection import request_for, verbatim
-from ctxsteward.envelope.superseded import Superseded
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
-from ctxsteward.schemas import SourceMessage
-from ctxsteward.summarizers import replacing
+from ctxsteward.schemas import Message, SourceMessage
+from ctxsteward.summarizers import Reader
 
 CHARS = Counter(CharTokenizer())
 ONCE = {3: "My budget is 90,000 yen.", 11: "Change of plan: my budget is 120,000 yen."}
@@ -67,7 +67,7 @@ def test_an_old_value_stays_away_where_the_new_one_does_not_fit() -> None:
     assert recalled(maker, session) == ""
     chosen = session.state.recalled
     assert chosen is not None
-    assert [row["why"] for row in chosen.log["candidates"]] == ["§11 replaces it and does not fit"]
+    assert [row["why"] for row in chosen.log["candidates"]] == ["§11 replaces it: no room"]
 
 
 def test_a_new_value_that_the_window_shows_is_not_shown_twice() -> None:
@@ -86,7 +86,7 @@ def test_it_is_recorded_and_shown_again_by_a_reader_without_any_rule() -> None:
     text = recalled(maker, spoken(maker, ONCE, store))
     again = store.session("s", counter=CHARS)
     assert again.state.recalled is not None
-    assert again.state.recalled.superseded == {3: 11}
+    assert again.state.recalled.superseded == {3: (11,)}
     assert maker.rebuild(again).dynamic.context is not None
     assert recalled(builder(picks=[]), again) == text
 
@@ -99,27 +99,115 @@ def test_what_nothing_replaces_is_unmarked(ordinal: int) -> None:
     assert "superseded" not in text
 
 
-def test_every_message_is_read_once_and_a_draft_is_not_remembered() -> None:
+def test_each_thing_that_was_replaced_is_followed_to_its_newest() -> None:
+    """§3 says two things, replaced by two messages; §7 replaces one of them and says a third that §11 replaces."""
+    said = {
+        3: "My budget is 90,000 yen. The train leaves at 14:30.",
+        7: "Change of plan: my budget is 120,000 yen.",
+        11: "Correction: the train leaves at 16:45.",
+    }
+    maker = builder(picks=[3])
+    text = recalled(maker, spoken(maker, said))
+    assert "§3 user, superseded by §7, §11: " in text
+    assert "120,000" in text
+    assert "16:45" in text
+
+
+def test_a_chain_of_other_things_is_no_chain() -> None:
+    said = {
+        3: "My budget is 90,000 yen.",
+        7: "Change of plan: my budget is 120,000 yen. The train leaves at 14:30.",
+        11: "Correction: the train leaves at 16:45.",
+    }
+    maker = builder(picks=[3])
+    text = recalled(maker, spoken(maker, said))
+    assert "§3 user, superseded by §7: " in text
+    assert "§7 user, superseded by §11: " in text
+    assert "120,000" in text
+
+
+def test_a_bullet_that_cites_the_newer_one_for_something_else_is_not_enough() -> None:
+    said = {**ONCE, 11: "We must stay in the hotel HX-4471. Change of plan: my budget is 120,000 yen."}
+    maker = builder(picks=[3])
+    session = spoken(maker, said)
+    text = recalled(maker, session)
+    assert "§11" in {ref for bullet in session.state.bullets for ref in bullet.citations} | {"§11"}
+    assert "§11 user: We must stay" in text
+
+
+def test_an_old_value_goes_when_a_compaction_takes_the_new_one_from_under_it() -> None:
+    said = {3: ONCE[3], 29: ONCE[11]}
+    maker = builder(picks=[3], recall_fraction=0.3)
+    session = spoken(maker, said)
+    assert "§3 user, superseded by §29: " in recalled(maker, session)
+    for n in range(12):
+        call = {"id": f"c{n}", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        session.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        session.append({"role": "tool", "tool_call_id": f"c{n}", "content": "word " * 12})
+        envelope = maker.build(session)
+        verbatim_now = {ordinal for group in session.state.groups for ordinal in group.ordinals}
+        context = envelope.dynamic.context.text if envelope.dynamic.context else ""
+        assert "§3 " not in context or 29 in verbatim_now
+    assert 29 not in {ordinal for group in session.state.groups for ordinal in group.ordinals}
+
+
+def test_every_message_is_read_once_and_a_shorter_log_is_read_anew() -> None:
     read: list[str] = []
 
-    def noted() -> object:
-        inner = replacing()
-
-        def reader(message: SourceMessage) -> Sequence[str]:
+    class Noted(Reader):
+        def read(self, message: SourceMessage) -> None:
             read.append(message.ref)
-            return inner(message)
-
-        return reader
+            super().read(message)
 
     maker = builder(picks=[3])
     session = spoken(maker, ONCE)
-    superseded = Superseded(noted)  # type: ignore[arg-type]
+    histories = Histories(Noted, CHARS)
 
-    def ask(last: int) -> Mapping[int, int]:
+    def ask(last: int) -> tuple[int, ...]:
         query = session.entry(len(session)).message
-        return superseded(request_for(session, query, last=last, visible=verbatim(session.state), budget_tokens=1))
+        request = request_for(session, query, last=last, visible=verbatim(session.state), budget_tokens=1)
+        return histories(request).replaced_by(3)
 
-    assert [ask(10), ask(20), ask(20), ask(30)] == [{}, {3: 11}, {3: 11}, {3: 11}]
+    assert [ask(10), ask(20), ask(20), ask(30)] == [(), (11,), (11,), (11,)]
     assert read == [f"§{n}" for n in range(1, 31)]
-    assert ask(5) == {}  # it forgets what a shorter log does not hold
+    assert ask(5) == ()
     assert len(read) == 35
+
+
+def test_a_long_chain_of_updates_stays_quick_and_small() -> None:
+    reader = Reader()
+    for n in range(1, 3_001):
+        wire = {"role": "user", "content": f"Update: my budget is now {1000 + n} yen."}
+        reader.read(SourceMessage(ref=f"§{n}", message=Message.from_wire(wire)))
+    assert {reader.replaced_by(f"§{n}") for n in range(1, 3_000)} == {("§3000",)}
+    assert len(reader._updates._open) <= 2
+
+
+def test_a_reply_begun_for_the_model_is_no_loop() -> None:
+    maker = builder(picks=[3])
+    session = spoken(maker, ONCE)
+    session.append({"role": "assistant", "content": "Answer:"})
+    assert "§3 user, superseded by §11: " in recalled(maker, session)
+
+
+def test_within_a_tool_loop_nothing_is_chosen_while_the_prefix_stands() -> None:
+    asked: list[int] = []
+
+    def choose(request: SelectionRequest) -> Sequence[Scored]:
+        asked.append(request.last)
+        return []
+
+    budgets = Budgets(dynamic_tokens=1_000, recall_fraction=0.4)
+    maker = EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=budgets, summarizer=FirstLine(), selector=choose)
+    session = memory_store().session("s", counter=CHARS)
+    session.append({"role": "user", "content": "word " * 20})
+    compacted = 0
+    for n in range(20):
+        call = {"id": f"c{n}", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        session.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        session.append({"role": "tool", "tool_call_id": f"c{n}", "content": "word " * 12})
+        before = len(asked)
+        compacted += bool(maker.build(session).reports)
+        assert len(asked) == before or compacted
+    assert compacted
+    assert len(asked) <= 1

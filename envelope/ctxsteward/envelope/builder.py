@@ -44,6 +44,7 @@ from .counting import Counter
 from .envelope import RENDERER_VERSION, Envelope, Section, digest_behind, head_digested
 from .events import Compacted, Selected
 from .groups import FINDING_TEXTS
+from .history import Histories
 from .images import ImageRule
 from .keys import address_of
 from .layout import META_STABLE_COMPACTIONS, DynamicLayout, HeadLayout, lay_dynamic, lay_head, window_findings
@@ -52,11 +53,10 @@ from .policy import Policy, Window
 from .ranking.heuristic import Heuristic
 from .records import coded_manifest
 from .seal import seal_envelope
-from .selection import Selector, select
+from .selection import Selector, select, verbatim
 from .session import Session
 from .state import State
 from .store import Store
-from .superseded import Superseded
 from .tokens import REPLY_PRIMING_TOKENS, Tokenizer, load_tokenizer, prompt_tokens_of
 
 CALIBRATION_WEIGHT = 0.3
@@ -135,7 +135,7 @@ class EnvelopeBuilder:
         self.counter = _make_counter(tokenizer, info)
         self.policy = policy or Policy()
         self.selector: Selector | None = Heuristic() if selector == "heuristic" else selector
-        self._superseded = Superseded(_replacing)
+        self._histories = Histories(_replacing, self.counter)
         self.calibration = 1.0
         """Provider-reported tokens per estimated token; see `calibrate`."""
         self._stated = self._effective = self._stated_budgets()
@@ -250,11 +250,14 @@ class EnvelopeBuilder:
         """Recall for this user turn, or give up what was recalled where there is no room any more."""
         state = session.state
         if state.recalled is not None:
+            if made.compacted and (left := _still_paired(state.recalled, state)) is not state.recalled:
+                session.commit(left)
+                return True
             if not window.context_tokens or window.section_tokens <= self._effective.dynamic_tokens:
                 return False
             text = "the history left no room for recalled messages"
-            made.findings.append(Finding(kind="recall_dropped", field="dynamic", text=text))
             session.commit(Selected(turn=state.last_user, refs=(), log={}))
+            made.findings.append(Finding(kind="recall_dropped", field="dynamic", text=text))
             return True
         if self.selector is None or not self.budgets.recall_fraction or not state.last_user:
             return False
@@ -264,18 +267,18 @@ class EnvelopeBuilder:
         room = budgets.dynamic_tokens - max(budgets.history_tokens, window.history_tokens)
         started = time.perf_counter()
         try:
-            picked = select(self.selector, session, state, room, self.counter, self._superseded)
+            picked = select(self.selector, session, state, room, self.counter, self._histories)
         except Exception as error:  # a selector is the caller's code: whatever it raises, the call goes on without
             text = f"nothing was recalled: the selector failed: {type(error).__name__}: {error}"
-            made.findings.append(Finding(kind="selection_failed", field="dynamic", text=text))
             session.commit(Selected(turn=state.last_user, refs=(), log={}))
+            made.findings.append(Finding(kind="selection_failed", field="dynamic", text=text))
             return True
         finally:
             made.selection_seconds += time.perf_counter() - started
         if picked is None:
             return False
-        made.findings += picked.findings
         session.commit(picked.event)
+        made.findings += picked.findings
         return True
 
     # -- laying out ---------------------------------------------------------------------------------------------
@@ -552,6 +555,17 @@ def _model(model: str | None, tokenizer: str | Tokenizer | None) -> ModelInfo | 
         if tokenizer is None:
             raise
         return None
+
+
+def _still_paired(recalled: Selected, state: State) -> Selected:
+    """What was recalled, without messages whose later ones a compaction has taken out of the window."""
+    here = verbatim(state).union(recalled.refs)
+    alone = {old for old, newer in recalled.superseded.items() if not here.issuperset(newer)}
+    if not alone:
+        return recalled
+    refs = tuple(ordinal for ordinal in recalled.refs if ordinal not in alone)
+    superseded = {old: newer for old, newer in recalled.superseded.items() if old not in alone}
+    return _still_paired(replace(recalled, refs=refs, superseded=superseded), state)
 
 
 def _ms(seconds: float) -> float:

@@ -143,8 +143,8 @@ class Selected:
     refs: tuple[int, ...]
     log: dict[str, Any]
     """The published selection log."""
-    superseded: dict[int, int] = field(default_factory=dict)
-    """Of `refs`, those of which a later message replaces something, with that message; where the log knew no better."""
+    superseded: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """Of `refs`, those of which later messages replace something, with these messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +210,7 @@ def from_record(record: Record) -> Event:
         case "refused":
             return Refused(reason=body["reason"], section_tokens=body["section_tokens"])
         case "selection":
-            superseded = dict(body.get("superseded", ()))
+            superseded = {old: tuple(newer) for old, newer in body.get("superseded", ())}
             return Selected(turn=body["turn"], refs=tuple(body["refs"]), log=body["log"], superseded=superseded)
         case "erased":
             return Blank(was=body.get("was", ""))

@@ -9,9 +9,8 @@ order (`layout`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-
-from ctxsteward.schemas import Ref
+from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 
 from .counting import Counter
 from .events import Selected
@@ -23,6 +22,7 @@ CHOSEN = "ranked, and it fits"
 REPLACES = "it replaces what a candidate says"
 NO_ROOM = "no room"
 NOTHING_TO_SHOW = "it has no text"
+SAME_TEXT = "the same text as"
 GONE = "its original is erased or damaged"
 MISSES = 40
 """The room counts as full when so many in a row did not fit."""
@@ -43,18 +43,17 @@ class Fitting:
         state: State,
         room_tokens: int,
         counter: Counter,
-        superseded: Mapping[int, int],
+        visible: AbstractSet[int],
+        replaced_by: Callable[[int], tuple[int, ...]],
     ) -> None:
         self._entry, self._state, self._room, self._counter = entry, state, room_tokens, counter
-        self._superseded = superseded
-        """Messages of which a later one replaces something, with that one."""
+        self._visible, self._replaced_by = visible, replaced_by
+        self.superseded: dict[int, tuple[int, ...]] = {}
+        """Of those taken, what later messages replace, with these."""
         self.kept: list[int] = []
         """Ordinals that were taken, best first."""
         self._days: set[Day] = set()
         self._said = _said_in_window(state)
-        self._in_view = {n for group in state.groups for n in group.ordinals} | {
-            Ref.parse(ref).ordinal for bullet in state.bullets for ref in bullet.citations
-        }
         self._used = self._shown()
 
     def fill(self, ranked: Iterable[int]) -> dict[int, str]:
@@ -72,7 +71,8 @@ class Fitting:
             else:
                 misses = 0
         while self.kept and self._shown() > self._room:  # measured once more, as it will be shown
-            verdicts[self.kept.pop()] = NO_ROOM
+            verdicts[self.kept[-1]] = NO_ROOM
+            self.superseded.pop(self.kept.pop(), None)
         return verdicts
 
     def _take(self, ordinal: int) -> str | None:
@@ -80,16 +80,18 @@ class Fitting:
         entry = self._entry(ordinal)
         if entry.event.damaged or entry.event.erased:
             return GONE
-        newer = self._superseded.get(ordinal)
-        if newer is not None and newer not in self._in_view and newer not in self.kept and self._take(newer):
-            return f"§{newer} replaces it and does not fit"
+        newest = self._replaced_by(ordinal)
+        for newer in newest:
+            why = None if newer in self._visible or newer in self.kept else self._take(newer)
+            if why is not None and not why.startswith(SAME_TEXT):
+                return f"§{newer} replaces it: {why}"
         left = self._room - self._used
-        line = recalled_line(entry, newer)
+        line = recalled_line(entry, newest)
         text = _text(line)
         if not text:
             return NOTHING_TO_SHOW
         if text in self._said:
-            return f"the same text as {self._said[text]}"
+            return f"{SAME_TEXT} {self._said[text]}"
         if len(line) > _MOST_CHARS_A_TOKEN * left:
             return NO_ROOM
         day = self._state.day_of(ordinal)
@@ -99,6 +101,8 @@ class Fitting:
         if cost > left:
             return NO_ROOM
         self.kept.append(ordinal)
+        if newest:
+            self.superseded[ordinal] = newest
         self._said[text] = entry.ref
         if day is not None:
             self._days.add(day)
@@ -106,7 +110,7 @@ class Fitting:
         return None
 
     def _shown(self) -> int:
-        chosen = Selected(turn=self._state.last_user, refs=tuple(self.kept), log={}, superseded=dict(self._superseded))
+        chosen = Selected(turn=self._state.last_user, refs=tuple(self.kept), log={}, superseded=self.superseded)
         return context_fragment(chosen, self._state, self._counter, self._entry).tokens
 
 

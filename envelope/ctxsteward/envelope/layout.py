@@ -333,7 +333,7 @@ def context_fragment(chosen: Selected, state: State, counter: Counter, original:
         if day is not None and (shown is None or day.first != shown.first):
             rows.append(day_line(day, chosen.turn))
             shown = day
-        rows.append(recalled_line(original(ordinal), chosen.superseded.get(ordinal)))
+        rows.append(recalled_line(original(ordinal), chosen.superseded.get(ordinal, ())))
     fragment = text_fragment("context", "context", fenced(state.nonce, CONTEXT_LABEL, "\n".join(rows)), counter)
     fragment.refs = tuple(sorted(chosen.refs))
     return fragment
@@ -345,11 +345,11 @@ def day_line(day: Day, turn: int) -> str:
     return f"{day.name} §{day.first}-§{last}:" if last > day.first else f"{day.name}:"
 
 
-def recalled_line(entry: Entry, replaced_by: int | None = None) -> str:
-    """One recalled original: reference, role, text, tool results included; and what replaces some of it since."""
+def recalled_line(entry: Entry, replaced_by: Sequence[int] = ()) -> str:
+    """One recalled original: reference, role, text, tool results included; and which later ones replace some of it."""
     message = entry.message
     texts = [message.text, *(result.text for result in message.tool_results)]
-    note = f", superseded by §{replaced_by}" if replaced_by else ""
+    note = f", superseded by {', '.join(f'§{ordinal}' for ordinal in replaced_by)}" if replaced_by else ""
     return f"{entry.ref} {message.role}{note}: " + "\n".join(text for text in texts if text)
 
 

@@ -76,11 +76,17 @@ def search_context(
 ) -> tuple[Hit, ...]:
     """The `k` messages (1 to `MAX_RESULTS`) that say most about `query`, best first; none for a query without words.
 
+    Other threads may build or append meanwhile: one call on a session runs at a time.
     `shown`: ordinals to leave out, by default those that the window shows now.
     """
     text = query[:MAX_QUERY_CHARS]
     if not terms(text):
         return ()
+    with session.lock:  # first the session, then what a selector keeps: the order in which an envelope is built
+        return _found(session, text, k, selector, shown)
+
+
+def _found(session: Session, text: str, k: int, selector: Selector | None, shown: Set[int] | None) -> tuple[Hit, ...]:
     if selector is None:
         kept = session.cache.get("search")
         selector = kept if isinstance(kept, Heuristic) else Heuristic(max_sessions=1)

@@ -105,8 +105,17 @@ MAX_CANDIDATES = 400
 """Of a ranking; what stands further down is neither tried nor logged."""
 MAX_READ = 10_000
 """Of a ranking; picks that may not be shown are skipped up to here."""
-LOGGED_CANDIDATES = 20
+LOGGED_CANDIDATES = 10
 """Candidates that were passed over are logged up to this many; every chosen one is."""
+
+
+class Known(NamedTuple):
+    """What is known of a session's messages before the current user turn."""
+
+    tokens: int
+    """Of all of them."""
+    replaced_by: Callable[[int], tuple[int, ...]] = lambda ordinal: ()
+    """The messages that say the newest of what this one says; () where nothing of it was replaced."""
 
 
 class Selection(NamedTuple):
@@ -122,11 +131,11 @@ def select(
     state: State,
     room_tokens: int,
     counter: Counter,
-    superseded_in: Callable[[SelectionRequest], Mapping[int, int]] = lambda request: {},
+    histories: Callable[[SelectionRequest], Known] | None = None,
 ) -> Selection | None:
     """Ask the selector once for this user turn; None where everything is in the window already.
 
-    `superseded_in` says which messages a later one replaces: none of these comes back alone.
+    `histories` says which messages later ones replace: none of these comes back alone.
 
     Raises what the selector raises, and `ValueError` for a ranking that is none.
     """
@@ -141,8 +150,8 @@ def select(
     )
     ranking = ranking_by(selector, request)
     ranked = list(islice(_usable(ranking, request), MAX_CANDIDATES))
-    superseded = superseded_in(request) if ranked else {}
-    fitting = Fitting(original, state, room_tokens, counter, superseded)
+    known = histories(request) if histories else Known(sum(original(n).tokens(counter) for n in range(1, last + 1)))
+    fitting = Fitting(original, state, room_tokens, counter, visible, known.replaced_by)
     verdicts = fitting.fill(candidate.ordinal for candidate in ranked)
     kept = frozenset(fitting.kept)
     came_along = kept.difference(candidate.ordinal for candidate in ranked)
@@ -155,12 +164,11 @@ def select(
         "masked_count": len(state.masked),
         "anchor_refs": [],
         "selected_refs": [f"§{ordinal}" for ordinal in sorted(kept)],
-        "tokens_saved": _history_tokens(session, last, counter) - sum(original(n).tokens(counter) for n in kept),
+        "tokens_saved": known.tokens - sum(original(n).tokens(counter) for n in kept),
         "candidates": list(_logged(ranked, kept, verdicts)),
         "reasoning": ranking.reasoning,
     }
-    shown = {old: newer for old, newer in superseded.items() if old in kept}
-    event = Selected(turn=state.last_user, refs=tuple(sorted(kept)), log=log, superseded=shown)
+    event = Selected(turn=state.last_user, refs=tuple(sorted(kept)), log=log, superseded=fitting.superseded)
     return Selection(event, ranking.findings)
 
 
@@ -222,13 +230,3 @@ def _logged(ranked: Sequence[Scored], kept: frozenset[int], verdicts: Mapping[in
 
 def _why(chosen: Scored) -> str:
     return REPLACES if "replaces" in chosen.signals else CHOSEN
-
-
-def _history_tokens(session: Session, last: int, counter: Counter) -> int:
-    """Tokens of all originals up to `last`; each is read once."""
-    key = ("history tokens", counter.name, session.generation)
-    found = session.cache.get(key)
-    upto, tokens = found if isinstance(found, tuple) and found[0] <= last else (0, 0)
-    tokens += sum(session.shown(ordinal).tokens(counter) for ordinal in range(upto + 1, last + 1))
-    session.cache[key] = (last, tokens)
-    return int(tokens)

@@ -44,6 +44,14 @@ class Day(NamedTuple):
     last: int
 
 
+def _selection(stored: list[Any] | None) -> Selected | None:
+    """Of a checkpoint: what was recalled for the live turn, without its log."""
+    if stored is None:
+        return None
+    superseded = {old: tuple(newer) for old, newer in (stored[3] if len(stored) > 3 else ())}
+    return Selected(turn=stored[0], refs=tuple(stored[1]), log={}, superseded=superseded)
+
+
 class State:
     """Everything an envelope of this log depends on."""
 
@@ -176,8 +184,8 @@ class State:
 
     @property
     def in_loop(self) -> bool:
-        """Whether the model has answered in the live turn: later calls of a turn, with its tool results."""
-        return self.last_reply > self.last_user
+        """Whether the model has answered in the live turn and is asked again; a reply that is the last is a prefill."""
+        return self.last_reply > self.last_user and (self.ordinal > self.last_reply or bool(self.open_calls))
 
     @property
     def recalled(self) -> Selected | None:
@@ -216,13 +224,8 @@ class State:
             "compacted_to": self.compacted_to,
             "days": self.days,
             "selection": None
-            if self.selection is None
-            else [
-                self.selection.turn,
-                list(self.selection.refs),
-                self.selection.log,
-                list(self.selection.superseded.items()),
-            ],
+            if self.recalled is None
+            else [self.recalled.turn, list(self.recalled.refs), {}, list(self.recalled.superseded.items())],
         }
 
     def restore(self, event: Compacted, position: int, head: Head, entry: Callable[[int], Entry | Hole]) -> None:
@@ -245,10 +248,6 @@ class State:
         self.last_reply = checkpoint["last_reply"]
         self.open_calls = [OpenCall(*call) for call in checkpoint["open_calls"]]
         self.days = [(day, first) for day, first in checkpoint.get("days", ())]  # not kept by the first stores
-        chosen = checkpoint["selection"]
-        self.selection = chosen and Selected(
-            turn=chosen[0], refs=tuple(chosen[1]), log=chosen[2], superseded=dict(*chosen[3:])
-        )
         self._settle(event, entry)
         if self.open_calls and self.repaired and self.groups:  # a stand-in's calls go by other ids
             self.open_calls = unanswered(self.groups[-1])
@@ -268,6 +267,7 @@ class State:
         self.masked = frozenset(event.masked)
         self.compactions += 1
         self.compacted_to = event.checkpoint["compacted_to"]
+        self.selection = _selection(event.checkpoint["selection"])
         self.refused = None
         left = {ordinal for group in self.groups for ordinal in group.ordinals}
         self.pins = {ordinal: pin for ordinal, pin in self.pins.items() if ordinal in left}

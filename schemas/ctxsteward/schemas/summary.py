@@ -8,7 +8,7 @@ be summarized again; the standing bullets are shown so that it can say which of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple, Protocol
 
@@ -96,8 +96,14 @@ class Source:
     """Tokens of a text; the default counts characters so that a reader can do the arithmetic."""
 
 
-Replacing = Callable[[SourceMessage], Sequence[str]]
-"""Reads a conversation message by message: references of earlier ones of which this one replaces something."""
+class Replacing(Protocol):
+    """Reads one conversation for what replaces what."""
+
+    def read(self, message: SourceMessage) -> None:
+        """Take the next message, in ordinal order."""
+
+    def replaced_by(self, ref: str) -> tuple[str, ...]:
+        """References of the messages that say the newest of what this one says; () where nothing is replaced."""
 
 
 class Summarizer(Protocol):

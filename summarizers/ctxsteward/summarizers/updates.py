@@ -11,7 +11,7 @@ linear in the statements.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -21,6 +21,9 @@ from .words import contrasts
 
 POSTINGS = 16
 """How many of the newest statements are remembered for each content word and value."""
+
+REMEMBERED = 4_096
+"""Statements that may still be replaced, the newest: what was said longer ago is not followed any more."""
 
 NEAR = 8
 """How many ordinals back "make that 45" may point without saying what it is about."""
@@ -93,20 +96,28 @@ class Updates:
     """What replaces what, statement by statement."""
 
     def __init__(self) -> None:
-        self.statements: list[Statement] = []
+        self.count = 0
+        """Statements taken; the next one's position."""
         self.outcome = Outcome({}, {})
+        self._open: dict[int, Statement] = {}
+        """Those that something later may replace: said, not stale, among the newest `REMEMBERED`."""
         self._board = _Board()
 
     def add(self, statement: Statement) -> list[int]:
         """Take the next statement, oldest first; positions of those that it makes stale."""
-        index, new = len(self.statements), statement.reading
-        self.statements.append(statement)
+        index, new = self.count, statement.reading
+        self.count += 1
         found: list[tuple[int, Match]] = []
         if new.values or new.revokes or (new.updates >= 3 and new.names):
-            found = _replaced_by(index, statement, self.statements, self._board, *self.outcome)
+            found = _replaced_by(index, statement, self._open, self._board, self.outcome.lifts)
             self.outcome.stale.update(found)
         if new.values or new.names or new.worth >= 60:
+            self._open[index] = statement
             self._board.add(index, new)
+        for old in {old for old, _ in found}:
+            del self._open[old]
+        if len(self._open) > REMEMBERED:
+            del self._open[next(iter(self._open))]
         return [old for old, _ in found]
 
 
@@ -121,17 +132,18 @@ def replaced(statements: Iterable[Statement]) -> Outcome:
 def _replaced_by(
     index: int,
     statement: Statement,
-    statements: Sequence[Statement],
+    statements: Mapping[int, Statement],
     board: _Board,
-    stale: dict[int, Match],
     lifts: dict[int, float],
 ) -> list[tuple[int, Match]]:
     new = statement.reading
     found: list[tuple[int, Match]] = []
     for old, shared in board.candidates(new).items():
+        if old not in statements:
+            continue
         if shared < 2 and new.updates < 3 and min(len(new.subject), len(statements[old].reading.subject)) > 2:
             continue
-        if old in stale or not _may_correct(statement, statements[old]):
+        if not _may_correct(statement, statements[old]):
             continue
         values = stale_values(statements[old].reading, new, shared)
         if values:
@@ -139,9 +151,9 @@ def _replaced_by(
         elif statements[old].reading.worth > new.worth and _may_be_update(statements[old].reading, new, shared):
             lifts[index] = max(lifts.get(index, 0.0), statements[old].reading.worth)
     if not found and new.updates >= 3 and len(new.subject) <= 1 and new.values:
-        found.extend(_nearest(index, statement, statements, board, stale))
+        found.extend(_nearest(index, statement, statements, board))
     if new.revokes:
-        found.extend(_revoked(index, statement, statements, board, stale))
+        found.extend(_revoked(index, statement, statements, board))
     return found
 
 
@@ -245,33 +257,32 @@ def _swapped_names(old: Reading, new: Reading, shared: int) -> frozenset[str]:
 
 
 def _nearest(
-    index: int, statement: Statement, statements: Sequence[Statement], board: _Board, stale: dict[int, Match]
+    index: int, statement: Statement, statements: Mapping[int, Statement], board: _Board
 ) -> list[tuple[int, Match]]:
     """ "Make that 45": the newest statement close by with a value of the same type."""
     for old in reversed(board.recent):
+        if old not in statements:
+            continue
         other = statements[old]
         if statement.order - other.order > NEAR:
             break
         pairs = _competing(other.reading, statement.reading)
-        if (
-            old not in stale
-            and pairs
-            and other.reading.rule < 3
-            and not _different_things(other.reading, statement.reading)
-        ):
+        if pairs and other.reading.rule < 3 and not _different_things(other.reading, statement.reading):
             return [(old, Match(index, pairs))]
     return []
 
 
 def _revoked(
-    index: int, statement: Statement, statements: Sequence[Statement], board: _Board, stale: dict[int, Match]
+    index: int, statement: Statement, statements: Mapping[int, Statement], board: _Board
 ) -> list[tuple[int, Match]]:
     """ "Drop the rule about Fridays": the rule or decision that shares most of its words."""
     new = statement.reading
     best, best_share = None, 0.0
     for old, shared in board.candidates(new).items():
+        if old not in statements:
+            continue
         other = statements[old]
-        if old in stale or other.reading.kind not in ("constraint", "decision") or other.order >= statement.order:
+        if other.reading.kind not in ("constraint", "decision") or other.order >= statement.order:
             continue
         shared += len(norms(new) & norms(other.reading))
         share = shared / max(1, min(len(new.subject), len(other.reading.subject)))
@@ -279,9 +290,11 @@ def _revoked(
             best, best_share = old, share
     if best is None and statement.role == "user" and len(new.subject - {"rule", "requirement", "restriction"}) == 0:
         for old in reversed(board.recent):
+            if old not in statements:
+                continue
             if statement.order - statements[old].order > NEAR // 2:
                 break
-            if old not in stale and statements[old].reading.kind == "constraint" and statements[old].role == "user":
+            if statements[old].reading.kind == "constraint" and statements[old].role == "user":
                 best = old
                 break
     return [] if best is None else [(best, Match(index, frozenset()))]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ctxsteward.envelope import EnvelopeBuilder, Store, open_store
+from ctxsteward.envelope import EnvelopeBuilder, Scored, SelectionRequest, Store, open_store
 from ctxsteward.envelope.cascade import (
     OpenedPhase,
     choose_attempt,
     close_phase,
     open_phase,
+    phase_context,
     read_past,
     read_run,
     record_state,
@@ -153,6 +157,70 @@ def test_every_attempt_sees_the_same_and_the_chosen_one_flows_on() -> None:
     assert sent(opened(store, example, "d"))[-3:] == [user("Try."), with_image("red0"), says("try red0")]
     with pytest.raises(InputError, match="no attempt 3"):
         choose_attempt(store, "r", "b", 3)
+
+
+# -- several at once -----------------------------------------------------------------------------------------
+
+CHOSEN = cascade(
+    {"name": "gather"},
+    {
+        "name": "report",
+        "instructions": "Report.",
+        "context": {"mode": "auto", "include_input": False, "anchors": {"from_phases": [], "include": []}},
+    },
+)
+
+
+def test_attempts_that_choose_at_the_same_time_are_all_frozen() -> None:
+    store = memory_store()
+    run_phase(store, CHOSEN, "gather", *map(says, "abcd"))
+    together = threading.Barrier(8)
+
+    def choose(request: SelectionRequest) -> Sequence[Scored]:
+        together.wait(10)
+        return [Scored(1, 1.0)]
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda n: opened(store, CHOSEN, "report", attempt=n, selector=choose), range(1, 9)))
+    again = [opened(store, CHOSEN, "report", attempt=n) for n in range(1, 9)]
+    assert [(one.is_new, two.is_new) for one, two in zip(found, again, strict=True)] == [(True, False)] * 8
+    assert list(map(sent, again)) == list(map(sent, found))
+
+
+@pytest.mark.parametrize("attempt", [None, 1, 2])
+def test_what_another_process_opened_meanwhile_stays_as_it_was_opened(tmp_path: Path, attempt: int | None) -> None:
+    uri = f"file:{tmp_path}"
+    with open_store(uri) as store, open_store(uri) as other:
+        run_phase(store, CHOSEN, "gather", *map(says, "abcd"))
+        theirs: list[list[Wire]] = []
+
+        def choose(request: SelectionRequest) -> Sequence[Scored]:
+            phase = opened(other, CHOSEN, "report", attempt=attempt, selector=lambda request: [Scored(2, 1.0)])
+            theirs.append(sent(phase))
+            return [Scored(1, 1.0), Scored(3, 0.5)]
+
+        first = opened(store, CHOSEN, "report", attempt=1, selector=choose)
+        assert first.is_new == (attempt != 1)
+        assert not opened(store, CHOSEN, "report", attempt=1).is_new
+        again = opened(other, CHOSEN, "report", attempt=attempt)
+        assert (again.is_new, sent(again)) == (False, theirs[0])
+        assert sent(opened(other, CHOSEN, "report", attempt=1)) == sent(first)
+
+
+def test_a_phase_holds_the_sessions_of_its_past_while_a_selector_ranks() -> None:
+    """A builder holds its session first and what the selector keeps second; so does a phase."""
+    session = memory_store().session("s", counter=CHARS)
+    for text in "abcd":
+        session.append(says(text), phase="gather")
+    free: list[bool] = []
+
+    def choose(request: SelectionRequest) -> Sequence[Scored]:
+        with ThreadPoolExecutor(1) as pool:
+            free.append(pool.submit(session.lock.acquire, blocking=False).result(10))
+        return [Scored(1, 1.0)]
+
+    phase_context(CHOSEN, "report", read_past(session), counter=CHARS, selector=choose)
+    assert free == [False]
 
 
 def test_a_trusted_source_speaks_as_the_operator() -> None:

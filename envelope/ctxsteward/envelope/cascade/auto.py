@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple, get_args
@@ -38,6 +39,7 @@ from ..selection import (
     Selector,
     ranking_by,
 )
+from ..session import Session
 from .building import Building
 from .config import anchors as anchors_of
 from .config import auto_enabled, before, excluded, phases_of, switches, taken_from
@@ -101,7 +103,10 @@ def select_automatically(building: Building, choosing: Choosing) -> Chosen:
     else:
         candidates = _candidates(building, anchored)
         if candidates:
-            ranking = _ranked(building, choosing, selection, candidates, fitting.left)
+            with ExitStack() as held:  # sessions first, what a selector keeps second, as when an envelope is built
+                for session in _sessions(building):
+                    held.enter_context(session.lock)
+                ranking = _ranked(building, choosing, selection, candidates, fitting.left)
         _fit(ranking, fitting, selection.max_messages, anchored)
     taken = [message for message in building.past.messages if message.number in fitting.taken]
     for name in dict.fromkeys(message.phase for message in taken):
@@ -156,6 +161,12 @@ def _candidates(building: Building, anchored: set[int]) -> list[PastMessage]:
         taken = [taken for taken in taken_from(cascade, phase, past.ran) if taken.source.phase in past.ran]
         names &= {taken.source.phase for taken in taken if building.applies(taken)}
     return [m for m in past.messages if m.phase in names and m.number not in anchored and building.retains(m)]
+
+
+def _sessions(building: Building) -> list[Session]:
+    """Sessions of the past, in the order in which every thread takes them."""
+    found = {id(message.session): message.session for message in building.past.messages}
+    return sorted(found.values(), key=lambda session: (session.id, id(session)))
 
 
 def _ranked(

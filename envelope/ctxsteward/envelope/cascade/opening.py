@@ -7,8 +7,9 @@ when a later phase goes on in it. State, chosen attempts and what was opened are
 envelope is built of.
 
 Opening a phase appends what it is shown, each message with its `origin`, then its instructions, and nothing a second
-time: what a phase was shown is frozen when it is first opened. The builder lays it out like any session; in the stream,
-injected messages therefore follow the history. Append the phase's own messages with ``phase=NAME``.
+time: what a phase was shown is frozen when it is first opened. Threads and processes may open different attempts of a
+run at once. The builder lays a phase out like any session; in the stream, injected messages therefore follow the
+history. Append the phase's own messages with ``phase=NAME``.
 
 Raises `InvalidCascade`, `InputError`, `StoreError`.
 """
@@ -21,12 +22,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ctxsteward.schemas import Finding, InputError, Wire
+from ctxsteward.schemas import Conflict, Finding, InputError, Wire
 from ctxsteward.schemas.cascade import AutoContext, Cascade, Phase
 from ctxsteward.schemas.errors import InvalidCascade
 
 from ..counting import Counter
-from ..events import Head
+from ..events import Head, NoteSet
 from ..incoming import NewMessage
 from ..profile import Profile
 from ..selection import Selector
@@ -44,6 +45,8 @@ MAX_EXTRACTED_CHARS = 100_000
 """Of an output, looked through by `output_extraction`."""
 _CHOSEN_NOTE = "chosen-"
 _OPENED_NOTE = "opened-"
+_TRIES = 1000
+"""Writers of the ledger that keep losing a position for this often are told so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +99,7 @@ def open_phase(
     session = session_of(name) if fresh else None
     laid_out_in = stream if session is None else session
     assert laid_out_in is not None
-    attempts = _attempts_opened(store, run, phase, tenant)
-    is_new = (attempt or 0) not in attempts
+    is_new = not _is_opened(store, run, phase, attempt, tenant)
     if not is_new:  # the session is frozen: the context tells what it would be now, by words alone
         strategies = strategies or Strategies()
         selector = strategies.heuristic
@@ -116,14 +118,15 @@ def open_phase(
     )
     if not is_new:
         return OpenedPhase(session=laid_out_in, context=context, is_new=False)
+    if _is_opened(store, run, phase, attempt, tenant):  # by somebody else, while this call chose what to show
+        return OpenedPhase(session=session_of(name), context=context, is_new=False)
     if stream is not None:
         _catch_up(stream, context, past)
     if session is None:
         assert stream is not None
         session = stream.fork(id=name)
     _show(session, phase, attempt, context)
-    opened = json.dumps([*attempts, attempt or 0])
-    store.session(_ledger_id(run), tenant=tenant).note(f"{_OPENED_NOTE}{phase.name}", opened)
+    _note_opened(store, run, phase, attempt, tenant)
     return OpenedPhase(session=session, context=context, is_new=True)
 
 
@@ -212,14 +215,30 @@ def session_id(run: str, phase: str, attempt: int | None = None) -> str:
     return f"{run}.{phase}" if attempt is None else f"{run}.{phase}.{attempt}"
 
 
-def _attempts_opened(store: Store, run: str, phase: Phase, tenant: str) -> list[int]:
-    """Attempts at a phase that were opened before; 0 stands for the phase without a numbered one."""
+def _is_opened(store: Store, run: str, phase: Phase, attempt: int | None, tenant: str) -> bool:
+    """Whether this attempt at a phase (None: the phase itself) was opened before."""
     ledger = _ledger_id(run)
     if not store.exists(ledger, tenant=tenant):
-        return []
-    found: list[int] = json.loads(
-        store.session(ledger, tenant=tenant).state.notes.get(f"{_OPENED_NOTE}{phase.name}", "[]")
-    )
+        return False
+    return (attempt or 0) in _attempts_noted(store.session(ledger, tenant=tenant), phase)
+
+
+def _note_opened(store: Store, run: str, phase: Phase, attempt: int | None, tenant: str) -> None:
+    """Add an attempt to those noted, whatever others have noted meanwhile: written on exactly what was read."""
+    ledger = store.session(_ledger_id(run), tenant=tenant)
+    for _ in range(_TRIES):
+        noted = sorted({*_attempts_noted(ledger, phase), attempt or 0})
+        try:
+            ledger.commit(NoteSet(name=f"{_OPENED_NOTE}{phase.name}", text=json.dumps(noted)))
+            return
+        except Conflict:
+            ledger.refresh()
+    raise Conflict(ledger.id, ledger.state.position)
+
+
+def _attempts_noted(ledger: Session, phase: Phase) -> list[int]:
+    """Attempts at a phase that were opened; 0 stands for the phase without a numbered one."""
+    found: list[int] = json.loads(ledger.state.notes.get(f"{_OPENED_NOTE}{phase.name}", "[]"))
     return found
 
 

@@ -1,0 +1,64 @@
+"""What is known of a session's history besides its window: how long it is, and what of it was replaced since.
+
+Every message is read once, when the first turn after it recalls. What was read is a cache, as a selector's index is:
+the first turn in a new process reads the session again. The reader (`Replacing`) is installed under the entry-point
+group ``ctxsteward.replacing``; an answer costs what it finds, not the session's age.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ctxsteward.schemas import Ref, Replacing, SourceMessage
+
+from .counting import Counter
+from .ranking.kept import PerSession
+from .selection import Known, SelectionRequest
+
+
+class History:
+    """One session's, up to the message before the current user turn."""
+
+    __slots__ = ("_replacing", "tokens", "upto")
+
+    def __init__(self, replacing: Replacing) -> None:
+        self._replacing = replacing
+        self.upto = 0
+        self.tokens = 0
+        """Of all originals read so far."""
+
+    def read(self, request: SelectionRequest, counter: Counter) -> None:
+        """Read what was appended since."""
+        for ordinal in range(self.upto + 1, request.last + 1):
+            entry = request.entry(ordinal)
+            self._replacing.read(SourceMessage(ref=entry.ref, message=entry.message))
+            self.tokens += entry.tokens(counter)
+            self.upto = ordinal
+
+    def replaced_by(self, ordinal: int) -> tuple[int, ...]:
+        """The messages that say the newest of what this one says; () where nothing of it was replaced."""
+        return tuple(Ref.parse(ref).ordinal for ref in self._replacing.replaced_by(f"§{ordinal}"))
+
+
+class Histories:
+    """Of many sessions; safe with threads."""
+
+    def __init__(self, replacing: Callable[[], Replacing], counter: Counter, max_sessions: int = 64) -> None:
+        self._replacing, self._counter = replacing, counter
+        self._sessions: PerSession[History] = PerSession(max_sessions)
+
+    def __call__(self, request: SelectionRequest) -> Known:
+        """Everything up to the request's last message."""
+        kept = self._sessions.of(request)
+        with kept.lock:
+            if kept.made is None or not kept.holds(request):
+                kept.made, kept.newest, kept.generation = History(self._replacing()), None, request.generation
+            history = kept.made
+            history.read(request, self._counter)
+            kept.newest = request.entry(history.upto) if history.upto else None
+
+        def replaced_by(ordinal: int) -> tuple[int, ...]:
+            with kept.lock:
+                return history.replaced_by(ordinal)
+
+        return Known(history.tokens, replaced_by)
