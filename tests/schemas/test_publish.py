@@ -100,7 +100,7 @@ def test_the_contract_s_keys_stand_in_its_order() -> None:
     ]
     assert list(schema("selection_log")["properties"]) == [
         *("selection_type", "strategy", "full_history_size", "context_size", "masked_count"),
-        *("anchor_refs", "selected_refs", "tokens_saved", "candidates", "reasoning"),
+        *("anchor_refs", "selected_refs", "tokens_saved", "candidates", "reasoning", "facts"),
     ]
     assert list(schema("selection_log")["$defs"]["SelectionCandidate"]["properties"]) == [
         *("ref", "score", "signals", "in", "why")

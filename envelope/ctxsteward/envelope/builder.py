@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any, Literal, NamedTuple
 
 from ctxsteward.schemas import (
@@ -43,6 +43,8 @@ from .compaction import Compactor
 from .counting import Counter
 from .envelope import RENDERER_VERSION, Envelope, Section, digest_behind, head_digested
 from .events import Compacted, Selected
+from .facts.choosing import offer, with_facts
+from .facts.known import lines_of, speaker_of
 from .groups import FINDING_TEXTS
 from .history import Histories
 from .images import ImageRule
@@ -166,7 +168,8 @@ class EnvelopeBuilder:
         """The envelope as if `user_turn` were the next user message; writes nothing."""
         scratch = session.draft()
         if user_turn is not None:
-            scratch.append({"role": "user", "content": user_turn} if isinstance(user_turn, str) else user_turn)
+            asked = {"role": "user", "content": user_turn} if isinstance(user_turn, str) else user_turn
+            scratch.append(asked, principal=speaker_of(scratch, scratch.state))
         return self._envelope(scratch, scratch.state, self._decide(scratch, _Made()), sealed=False)
 
     def rebuild(
@@ -266,25 +269,32 @@ class EnvelopeBuilder:
         budgets = self._effective
         room = budgets.dynamic_tokens - max(budgets.history_tokens, window.history_tokens)
         started = time.perf_counter()
+        facts = offer(session, state, room, self.counter)
+        recalled: Selected | None = None
+        findings: tuple[Finding, ...] = ()
         try:
-            picked = select(self.selector, session, state, room, self.counter, self._histories)
+            picked = select(self.selector, session, state, room - facts.tokens, self.counter, self._histories)
+            if picked is not None:
+                recalled, findings = picked.event, picked.findings
         except Exception as error:  # a selector is the caller's code: whatever it raises, the call goes on without
             text = f"nothing was recalled: the selector failed: {type(error).__name__}: {error}"
-            session.commit(Selected(turn=state.last_user, refs=(), log={}))
-            made.findings.append(Finding(kind="selection_failed", field="dynamic", text=text))
-            return True
-        finally:
-            made.selection_seconds += time.perf_counter() - started
-        if picked is None:
+            recalled = Selected(turn=state.last_user, refs=(), log={})
+            findings = (Finding(kind="selection_failed", field="dynamic", text=text),)
+        event = with_facts(facts, recalled, session, state, room, self.counter)
+        made.selection_seconds += time.perf_counter() - started
+        if event is None:
+            made.findings += facts.findings
             return False
-        session.commit(picked.event)
-        made.findings += picked.findings
+        session.commit(event)
+        made.findings += [*findings, *facts.findings]
         return True
 
     # -- laying out ---------------------------------------------------------------------------------------------
 
     def _lay(self, session: Session, state: State) -> DynamicLayout:
-        return lay_dynamic(state, self._effective, self.counter, session.shown, session.cache)
+        return lay_dynamic(
+            state, self._effective, self.counter, session.shown, session.cache, partial(lines_of, session)
+        )
 
     def _head(self, session: Session, state: State) -> _Head:
         fixed = frozenset(self.budgets.model_fields_set)
@@ -353,7 +363,7 @@ class EnvelopeBuilder:
         if self.window_tokens is not None and prompt > self.window_tokens - self.output_reserve_tokens:
             raise WindowExceeded(prompt, self.window_tokens, self.output_reserve_tokens)
         digest = digest_behind(head.digested, section, head.layout.tools_digest)
-        findings = [*self._notices, *session.findings, *head.layout.findings, *decided.findings]
+        findings = [*self._notices, *session.findings, *head.layout.findings, *decided.findings, *dynamic.findings]
         if state.repaired or state.open_calls:
             findings += window_findings(state)
         if session.missing and dynamic.context is not None:

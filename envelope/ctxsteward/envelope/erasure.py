@@ -13,7 +13,8 @@ forgot whom, when and why. What others said about a principal, the model include
 the principal.
 
 Whoever is told beside the erasers handed in: `Store.erasers`, and the store's index of context cards, whether this
-process keeps it up or not.
+process keeps it up or not; derived files beside the journal that nobody here has open are deleted (`derived_files`).
+A session that only the steward knows, from a transcript from outside, is forgotten like any other (`harvested`).
 
 `apply_tombstones` does the same for what another machine has forgotten. Raises `InputError` for a subject that is not
 known, `StoreUnavailable` and `OutcomeUnknown` where it must be repeated, `StoreError` where an eraser failed.
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING
 
 from ctxsteward.schemas import InputError
 
+from .derived_files import derived_files
 from .erasers import Elsewhere, Eraser, Erasure, Gone, Holder, Told
 from .forgetting import Forgetting
 from .incoming import MAX_META_CHARS
@@ -66,7 +68,7 @@ def forget(
         work.forget_principal(principal, session)
     elif session is not None:
         work.forget_session(session)
-    return work.finish(_told(store, erasers))
+    return work.finish(_told(store, tenant, erasers))
 
 
 def apply_tombstones(
@@ -84,12 +86,15 @@ def apply_tombstones(
     reading of all local logs of the tenant.
     """
     vault, journal = store.vault(tenant), store.journal
-    told = _told(store, erasers)
+    told = _told(store, tenant, erasers)
     buried = frozenset(vault.buried())
     held = {session for holder in told if isinstance(holder, Holder) for session in holder.sessions(tenant)}
     left = {session for session in held if vault.subject_address(session) in buried}
     if not (thorough or left) and len(buried) <= journal.seen(f"tombstones/{tenant}"):
         return None
+    if len(buried) > journal.seen(f"tombstones/{tenant}"):
+        for files in derived_files(store, tenant, erasers):
+            files(())  # they may hold words of sessions that are not in any log here
     for name in buried:
         vault.forget_secret(name)
     work = Forgetting(store, tenant, Told("", "", ""), elsewhere or store.write_behind)
@@ -107,11 +112,11 @@ def apply_tombstones(
     return done
 
 
-def _told(store: Store, erasers: Sequence[Eraser]) -> tuple[Eraser, ...]:
+def _told(store: Store, tenant: str, erasers: Sequence[Eraser]) -> tuple[Eraser, ...]:
     """Everybody who is to hear what is gone."""
     from .cards.erasing import unopened
 
-    return (*store.erasers, *unopened(store), *erasers)
+    return (*store.erasers, *unopened(store), *erasers, *derived_files(store, tenant, erasers))
 
 
 def _speakers(store: Store, tenant: str) -> Iterator[tuple[str, str]]:

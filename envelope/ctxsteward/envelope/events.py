@@ -11,6 +11,7 @@ know raises `UnsupportedVersion`: what cannot be understood must not be passed o
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -49,6 +50,8 @@ class Head:
     profile: dict[str, Any] | None = None
     system: tuple[str, ...] = ()
     tools: tuple[dict[str, Any], ...] = ()
+    project: str | None = None
+    """What the session is for, beside its users."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,9 +137,19 @@ class Refused:
     """Of dynamic, when it was refused: the next try waits for a tenth more."""
 
 
+class FactRef(NamedTuple):
+    """A fact that was shown: no text, that is in the vault."""
+
+    id: str
+    blob: str
+    """Address of its content."""
+    key: str
+    """Address of the subject whose key opens it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selected:
-    """Originals recalled for a user turn."""
+    """Originals recalled for a user turn, and facts shown with them."""
 
     turn: int
     """Ordinal of the turn's user message."""
@@ -145,6 +158,8 @@ class Selected:
     """The published selection log."""
     superseded: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """Of `refs`, those of which later messages replace something, with these messages."""
+    facts: tuple[FactRef, ...] = ()
+    """In the order in which they are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,8 +180,9 @@ def to_record(event: Event) -> Record:
             return Record("message", _message_body(event), event.ordinal, event.outputs, event.id, event.wire)
         case Opened(nonce=nonce, parent=parent):
             return Record("opened", _dump({"nonce": nonce, "parent": list(parent) if parent else None}))
-        case Head(profile=profile, system=system, tools=tools):
-            return Record("head", _dump({"profile": profile, "system": system, "tools": tools}))
+        case Head(profile=profile, system=system, tools=tools, project=project):
+            told = {} if project is None else {"project": project}
+            return Record("head", _dump({"profile": profile, "system": system, "tools": tools, **told}))
         case NoteSet(name=name, text=text):
             return Record("note", _dump({"name": name, "text": text}))
         case PinSet(ordinal=ordinal, strength=strength, name=pin_name):
@@ -177,9 +193,10 @@ def to_record(event: Event) -> Record:
             return Record("compaction", f'{{"bullets":[{bullets}],"report":{event.report.model_dump_json()},{rest}')
         case Refused(reason=reason, section_tokens=tokens):
             return Record("refused", _dump({"reason": reason, "section_tokens": tokens}))
-        case Selected(turn=turn, refs=refs, log=log, superseded=superseded):
-            pairs = {"superseded": list(superseded.items())} if superseded else {}
-            return Record("selection", _dump({"turn": turn, "refs": refs, "log": log, **pairs}))
+        case Selected(turn=turn, refs=refs, log=log, superseded=superseded, facts=facts):
+            more: dict[str, Any] = {"superseded": list(superseded.items())} if superseded else {}
+            more |= {"facts": facts} if facts else {}
+            return Record("selection", _dump({"turn": turn, "refs": refs, "log": log, **more}))
         case Blank(was=was):
             return Record("erased", _dump({"was": was}))
 
@@ -194,7 +211,10 @@ def from_record(record: Record) -> Event:
             parent = body["parent"]
             return Opened(nonce=body["nonce"], parent=Origin(*parent) if parent else None)
         case "head":
-            return Head(profile=body["profile"], system=tuple(body["system"]), tools=tuple(body["tools"]))
+            return Head(
+                profile=body["profile"], system=tuple(body["system"]), tools=tuple(body["tools"]),
+                project=body.get("project"),
+            )  # fmt: skip
         case "note":
             return NoteSet(name=body["name"], text=body["text"])
         case "pin":
@@ -211,13 +231,21 @@ def from_record(record: Record) -> Event:
             return Refused(reason=body["reason"], section_tokens=body["section_tokens"])
         case "selection":
             superseded = {old: tuple(newer) for old, newer in body.get("superseded", ())}
-            return Selected(turn=body["turn"], refs=tuple(body["refs"]), log=body["log"], superseded=superseded)
+            return Selected(
+                turn=body["turn"], refs=tuple(body["refs"]), log=body["log"],
+                superseded=superseded, facts=facts_of(body.get("facts", ())),
+            )  # fmt: skip
         case "erased":
             return Blank(was=body.get("was", ""))
         case other:
             raise UnsupportedVersion(
                 "a journal record", f"{RECORDS_VERSION + 1} or later (kind {other[:40]!r})", RECORDS_VERSION
             )
+
+
+def facts_of(rows: Iterable[Sequence[str]]) -> tuple[FactRef, ...]:
+    """References to facts out of their JSON."""
+    return tuple(FactRef(*row) for row in rows)
 
 
 _OPTIONAL_FIELDS = ("phase", "pin", "ts", "principal", "origin")

@@ -8,19 +8,22 @@ keys of what was derived, and what stands in its place is drained again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ctxsteward.schemas import Erased, Finding, InputError, ObjectMissing, StoreError
 
 from .erasers import Elsewhere, Eraser, Erasure, Gone, Told
+from .facts.fact import Audience
+from .harvested import harvested
 from .keys import subject_of
 from .lineage import Lineage
 from .redacted_log import Share, moved_addresses, principals_of, redacted_manifests, redacted_rows
 from .stores.port import Forgotten, SessionKey
 from .vault import derived_subject
-from .withdrawal import withdraw_unsupported
+from .withdrawal import withdraw_unsupported, withdrawn_keys
+from .withdrawn_heads import withdrawn_heads
 
 if TYPE_CHECKING:
     from .store import Store
@@ -36,6 +39,8 @@ class _Tally:
     gone: list[Gone] = field(default_factory=list)
     marks: list[str] = field(default_factory=list)
     """Noted when all is done: these subjects need no second look."""
+    audiences: dict[Audience, None] = field(default_factory=dict)
+    """Of whom nothing is to be known any more."""
     leaving: list[str] = field(default_factory=list)
     """Sessions whose rows go, descendants first."""
     findings: list[Finding] = field(default_factory=list)
@@ -54,6 +59,7 @@ class Forgetting:
         self._journal, self._vault = store.journal, store.vault(tenant)
         self._address_key = store.keys.address_key(tenant)
         self._tally = _Tally()
+        self._harvested: dict[str, set[str]] | None = None
 
     @property
     def buried(self) -> frozenset[str]:
@@ -84,6 +90,7 @@ class Forgetting:
         for session in family:
             self._bury_inside(session)
             self._tally.gone.append(Gone(tenant=self._tenant, session=session, principal=None, ordinals=None))
+        self._tally.audiences |= dict.fromkeys(Audience("session", session) for session in family)
         self._tally.sessions |= family
         self._tally.forks |= dict.fromkeys(name for name in family if name != root)
         self._tally.leaving += reversed(family)
@@ -93,7 +100,9 @@ class Forgetting:
         if self._journal.length(key) or self._journal.forgotten(self._tenant, session):
             return
         drained = self._elsewhere is not None and any(True for _ in self._elsewhere.subjects(key))
-        if not drained and self._vault.tombstone(self._vault.subject_address(session)) is None:
+        if drained or session in self._outside():
+            return
+        if self._vault.tombstone(self._vault.subject_address(session)) is None:
             raise InputError(f"there is no session {session!r} of tenant {self._tenant!r} here; nothing was forgotten")
 
     def _noted_with(self, root: str) -> list[str]:
@@ -114,8 +123,15 @@ class Forgetting:
         while self._is_known(name := self._vault.subject_address(derived_subject(session, generation))):
             self._bury_address(name)
             generation += 1
-        for name in self._elsewhere.subjects(key) if self._elsewhere is not None else ():
+        elsewhere = self._elsewhere.subjects(key) if self._elsewhere is not None else ()
+        for name in (*elsewhere, *sorted(self._outside().get(session, ()))):
             self._bury_address(name)
+
+    def _outside(self) -> dict[str, set[str]]:
+        """Subjects in what was harvested, by session: of some, no journal knows anything."""
+        if self._harvested is None:
+            self._harvested = harvested(self._store, self._tenant)
+        return self._harvested
 
     def _is_known(self, name: str) -> bool:
         """Whether a subject has a key, or had one."""
@@ -146,6 +162,13 @@ class Forgetting:
         self._claim(principal, only)
         lineage = self._lineage()
         shares = lineage.shares(principal, only)
+        is_harvested = self._forget_harvested(principal, only, shares)
+        if only is None:
+            self._tally.audiences[Audience("user", principal)] = None
+            if not shares and self._is_audience(principal):
+                return
+        if not shares and is_harvested:
+            return
         if not shares:
             where = f"session {only!r}" if only else f"tenant {self._tenant!r}"
             raise InputError(f"principal {principal!r} has said nothing in {where}; nothing was forgotten")
@@ -161,6 +184,29 @@ class Forgetting:
             self._bury_derived(session)
         for session, share in lineage.shares(principal, only, list(shares)).items():
             self._settle(session, principal, share)
+
+    def _forget_harvested(self, principal: str, only: str | None, shares: Collection[str]) -> bool:
+        """Bury the principal in sessions of which there is no log; whether there is, or was, any."""
+        found = False
+        for session, names in self._outside().items():
+            name = self._vault.subject_address(subject_of(session, principal))
+            if session not in shares and only in (None, session) and name in names:
+                self._bury_address(name)
+                self._note(session, principal)
+                one = Gone(tenant=self._tenant, session=session, principal=principal, ordinals=frozenset())
+                self._tally.gone.append(one)
+                self._tally.sessions[session] = None
+                found = True
+        if found or shares:
+            return found
+        notes = self._journal.forgotten(self._tenant)
+        return any(note.principal == principal and only in (None, note.session) for note in notes)
+
+    def _is_audience(self, principal: str) -> bool:
+        """Whether something is known about one who has said nothing here."""
+        from .facts.withdrawing import has_shelf
+
+        return has_shelf(self._store, self._tenant, Audience("user", principal))
 
     def _claim(self, principal: str, only: str | None) -> None:
         """Bring sessions that only the object store has to this machine: what was derived must be written anew."""
@@ -242,6 +288,9 @@ class Forgetting:
         """Tell whoever holds derived text, drop the rows of forgotten sessions, scrub; raises what has failed."""
         tally, told = self._tally, self._told
         withdrawn = withdraw_unsupported(self._store, self._tenant, **told._asdict()) if tally.sessions else 0
+        withdrawn += self._forget_facts()
+        if tally.sessions:
+            self._redact_heads()
         erased, failures = 0, []
         for eraser in erasers if tally.sessions else ():
             try:
@@ -261,6 +310,32 @@ class Forgetting:
             messages=tally.messages, derived=tally.derived, manifests=tally.manifests, recommendations=withdrawn,
             elsewhere=erased, findings=tuple(dict.fromkeys(tally.findings)),
         )  # fmt: skip
+
+    def _forget_facts(self) -> int:
+        """Facts that rest on what was forgotten, and those about it."""
+        from .facts.withdrawing import forget_audience, withdraw_facts
+
+        tally, told = self._tally, self._told._asdict()
+        about = sum(forget_audience(self._store, self._tenant, audience, **told) for audience in tally.audiences)
+        return about + (withdraw_facts(self._store, self._tenant, **told) if tally.sessions else 0)
+
+    def _redact_heads(self) -> None:
+        """Take withdrawn records out of the heads of sessions; read again only where there are new ones."""
+        keys, mark = withdrawn_keys(self._store, self._tenant), f"heads/{self._tenant}"
+        if len(keys) <= self._journal.seen(mark):
+            return
+        for session in self._journal.sessions(self._tenant):
+            key = SessionKey(self._tenant, session)
+            changed = withdrawn_heads(
+                self._address_key, session, self._journal.read(key, 0),
+                lambda subject: self._vault.subject_address(subject) in keys,
+            )  # fmt: skip
+            if changed:
+                self._journal.rewrite(key, changed)
+                self._tally.derived += len(changed)
+                if self._elsewhere is not None:
+                    self._elsewhere.rewritten(key, sorted(changed))
+        self._journal.see(mark, len(keys))
 
     def _bury(self, subject: str) -> None:
         self._bury_address(self._vault.subject_address(subject))

@@ -3,7 +3,7 @@
     system, static, meta   the head: trusted text, never cut (meta: whole records)
     bullets                compacted history, citing
     closed                 task and closed turns, verbatim
-    ‖ context              originals recalled for the current user turn
+    ‖ context              facts and originals for the current user turn
     live                   the live turn
     notes                  plan, subtask …, after the newest complete tool group or user message
 
@@ -18,18 +18,23 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ctxsteward.schemas import BudgetExceeded, Bullet, Finding, Ref, Wire
 
 from .budgets import Budgets
 from .counting import Counter
 from .events import Head, Selected
+from .facts.fact import FACTS_LABEL
 from .fence import fenced
 from .fragments import Fragment, text_fragment
 from .groups import FINDING_TEXTS, Entry, Group
 from .profile import Profile, meta_text, static_blocks, system_blocks
 from .state import Day, State
 from .strip import Strip, group_fragment
+
+if TYPE_CHECKING:
+    from .facts.known import FactLines
 
 META_STABLE_COMPACTIONS = 4
 """Meta over its trigger is left alone until dynamic was compacted more often than this."""
@@ -76,6 +81,8 @@ class DynamicLayout:
     stop: int
     context: Fragment | None
     notes: Fragment | None
+    findings: tuple[Finding, ...] = ()
+    """Facts of the turn context that could not be shown."""
 
     @property
     def closed(self) -> Sequence[Fragment]:
@@ -238,8 +245,9 @@ def lay_dynamic(
     counter: Counter,
     original: Callable[[int], Entry],
     cache: dict[object, object],
+    facts: Callable[[Selected], FactLines],
 ) -> DynamicLayout:
-    """Lay out the dynamic section of this state."""
+    """Lay out the dynamic section of this state; `facts` reads those that a selection names."""
     strip = _strip(state, budgets.cap_tokens, counter, cache)
     stop = len(state.groups)
     live_from = stop
@@ -253,14 +261,16 @@ def lay_dynamic(
     elif state.notes:
         while after_from > live_from and _is_trailing_assistant(state.groups[after_from - 1]):
             after_from -= 1
+    context, findings = _context_fragment(state, counter, original, cache, facts)
     return DynamicLayout(
         bullets=_bullets_fragment(state, counter, cache),
         strip=strip,
         live_from=live_from,
         after_from=after_from,
         stop=stop,
-        context=_context_fragment(state, counter, original, cache),
+        context=context,
         notes=_notes_fragment(state, counter, cache),
+        findings=findings,
     )
 
 
@@ -309,22 +319,48 @@ def _bullets_fragment(state: State, counter: Counter, cache: dict[object, object
 
 
 def _context_fragment(
-    state: State, counter: Counter, original: Callable[[int], Entry], cache: dict[object, object]
-) -> Fragment | None:
+    state: State,
+    counter: Counter,
+    original: Callable[[int], Entry],
+    cache: dict[object, object],
+    facts: Callable[[Selected], FactLines],
+) -> tuple[Fragment | None, tuple[Finding, ...]]:
     chosen = state.recalled
-    if chosen is None or not chosen.refs:
-        return None
+    if chosen is None or not (chosen.refs or chosen.facts):
+        return None, ()
+    told = facts(chosen) if chosen.facts else None
     key = ("context", counter.name)
     found = cache.get(key)
-    if isinstance(found, tuple) and found[0] is chosen:
-        fragment: Fragment = found[1]
-        return fragment
-    fragment = context_fragment(chosen, state, counter, original)
-    cache[key] = (chosen, fragment)
+    if isinstance(found, tuple) and found[0] is chosen and (told is None or found[1] is told.token):
+        fragment: Fragment | None = found[2]
+    else:
+        lines = told.lines if told else ()
+        fragment = context_fragment(chosen, state, counter, original, lines) if chosen.refs or lines else None
+        if told is None or told.token is not None:
+            cache[key] = (chosen, told and told.token, fragment)
+    return fragment, told.findings if told else ()
+
+
+def context_fragment(
+    chosen: Selected,
+    state: State,
+    counter: Counter,
+    original: Callable[[int], Entry],
+    facts: Sequence[str] = (),
+) -> Fragment:
+    """The turn context: lines of facts under their label, and the recalled originals."""
+    text = context_text(state.nonce, facts, recalled_rows(chosen, state, original))
+    fragment = text_fragment("context", "context", text, counter)
+    fragment.refs = tuple(sorted(chosen.refs))
     return fragment
 
 
-def context_fragment(chosen: Selected, state: State, counter: Counter, original: Callable[[int], Entry]) -> Fragment:
+def context_text(nonce: str, facts: Sequence[str], messages: Sequence[str]) -> str:
+    """One fence around both."""
+    return fenced(nonce, CONTEXT_LABEL, "\n".join((*((FACTS_LABEL, *facts) if facts else ()), *messages)))
+
+
+def recalled_rows(chosen: Selected, state: State, original: Callable[[int], Entry]) -> list[str]:
     """Recalled originals in session order, each with its reference, under a line with their day."""
     rows: list[str] = []
     shown: Day | None = None
@@ -334,9 +370,7 @@ def context_fragment(chosen: Selected, state: State, counter: Counter, original:
             rows.append(day_line(day, chosen.turn))
             shown = day
         rows.append(recalled_line(original(ordinal), chosen.superseded.get(ordinal, ())))
-    fragment = text_fragment("context", "context", fenced(state.nonce, CONTEXT_LABEL, "\n".join(rows)), counter)
-    fragment.refs = tuple(sorted(chosen.refs))
-    return fragment
+    return rows
 
 
 def day_line(day: Day, turn: int) -> str:
@@ -385,10 +419,12 @@ __all__ = [
     "bullet_line",
     "bullets_text",
     "context_fragment",
+    "context_text",
     "group_fragment",
     "lay_dynamic",
     "lay_head",
     "recalled_line",
+    "recalled_rows",
     "text_fragment",
     "window_findings",
 ]

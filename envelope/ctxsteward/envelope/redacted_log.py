@@ -220,8 +220,8 @@ class _Derived:
             for ordinal, strength, name in checkpoint["pins"]
         ]
         chosen = checkpoint.get("selection")
-        if chosen and chosen != self._selection:
-            checkpoint["selection"] = [chosen[0], chosen[1], _log(chosen[2])]
+        if chosen and chosen[:3] != self._selection:
+            checkpoint["selection"] = [chosen[0], chosen[1], _log(chosen[2]), *chosen[3:]]
 
     def _cites_gone(self, refs: Sequence[str]) -> bool:
         return any(ordinal in self._gone for ordinal in _ordinals(refs))

@@ -167,6 +167,7 @@ def select(
         "tokens_saved": known.tokens - sum(original(n).tokens(counter) for n in kept),
         "candidates": list(_logged(ranked, kept, verdicts)),
         "reasoning": ranking.reasoning,
+        "facts": [],
     }
     event = Selected(turn=state.last_user, refs=tuple(sorted(kept)), log=log, superseded=fitting.superseded)
     return Selection(event, ranking.findings)

@@ -47,6 +47,7 @@ from .events import (
     PinSet,
     PinStrength,
 )
+from .facts.shown import shown_in
 from .fence import NONCE_DIGITS
 from .fold import fold
 from .groups import Entry, place
@@ -58,6 +59,7 @@ from .stores.draft import DraftJournal
 from .stores.port import Forgotten, Journal, SessionKey
 
 if TYPE_CHECKING:
+    from .facts.lookup import FactLookup
     from .keyring import Keys, SealKey
 
 MAX_ORDINAL_DIGITS = 12
@@ -94,6 +96,7 @@ class Session:
         draw_nonce: Callable[[], str],
         keys: Keys,
         repair: Repair | None = None,
+        fact_lookup: FactLookup | None = None,
     ) -> None:
         self.journal = journal
         self.key = key
@@ -104,6 +107,8 @@ class Session:
         self.address_key = keys.address_key(key.tenant)
         self.cache: dict[object, object] = {}
         """Fragments of this session's bullets, notes, head: results of pure functions, never state."""
+        self.fact_lookup = fact_lookup
+        """Where facts about its user and project come from; None: there are none."""
         self._keys = keys
         self._counter = counter
         self._counted: Counter | None = None
@@ -235,7 +240,7 @@ class Session:
         """Move this session to another version of its profile."""
         with self.lock:
             head = self.state.head
-            self.record(Head(profile=profile.model_dump(mode="json"), system=head.system, tools=head.tools))
+            self.record(replace(head, profile=profile.model_dump(mode="json")))
 
     def record(self, event: Event) -> None:
         """Append one event that needs nothing of the log's newest state; retried behind other writers."""
@@ -297,7 +302,7 @@ class Session:
     def _sibling(self, id: str) -> Session:
         """Another session of this store and tenant, not read yet."""
         key = SessionKey(self.tenant, id)
-        return Session(self.journal, key, self._counter, self._draw_nonce, self._keys, self.repair)
+        return Session(self.journal, key, self._counter, self._draw_nonce, self._keys, self.repair, self.fact_lookup)
 
     def draft(self) -> Session:
         """This session in memory only: what is appended to it is gone with it, and nobody else sees it."""
@@ -377,6 +382,12 @@ class Session:
             found = [event for owner, upto in self._stretches() for event in owner._own_reports(upto)]
         return found[::-1]
 
+    def shown_records(self) -> frozenset[str]:
+        """Ids of the records this session was shown: in its profiles, and as facts; costs a reading of its log."""
+        with self.lock:
+            parts = [shown_in(owner._log.read(0, upto)) for owner, upto in self._stretches()]
+        return frozenset().union(*parts)
+
     def _stretches(self) -> Iterator[tuple[Session, int | None]]:
         """This log and those it was forked from, each with the position where its part ends."""
         owner: Session | None = self
@@ -421,7 +432,10 @@ class Session:
             text = "the session keeps the profile version it is pinned to; `session.repin(profile)` moves it"
             self.findings.append(Finding(kind="profile_pinned", text=text))
         profile = pinned.profile if pinned.profile is not None else head.profile
-        wanted = Head(profile=profile, system=head.system or pinned.system, tools=head.tools or pinned.tools)
+        wanted = Head(
+            profile=profile, system=head.system or pinned.system, tools=head.tools or pinned.tools,
+            project=head.project or pinned.project,
+        )  # fmt: skip
         if wanted != pinned:
             self.record(wanted)
 

@@ -26,6 +26,7 @@ from .events import (
     PinStrength,
     Refused,
     Selected,
+    facts_of,
 )
 from .groups import Entry, Group, OpenCall, answered_by, calls_of, is_user_turn, unanswered
 
@@ -49,7 +50,8 @@ def _selection(stored: list[Any] | None) -> Selected | None:
     if stored is None:
         return None
     superseded = {old: tuple(newer) for old, newer in (stored[3] if len(stored) > 3 else ())}
-    return Selected(turn=stored[0], refs=tuple(stored[1]), log={}, superseded=superseded)
+    facts = facts_of(stored[4] if len(stored) > 4 else ())
+    return Selected(turn=stored[0], refs=tuple(stored[1]), log={}, superseded=superseded, facts=facts)
 
 
 class State:
@@ -225,7 +227,13 @@ class State:
             "days": self.days,
             "selection": None
             if self.recalled is None
-            else [self.recalled.turn, list(self.recalled.refs), {}, list(self.recalled.superseded.items())],
+            else [
+                self.recalled.turn,
+                list(self.recalled.refs),
+                {},
+                list(self.recalled.superseded.items()),
+                *([list(map(list, self.recalled.facts))] if self.recalled.facts else []),
+            ],
         }
 
     def restore(self, event: Compacted, position: int, head: Head, entry: Callable[[int], Entry | Hole]) -> None:

@@ -26,6 +26,7 @@ from .chain import Chain
 from .commit import Patience
 from .counting import Counter
 from .events import Compacted, Head, from_record
+from .facts.lookup import WAIT_SECONDS, FactLookup
 from .fence import random_nonce
 from .hinted import hinted
 from .incoming import checked_name
@@ -40,6 +41,7 @@ from .vault import Vault
 if TYPE_CHECKING:
     from .cards import CardIndex, CardMaker, KeptCards
     from .erasers import Eraser
+    from .facts.shelf import FactShelves
     from .versions import ProfileVersions
     from .writebehind.behind import WriteBehind, WriteBehindStatus
 
@@ -82,6 +84,8 @@ class Store:
         self.keys = keys
         self.uri = uri
         self.patience = patience or Patience()
+        self.folder = folder
+        """Of the journal, and of what can be derived again (`derived_files`); None: nothing of it is on disk."""
         self.erasers: list[Eraser] = []
         """Told what was forgotten here: whatever holds text derived from sessions beside the store adds itself."""
         self._own_cards = "memory:" if folder is None else f"sqlite:{folder / CARDS_FILE}"
@@ -92,6 +96,11 @@ class Store:
         self._draw_nonce = draw_nonce
         self._vaults: dict[str, Vault] = {}
         self._checked: set[str] = set()
+        self.fact_lookup = FactLookup(
+            lambda profile, tenant: self.facts(profile, tenant=tenant),
+            wait_seconds=WAIT_SECONDS if write_behind else None,
+        )
+        """How sessions of this store learn what is known about their users."""
         self.write_behind: WriteBehind | None = None
         """Where the journal lies outside the store; also what `erasure.forget` takes as `elsewhere`."""
         if write_behind:
@@ -120,6 +129,12 @@ class Store:
 
         return ProfileVersions(self, name, checked_name("tenant", tenant))
 
+    def facts(self, profile: str, *, tenant: str = "default") -> FactShelves:
+        """What is known about single users, projects and sessions of this profile."""
+        from .facts.shelf import FactShelves
+
+        return FactShelves(self, profile, checked_name("tenant", tenant))
+
     def session(
         self,
         id: str,
@@ -129,8 +144,11 @@ class Store:
         tools: Sequence[Wire] | None = (),
         system: str | Sequence[str | Wire] | None = (),
         counter: Counter | None = None,
+        project: str | None = None,
     ) -> Session:
         """Open a session for writing, or create it. `system` and `tools` are the application's own, and trusted.
+
+        With a `project` it is shown what is known about that, too; a session keeps the one it was last opened for.
 
         A session keeps the profile it was created with. Where the journal lies outside the store, this machine becomes
         the session's owner; a store that does not answer is a finding. Raises `StoreError`, `InvalidMessage`.
@@ -144,6 +162,7 @@ class Store:
             profile=None if profile is None else profile.model_dump(mode="json"),
             system=_system(system),
             tools=_tools(tools or ()),
+            project=None if project is None else checked_name("project", project),
         )
         session.open(head)
         session.findings += findings
@@ -192,7 +211,7 @@ class Store:
     def _session(self, key: SessionKey, counter: Counter | None) -> Session:
         repair = None if self.write_behind is None else self.write_behind.opening.stored_record
         journal = hinted(self.journal, self._hint)
-        return Session(journal, key, partial(_counter, counter), self._draw_nonce, self.keys, repair)
+        return Session(journal, key, partial(_counter, counter), self._draw_nonce, self.keys, repair, self.fact_lookup)
 
     def exists(self, id: str, *, tenant: str = "default") -> bool:
         key = SessionKey(tenant, id)

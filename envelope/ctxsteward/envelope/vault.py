@@ -67,6 +67,13 @@ class DataKey(NamedTuple):
     secret: bytes
 
 
+class Entry(NamedTuple):
+    """Content of the vault and its subject, as it was named."""
+
+    subject: str
+    data: bytes
+
+
 class Tombstone(NamedTuple):
     """That a subject was forgotten."""
 
@@ -208,9 +215,13 @@ class Vault:
 
     def get(self, address: str) -> bytes:
         """The content with this address, decrypted and checked."""
+        return self.entry(address).data
+
+    def entry(self, address: str) -> Entry:
+        """The content with this address, and whose it is."""
         return self._opened(address, self.objects.get(names.blob_name(self.tenant, address)))
 
-    def _opened(self, address: str, blob: bytes) -> bytes:
+    def _opened(self, address: str, blob: bytes) -> Entry:
         key = names.blob_name(self.tenant, address)
         head, separator, ciphertext = blob.partition(b"\n")
         document = _document(key, head) if separator else {}
@@ -222,7 +233,7 @@ class Vault:
         subject, data = payload[4 : 4 + length].decode(), payload[4 + length :]
         if not hmac.compare_digest(address_of(self._address_key, subject, kind, data), address):
             raise Damaged(f"{key}: its content is not what its address says; restore it from a backup")
-        return data
+        return Entry(subject, data)
 
     # -- forgetting ---------------------------------------------------------------------------------------------
 

@@ -3,7 +3,8 @@
     {"schema_version": 1, "address": …,
      "profile": {"name", "persona", "policies", "rails", "surface"},     inline: the operator's
      "meta": [{"blob", "key"}], "slice": [{"text"} | {"blob", "key"}],   by reference: derived from users (`slices`)
-     "changelog": {"who", "when", "why", "restores", "changes"}}         keys and addresses only
+     "changelog": {"who", "when", "why", "restores", "changes"},         keys and addresses only
+     "promotion": {…}}                                                   optional: what the commit rested on, likewise
 
 `address` is that of the profile as an envelope names it (`profile_version`). Optional fields that a later program wrote
 are ignored when read and kept when a version is committed anew; another major is refused.
@@ -35,7 +36,7 @@ from .slices import Kept, Shelf, canonical, erased, lines_of
 VERSION = 1
 """Major version of a version's body; optional fields may be added within it."""
 
-_ABOUT = ("schema_version", "address", "changelog")
+_ABOUT = ("schema_version", "address", "changelog", "promotion")
 """Fields that are about the commit; all others are its content."""
 _UNNAMED = "default"
 
@@ -123,14 +124,17 @@ class VersionForm:
             for line, record in lines_of(meta_text(profile), profile.meta)
         ]
 
-    def body(self, content: Content, head: Version | None, note: dict[str, str]) -> dict[str, Any]:
+    def body(
+        self, content: Content, head: Version | None, note: dict[str, str], promotion: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
         number = head.number + 1 if head else 1
         profile = content.profile.model_copy(update={"version": number})
         before = [] if head is None else self._parts(head.link.body, head.records)
         changes = changes_between(before, self._parts(content.fields, content.records))
         log = note | {"restores": content.restores, "changes": [change.model_dump(mode="json") for change in changes]}
         about = {"schema_version": VERSION, "address": profile_address(self._key, self.tenant, profile)}
-        return content.fields | about | {"changelog": log}
+        rested_on = {} if promotion is None else {"promotion": dict(promotion)}
+        return content.fields | about | {"changelog": log} | rested_on
 
     def _parts(self, body: Mapping[str, Any], records: tuple[tuple[MetaRecord, Kept], ...]) -> list[Part]:
         parts = [

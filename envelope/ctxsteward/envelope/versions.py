@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from ctxsteward.schemas import Damaged, Fenced, InputError, ObjectMissing, ReferenceNotFound, VersionTaken
@@ -35,6 +35,14 @@ if TYPE_CHECKING:
     from .store import Store
 
 __all__ = ["ProfileVersions", "Version", "profile_names"]
+
+
+class Told(NamedTuple):
+    """What a version says of its own commit."""
+
+    entry: ChangelogEntry
+    promotion: Mapping[str, Any] | None
+    """What it rested on: drift, evals, approvals, by address; None where somebody committed it by hand."""
 
 
 class ProfileVersions:
@@ -96,6 +104,10 @@ class ProfileVersions:
         """The entries of all versions, oldest first; reads no meta record."""
         return map(self._form.entry, self._chain.links())
 
+    def told(self, start: int = 1) -> Iterator[Told]:
+        """The changelog from a version on, oldest first, each entry with what its commit rested on."""
+        return (Told(self._form.entry(link), link.body.get("promotion")) for link in self._chain.links(start))
+
     def slice_text(self, version: Version) -> str:
         """The meta slice as it was rendered at the commit; erased lines are left out, labels are not."""
         return self._form.slice_text(version)
@@ -112,11 +124,13 @@ class ProfileVersions:
         parent: int | None = None,
         epoch: int | None = None,
         commit_id: str | None = None,
+        promotion: Mapping[str, Any] | None = None,
     ) -> Version:
         """Commit this profile after version `parent` (0: as the first); None: after whatever the head is by then.
 
         The head's own content writes nothing and gives the head. After `OutcomeUnknown`, the same call with the
         error's `commit_id` commits once, whatever had landed. `epoch` is that of a lease (`lease`); None: no lease.
+        `promotion` is what the commit rests on, as JSON with names, keys and addresses: no text of users.
         """
         wanted, note = self._form.named(profile), self._form.noted(who, why, when)
 
@@ -124,7 +138,7 @@ class ProfileVersions:
             earlier = wanted.version is not None and head is not None and 0 < wanted.version < head.number
             return self._form.content(wanted, self.at(wanted.version) if earlier and wanted.version else head)
 
-        return self._commit(content, note, parent, epoch, commit_id)
+        return self._commit(content, note, parent, epoch, commit_id, promotion)
 
     def rollback(
         self,
@@ -155,6 +169,7 @@ class ProfileVersions:
         parent: int | None,
         epoch: int | None,
         commit_id: str | None,
+        promotion: Mapping[str, Any] | None = None,
     ) -> Version:
         chosen = commit_id or self._new_commit_id()
         while True:
@@ -169,7 +184,7 @@ class ProfileVersions:
             if head is not None and content.fields == content_of(head.link.body):
                 return head
             under = epoch if epoch is not None else (link.epoch if link else 0)
-            body = self._form.body(content, head, note)
+            body = self._form.body(content, head, note, promotion)
             try:
                 landed = self._chain.append(link, body, epoch=under, commit_id=chosen)
             except VersionTaken:

@@ -1,19 +1,22 @@
 """Withdrawing recommendations that rest on nothing any more.
 
-A recommendation in a profile's versions and snapshots points to the originals it was made from (``s-42§128``). When
-none of them is left, its data key is destroyed (`slices`): text and rendered lines go from every version at once.
-Whether one is left is asked of the tombstones and of the local journal; an original of a session that only another
-machine holds counts as left until that session is forgotten.
+Where it is known what stands behind a recommendation (`supports`), it goes as soon as fewer are left than its gate
+asks for, and stays as long as enough are, whatever became of the originals that it shows pointers to. Else those are
+what it rests on (``s-42§128``): it goes when none of them is left. Its data key is destroyed (`slices`): text and
+rendered lines go from every version at once. What is left is asked of the tombstones and of the local journal; an
+original of a session that only another machine holds counts as left until that session is forgotten.
 
-Costs a read of every version and of every record in them. Raises what `Vault` and `Chain` raise.
+Costs a read of every version, of every record in them, and of the links that tell supports. Raises what `Vault` and
+`Chain` raise.
 Source: the state design (a recommendation is withdrawn when its support falls below its gate).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import filterfalse
 from typing import TYPE_CHECKING, Any
 
 from ctxsteward.schemas import Erased, ObjectMissing
@@ -22,6 +25,7 @@ from .keys import subject_of
 from .objects.names import data_key_name, number_of, part_of
 from .slices import references
 from .stores.port import SessionKey
+from .supports import newest_supports
 from .vault import Vault
 
 if TYPE_CHECKING:
@@ -29,20 +33,32 @@ if TYPE_CHECKING:
 
 
 def withdraw_unsupported(store: Store, tenant: str, *, who: str, when: str, why: str) -> int:
-    """Destroy the keys of recommendations without a source left; how many there were."""
+    """Destroy the keys of recommendations without enough behind them; how many there were."""
     vault, withdrawn = store.vault(tenant), 0
     left = _Left(store, vault, tenant)
-    for key, sources in _supports(store, vault, tenant):
-        if sources and not any(map(left, sources)):
+    chains = _chains(store, tenant)
+    supports = newest_supports(store, tenant, list(filter(_tells_supports, chains)))
+    buried = frozenset(vault.buried()) if supports else frozenset[str]()
+    for key, sources in _recommendations(store, vault, tenant, chains):
+        support = supports.get(key)
+        if support.falls(buried) if support else sources and not any(map(left, sources)):
             vault.bury_address(key, who=who, when=when, why=why)
             withdrawn += 1
     return withdrawn
 
 
-def _supports(store: Store, vault: Vault, tenant: str) -> Iterator[tuple[str, list[str]]]:
+def withdrawn_keys(store: Store, tenant: str) -> frozenset[str]:
+    """Addresses of the subjects of records that were withdrawn; costs a reading of all links."""
+    folders = filterfalse(_tells_supports, _chains(store, tenant))
+    links = (link for folder in folders for link in store.chain(folder, tenant=tenant).links())
+    keys = {kept.key for link in links for kept in references(link.body)}
+    return frozenset(keys.intersection(store.vault(tenant).buried())) if keys else frozenset()
+
+
+def _recommendations(store: Store, vault: Vault, tenant: str, chains: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
     """Key and sources of every recommendation, once each."""
     seen: set[str] = set()
-    for folder in _chains(store, tenant):
+    for folder in filterfalse(_tells_supports, chains):
         for link in store.chain(folder, tenant=tenant).links():
             for kept in references(link.body):
                 if kept.blob not in seen:
@@ -64,13 +80,20 @@ def _finish(vault: Vault, key: str) -> None:
         vault.objects.delete(name)
 
 
+def _tells_supports(folder: str) -> bool:
+    return folder.startswith("steward/") and folder.endswith("/nights")
+
+
 def _chains(store: Store, tenant: str) -> list[str]:
-    """Folders of the tenant's profile versions and snapshots."""
+    """Folders of the tenant's profile versions and snapshots, of what waits for a review, and of supports."""
     found: dict[str, None] = {}
-    for prefix in (f"profiles/{part_of(tenant)}/", f"snapshots/{part_of(tenant)}/"):
+    for prefix in (f"profiles/{part_of(tenant)}/", f"snapshots/{part_of(tenant)}/", f"steward/{part_of(tenant)}/"):
         for info in store.objects.list(prefix):
-            if number_of(info.key) is not None:
-                found[info.key.rpartition("/")[0]] = None
+            folder = info.key.rpartition("/")[0]
+            if number_of(info.key) is not None and (
+                prefix[:7] != "steward" or folder.endswith("/reviews") or _tells_supports(folder)
+            ):
+                found[folder] = None
     return list(found)
 
 

@@ -91,7 +91,7 @@ def measure(
     tell: Callable[[str], None] = lambda text: None,
 ) -> list[Row]:
     """Recall of one selector on a LoCoMo file at several budgets."""
-    samples = _samples(Path(data))
+    samples = read_questions(Path(data))
     rows = []
     for budget_tokens in budgets_tokens:
         answered: list[Answered] = []
@@ -186,7 +186,7 @@ def _percent(shares: Sequence[float]) -> float:
     return round(100 * sum(shares) / max(1, len(shares)), 1)
 
 
-def _samples(path: Path) -> list[list[Question]]:
+def read_questions(path: Path) -> list[list[Question]]:
     """The questions of each conversation of a file."""
     document = decode(path.read_bytes(), str(path), "")
     found = []

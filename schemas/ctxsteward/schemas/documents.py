@@ -103,6 +103,20 @@ class SelectionCandidate(_Document):
     why: str
 
 
+class SelectionFact(_Document):
+    """A fact about the user, the project or the session that was considered."""
+
+    id: str
+    audience: Literal["user", "project", "session"]
+    score: Figure
+    """Comparable within one selection only; higher is better."""
+    signals: dict[str, Figure]
+    """What the score was made of, by name."""
+    in_: bool = Field(validation_alias="in", serialization_alias="in")
+    """Whether it was shown."""
+    why: str
+
+
 class SelectionLog(_Document):
     """Which originals were chosen for a model call, and what was passed over.
 
@@ -130,3 +144,5 @@ class SelectionLog(_Document):
     """Best first."""
     reasoning: str | None = None
     """Of the strategy, in a model's words; null where none was asked."""
+    facts: tuple[SelectionFact, ...] = ()
+    """Best first; facts of the session's own user, project and self alone."""

@@ -30,10 +30,12 @@ from .cards import ContextCard
 from .cascade import Cascade
 from .changelog import ChangelogEntry
 from .documents import EnvelopeDocument, SelectionLog
+from .drift import DriftReport
 from .errors import InputError
 from .findings import Finding
 from .message_schema import message_schema
 from .profile import ProfileDocument
+from .recommendation import MetaRecommendation
 from .summary import CompressionReport, Summary
 
 if TYPE_CHECKING:
@@ -64,6 +66,8 @@ _MODELS = {
     "finding": Published(Finding, "serialization"),
     "cascade": Published(Cascade, "validation"),
     "context_card": Published(ContextCard, "serialization"),
+    "meta_recommendation": Published(MetaRecommendation, "serialization"),
+    "drift_report": Published(DriftReport, "serialization"),
 }
 
 

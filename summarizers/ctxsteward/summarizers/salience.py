@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ctxsteward.schemas import LossKind
 
@@ -65,6 +66,14 @@ class Reading:
     """Where its cues stand (as number-like spans), so that shortening keeps them."""
 
 
+class Parts(NamedTuple):
+    """What a sentence names; as in `Reading`."""
+
+    values: tuple[Value, ...]
+    names: frozenset[str]
+    subject: frozenset[str]
+
+
 def _idles(words: list[tuple[int, str]], index: int) -> bool:
     following = " ".join(word for _, word in words[index + 1 : index + 3]) + " "
     return any(following.startswith(f"{phrase} ") for phrase in _IDLE[words[index][1]])
@@ -88,11 +97,23 @@ def read_sentence(text: str, role: str) -> Reading:
     ascii_only = text.isascii()
     if not ascii_only:
         cues.extend(_chinese_cues(low))
+    values, names, subject = _parts(text, words, ascii_only)
+    return _judged(text, low, role, cues, values, names, subject, bool(words))
+
+
+def read_parts(text: str) -> Parts:
+    """What a sentence names, without weighing it: the same parts as `read_sentence` finds, in half the time."""
+    low = text.lower().replace("’", "'") if "’" in text else text.lower()
+    if len(low) != len(text):
+        low = text
+    return _parts(text, [(match.start(), match.group()) for match in _WORD.finditer(low)], text.isascii())
+
+
+def _parts(text: str, words: list[tuple[int, str]], ascii_only: bool) -> Parts:
     values = typed_values(text)
     spelled = tuple(v for i in range(len(words)) if (v := _spelled(words, i, text, values)) is not None)
     values = tuple(sorted(values + spelled, key=lambda value: value.start)) if spelled else values
-    names, subject = _content(text, words, values, ascii_only)
-    return _judged(text, low, role, cues, values, names, subject, bool(words))
+    return Parts(values, *_content(text, words, values, ascii_only))
 
 
 def _spelled(words: list[tuple[int, str]], index: int, text: str, values: tuple[Value, ...]) -> Value | None:

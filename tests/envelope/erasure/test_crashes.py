@@ -214,7 +214,7 @@ def test_forgetting_with_the_object_store_away_says_so_and_changes_nothing(what:
 
 def test_writers_that_are_at_it_while_a_principal_is_forgotten_leave_nothing_of_hers() -> None:
     """Another process that knew of nothing writes for her between any two steps of the erasure."""
-    for steps in range(1, 40):
+    for steps in range(1, 60):
         journal, objects, keys = MemoryJournal(), MemoryObjects(), memory_keys()
         store = Store(journal, objects, keys, uri="memory:")
         fill(store, turns=2)

@@ -13,6 +13,7 @@ from .replay import replay
 from .report import report
 from .resolve import resolve
 from .schema import schema
+from .steward import steward
 from .store import store
 
 COMMANDS = (
@@ -26,6 +27,7 @@ COMMANDS = (
     backfill,
     context,
     cards,
+    steward,
     evals,
     mcp,
     schema,

@@ -17,8 +17,8 @@ from ..objects.port import ObjectInfo, ObjectStore
 PROBES = "probe/"
 """Where a store is tried out; see `objects.s3`."""
 
-FAMILIES = ("blobs", "keys", "profiles", "sessions", "snapshots", "tenants", "tombstones")
-CHAIN_FAMILIES = ("profiles", "sessions", "snapshots")
+FAMILIES = ("blobs", "facts", "keys", "profiles", "sessions", "snapshots", "steward", "tenants", "tombstones")
+CHAIN_FAMILIES = ("facts", "profiles", "sessions", "snapshots", "steward")
 _ADDRESS = "[0-9a-f]{64}"
 _FORMS = {
     "blobs": re.compile(r"([0-9a-f]{2})/(?P<name>\1[0-9a-f]{62})"),
@@ -27,9 +27,11 @@ _FORMS = {
     "tenants": re.compile(r"(?P<name>check)\.json"),
 }
 _CHAINS = {
+    "facts": re.compile(rf"[^/]+/{_ADDRESS}/[^/]+"),
     "profiles": re.compile(r"[^/]+/(?:versions|writers)/[^/]+"),
     "sessions": re.compile(rf"{_ADDRESS}/log/[^/]+"),
     "snapshots": re.compile(r"[^/]+/[^/]+"),
+    "steward": re.compile(rf"[^/]+/[a-z]+/(?:{_ADDRESS}/)?[^/]+"),
 }
 
 
@@ -48,7 +50,7 @@ class TenantObjects:
     tombstones: dict[str, ObjectInfo] = field(default_factory=dict)
 
     def chains_of(self, family: str) -> dict[str, dict[int, ObjectInfo]]:
-        """Chains below ``profiles``, ``sessions`` or ``snapshots``, in order of their folders."""
+        """Chains below one of `CHAIN_FAMILIES`, in order of their folders."""
         return {folder: links for folder, links in sorted(self.chains.items()) if folder.startswith(f"{family}/")}
 
 

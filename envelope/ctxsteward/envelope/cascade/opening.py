@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ctxsteward.schemas import Conflict, Finding, InputError, Wire
@@ -27,7 +27,7 @@ from ctxsteward.schemas.cascade import AutoContext, Cascade, Phase
 from ctxsteward.schemas.errors import InvalidCascade
 
 from ..counting import Counter
-from ..events import Head, NoteSet
+from ..events import NoteSet
 from ..incoming import NewMessage
 from ..profile import Profile
 from ..selection import Selector
@@ -268,7 +268,7 @@ def _show(session: Session, phase: Phase, attempt: int | None, context: PhaseCon
     texts = [str(message.wire["content"]) for message in shown if message.wire["role"] == "system"]
     if texts:
         head = session.state.head
-        session.record(Head(profile=head.profile, system=(*head.system, *texts), tools=head.tools))
+        session.record(replace(head, system=(*head.system, *texts)))
     new = [
         NewMessage(message=message.wire, origin=message.origin) for message in shown if message.wire["role"] != "system"
     ]

@@ -7,6 +7,9 @@
     blobs/<tenant>/ab/<address>                              encrypted content
     tombstones/<tenant>/<subject address>.json               what was forgotten: who, when, why
     snapshots/<tenant>/<profile>/000000000001.json           chain: versioned envelopes of profiles
+    facts/<tenant>/<profile>/<audience address>/000000000001.json  chain: what is known about a user, project, session
+    steward/<tenant>/<profile>/nights/000000000001.json      chain: what each night of the steward has taken in
+    steward/<tenant>/<profile>/batches/<batch address>/000000000001.json   chain of one: what became of a batch
     tenants/<tenant>/check.json                              which keys the tenant's objects were written with
 
 Tenants and profiles keep readable names, percent-encoded; a session's name may be personal, so it is an address. Raw
@@ -88,6 +91,16 @@ def writers_folder(tenant: str, profile: str) -> str:
 
 def snapshots_folder(tenant: str, profile: str) -> str:
     return f"snapshots/{part_of(tenant)}/{part_of(profile)}"
+
+
+def facts_folder(tenant: str, profile: str, audience_address: str = "") -> str:
+    """One audience's facts; without an address, where those of all audiences lie."""
+    return f"facts/{part_of(tenant)}/{part_of(profile)}" + (f"/{audience_address}" if audience_address else "")
+
+
+def steward_folder(tenant: str, profile: str, chain: str, address: str = "") -> str:
+    """A chain of the steward's: ``nights``, or one of many that an address tells apart."""
+    return f"steward/{part_of(tenant)}/{part_of(profile)}/{chain}" + (f"/{address}" if address else "")
 
 
 def session_folder(tenant: str, session_address: str) -> str:

@@ -74,7 +74,7 @@ def turn_of(entry: Entry) -> Turn:
         is_question=said.rstrip().endswith(("?", "？")),
         speaker=speaker.lower() if speaker else None,
         sitting=event.ts[:10] if event.ts else None,
-        date_terms=terms(_date_words(event.ts)) if event.ts else (),
+        date_terms=terms(date_words(event.ts)) if event.ts else (),
     )
 
 
@@ -84,7 +84,7 @@ def _is_name(text: str) -> bool:
     return 0 < len(words) <= 3 and len(text) <= 40 and all(word[0].isupper() and word.isalpha() for word in words)
 
 
-def _date_words(ts: str) -> str:
+def date_words(ts: str) -> str:
     """An ISO date as people say it: ``8 May 2023``."""
     year, _, rest = ts[:10].partition("-")
     month, _, day = rest.partition("-")

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from . import Row, canaries, cards, cold, imports, journal, outage, selection, transcripts, warm
+from . import Row, canaries, cards, cold, imports, journal, outage, selection, steward, transcripts, warm
 
 BENCHES: dict[str, Callable[[Path | None], Iterator[Row]]] = {
     module.NAME: module.run
-    for module in (imports, warm, cold, journal, outage, selection, cards, transcripts, canaries)
+    for module in (imports, warm, cold, journal, outage, selection, cards, transcripts, canaries, steward)
 }
 
 BEGIN, END = "<!-- bench -->", "<!-- /bench -->"

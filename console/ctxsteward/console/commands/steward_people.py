@@ -1,0 +1,126 @@
+"""``ctxsteward steward review``, ``promote``, ``rollback``: what people decide."""
+
+from __future__ import annotations
+
+import click
+
+from ..options import common
+from ..output import print_json, table_console
+from ..steward_options import (
+    actors_option,
+    as_actor,
+    complete_versions,
+    complete_waiting,
+    profile_name,
+    token,
+)
+
+BLOCKED = 3
+
+
+@click.command(short_help="What waits for people; approve or reject it.")
+@click.argument("id", required=False, shell_complete=complete_waiting)
+@click.option("--approve", "verdict", flag_value="approve", help="Agree.")
+@click.option("--reject", "verdict", flag_value="reject", help="Refuse.")
+@click.option("--note", default="", metavar="TEXT", help="Why; kept in plain.")
+@click.option("--all", "every", is_flag=True, help="List every record that is held back, too.")
+@as_actor
+@token
+@actors_option
+@profile_name
+@common
+@click.pass_context
+def review(
+    ctx: click.Context, id: str | None, verdict: str | None, note: str, every: bool, actor: str | None,
+    token: str | None, actors: str | None, profile_name: str | None, as_json: bool, store: str, tenant: str,
+) -> None:  # fmt: skip
+    """List what waits for people, show the request or record ID, or answer it.
+
+    A request is a challenger that needs people; an approval is signed over all of it. A record may be approved, too: it
+    is then used in the operator's name, which needs a version of its own. Exit code 3 where something waits.
+    """
+    from .. import steward_review
+    from ..steward_place import placed, read_token
+
+    if verdict is not None and id is None:
+        raise click.UsageError("say what: the id of a request or of a record", ctx)
+    if verdict is None and (note or actor):
+        raise click.UsageError("--as and --note go with --approve or --reject", ctx)
+    with placed(store, tenant, profile_name, actors) as place:
+        if verdict is not None and id is not None:
+            steward_review.check_people(place)
+            secret = read_token(token)
+            told = steward_review.answer(place, id, verdict, secret, who=actor, note=note)
+            print_json(told) if as_json else click.echo(steward_review.said(told))
+            return
+        if id is not None:
+            steward_review.show_one(table_console(), place, id, as_json=as_json)
+            return
+        found = steward_review.waiting(place, every=every)
+    if as_json:
+        print_json(found)
+    else:
+        steward_review.show(table_console(), found)
+    if found["requests"]:
+        ctx.exit(BLOCKED)
+
+
+@click.command(short_help="Bring an approved request or record into force.")
+@click.argument("id", shell_complete=complete_waiting)
+@click.option("--canary", "share", type=float, metavar="SHARE", help="For this share of the sessions first.")
+@as_actor
+@token
+@actors_option
+@profile_name
+@common
+@click.pass_context
+def promote(
+    ctx: click.Context, id: str, share: float | None, actor: str | None, token: str | None, actors: str | None,
+    profile_name: str | None, as_json: bool, store: str, tenant: str,
+) -> None:  # fmt: skip
+    """Commit the request ID, or a version with the record ID in it, if everybody who must has agreed.
+
+    It is an operator's. Drift report and evals are made again. Exit code 3: something is in the way, and is named.
+    """
+    from .. import steward_promoting
+    from ..steward_place import placed
+
+    with placed(store, tenant, profile_name, actors) as place:
+        who = steward_promoting.operator(place, actor, token)
+        found = steward_promoting.promoted(place, id, who, share)
+    if as_json:
+        print_json(found)
+    else:
+        steward_promoting.show(table_console(), found)
+    if found["obstacle"] is not None:
+        ctx.exit(BLOCKED)
+
+
+@click.command(short_help="Bring an earlier version back.")
+@click.argument("version", type=click.IntRange(1), metavar="V", shell_complete=complete_versions)
+@click.option("--note", default="by hand", show_default=True, metavar="TEXT", help="Why; kept in plain.")
+@as_actor
+@token
+@actors_option
+@profile_name
+@common
+def rollback(
+    version: int, note: str, actor: str | None, token: str | None, actors: str | None, profile_name: str | None,
+    as_json: bool, store: str, tenant: str,
+) -> None:  # fmt: skip
+    """Commit the content of version V again, as a new version; records that were erased since stay away.
+
+    It is an operator's. Where V is what is in force, nothing is written.
+    """
+    from .. import steward_promoting
+    from ..steward_place import placed
+
+    with placed(store, tenant, profile_name, actors) as place:
+        who = steward_promoting.operator(place, actor, token)
+        found = steward_promoting.rolled_back(place, version, who, note)
+    if as_json:
+        print_json(found)
+    elif found["written"]:
+        click.echo(f"version {found['version']} is in force; it says what version {version} said")
+    else:
+        click.echo(f"version {version} says what is in force; nothing was written")

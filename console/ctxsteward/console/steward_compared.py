@@ -1,0 +1,163 @@
+"""Two versions compared, or a challenger with what is in force: the drift report, what differs, and the patch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ctxsteward.schemas import InputError
+
+from . import tables
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ctxsteward.schemas.drift import DriftReport
+    from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
+    from ctxsteward.steward.drift import Difference
+
+    from .steward_place import Place
+
+MAX_PATCH_SHOWN = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """One comparison."""
+
+    what: str
+    """``version 3 → 4``, ``request 12ab… against version 4``."""
+    before: int
+    after: int | None
+    """None: what waits for people."""
+    request: str | None
+    report: DriftReport
+    difference: Difference
+    lines: tuple[str, ...]
+    """What differs, a line each: ``- ``, ``+ `` or ``~ ``, key, text."""
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "before": self.before, "after": self.after, "request": self.request, "level": self.report.level,
+            "drift": self.report.model_dump(mode="json"), "changes": list(self.lines),
+            "patch": list(self.difference.patch), "inverse": list(self.difference.inverse),
+        }  # fmt: skip
+
+
+def between(place: Place, before: int, after: int) -> Compared:
+    """Two versions of a profile."""
+    from ctxsteward.steward.drift import report
+
+    versions = place.versions
+    old, new = versions.at(before).profile, versions.at(after).profile
+    what = f"version {before} → {after}"
+    return _compared(what, before, after, None, report(old, new), old, new)
+
+
+def newest(place: Place) -> Compared:
+    """What waits for people, the newest first; else the last commit against the version before it."""
+    from ctxsteward.steward.promotion import assess
+
+    head = place.head
+    if not head:
+        raise InputError(f"{place.store.uri}: profile {place.profile!r} has no version to compare")
+    versions, when = place.versions, place.here.when
+    waiting = place.approvals.pending(when=when, head=head)
+    if waiting:
+        request = waiting[-1]
+        challenger = place.approvals.challenger(request)
+        found = assess(versions, challenger, parent=request.parent, when=when)
+        what = f"request {request.id} against version {head}"
+        return _compared(what, head, None, request.id, found, versions.at(head).profile, challenger)
+    new = versions.at(head).profile
+    if head == 1:
+        return _compared("version 1, the first", 0, 1, None, assess(versions, new, parent=0, when=when), None, new)
+    found = assess(versions, new, parent=head - 1, when=when)
+    return _compared(f"version {head - 1} → {head}", head - 1, head, None, found, versions.at(head - 1).profile, new)
+
+
+def changes(old: ProfileDocument | None, new: ProfileDocument) -> Iterator[str]:
+    """Entries and records that differ, a line each."""
+    before, after = _texts(old), _texts(new)
+    for key, text in before.items():
+        if key not in after:
+            yield f"- {key}: {text}"
+    for key, text in after.items():
+        if key not in before:
+            yield f"+ {key}: {text}"
+        elif before[key] != text:
+            yield f"~ {key}: {before[key]} → {text}"
+
+
+def show(console: Console, found: Compared) -> None:
+    drift = found.report
+    console.print(tables.shown(f"{found.what}: {drift.level}", style="bold"), soft_wrap=True)
+    shares = f"changed {drift.delta:.1%}, gone {drift.removed:.1%}, of meta {drift.meta_delta:.1%}"
+    console.print(shares)
+    if drift.cumulative is not None:
+        since = drift.cumulative
+        told = f"since version {since.base}, the last that a person answers for or the window's first: "
+        console.print(tables.shown(f"{told}{since.level}, changed {since.delta:.1%} in {since.versions} versions"))
+    for line in found.lines:
+        console.print(tables.shown(line), soft_wrap=True)
+    _findings(console, found)
+    _patch(console, found)
+
+
+def _findings(console: Console, found: Compared) -> None:
+    if not found.report.findings:
+        return
+    table = tables.grid("level", "finding", "key", "what was found")
+    for one in found.report.findings:
+        key = f"{one.block}.{one.key}" if one.key else one.block or "-"
+        table.add_row(one.level, one.kind, tables.shown(key), tables.shown(one.text))
+    console.print(table)
+
+
+def _patch(console: Console, found: Compared) -> None:
+    import json
+
+    operations = found.difference.patch
+    if operations:
+        console.print("patch (RFC 6902):")
+    for operation in operations[:MAX_PATCH_SHOWN]:
+        console.print(tables.shown(f"  {json.dumps(operation, ensure_ascii=False)}"), soft_wrap=True)
+    if len(operations) > MAX_PATCH_SHOWN:
+        console.print(f"  and {len(operations) - MAX_PATCH_SHOWN} more; --json has all, and the inverse")
+
+
+def _compared(
+    what: str, before: int, after: int | None, request: str | None, report: DriftReport, old: ProfileDocument | None,
+    new: ProfileDocument,
+) -> Compared:  # fmt: skip
+    from ctxsteward.schemas.profile import ProfileDocument as Document
+    from ctxsteward.steward.drift import difference, keyed
+
+    from .steward_extras import STEWARD, need
+
+    need(STEWARD[:1], "a patch")
+    start = old or Document(name=new.name)
+    return Compared(
+        what=what, before=before, after=after, request=request, report=report,
+        difference=difference(keyed(start), keyed(new)), lines=tuple(changes(old, new)),
+    )  # fmt: skip
+
+
+def _texts(document: ProfileDocument | None) -> dict[str, str]:
+    from ctxsteward.schemas.profile import BLOCKS
+
+    if document is None:
+        return {}
+    entries = {f"{block}.{e.id}": _entry(e) for block in BLOCKS for e in getattr(document, block)}
+    return entries | {f"meta.{record.id}": record.text for record in document.meta}
+
+
+def _entry(entry: ProfileEntry) -> str:
+    """The text with whatever else is set, so that any change of it is a line."""
+    fields = {name: getattr(entry, name) for name in ("modality", "polarity", "value", "unit")}
+    told = {name: value for name, value in fields.items() if value is not None}
+    if entry.locked:
+        told["locked"] = "yes"
+    more = ", ".join(f"{name} {value}" for name, value in told.items())
+    return entry.text + (f" ({more})" if more else "")

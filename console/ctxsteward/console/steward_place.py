@@ -1,0 +1,151 @@
+"""Where a steward's verbs work: store, tenant, profile, people; all checked before anything is written.
+
+The profile is the one named, else the store's only one. Who may approve and operate stands in a YAML file
+(`ctxsteward.steward.actors`): the one named, else `CTXSTEWARD_ACTORS`, else ``actors.yaml`` in a ``file:`` store's
+folder. A token comes from an option, from `CTXSTEWARD_TOKEN`, or from standard input; it is never printed.
+
+Raises `InputError`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ctxsteward.schemas import InputError
+
+from .stored import JOURNAL_VARIABLE, open_stored
+
+if TYPE_CHECKING:
+    from ctxsteward.envelope import Store
+    from ctxsteward.envelope.versions import ProfileVersions
+    from ctxsteward.steward.actors import Actors
+    from ctxsteward.steward.approvals import Approvals
+    from ctxsteward.steward.record_reviews import RecordReviews
+    from ctxsteward.steward.settings import NightSettings
+    from ctxsteward.steward.surroundings import Surroundings
+
+ACTORS_VARIABLE, TOKEN_VARIABLE = "CTXSTEWARD_ACTORS", "CTXSTEWARD_TOKEN"
+ACTORS_FILE = "actors.yaml"
+MAX_NAMES_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One profile of one tenant of an open store."""
+
+    store: Store
+    uri: str
+    tenant: str
+    profile: str
+    actors_path: Path | None
+    """None: nobody is configured."""
+    here: Surroundings
+
+    @property
+    def versions(self) -> ProfileVersions:
+        return self.store.profiles(self.profile, tenant=self.tenant)
+
+    @property
+    def head(self) -> int:
+        """Number of the version in force; 0: there is none."""
+        found = self.versions.head()
+        return found.number if found else 0
+
+    @property
+    def actors(self) -> Actors:
+        """Everybody with a role; nobody where nobody is configured."""
+        from ctxsteward.steward.actors import Actors
+
+        return Actors(salt="00" * 16, actors={}) if self.actors_path is None else Actors.load(self.actors_path)
+
+    @property
+    def approvals(self) -> Approvals:
+        from ctxsteward.steward.approvals import Approvals
+
+        return Approvals(self.store, self.profile, self.tenant, actors=self.actors)
+
+    @property
+    def record_reviews(self) -> RecordReviews:
+        from ctxsteward.steward.record_reviews import RecordReviews
+
+        return RecordReviews(self.store, self.profile, self.tenant, actors=self.actors)
+
+    def settings(self, **more: object) -> NightSettings:
+        """The settings of a night at this place."""
+        from ctxsteward.steward.settings import NightSettings
+
+        actors = None if self.actors_path is None else str(self.actors_path)
+        fields = {
+            "store": self.uri, "journal": os.environ.get(JOURNAL_VARIABLE) or None, "tenant": self.tenant,
+            "profile": self.profile, "actors": actors,
+        }  # fmt: skip
+        return NightSettings.model_validate(fields | more)
+
+
+@contextmanager
+def placed(uri: str, tenant: str, profile_name: str | None, actors: str | None = None) -> Iterator[Place]:
+    """Open a store that is there, at a profile that is there."""
+    from ctxsteward.steward.surroundings import of_this_process
+
+    path = actors_path(actors, uri)
+    with open_stored(uri) as store:
+        profile = profile_of(store, tenant, profile_name)
+        yield Place(store=store, uri=uri, tenant=tenant, profile=profile, actors_path=path, here=of_this_process())
+
+
+def profiles_in(store: Store, tenant: str) -> list[str]:
+    """Names of the tenant's profiles."""
+    from ctxsteward.envelope.versions import profile_names
+
+    return list(profile_names(store.objects, store.profiles("default", tenant=tenant).tenant))
+
+
+def profile_of(store: Store, tenant: str, named: str | None) -> str:
+    """The profile that is meant; raises `InputError` naming those that there are."""
+    known = profiles_in(store, tenant)
+    if not known:
+        raise InputError(
+            f"{store.uri}: tenant {tenant!r} has committed no profile; commit one with `ctxsteward steward run "
+            "--profile FILE` or `ctxsteward backfill --snapshot --profile FILE`"
+        )
+    some = ", ".join(known[:MAX_NAMES_SHOWN])
+    some += f" and {len(known) - MAX_NAMES_SHOWN} more" if len(known) > MAX_NAMES_SHOWN else ""
+    if named is None:
+        if len(known) > 1:
+            raise InputError(
+                f"{store.uri}: tenant {tenant!r} has several profiles; name one with --profile-name: {some}"
+            )
+        return known[0]
+    if named not in known:
+        raise InputError(f"--profile-name {named:.80}: no such profile; tenant {tenant!r} has {some}")
+    return named
+
+
+def actors_path(named: str | None, uri: str) -> Path | None:
+    """The file of actors, where there is one."""
+    told = named or os.environ.get(ACTORS_VARIABLE) or None
+    if told is not None:
+        return Path(told)
+    scheme, _, folder = uri.partition(":")
+    beside = Path(folder) / ACTORS_FILE
+    return beside if scheme == "file" and folder and beside.is_file() else None
+
+
+def read_token(given: str | None) -> str:
+    """The token, from wherever it was given; a person is asked for it without an echo."""
+    told = given or os.environ.get(TOKEN_VARIABLE) or None
+    if told == "-" or (told is None and not sys.stdin.isatty()):
+        told = sys.stdin.readline().strip() or None
+    if told is None and sys.stdin.isatty():
+        from getpass import getpass
+
+        told = getpass("token: ", stream=sys.stderr).strip() or None
+    if told is None:
+        raise InputError(f"no token: give --token, or {TOKEN_VARIABLE} in the environment, or a line on standard input")
+    return told

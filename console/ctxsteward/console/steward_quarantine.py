@@ -1,0 +1,158 @@
+"""What is in quarantine: transcripts that nights refused, read again to say why, and records that fit no schema.
+
+A batch keeps a reason and an address; the name comes from listing the sources again, what is wrong from reading the
+transcript again, in a process of its own under the limits of a night. It may quote a few characters, redacted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from . import tables
+from .steward_extras import STEWARD, need
+from .steward_records import records_at
+from .steward_report import source_name
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ctxsteward.steward.batches import Item
+    from ctxsteward.steward.ingest import IngestSettings, Loaded, Quarantined, Source
+
+    from .steward_place import Place
+
+READS, GONE, SKIPPED, NOT_READ = "reads", "gone", "left out", "not read again"
+"""What became of a transcript that was refused."""
+LIMIT_SECONDS, LIMIT_BYTES = 30.0, 1 << 30
+DO: Mapping[str, str] = {
+    "too_large": "split it",
+    "unreadable": "put the file itself there, readable",
+    "invalid": "correct it, or take it out of the source",
+    "bad_metadata": "correct its metadata",
+    "time_limit": "split it, or raise limit_seconds",
+    "cpu_limit": "split it, or raise limit_seconds",
+    "memory_limit": "split it, or raise limit_bytes",
+    "worker_died": "try it alone; then report it",
+    "failed": "report it: a reader or harvester failed",
+}
+
+
+def document(place: Place, limit: int, tell: Callable[[str], object]) -> dict[str, Any]:
+    """All of it as JSON; at most `limit` transcripts are read again."""
+    need(STEWARD, "quarantine")
+    with ExitStack() as stack:
+        sources = _sources(place, stack)
+        refused = _refused(place, sources)
+        rows = list(_rows(refused, sources, limit, tell))
+    with records_at(place) as records:
+        flawed = [{"id": one.id, "flaw": one.flaw} for one in records.ledger.flawed()]
+    standing = sum(row["now"] not in (READS, GONE, SKIPPED) for row in rows)
+    return {"transcripts": rows, "standing": standing, "records": flawed}
+
+
+def show(console: Console, found: Mapping[str, Any]) -> None:
+    if not found["transcripts"] and not found["records"]:
+        console.print("nothing is in quarantine")
+        return
+    for row in found["transcripts"]:
+        where = "a transcript that is listed no more"
+        if row["name"]:
+            where = f"{row['name']} in {source_name(row['source'])}"
+        console.print(tables.shown(f"{where}: {row['reason'].replace('_', ' ')}", style="bold"), soft_wrap=True)
+        told = row["detail"] or row["now"]
+        console.print(tables.shown(f"  {told}; {row['do']}" if row["do"] else f"  {told}"), soft_wrap=True)
+    for row in found["records"]:
+        console.print(tables.shown(f"record {row['id']}: {row['flaw']}"), soft_wrap=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rereading:
+    """What is wrong with an item; picklable, so that a worker process has it by value."""
+
+    settings: IngestSettings = field(default_factory=lambda: _settings())
+
+    def __call__(self, loaded: Loaded) -> tuple[Quarantined, ...]:
+        from ctxsteward.steward.ingest import Quarantined, ingest
+
+        return tuple(outcome for outcome in ingest(loaded, self.settings) if isinstance(outcome, Quarantined))
+
+
+def _settings() -> IngestSettings:
+    from ctxsteward.steward.ingest import IngestSettings
+
+    return IngestSettings()
+
+
+def _sources(place: Place, stack: ExitStack) -> dict[str, Source]:
+    """The sources that nights have read, opened."""
+    from ctxsteward.steward.ingest import open_source
+    from ctxsteward.steward.nights import Nights
+
+    newest = Nights(place.store, place.tenant, place.profile).head()
+    found = {}
+    for uri in sorted(newest[1].marks) if newest else ():
+        source = open_source(uri, store=place.store, tenant=place.tenant, now_seconds=place.here.clock())
+        stack.callback(source.close)
+        found[uri] = source
+    return found
+
+
+def _refused(place: Place, sources: Mapping[str, Source]) -> list[tuple[Item | None, str]]:
+    """Items that some batch refused, with the reason; None: it is listed no more."""
+    from ctxsteward.schemas import InputError
+    from ctxsteward.steward.batches import BatchRecords, Item
+
+    kept = BatchRecords(place.store, place.tenant, place.profile, extractor="")
+    reasons = {one.item: one.reason for batch in kept.every() for one in batch.quarantined}
+    if not reasons:
+        return []
+    named: dict[str, Item] = {}
+    for uri, source in sources.items():
+        try:
+            for listed in source.items():
+                item = Item(uri, listed.name, listed.version)
+                named[kept.address(item)] = item
+        except InputError:
+            continue  # the source itself is gone
+    found = [(named.get(address), reason) for address, reason in reasons.items()]
+    return sorted(found, key=lambda one: (one[0] is None, one[0] or (), one[1]))
+
+
+def _rows(
+    refused: Sequence[tuple[Item | None, str]], sources: Mapping[str, Source], limit: int, tell: Callable[[str], object]
+) -> Iterator[dict[str, Any]]:
+    from ctxsteward.steward.ingest import Limits, Quarantined, Skipped, Workers, load
+
+    limits = Limits(wall_seconds=LIMIT_SECONDS, cpu_seconds=LIMIT_SECONDS, memory_bytes=LIMIT_BYTES)
+    with Workers[tuple[Quarantined, ...]](Rereading(), 1, limits) as workers:
+        for at, (item, reason) in enumerate(refused):
+            if item is None:
+                yield _row(None, reason, GONE, None)
+                continue
+            if at >= limit:
+                yield _row(item, reason, NOT_READ, None)
+                continue
+            tell(item.name)
+            loaded = load(sources[item.source], item.name, item.version)
+            if isinstance(loaded, Skipped):
+                yield _row(item, reason, SKIPPED, loaded.reason)
+                continue
+            bad: list[Quarantined] = []
+            if isinstance(loaded, Quarantined):
+                bad = [loaded]
+            else:
+                for answer in workers.run([loaded]):
+                    bad += [answer.result] if isinstance(answer.result, Quarantined) else answer.result
+            now = bad[0].reason if bad else READS
+            yield _row(item, reason, now, "; ".join(one.detail for one in bad[:3]) or None)
+
+
+def _row(item: Item | None, reason: str, now: str, detail: str | None) -> dict[str, Any]:
+    do = DO.get(now, "it is harvested once it changes, or by `steward run --full`" if now == READS else "")
+    return {
+        "source": item.source if item else None, "name": item.name if item else None, "reason": reason, "now": now,
+        "detail": detail, "do": do,
+    }  # fmt: skip

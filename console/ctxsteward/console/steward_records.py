@@ -1,0 +1,147 @@
+"""Records of a ledger for the command line: as the last night saw them, found by id, with their spans quoted.
+
+A ledger that is behind the store, or was never made on this machine, catches up when it is opened. Raises `InputError`
+for an id that no record has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ctxsteward.schemas import InputError
+
+if TYPE_CHECKING:
+    from ctxsteward.schemas.recommendation import Evidence, MetaRecommendation, Review
+    from ctxsteward.steward.ledger import Ledger
+
+    from .steward_place import Place
+
+SHORT_DIGITS = 12
+REASONS: Mapping[str, str] = {
+    "strict_cue": "said outright, for its author alone",
+    "scored_fact": "a lasting fact of its author, for its author alone",
+    "repeated": "said more than once",
+    "independent_principals": "enough people said it, independently",
+    "recovered_twice": "its fix worked twice",
+    "approved": "a person approved it",
+    "needs_support": "said once, in passing; it must be said again",
+    "needs_principals": "too few people said it",
+    "needs_recovery": "its fix has worked once; it must work twice",
+    "needs_person": "only a person may admit this kind",
+    "tool_text": "it rests on what a tool returned",
+    "not_said_by_a_person": "no person said it",
+    "rejected_by_person": "a person rejected it",
+    "newer_value": "a newer value took its place",
+    "conflict": "somebody says the opposite; both are held",
+    "faded": "nobody has confirmed it for long",
+    "merged": "it took in a record that says the same",
+}
+"""What the codes of a record mean."""
+
+
+class Records:
+    """All records of one profile, as on one date."""
+
+    def __init__(self, ledger: Ledger, date: str, reviews: Mapping[str, Review]) -> None:
+        from ctxsteward.envelope.counting import Counter
+        from ctxsteward.envelope.store import DEFAULT_TOKENIZER
+        from ctxsteward.envelope.tokens import load_tokenizer
+
+        self.ledger, self.date = ledger, date
+        self._judged_by: dict[str, Any] = {
+            "now": f"{date}T00:00:00+00:00",
+            "approvals": reviews,
+            "counter": Counter(load_tokenizer(DEFAULT_TOKENIZER)),
+        }
+
+    def __iter__(self) -> Iterator[MetaRecommendation]:
+        return self.ledger.records(**self._judged_by)
+
+    @cached_property
+    def by_id(self) -> dict[str, MetaRecommendation]:
+        return {record.id: record for record in self}
+
+    def find(self, id: str) -> MetaRecommendation:
+        """By its id, the first digits of it, or an id that it once had."""
+        if not id:
+            raise InputError("no id: give that of a record")
+        near = [record for known, record in self.by_id.items() if known.startswith(id)]
+        if id in self.by_id:
+            return self.by_id[id]
+        if len(near) == 1:
+            return near[0]
+        once = self.ledger.record(id, **self._judged_by) if not near else None
+        if once is not None:
+            return once
+        if near:
+            some = ", ".join(record.id for record in near[:3])
+            raise InputError(f"{id!r}: {len(near)} records begin so: {some}; give more digits")
+        raise InputError(f"{id:.80}: no record has this id; `ctxsteward steward review --all` lists them")
+
+    def spans(self, record: MetaRecommendation) -> list[Span]:
+        """What a record rests on, word by word."""
+        broken = set(self.ledger.broken(record.evidence))
+        told = zip(record.evidence, self.ledger.why(record.id), strict=True)
+        return [Span(evidence=one, text=quote.text, verified=one not in broken) for one, quote in told]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """One piece of evidence."""
+
+    evidence: Evidence
+    text: str | None
+    """None: it was forgotten."""
+    verified: bool
+
+    def document(self) -> dict[str, Any]:
+        told = self.evidence.model_dump(mode="json")
+        return told | {"text": self.text, "verified": self.verified}
+
+
+@contextmanager
+def records_at(place: Place, *, keep: bool = True) -> Iterator[Records]:
+    """The records of a profile, as the last night saw them, or as of today before the first.
+
+    `keep`: leave the index on this machine for the next time.
+    """
+    from ctxsteward.steward.batches import BatchRecords
+    from ctxsteward.steward.ledger import Ledger
+    from ctxsteward.steward.nights import Nights
+    from ctxsteward.steward.wiring import ledger_path
+
+    newest = Nights(place.store, place.tenant, place.profile).head()
+    kept_at = ledger_path(place.settings())
+    path = kept_at if kept_at.exists() or (keep and newest is not None) else Path(":memory:")
+    with Ledger.open(path, place.store, place.tenant, place.profile) as ledger:
+        if newest is not None and newest[1].ledger != ledger.digest():
+            kept = BatchRecords(place.store, place.tenant, place.profile, extractor="")
+            ledger.absorb_kept(one for batch in kept.every() for one in batch.artifacts)
+        date = newest[1].night if newest else place.here.today
+        yield Records(ledger, date, reviews_of(place, ledger, date))
+
+
+def reviews_of(place: Place, ledger: Ledger, date: str) -> Mapping[str, Review]:
+    """What people said of single records."""
+    from ctxsteward.steward.record_reviews import found_in
+
+    return place.record_reviews.standing(found_in(ledger, f"{date}T00:00:00+00:00"))
+
+
+def whose(record: MetaRecommendation) -> str:
+    """Whom a record is for."""
+    scope = record.scope
+    for kind, name in (("session", scope.session), ("user", scope.user), ("project", scope.project)):
+        if name is not None:
+            return f"{kind} {name}"
+    return "everybody"
+
+
+def why_so(record: MetaRecommendation) -> str:
+    """Why a record has its status, in words."""
+    return "; ".join(REASONS.get(code, code.replace("_", " ")) for code in record.reasons)

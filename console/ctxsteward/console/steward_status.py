@@ -1,0 +1,74 @@
+"""How the steward of a profile stands, for people and for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from . import tables
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from .steward_place import Place
+
+AFTER_NIGHTS = "no night yet; begin with `ctxsteward steward run`"
+
+
+def document(place: Place, limit: int) -> dict[str, Any]:
+    """`StewardStatus`, with what waits for people and the canary that is under way."""
+    from ctxsteward.steward.canary import running
+    from ctxsteward.steward.status import status
+
+    found = status(place.store, place.tenant, place.profile, now_seconds=place.here.clock(), limit=limit)
+    approvals, head = place.approvals, place.versions.head()
+    waiting = approvals.pending(when=place.here.when, head=head.number if head else 0)
+    canary = running(head, approvals) if head else None
+    return found.model_dump(mode="json") | {
+        "waiting": [request.id for request in waiting],
+        "canary": dict(canary) if canary else None,
+    }
+
+
+def show(console: Console, found: Mapping[str, Any]) -> None:
+    version = f"version {found['version']} in force" if found["version"] else "nothing in force"
+    console.print(tables.shown(f"{found['profile']}: {version}, {found['records']} records in its slice", style="bold"))
+    if found["running"]:
+        late = "; its lease has run out" if found["lapsed"] else ""
+        console.print(tables.shown(f"a night is under way: {found['running']}{late}"))
+    if found["canary"]:
+        canary = found["canary"]
+        console.print(f"canary: {canary['share']:.0%} of sessions; the others have version {canary['champion']}")
+    for request in found["waiting"]:
+        console.print(tables.shown(f"waits for a person: request {request}; see `ctxsteward steward review`"))
+    if not found["nights"]:
+        console.print(AFTER_NIGHTS)
+        return
+    console.print(_nights(found))
+    console.print(_sources(found))
+
+
+def _nights(found: Mapping[str, Any]) -> Any:
+    numbers = ("version", "due", "new", "refused")
+    table = tables.grid("night", "outcome", "version", "due", "new", "refused", "drift", "gate", numbers=numbers)
+    for row in found["last"]:
+        counts = row["counts"]
+        table.add_row(
+            row["night"], row["outcome"], str(row["version"] or "-"), f"{counts.get('due', 0):,}",
+            f"{counts.get('absorbed', 0):,}", f"{sum(row['quarantined'].values()):,}", row["drift"] or "-",
+            row["gate"] or "-",
+        )  # fmt: skip
+    return table
+
+
+def _sources(found: Mapping[str, Any]) -> Any:
+    from datetime import UTC, datetime
+
+    from .steward_report import source_name
+
+    table = tables.grid("source", "read up to", "remembered", numbers=("remembered",))
+    for row in found["sources"]:
+        high = row["high_seconds"]
+        when = "-" if high is None else datetime.fromtimestamp(high, UTC).isoformat(timespec="seconds")
+        table.add_row(tables.shown(source_name(row["source"])), when, f"{row['marks']:,}")
+    return table

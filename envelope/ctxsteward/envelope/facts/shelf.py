@@ -1,0 +1,299 @@
+"""Shelves of facts: for each audience of a profile a chain of its own, one link one atomic set.
+
+    facts/<tenant>/<profile>/<audience address>/000000000001.json   a link (`chain`) whose body is a set (`form`)
+
+The audience is the only way to a shelf: its folder is an HMAC of profile, kind and name. The newest link is what is
+known now; older ones say what a past envelope was shown. A set that is there already writes nothing, whatever its note
+says; a commit id that is not told is made of what is committed and after what, so a commit that is repeated after a
+kill lands on the same bytes.
+
+Reading a shelf costs one listing, one request for its newest link and three for each fact (content, key, tombstone). A
+fact that rests on something forgotten is not taken in: that is asked before it is kept, and again once the link has
+landed.
+Raises `InputError`, `OutcomeUnknown`, `Damaged`, `UnsupportedVersion`, `StoreUnavailable`.
+Source: the state design (committing governed state; addresses, tenants, erasure).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from ctxsteward.schemas import Erased, Finding, InputError, VersionTaken
+from ctxsteward.schemas.profile import ENTRY_ID
+
+from ..chain import Chain, Link
+from ..keys import address_of, subject_of
+from ..objects.names import facts_folder, number_of
+from ..slices import Kept, canonical
+from ..stores.port import SessionKey
+from .fact import Audience, Fact, checked_audience, checked_facts
+from .form import Entry, FactForm, kept_in
+
+if TYPE_CHECKING:
+    from ..store import Store
+
+MAX_NOTE_CHARS = 200
+
+Each = Callable[[Callable[[Kept], Fact | None], Iterable[Kept]], Iterable[Fact | None]]
+"""`map`, or one that asks several at a time."""
+
+
+class Held(NamedTuple):
+    """A fact and where it lies."""
+
+    fact: Fact
+    kept: Kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Active:
+    """What is known of an audience now."""
+
+    number: int
+    """Of the link; 0: there never was one."""
+    held: tuple[Held, ...]
+    """In order of value."""
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        return tuple(held.fact for held in self.held)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shelved:
+    """What a commit has left."""
+
+    number: int
+    """Of the link that holds the set; 0: nothing was ever known."""
+    facts: tuple[Fact, ...]
+    """As committed: what was erased since is not looked for where nothing was written."""
+    written: bool
+    findings: tuple[Finding, ...] = ()
+    """Facts that were not taken in."""
+
+
+class Replaced(NamedTuple):
+    """What replacing all sets of a profile has changed."""
+
+    written: int
+    """Audiences whose set is another one now."""
+    emptied: int
+    """Of those: nothing is known of them any more."""
+    findings: tuple[Finding, ...]
+
+
+class FactShelves:
+    """What is known of the audiences of one profile of one tenant."""
+
+    def __init__(self, store: Store, profile: str, tenant: str = "default") -> None:
+        if not isinstance(profile, str) or not re.fullmatch(ENTRY_ID.rstrip("$"), profile):
+            raise InputError(f"profile {profile!r:.80} is not usable as a name; names match {ENTRY_ID[1:-1]}")
+        self.profile, self.tenant = profile, tenant
+        self._store, self._journal = store, store.journal
+        self._vault, self._key = store.vault(tenant), store.keys.address_key(tenant)
+        self.form = FactForm(self._vault, self._key, profile)
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def folder(self, audience: Audience) -> str:
+        """Where an audience's facts lie."""
+        kind, name = checked_audience(audience)
+        return facts_folder(self.tenant, self.profile, address_of(self._key, self.profile, f"{kind}s", name.encode()))
+
+    def active(self, audience: Audience, each: Each = map) -> Active:
+        """What is known of an audience now, without what was erased since; `each` may read several facts at a time."""
+        folder = self.folder(audience)
+        link = self._chain(folder).head()
+        if link is None:
+            return Active(number=0, held=())
+        references = kept_in(link, folder)
+        read = list(zip(each(self.form.fact, references), references, strict=True))
+        held = tuple(Held(fact, kept) for fact, kept in read if fact is not None)
+        findings = tuple(erased(kept) for fact, kept in read if fact is None)
+        return Active(number=link.number, held=held, findings=findings)
+
+    def any(self) -> bool:
+        """Whether there is a shelf at all; one request."""
+        prefix = facts_folder(self.tenant, self.profile) + "/"
+        return next(iter(self._store.objects.list(prefix)), None) is not None
+
+    def folders(self) -> dict[str, int]:
+        """Every shelf with the number of its newest link; costs one listing of all links."""
+        found: dict[str, int] = {}
+        for info in self._store.objects.list(facts_folder(self.tenant, self.profile) + "/"):
+            number = number_of(info.key)
+            if number is not None:
+                found[info.key.rpartition("/")[0]] = number
+        return found
+
+    def links(self, folder: str) -> Iterator[Link]:
+        """All links of a shelf, oldest first."""
+        return self._chain(folder).links()
+
+    def _chain(self, folder: str) -> Chain:
+        return self._store.chain(folder, tenant=self.tenant)
+
+    # -- committing ---------------------------------------------------------------------------------------------
+
+    def commit(
+        self,
+        audience: Audience,
+        facts: Iterable[Fact],
+        *,
+        who: str,
+        why: str,
+        when: str,
+        commit_id: str | None = None,
+    ) -> Shelved:
+        """Make this the set of an audience, the most valuable first; the same set again writes nothing.
+
+        What rests on something forgotten is left out, with a finding. After `OutcomeUnknown` the same call commits
+        once. With a `commit_id` that has landed before, nothing is committed, whatever stands there by now.
+        """
+        folder = self.folder(audience)
+        return self._commit(checked_audience(audience), folder, checked_facts(facts), _note(who, why, when), commit_id)
+
+    def replace(self, sets: Mapping[Audience, Iterable[Fact]], *, who: str, why: str, when: str) -> Replaced:
+        """Make these the sets of their audiences, and empty those of all others."""
+        note = _note(who, why, when)
+        wanted = {self.folder(audience): (audience, checked_facts(facts)) for audience, facts in sets.items()}
+        written = emptied = 0
+        findings: list[Finding] = []
+        for folder in sorted({*wanted, *self.folders()}):
+            if folder in wanted:
+                done = self._commit(checked_audience(wanted[folder][0]), folder, wanted[folder][1], note, None)
+                findings += done.findings
+            else:
+                done = self._commit(None, folder, (), note, None)
+            written += done.written
+            emptied += done.written and not done.facts
+        return Replaced(written, emptied, tuple(findings))
+
+    def _commit(
+        self, audience: Audience | None, folder: str, facts: tuple[Fact, ...], note: dict[str, str], told: str | None
+    ) -> Shelved:
+        chain = self._chain(folder)
+        entries = [] if audience is None else self.form.entries(audience, facts)
+        findings: list[Finding] = []
+        while True:
+            head = chain.head()
+            known = [] if head is None else kept_in(head, folder)
+            if told is not None and (found := _repeated(chain, head, told)):
+                return self._shelved(found, folder, findings)
+            if known == [entry.kept for entry in entries]:
+                return _done(head, entries, findings, written=False)
+            fresh = [entry for entry in entries if entry.kept not in known]
+            gone = [entry for entry in fresh if self._is_gone(entry) or not self._kept(audience, entry)]
+            gone += [entry for entry in entries if entry not in fresh and self._vault.tombstone(entry.kept.key)]
+            if gone:
+                findings += map(refused, gone)
+                entries = [entry for entry in entries if entry not in gone]
+                continue
+            body = self.form.body([self._resting(entry) for entry in entries], note)
+            chosen = told or self._commit_id(folder, head, entries)
+            try:
+                link = chain.append(head, body, epoch=head.epoch if head else 0, commit_id=chosen)
+            except VersionTaken:
+                continue
+            gone = [entry for entry in fresh if not self._still(audience, entry, note)]
+            findings += map(refused, gone)
+            return _done(link, [entry for entry in entries if entry not in gone], findings, written=True)
+
+    def _kept(self, audience: Audience | None, entry: Entry) -> bool:
+        """Put a fact into the vault; whether it may lie there."""
+        try:
+            if audience is not None:
+                self.form.keep(audience, entry)
+        except Erased:
+            return False
+        return True
+
+    def _still(self, audience: Audience | None, entry: Entry, note: dict[str, str]) -> bool:
+        """Behind the link: a blob that stood there may have been collected meanwhile, a source forgotten."""
+        if self._is_gone(entry):
+            self._vault.bury_address(entry.kept.key, **note)
+            return False
+        return self._kept(audience, entry)
+
+    def _shelved(self, link: Link, folder: str, findings: list[Finding]) -> Shelved:
+        facts = tuple(fact for kept in kept_in(link, folder) if (fact := self.form.fact(kept)) is not None)
+        return Shelved(number=link.number, facts=facts, written=False, findings=tuple(findings))
+
+    def _commit_id(self, folder: str, head: Link | None, entries: list[Entry]) -> str:
+        told = [head.mac if head else "", [entry.kept for entry in entries]]
+        return address_of(self._key, folder, "facts", canonical(told))
+
+    # -- what it rests on ---------------------------------------------------------------------------------------
+
+    def _is_gone(self, entry: Entry) -> bool:
+        """Whether something that a fact rests on was forgotten, as far as it is known here."""
+        return any(self._vault.tombstone(name) is not None for name in entry.rests) or any(
+            _of_message(self._journal_body(source.session, source.ordinal), "erased") for source in entry.fact.sources
+        )
+
+    def _resting(self, entry: Entry) -> Entry:
+        """The entry resting on whoever the local log says has spoken, too."""
+        said = ((source.session, source.ordinal) for source in entry.fact.sources)
+        spoke = ((session, _of_message(self._journal_body(session, at), "principal")) for session, at in said)
+        names = {subject_of(session, who) for session, who in spoke if isinstance(who, str)}
+        return entry._replace(rests=tuple(sorted({*entry.rests, *map(self._vault.subject_address, names)})))
+
+    def _journal_body(self, session: str, ordinal: int) -> str:
+        record = self._journal.message(SessionKey(self.tenant, session), ordinal)
+        return "" if record is None else record.body
+
+    # -- erasing ------------------------------------------------------------------------------------------------
+
+    def erase(
+        self, unfit: Callable[[Fact], bool], *, who: str, when: str, why: str, audience: Audience | None = None
+    ) -> int:
+        """Destroy every fact that is `unfit`, of one audience or all, wherever it is shown; how many there were."""
+        folders = self.folders() if audience is None else [self.folder(audience)]
+        seen = {kept for folder in folders for link in self.links(folder) for kept in kept_in(link, folder)}
+        doomed = {kept.key for kept in seen if (fact := self.form.fact(kept)) is not None and unfit(fact)}
+        for key in sorted(doomed):
+            self._vault.bury_address(key, who=who, when=when, why=why)
+        self._store.fact_lookup.drop()
+        return len(doomed)
+
+
+def erased(kept: Kept) -> Finding:
+    """Says that a fact was left out."""
+    return Finding(kind="fact_erased", field="dynamic", text=f"fact {kept.blob[:16]}… was erased and is left out")
+
+
+def refused(entry: Entry) -> Finding:
+    """Says that a fact was not taken in."""
+    text = f"fact {entry.fact.id} rests on something that was forgotten; it was not taken in"
+    return Finding(kind="fact_refused", field="facts", text=text)
+
+
+def _done(link: Link | None, entries: list[Entry], findings: list[Finding], *, written: bool) -> Shelved:
+    facts = tuple(entry.fact for entry in entries)
+    return Shelved(number=link.number if link else 0, facts=facts, written=written, findings=tuple(findings))
+
+
+def _repeated(chain: Chain, head: Link | None, commit_id: str) -> Link | None:
+    """An earlier try of this commit that landed."""
+    numbers = range(head.number if head else 0, 0, -1)
+    return next((link for number in numbers if (link := chain.present(number)).commit_id == commit_id), None)
+
+
+def _note(who: str, why: str, when: str) -> dict[str, str]:
+    note = {"who": who, "why": why, "when": when}
+    for name, value in note.items():
+        if not isinstance(value, str) or not value.strip() or len(value) > MAX_NOTE_CHARS:
+            raise InputError(f"`{name}` is {value!r:.60}; write a text of 1 to {MAX_NOTE_CHARS} characters")
+    return note
+
+
+def _of_message(body: str, name: str) -> object:
+    try:
+        return json.loads(body).get(name) if body else None
+    except (ValueError, AttributeError, RecursionError):
+        return None

@@ -1,0 +1,216 @@
+"""What a night costs: against parsing and tokenizing, against a full night, in the driver's memory, on two workers.
+
+Without a model. Transcripts are made up (`nights`), one file each; throughput is measured on public ones where their
+folder is given. Work is CPU time of the driver and of all its workers; throughput is measured in one process with a
+store in memory, so that no disk has a say in it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ctxsteward.envelope.keys import AddressKey
+from ctxsteward.envelope.readers import parse_transcripts
+from ctxsteward.envelope.tokens import load_tokenizer
+from ctxsteward.schemas.message import take_wire
+from ctxsteward.steward.batches import dealt
+from ctxsteward.steward.harvesting import Reaper
+from ctxsteward.steward.ingest import InProcess, Loaded
+from ctxsteward.steward.ingest.folder import is_named_like_transcript
+from ctxsteward.steward.night import run_night
+from ctxsteward.steward.report import NightReport
+from ctxsteward.steward.settings import NightSettings
+from ctxsteward.steward.surroundings import of_this_process
+from ctxsteward.steward.wiring import Isolate, harvest_in_process, in_a_worker, opened
+
+from . import Row, row
+from .nights import write
+
+NAME = "steward"
+PUBLIC = ("tau_bench_airline", "swe_agent", "locomo")
+READ = 400
+"""Transcripts of the throughput rows."""
+FULL = 10_000
+"""Of the full night."""
+DRIVEN = (500, 2_000)
+"""Of the nights whose drivers' memory is compared."""
+SHARED_OUT, BATCH = 800, 100
+"""Transcripts of the row on two workers, and of one of its batches."""
+ROUNDS = 3
+FREE_LOAD = 0.7
+"""Of the machine, above which two workers cannot be measured."""
+
+
+def run(data: Path | None = None) -> Iterator[Row]:
+    """Yield the figures; `data` is a folder of public transcripts, for the throughput rows."""
+    yield from _throughput(data)
+    yield from _increment()
+    yield from _memory()
+    yield from _two_workers()
+
+
+# -- throughput ---------------------------------------------------------------------------------------------------
+
+
+def _throughput(data: Path | None) -> Iterator[Row]:
+    with TemporaryDirectory() as folder:
+        inside = Path(folder) / "in"
+        write(inside, READ)
+        sources = tuple(str(data / name) for name in PUBLIC) if data else (str(inside),)
+        files = [(path.name, path.read_bytes()) for source in sources for path in _transcripts(Path(source))]
+        settings = NightSettings(store="memory:", sources=sources, profile="bench", night="2026-11-22")
+        acts = (lambda: _floor(files)), (lambda: _read(files)), (lambda: _night(settings, isolate=_in_process))
+        rounds = [tuple(map(_cpu, acts)) for _ in range(ROUNDS + 1)][1:]  # the first one warms up
+        reader = median(floor / read for floor, read, _ in rounds)
+        whole = median(floor / night for floor, _, night in rounds)
+    kind = "public transcripts" if data else "made-up transcripts"
+    yield row(NAME, f"speed of ingest and harvest / parsing and tokenizing alone, {kind}", reader, "×", at_least=0.25)
+    yield row(NAME, "the same of the whole night, ledger and gate with it", whole, "×")
+
+
+def _transcripts(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.iterdir()) if is_named_like_transcript(path.name)]
+
+
+def _read(files: list[tuple[str, bytes]]) -> int:
+    """Ingest and harvest every transcript, as far as its artifact."""
+    reaper = Reaper(key=AddressKey(b"k" * 32))
+    return sum(len(reaper(Loaded(source=name, name=name, data=data)).artifacts) for name, data in files)
+
+
+def _floor(files: list[tuple[str, bytes]]) -> int:
+    """Parse every transcript and count its tokens."""
+    count = load_tokenizer("o200k_base").count
+    total = 0
+    for name, data in files:
+        for transcript in parse_transcripts(data, name):
+            for entry in transcript.entries():
+                message = take_wire(entry.wire)[1]
+                total += count(message.text)
+                total += sum(count(result.text) for result in message.tool_results)
+                total += sum(count(call.arguments) for call in message.tool_calls)
+    return total
+
+
+def _cpu(act: Callable[[], object]) -> float:
+    started = time.process_time()
+    act()
+    return time.process_time() - started
+
+
+def _in_process(reaper: Reaper, settings: NightSettings) -> InProcess[Any]:
+    return InProcess(reaper)
+
+
+def _night(settings: NightSettings, *, isolate: Isolate = in_a_worker) -> NightReport:
+    with opened(settings, of_this_process(), isolate=isolate) as opening:
+        return run_night(opening.stages, opening.shell)
+
+
+# -- a night with little that is new ------------------------------------------------------------------------------
+
+
+def _increment() -> Iterator[Row]:
+    with TemporaryDirectory() as folder:
+        inside = Path(folder) / "in"
+        write(inside, FULL)
+        settings = _settings(folder, night="2026-11-22")
+        full = _night(settings)
+        write(inside, FULL // 100, FULL)
+        little = _night(settings.model_copy(update={"night": "2026-11-23"}))
+    share = 100 * little.cpu_seconds / full.cpu_seconds
+    yield row(NAME, f"work of a night with 1 % new / that of the full one, {FULL:,} transcripts", share, "%", at_most=3)
+    yield row(NAME, f"CPU of the full night, {FULL:,} transcripts", full.cpu_seconds, "s")
+    yield row(NAME, f"CPU of the night with {FULL // 100} new ones", little.cpu_seconds, "s")
+
+
+def _settings(folder: str, **more: Any) -> NightSettings:
+    fields: dict[str, Any] = {
+        "store": f"file:{folder}/store",
+        "sources": (f"{folder}/in",),
+        "profile": "bench",
+        "workers": 1,
+    }
+    return NightSettings(**fields | {"workers": 1} | more)
+
+
+# -- the driver's memory ------------------------------------------------------------------------------------------
+
+_PROBE = """
+import re, sys
+from pathlib import Path
+from ctxsteward.evals.bench.steward import _night
+from ctxsteward.steward.settings import NightSettings
+_night(NightSettings.model_validate_json(sys.argv[1]))
+print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
+"""
+"""Of this process alone: what `getrusage` tells begins with its parent's."""
+
+
+def _memory() -> Iterator[Row]:
+    peaks = []
+    for count in DRIVEN:
+        with TemporaryDirectory() as folder:
+            write(Path(folder) / "in", count)
+            told = _settings(folder, night="2026-11-22").model_dump_json()
+            env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+            peaks.append(int(subprocess.check_output([sys.executable, "-c", _PROBE, told], env=env)) / 1024)
+    few, many = DRIVEN
+    what = f"peak memory of the driver, {many:,} / {few:,} transcripts"
+    yield row(NAME, what, peaks[1] / peaks[0], "×", at_most=1.2)
+    yield row(NAME, f"peak memory of the driver, {many:,} transcripts", peaks[1], "MB")
+
+
+# -- two workers --------------------------------------------------------------------------------------------------
+
+
+def _two_workers() -> Iterator[Row]:
+    what = f"batches on Dask, two workers / one, wall time, {SHARED_OUT:,} transcripts"
+    cores, load = os.cpu_count() or 1, os.getloadavg()[0]
+    if cores < 2 or load > FREE_LOAD:
+        yield Row(bench=NAME, what=what, value=f"not measured: load {load:.1f} on {cores} cores")
+        return
+    try:
+        import distributed
+    except ImportError:
+        yield Row(bench=NAME, what=what, value="not measured: Dask is not installed")
+        return
+    one, two = (_on_dask(distributed, workers) for workers in (1, 2))
+    yield row(NAME, what, one / two, "×", at_least=1.6)
+
+
+def _on_dask(distributed: Any, workers: int) -> float:
+    """Seconds for all batches on a warm cluster of so many processes."""
+    local = {"threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
+    with TemporaryDirectory() as folder, distributed.LocalCluster(n_workers=workers, **local) as cluster:
+        write(Path(folder) / "in", SHARED_OUT)
+        settings = _settings(folder)
+        batches = list(_batches(settings))
+        with distributed.Client(cluster) as client:
+            client.gather([client.submit(_warm, n, pure=False) for n in range(4 * workers)])
+            started = time.perf_counter()
+            client.gather([client.submit(_harvest, settings, batch) for batch in batches])
+            return time.perf_counter() - started
+
+
+def _batches(settings: NightSettings) -> Iterator[Any]:
+    with opened(settings, of_this_process()) as opening:
+        due = opening.stages.due({})
+        for items in dealt(due.items, BATCH):
+            yield opening.shell.records.batch(items)
+
+
+def _harvest(settings: NightSettings, batch: Any) -> str:
+    return harvest_in_process(settings, batch, of_this_process()).address
+
+
+def _warm(number: int) -> int:
+    return load_tokenizer("o200k_base").count(f"warm {number}")

@@ -1,0 +1,27 @@
+"""Where tasks run: threads of this process, a local Dask cluster, or one that is there already.
+
+Dask is imported only where it is asked for. A local cluster has processes of one thread each and listens on the
+loopback interface alone; its dashboard is off.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
+
+from ctxsteward.steward.settings import NightSettings
+
+
+def task_runner(settings: NightSettings) -> TaskRunner[Any]:
+    """The runner that these settings name."""
+    if settings.runner == "threads":
+        return ThreadPoolTaskRunner(max_workers=settings.workers)
+    from prefect_dask.task_runners import DaskTaskRunner
+
+    if settings.dask_address is not None:
+        return DaskTaskRunner(address=settings.dask_address)
+    local = {
+        "n_workers": settings.workers, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None,
+    }  # fmt: skip
+    return DaskTaskRunner(cluster_kwargs=local)

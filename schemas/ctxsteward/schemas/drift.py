@@ -1,0 +1,128 @@
+"""A drift report: how far a challenger has moved from the profile in force, key by key, and whether it may.
+
+Persona, policies, rails and surface are the operator's, so their findings go by key and may quote a word or a figure.
+Meta records are derived from what users said: in a report that is kept or shown to others they go by address, and
+nothing of their text is in it. Shares are of words (of characters, in Chinese), in 0..1.
+
+Source: the layered-envelope design (drift detection between successive personas and policies); RFC 6902 (patches).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+
+from .changelog import ChangedBlock
+from .profile import EntryId
+
+DriftLevel = Literal["INFO", "WARN", "BLOCK"]
+"""INFO: wording. WARN: somebody should know. BLOCK: two people must agree."""
+DriftKind = Literal[
+    "polarity_flip",
+    "contradiction",
+    "number_change",
+    "modality_change",
+    "removed",
+    "added",
+    "reworded",
+    "renamed",
+    "unlocked",
+    "locked",
+    "empty_output",
+    "large_delta",
+    "large_removal",
+]
+
+LEVELS: tuple[DriftLevel, ...] = get_args(DriftLevel)
+"""From the least to the worst."""
+
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+class DriftLimits(_Value):
+    """Where the levels begin: the only place for these numbers.
+
+    >>> DriftLimits().block_delta
+    0.6
+    """
+
+    warn_delta: Share = 0.20
+    """A larger share of changed text is a WARN."""
+    warn_removed: Share = 0.10
+    """A larger share of the old text gone is a WARN."""
+    block_delta: Share = 0.60
+    """A larger share of changed text is a BLOCK."""
+    block_locked_delta: Share = 0.85
+    """A larger share of changed text of one locked entry is a BLOCK: another rule stands under its key."""
+    window_nights: Annotated[StrictInt, Field(ge=1, le=366)] = 7
+    """How far back the cumulative comparison looks."""
+
+
+class DriftFinding(_Value):
+    """One thing that a reviewer should see."""
+
+    kind: DriftKind
+    level: DriftLevel
+    block: ChangedBlock | None
+    """null: the document as a whole."""
+    key: Annotated[StrictStr, Field(max_length=128)] | None
+    """The entry's id; of a meta record its address, where the report is kept."""
+    before: Annotated[StrictStr, Field(max_length=200)] | None
+    """The word, figure or mark that was there; null for a meta record, where the report is kept."""
+    after: Annotated[StrictStr, Field(max_length=200)] | None
+    """What stands there now."""
+    text: Annotated[StrictStr, Field(max_length=400)]
+    """What was found, in words that quote no record."""
+
+
+class CumulativeDrift(_Value):
+    """The same comparison, from the last version that a person approved, or from where the window begins."""
+
+    base: Annotated[StrictInt, Field(ge=1)]
+    """The version compared with."""
+    versions: Annotated[StrictInt, Field(ge=1)]
+    """How many versions have been committed since, this one counted."""
+    level: DriftLevel
+    delta: Share
+    removed: Share
+    findings: tuple[DriftFinding, ...]
+    """Those above INFO."""
+
+
+class DriftReport(_Value):
+    """What changed from a champion to its challenger, and how bad that is.
+
+    >>> DriftReport(profile="support", champion=None, level="INFO", delta=0.0, removed=0.0, meta_delta=0.0,
+    ...             findings=(), touched=(), touches_locked=False, approves=(), cumulative=None,
+    ...             limits=DriftLimits()).level
+    'INFO'
+    """
+
+    schema_version: Literal[1] = 1
+    profile: EntryId
+    champion: Annotated[StrictInt, Field(ge=1)] | None
+    """The version in force; null: there is none yet."""
+    level: DriftLevel
+    """The worst of all findings, the cumulative ones included."""
+    delta: Share
+    """Changed share of the text of persona, policies, rails and surface: words added and removed / words of both."""
+    removed: Share
+    """Share of their old words that is gone."""
+    meta_delta: Share
+    """Changed share of the meta records' text."""
+    findings: tuple[DriftFinding, ...]
+    """In the order of the blocks and keys."""
+    touched: tuple[Annotated[StrictStr, Field(pattern=r"^[a-z]+\.[a-z0-9][a-z0-9_.-]{0,63}$")], ...]
+    """Entries of persona, policies, rails and surface that differ, as ``policies.refunds``."""
+    touches_locked: StrictBool
+    """Whether one of them is locked in either version."""
+    approves: tuple[Annotated[StrictStr, Field(max_length=128)], ...]
+    """Meta records that would newly speak in the operator's name, as ids or addresses."""
+    cumulative: CumulativeDrift | None
+    """null: there is no earlier version."""
+    limits: DriftLimits

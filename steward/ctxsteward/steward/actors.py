@@ -1,0 +1,188 @@
+"""Who may approve, reject and operate: a closed configuration, and how somebody shows that it is them.
+
+    salt: 8f0c…                     # random hex, 16 bytes and more, made once
+    actors:
+      ada: {roles: [reviewer], key: 3b1f…}
+      ben: {roles: [reviewer, operator], key: 90aa…}
+
+`key` is a public Ed25519 key in hex. Whoever has a token has the private key: it is derived from the token (scrypt,
+with the salt), so a token names its owner and signs, and what is written here and kept in the store can check a
+signature and make none. A key of one's own (`KeySigner`) serves as well. Reading costs nothing; a token costs one
+scrypt, 16 MB.
+
+Raises `InputError` (file and line, key, what was found, what to do), `InputTooLarge`, `Refused`.
+Source: RFC 8032 (Ed25519), RFC 7914 (scrypt).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from pathlib import Path
+from typing import Annotated, Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError
+
+from ctxsteward.envelope.strict_yaml import Lines, Reading, place, read_mapping
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.changelog import Who
+
+Role = Literal["reviewer", "operator"]
+"""reviewer: approves and rejects. operator: promotes by hand and rolls back."""
+Refusal = Literal[
+    "unknown_actor", "wrong_token", "wrong_role", "author", "same_person", "unknown_request", "changed", "stale",
+    "expired", "rejected",
+]  # fmt: skip
+
+MIN_TOKEN_CHARS = 16
+MAX_CONFIG_BYTES = 64 * 1024
+_SCRYPT = {"n": 1 << 14, "r": 8, "p": 1, "maxmem": 64 << 20, "dklen": 32}
+
+PublicKey = Annotated[StrictStr, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Refused(InputError):
+    """Somebody may not do this; `reason` is a stable code."""
+
+    def __init__(self, reason: Refusal, text: str) -> None:
+        self.reason = reason
+        super().__init__(text)
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Actor(_Value):
+    """One person."""
+
+    roles: Annotated[tuple[Role, ...], Field(min_length=1)]
+    key: PublicKey
+
+
+class Actors(_Value):
+    """Everybody with a role."""
+
+    salt: Annotated[StrictStr, Field(pattern=r"^(?:[0-9a-f]{2}){16,64}$")]
+    actors: Annotated[dict[Who, Actor], Field(max_length=1_000)]
+
+    @classmethod
+    def load(cls, path: str | Path) -> Actors:
+        """Read a YAML file."""
+        try:
+            data = Path(path).read_bytes()[: MAX_CONFIG_BYTES + 1]
+            return cls.from_yaml(data.decode(), source=str(path))
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"actors {path}: it cannot be read ({error}); pass a readable YAML file") from error
+
+    @classmethod
+    def from_yaml(cls, text: str, source: str = "actors") -> Actors:
+        """Read YAML text; `source` names it in errors."""
+        tree, lines = read_mapping(text, source, _READING)
+        try:
+            made = cls.model_validate(tree)
+        except ValidationError as error:
+            raise _invalid(error, lines, source) from error
+        keys: dict[str, str] = {}
+        for name, actor in made.actors.items():
+            other = keys.setdefault(actor.key, name)
+            if other != name:
+                where = place(source, lines, ("actors", name))
+                raise InputError(f"{where}: {name!r} has the key of {other!r}; two people need two keys")
+        return made
+
+    def named(self, name: str) -> Actor:
+        """The actor with this name; raises `Refused`."""
+        found = self.actors.get(name)
+        if found is None:
+            known = ", ".join(sorted(self.actors)) or "nobody"
+            raise Refused("unknown_actor", f"actor {name!r:.80} is not in the configuration; it knows {known}")
+        return found
+
+    def whose(self, signer: Signer, role: Role, name: str | None = None) -> str:
+        """Name of whoever this signer is, who must have the role; `name` is who they say they are.
+
+        Raises `Refused`.
+        """
+        claimed = None if name is None else self.named(name)
+        found = next((who for who, actor in self.actors.items() if hmac.compare_digest(actor.key, signer.key)), None)
+        if found is None or (claimed is not None and found != name):
+            whose = f"actor {name!r}" if claimed else "any actor"
+            raise Refused("wrong_token", f"the token is not that of {whose}; use your own, or have it configured")
+        if role not in self.actors[found].roles:
+            raise Refused("wrong_role", f"actor {found!r} is no {role}; a {role} must do this")
+        return found
+
+
+NOBODY = Actors(salt="00" * 16, actors={})
+"""Nobody is configured: what needs a person waits."""
+
+
+class Signer(Protocol):
+    """Somebody's private key."""
+
+    @property
+    def key(self) -> str:
+        """The public key, in hex."""
+
+    def sign(self, data: bytes) -> str:
+        """The signature, in hex."""
+
+
+class KeySigner:
+    """Signs with 32 secret bytes."""
+
+    def __init__(self, secret: bytes) -> None:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        self._private = Ed25519PrivateKey.from_private_bytes(secret)
+
+    @property
+    def key(self) -> str:
+        return self._private.public_key().public_bytes_raw().hex()
+
+    def sign(self, data: bytes) -> str:
+        return self._private.sign(data).hex()
+
+
+def token_signer(token: str, salt: str) -> KeySigner:
+    """The key that a token stands for; raises `InputError` for one that could be guessed."""
+    if len(token) < MIN_TOKEN_CHARS:
+        raise InputError(f"a token of {len(token)} characters; use a random one of at least {MIN_TOKEN_CHARS}")
+    return KeySigner(hashlib.scrypt(token.encode(), salt=bytes.fromhex(salt), **_SCRYPT))
+
+
+def is_signed(key: str, signature: str, data: bytes) -> bool:
+    """Whether this public key has signed these bytes."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    try:
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(key)).verify(bytes.fromhex(signature), data)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def _refuse(where: str, key: str, found: str, hint: str) -> InputError:
+    return InputError(": ".join(part for part in (where, key, f"{found}; {hint}") if part))
+
+
+_READING = Reading(
+    what="actors",
+    refuse=_refuse,
+    max_bytes=MAX_CONFIG_BYTES,
+    max_depth=5,
+    expected="write a mapping with: salt, actors",
+)
+
+
+def _invalid(error: ValidationError, lines: Lines, source: str) -> InputError:
+    first = error.errors(include_url=False)[0]
+    path = tuple(str(part) for part in first["loc"])
+    hint = first["msg"].lower()
+    if first["type"] == "string_pattern_mismatch":
+        hint = "write random hex of 16 bytes or more" if path[-1:] == ("salt",) else "write 64 lower-case hex digits"
+    elif first["type"] == "extra_forbidden":
+        hint = "allowed: " + ("salt, actors" if len(path) == 1 else "roles, key")
+    return _refuse(place(source, lines, path), ".".join(path), f"found {str(first['input'])!r:.40}", hint)

@@ -1,0 +1,196 @@
+"""Batches: which transcripts one task takes, and what became of each, kept so that no batch is done twice.
+
+Transcripts due are dealt into batches by an address of their name, so that the same transcripts make the same batches
+in whatever order they are listed, and one more transcript changes one batch alone. What became of a batch is a chain of
+one link, committed once it is finished:
+
+    steward/<tenant>/<profile>/batches/<batch address>/000000000001.json
+    body: {"schema_version": 1, "artifacts": [address], "transcripts": n, "skipped": {reason: n},
+           "quarantined": [[reason, address of a name]], "gone": [[address of a name, address of a session]],
+           "arms": {version: {what: n}}, "hits": {what: n}}
+
+A batch is known by what it reads (names, versions of their content, the harvesters' version), so a night that was
+killed finds its finished batches again. Addresses and numbers only: a name of a transcript may tell something.
+
+Raises `Damaged`, `OutcomeUnknown`, `StoreUnavailable`. Source: the layered-envelope design (replay in batches).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from ctxsteward.envelope.chain import Chain, Link
+from ctxsteward.envelope.keys import address_of
+from ctxsteward.envelope.objects.names import steward_folder
+from ctxsteward.envelope.store import Store
+from ctxsteward.schemas import ObjectMissing, UnsupportedVersion, VersionTaken
+
+VERSION = 1
+
+
+class Item(NamedTuple):
+    """One transcript that is due."""
+
+    source: str
+    """URI of its source."""
+    name: str
+    """Where it lies in there."""
+    version: str
+    """Changes with its content."""
+    revision: int = 0
+    """Grows from reading to reading, where the source knows."""
+
+
+class Batch(NamedTuple):
+    """What one task takes."""
+
+    address: str
+    items: tuple[Item, ...]
+
+
+class Gone(NamedTuple):
+    """A transcript that its people took back where it came from."""
+
+    item: str
+    """Address of its name."""
+    session: str | None
+    """Address of the session; None: all that came out of the item."""
+
+
+class Refused(NamedTuple):
+    """A transcript that could not be used."""
+
+    reason: str
+    """A code."""
+    item: str
+    """Address of its name."""
+
+
+class BatchFailed(NamedTuple):
+    """A batch that came to no end; its transcripts stay due."""
+
+    batch: Batch
+    error: str
+    """Name of the exception's class."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchResult:
+    """What became of a batch."""
+
+    address: str
+    artifacts: tuple[str, ...]
+    """Addresses of harvest artifacts, sorted."""
+    transcripts: int = 0
+    """That were read and harvested."""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """Transcripts that are none of the steward's business, by reason."""
+    quarantined: tuple[Refused, ...] = ()
+    gone: tuple[Gone, ...] = ()
+    arms: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """What sessions showed, by the version of the profile that they were under (`canary.Arm`)."""
+    hits: Mapping[str, int] = field(default_factory=dict)
+    """What use records in force were: `hits.Tally`, in numbers."""
+    found: bool = False
+    """Finished by an earlier run."""
+    cpu_seconds: float = 0.0
+    """What it took this time."""
+    tokens: int = 0
+    """Of models, this time."""
+
+
+class BatchRecords:
+    """What became of the batches of one profile's transcripts."""
+
+    def __init__(self, store: Store, tenant: str, profile: str, *, extractor: str) -> None:
+        """`extractor`: version of all that turns a transcript into observations."""
+        self._store, self._tenant, self._profile = store, tenant, profile
+        self._key, self._extractor = store.keys.address_key(tenant), extractor
+
+    def batch(self, items: tuple[Item, ...], salt: str = "") -> Batch:
+        """These items as a batch; another `salt` makes it another batch, that is done anew."""
+        data = json.dumps([self._profile, self._extractor, salt, items]).encode()
+        return Batch(address_of(self._key, self._tenant, "batch", data), items)
+
+    def address(self, item: Item) -> str:
+        """What an item is called where names may not stand."""
+        return address_of(self._key, self._tenant, "item", json.dumps([item.source, item.name]).encode())
+
+    def session(self, session: str) -> str:
+        """What a session is called where names may not stand."""
+        return address_of(self._key, self._tenant, "session", session.encode())
+
+    def find(self, address: str) -> BatchResult | None:
+        """What became of this batch; None where it was never finished."""
+        try:
+            return self._read(address, self._chain(address).read(1))
+        except ObjectMissing:
+            return None
+
+    def read(self, address: str) -> BatchResult:
+        """What became of a batch that is known to be finished."""
+        return self._read(address, self._chain(address).present(1))
+
+    def every(self) -> Iterator[BatchResult]:
+        """All batches that were ever finished, by address; costs a listing and a request each."""
+        folder = steward_folder(self._tenant, self._profile, "batches")
+        for info in self._store.objects.list(f"{folder}/"):
+            yield self.read(info.key.split("/")[-2])
+
+    def write(self, result: BatchResult) -> BatchResult:
+        """Keep it; where another worker has finished the same batch first, what that one found."""
+        body = {
+            "schema_version": VERSION,
+            "artifacts": list(result.artifacts),
+            "transcripts": result.transcripts,
+            "skipped": dict(sorted(result.skipped.items())),
+            "quarantined": [list(one) for one in result.quarantined],
+            "gone": [list(one) for one in result.gone],
+            "arms": {version: dict(arm) for version, arm in sorted(result.arms.items())},
+            "hits": dict(result.hits),
+        }
+        try:
+            link = self._chain(result.address).append(None, body, commit_id=result.address)
+        except VersionTaken:
+            return self.read(result.address)
+        stands = self._read(result.address, link)
+        return replace(stands, found=False, cpu_seconds=result.cpu_seconds, tokens=result.tokens)
+
+    def _chain(self, address: str) -> Chain:
+        folder = steward_folder(self._tenant, self._profile, "batches", address)
+        return self._store.chain(folder, tenant=self._tenant)
+
+    def _read(self, address: str, link: Link) -> BatchResult:
+        body = link.body
+        if body.get("schema_version") != VERSION:
+            raise UnsupportedVersion(f"batch {address[:16]}…", body.get("schema_version"), VERSION)
+        return BatchResult(
+            address=address, artifacts=tuple(body["artifacts"]), transcripts=body["transcripts"],
+            skipped=body["skipped"], quarantined=tuple(Refused(*one) for one in body["quarantined"]),
+            gone=tuple(Gone(*one) for one in body["gone"]), arms=body["arms"], hits=body["hits"], found=True,
+        )  # fmt: skip
+
+
+def dealt(items: Iterable[Item], batch_transcripts: int) -> Iterator[tuple[Item, ...]]:
+    """Items in batches of half to all of `batch_transcripts` on average, each sorted; the same for any order.
+
+    >>> [len(batch) for batch in dealt([Item("s", str(n), "") for n in range(1_000)], 500)]
+    [502, 498]
+    """
+    every = sorted(set(items))
+    count = 1
+    while count * batch_transcripts < len(every):
+        count *= 2
+    boxes: list[list[Item]] = [[] for _ in range(count)]
+    for item in every:
+        boxes[_lot(item) & (count - 1)].append(item)
+    return (tuple(box) for box in boxes if box)
+
+
+def _lot(item: Item) -> int:
+    name = f"{item.source}\x00{item.name}".encode(errors="surrogatepass")
+    return int.from_bytes(hashlib.sha256(name).digest()[:8], "big")

@@ -1,0 +1,173 @@
+"""What a reviewer should see of one entry that differs, and of entries that gainsay each other.
+
+Levels: a polarity flip, a figure changed under lock, a lock taken off, a locked entry removed or written anew is BLOCK;
+another strength, another figure, a removal that says something is WARN; wording is INFO.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from ctxsteward.schemas.changelog import ChangedBlock
+from ctxsteward.schemas.drift import DriftFinding, DriftKind, DriftLevel, DriftLimits
+from ctxsteward.schemas.profile import ProfileEntry
+
+from .clauses import Clause, clauses, likeness
+from .figures import Figure, changed, figures, told
+from .flips import contradictions, turns
+from .shares import shares
+from .wording import sentences_of
+
+SAME_SUBJECT = 0.75
+"""Share of the smaller clause's content that a locked rule and what gainsays it have in common."""
+
+
+class Keyed(NamedTuple):
+    """An entry with its block."""
+
+    block: ChangedBlock
+    entry: ProfileEntry
+
+
+def found(
+    kind: DriftKind, level: DriftLevel, at: Keyed | None, text: str, before: str | None = None, after: str | None = None
+) -> DriftFinding:
+    """A finding about an entry, or about the document."""
+    block, key = (at.block, at.entry.id) if at else (None, None)
+    cut = [None if said is None else said[:200] for said in (before, after)]
+    return DriftFinding(kind=kind, level=level, block=block, key=key, before=cut[0], after=cut[1], text=text)
+
+
+def changed_entry(old: Keyed, new: Keyed, limits: DriftLimits) -> Iterator[DriftFinding]:
+    """Findings of one entry that stands under the same key with another content."""
+    locked = old.entry.locked
+    if locked and not new.entry.locked:
+        yield found("unlocked", "BLOCK", old, "the lock was taken off")
+    elif new.entry.locked and not locked:
+        yield found("locked", "INFO", old, "it was locked")
+    yield from _declared(old, new)
+    yield from _figures(old, new)
+    yield from _wording(old, new, limits)
+
+
+def _declared(old: Keyed, new: Keyed) -> Iterator[DriftFinding]:
+    one, other = old.entry, new.entry
+    if one.polarity and other.polarity and one.polarity != other.polarity:
+        yield found("polarity_flip", "BLOCK", old, "the declared polarity was turned", one.polarity, other.polarity)
+    if one.modality == other.modality:
+        return
+    if "must_not" in (one.modality, other.modality) and one.modality and other.modality:
+        yield found("polarity_flip", "BLOCK", old, "the declared modality was turned", one.modality, other.modality)
+    else:
+        yield found("modality_change", "WARN", old, "the declared modality differs", one.modality, other.modality)
+
+
+def _figures(old: Keyed, new: Keyed) -> Iterator[DriftFinding]:
+    one, other = old.entry, new.entry
+    level: DriftLevel = "BLOCK" if one.locked else "WARN"
+    if (one.value, one.unit) != (other.value, other.unit) and not _same_figure(one, other):
+        told_one, told_other = (_value(entry) for entry in (one, other))
+        yield found("number_change", level, old, "the declared figure differs", told_one, told_other)
+    pair = changed(one.text, other.text) or _swapped(one.text, other.text)
+    if pair is not None:
+        gone, come = pair
+        if gone and come and gone[:2] == come[:2] and "" not in (gone.bound, come.bound):
+            yield found("polarity_flip", "BLOCK", old, "a bound was turned round", told(gone), told(come))
+            return
+        weight = level if gone is not None else "WARN"  # a figure that was only added takes none away
+        yield found("number_change", weight, old, "a figure in the text differs", told(gone), told(come))
+
+
+def _same_figure(one: ProfileEntry, other: ProfileEntry) -> bool:
+    if None in (one.value, other.value):
+        return False
+    return figures(f"{one.value} {one.unit or ''}") == figures(f"{other.value} {other.unit or ''}") != ()
+
+
+def _value(entry: ProfileEntry) -> str | None:
+    return None if entry.value is None else f"{entry.value} {entry.unit or ''}".strip()
+
+
+def _swapped(before: str, after: str) -> tuple[Figure | None, Figure | None] | None:
+    """Figures that have changed places: a sentence that is the same but for its figures."""
+    spelled = {_masked(sentence): sentence for sentence in sentences_of(after)}
+    for sentence in sentences_of(before):
+        other = spelled.get(_masked(sentence))
+        if other is not None and figures(sentence) != figures(other):
+            return next((one, two) for one, two in zip(figures(sentence), figures(other), strict=False) if one != two)
+    return None
+
+
+def _masked(sentence: str) -> str:
+    return re.sub(r"\d+(?:[.,]\d+)*", "#", sentence)
+
+
+def _wording(old: Keyed, new: Keyed, limits: DriftLimits) -> Iterator[DriftFinding]:
+    before, after = sentences_of(old.entry.text), sentences_of(new.entry.text)
+    if before == after:
+        return
+    for turn in turns(before, after):
+        if turn.kind == "flip":
+            yield found("polarity_flip", "BLOCK", old, "the text was turned round", turn.before, turn.after)
+        else:
+            yield found("modality_change", "WARN", old, "its strength differs", turn.before, turn.after)
+    added = [sentence for sentence in after if sentence not in before]
+    for kept, fresh in contradictions(added, [sentence for sentence in after if sentence in before]):
+        yield found("polarity_flip", "BLOCK", old, "a new sentence gainsays it", kept.sentence, fresh.sentence)
+    yield _amount(old, new, limits)
+
+
+def _amount(old: Keyed, new: Keyed, limits: DriftLimits) -> DriftFinding:
+    share = shares({"": old.entry.text}, {"": new.entry.text})
+    amount = f"{share.delta:.0%} of its text changed"
+    if old.entry.locked and share.delta > limits.block_locked_delta:
+        return found("large_delta", "BLOCK", old, f"another text stands under a locked key: {amount}")
+    if old.entry.locked and share.removed > limits.block_delta and share.come < share.gone / 2:
+        return found("removed", "BLOCK", old, f"most of a locked text is gone: {amount}")
+    return found("reworded", "INFO", old, amount)
+
+
+def gainsaid(standing: Iterable[Keyed], fresh: Sequence[str], at: Keyed | None = None) -> Iterator[tuple[Keyed, bool]]:
+    """Standing entries, but for `at`, that new sentences contradict, each with whether it is locked."""
+    for each in standing:
+        if (at is None or each[0] != at[0] or each.entry.id != at.entry.id) and opposed(each.entry, fresh):
+            yield each, each.entry.locked
+
+
+def opposed(entry: ProfileEntry, fresh: Sequence[str]) -> bool:
+    """Whether sentences say the opposite of an entry, or another figure; of a locked one also in other words."""
+    said = sentences_of(entry.text)
+    if any(True for _ in contradictions(fresh, said)):
+        return True
+    if not entry.locked:
+        return False
+    return any(
+        _against(one, other)
+        for sentence in said
+        for one in clauses(sentence)
+        for text in fresh
+        for other in clauses(text)
+    )
+
+
+def _against(rule: Clause, other: Clause) -> bool:
+    """Whether another clause about the subject of a rule has the other sign, or another figure."""
+    if rule.condition or other.condition:
+        return False
+    subject, about = _subject(rule), _subject(other)
+    smaller = min(len(subject), len(about))
+    if smaller < 2 or len(subject & about) < SAME_SUBJECT * smaller or likeness(rule, other) < 0.3:
+        return False
+    conditional = any(c.condition for clause in (rule, other) for c in clauses(clause.sentence))
+    if rule.sign != other.sign and not conditional:
+        return True
+    units = {figure.unit: figure.number for figure in figures(rule.sentence)}
+    return rule.sign == other.sign and any(
+        figure.unit in units and units[figure.unit] != figure.number for figure in figures(other.sentence)
+    )
+
+
+def _subject(clause: Clause) -> frozenset[str]:
+    return frozenset(word for word in clause.content if not word[0].isdigit())

@@ -1,0 +1,141 @@
+# ruff: noqa: E501  -- a phrasing a line reads better than wrapped ones
+"""The words that turn a rule round, in English and Chinese: negations, modal words, conditions, opposites, bounds.
+
+An *operator* is a phrase with a sign (-1 turns its clause round), a modality it lends, and whether it opens a condition
+("unless", "without", "only if"). Phrases are found longest first. Idioms that look like an operator and are none
+("no later than", "not only", "特别", "不同") are taken out before. Lists are hand-set; nothing is trained.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from ctxsteward.schemas.profile import Modality
+
+Opens = Literal["", "if", "unless", "before", "past"]
+"""if: a condition; unless: one turned round, as "without" is; before: what must not have happened yet; past: what stood
+in front of it was a condition (之前)."""
+
+
+class Operator(NamedTuple):
+    """What a phrase does to its clause."""
+
+    sign: Literal[1, -1] = 1
+    modality: Modality | None = None
+    opens: Opens = ""
+
+
+def _phrases(text: str) -> list[str]:
+    return [phrase.strip() for phrase in text.replace("\n", " ").split(";") if phrase.strip()]
+
+
+_NOT = """
+    not; never; no; none; nobody; no one; nothing; nowhere; neither; nor; cannot; hardly; barely; seldom; rarely; scarcely;
+    avoid; avoids; avoided; avoiding; refrain; refrains; refraining; refuse; refuses; refused; refusing; refusal;
+    decline; declines; declined; declining; deny; denies; denied; denying; denial; reject; rejects; rejected; rejecting; rejection;
+    disallow; disallows; disallowed; disallowing; prevent; prevents; prevented; preventing; withhold; withholds; withheld; withholding;
+    exclude; excludes; excluded; excluding; omit; omits; omitted; omitting; neglect; neglects; neglecting; forget; forgets; forgetting; forgot;
+    fail; fails; failing; failure; lack; lacks; lacking; disable; disables; disabled; disabling; skip; skips; skipped; skipping;
+    cease; ceases; stop; stops; stopped; stopping; ignore; ignores; ignored; ignoring; disregard; disregards; disregarded; disregarding;
+    hide; hides; hidden; hiding; conceal; conceals; concealed; concealing; bypass; bypasses; bypassed; bypassing; violate; violates; violated; violating; block; blocks; blocked; blocking; revoke; revoked;
+    hesitate; hesitates; hesitating; shy away; hold back; impossible; unacceptable; off limits; off-limits; out of bounds; opt out; opted out; unnecessary; needless
+"""
+_MUST_NOT = """
+    must not; shall not; may not; forbidden; forbid; forbids; forbidding; prohibited; prohibit; prohibits; prohibiting; banned; ban; bans; not allowed; not permitted; not to be;
+    under no circumstances; on no account; at no time; in no case; at no point; disapprove; disapproves; impermissible
+"""
+_MUST = """
+    must; shall; have to; has to; is required to; are required to; required; require; requires; requiring; mandatory; compulsory; obligatory;
+    need to; needs to; is to; are to; always; make sure; makes sure; ensure; ensures; ensuring; be sure; without fail; at all times; in all cases; in every case; every time; invariably;
+    without exception; no exceptions; with no exceptions; obliged to; needed; be certain
+"""
+_SHOULD = "should; ought to; recommended; recommend; recommends; preferably; ideally; prefer to; prefer; try to; aim to; aim; strive to; advisable; encouraged to; expected to; where possible; when possible; if possible; as a rule; generally; usually; normally; typically; by default"
+_MAY = "may; can; could; might; allowed; allowed to; allow; allows; allowing; permitted; permitted to; permit; permits; permitting; optional; optionally; free to; welcome to; able to; entitled to; authorized to; acceptable; okay to; ok to; sometimes; opt in; at your discretion"
+_PLAIN = "accept; accepts; accepted; accepting; include; includes; included; including; enable; enables; enabled; enabling; follow; follows; following; obey; obeys; respect; respects; observe; comply; comply with; complies with; honor; honour; grant; grants; granted; granting; approve; approves; approved; approving; remember; remembers; remember to; continue; continues; everybody; everyone; all; every; any; anyone; anybody; please; do; does; did; be; go ahead and; nobody but; no one but; none but; nobody other than; no one other than"
+_IF = "if; when; whenever; once; where; after; in case; provided; provided that; as long as; only if; only when; only with; only after; only once; only where; on condition that"
+_UNLESS = "unless; without; except; except when; except if; except where; except for; save for; instead of; rather than; other than; but not; absent; as opposed to; in place of"
+
+_BEFORE = "before; prior to; until"
+
+ENGLISH: dict[str, Operator] = {
+    **dict.fromkeys(_phrases(_PLAIN), Operator()),
+    **dict.fromkeys(_phrases(_NOT), Operator(-1)),
+    **dict.fromkeys(_phrases(_MUST_NOT), Operator(-1, "must_not")),
+    **dict.fromkeys(_phrases(_MUST), Operator(1, "must")),
+    **dict.fromkeys(_phrases(_SHOULD), Operator(1, "should")),
+    **dict.fromkeys(_phrases(_MAY), Operator(1, "may")),
+    **dict.fromkeys(_phrases(_IF), Operator(1, None, "if")),
+    **dict.fromkeys(_phrases(_UNLESS), Operator(-1, None, "unless")),
+    **dict.fromkeys(_phrases(_BEFORE), Operator(1, None, "before")),
+}
+
+ENGLISH_IDIOMS: tuple[str, ...] = tuple(
+    _phrases(
+        "no more than; no less than; no fewer than; no later than; no earlier than; no longer than; not more than; not less than; not fewer than; not later than; not exceed; not exceeding; never exceed; never more than; never less than; never fewer than; must not exceed; may not exceed; should not exceed; cannot exceed; no charge; no cost; no fee; no extra cost; free of charge; not even; not only; not just; not merely; not simply; whether or not; or not; no matter; nothing but; none other than; no problem; no doubt; if any; if at all; as soon as; can be found; may i; can i; how can i; all the more; not yet; first of all; above all; after all; in all; do so; does so; all right; at all"
+    )
+)
+"""They turn nothing round; those with a figure bound it (`UPPER`, `LOWER`)."""
+
+_ZH_NOT = "不;没有;没;未曾;未;无;非;拒绝;拒;避免;停止;忽略;无视;忘记;遗漏;省略;跳过;绕过;违反;阻止;排除;从不;永不;从未;切忌;免;谢绝;停用;驳回"
+_ZH_MUST_NOT = "不得;不能;不可;不可以;不许;不准;不允许;不应;不应该;不应当;不该;不要;不宜;禁止;严禁;切勿;请勿;勿;别;绝不;决不;绝不能;决不能;绝对不能;绝对不要;绝不可;绝不可以;任何情况下都不得;禁;严格禁止;千万别;千万不要;不得以任何方式"
+_ZH_NEED_NOT = "无需;无须;不必;不用;不需要;不必须;毋须;毋需"
+_ZH_MUST = "必须;务必;一定;一定要;须;需;需要;必需;要求;总是;始终;永远;一律;一贯;确保;保证;每次;每次都;切记;得要;都要;均须;均需;应予;必;记得;务请"
+_ZH_SHOULD = "应;应该;应当;建议;尽量;最好;宜;尽可能;推荐;通常;一般;原则上;优先;努力"
+_ZH_MAY = "可以;可;能;能够;允许;准许;许可;准;有权;可选;得以;有时;不妨;可自行"
+_ZH_PLAIN = "接受;启用;包含;包括;遵守;遵循;遵照;服从;请;所有;任何;全部;一切;凡;牢记;都;均;要;继续;保持;进行"
+_ZH_IF = "如果;若;如;当;一旦;只有;只要;仅当;仅在;只在;前提是;经;经过"
+_ZH_PAST = "之前;以前;之后;以后;的情况下;情况下;时;的时候"
+_ZH_UNLESS = "除非;未经;没有经过;除了;而非;而不是;不经;之外;以外;代替;未得到;未获"
+
+CHINESE: dict[str, Operator] = {
+    **dict.fromkeys(_phrases(_ZH_PLAIN), Operator()),
+    **dict.fromkeys(_phrases(_ZH_NOT), Operator(-1)),
+    **dict.fromkeys(_phrases(_ZH_NEED_NOT), Operator(-1, "may")),
+    **dict.fromkeys(_phrases(_ZH_MUST_NOT), Operator(-1, "must_not")),
+    **dict.fromkeys(_phrases(_ZH_MUST), Operator(1, "must")),
+    **dict.fromkeys(_phrases(_ZH_SHOULD), Operator(1, "should")),
+    **dict.fromkeys(_phrases(_ZH_MAY), Operator(1, "may")),
+    **dict.fromkeys(_phrases(_ZH_IF), Operator(1, None, "if")),
+    **dict.fromkeys(_phrases(_ZH_UNLESS), Operator(-1, None, "unless")),
+    **dict.fromkeys(_phrases(_ZH_PAST), Operator(1, None, "past")),
+    "不得不": Operator(1, "must"),
+}
+
+CHINESE_IDIOMS: tuple[str, ...] = tuple(
+    _phrases(
+        "已经;经常;曾经;经理;经济;经验;经营;经典;经办;途经;任何情况下;在任何情况下;一切情况下;特别;区别;分别;级别;类别;性别;识别;个别;告别;别人;别的;别墅;辨别;鉴别;不同;不断;不久;不良;不便;不满;不足;不仅;不但;不只;不管;不论;无论;无关;无误;非常;并非不;是非;非凡;除非常;未来;未成年;没收;不过;不错;不少于;不多于;不超过;不得超过;不能超过;不可超过;不应超过;不高于;不低于;不得低于;不得少于;不能少于;不能低于;不得高于;不晚于;不早于;不迟于;不大于;不小于;不再是;是否;能否;可否;与否;可能;功能;性能;技能;智能;能力;能源;能量;应用;反应;响应;对应;供应;回应;相应;适应;应对;应急;主要;重要;摘要;概要;要点;纲要;必要;须知;认可;可靠;可见;可用;可爱;可读;可信;可行;需求;准确;标准;批准;基准;准备;准时;水准;对准;如下;如何;例如;比如;诸如;譬如;及时;同时;任何时候;什么时候;时候;到时;那时;此时;当时;按时;时间;小时;临时;随时;实时;时区;时效;平时;有时候;时长;时段;当前;当地;适当;相当;当天;当日;当事人;应当事人;成都;首都;都市;平均;均匀;能不能;可不可以;是不是;要不要;要么;要是;要不然;要紧;首要;次要;简要;扼要;索要;必要;邀请;申请;请求;请问;请假;免费;免责;以免;避免费;无线;非法;不法;一定程度;一定的;确定;规定;需方;必备;必然;未必然"
+    )
+)
+"""非法 ("illegal") names a thing and turns nothing round, as 免费 ("free of charge") does."""
+
+_OPPOSITES = """
+    before:after; prior:after; public:private; public:confidential; publicly:privately; show:hide; display:hide; reveal:hide; reveal:conceal; disclose:conceal;
+    open:close; open:closed; opened:closed; opening:closing; on:off; with:without; encrypted:plaintext; encrypt:decrypt; increase:decrease; increase:reduce; more:less; more:fewer; minimum:maximum;
+    least:most; formal:casual; keep:delete; keep:discard; keep:remove; retain:delete; retain:discard; store:delete; save:delete; protect:expose; protect:leak; lock:unlock;
+    add:remove; confirm:assume; verify:assume; verify:guess; trust:distrust; all:none; everyone:nobody; anyone:nobody; someone:nobody; everything:nothing; always:rarely; always:sometimes; often:rarely;
+    true:false; honest:deceptive; honestly:deceptively; true:untrue; polite:rude; politely:rudely; short:long; brief:long; concise:verbose; briefly:verbosely; start:stop; earlier:later; early:late; both:neither; either:neither; first:last; trusted:untrusted; internal:external; include:exclude; accept:decline; agree:disagree; agree:refuse; like:dislike;
+    mask:expose; redact:expose; mandatory:optional; required:optional; escalate:ignore; warn:hide; strict:lax; strictly:loosely; raise:lower; above:below; over:under; up:down; ask:assume; careful:careless; carefully:carelessly; proceed:stop;
+    之前:之后; 以前:以后; 前:后; 公开:保密; 公开:隐藏; 公开:私下; 显示:隐藏; 展示:隐藏; 透露:隐瞒; 披露:隐瞒; 告知:隐瞒; 启用:停用; 启用:禁用; 开启:关闭; 打开:关闭; 增加:减少; 提高:降低; 加密:明文; 正式:随意; 内部:外部; 保留:删除; 保存:删除; 存储:删除; 保护:泄露; 保密:泄露; 锁定:解锁; 添加:删除; 核实:猜测; 确认:猜测; 信任:怀疑; 全部:无一; 总是:很少; 始终:偶尔; 总是:偶尔; 诚实:欺骗; 礼貌:粗鲁; 简短:冗长; 简洁:冗长; 简洁:详尽; 开始:停止; 优先:最后; 包含:排除; 接受:拒绝; 同意:拒绝; 同意:反对; 允许:拒绝; 批准:拒绝; 批准:驳回; 强制:可选; 必填:选填; 严格:宽松; 有:无; 有:没有; 脱敏:公开; 上限:下限; 最多:最少; 以上:以下; 谨慎:随意; 立即:延后; 报告:隐瞒; 遵守:违反; 遵守:无视; 遵循:无视
+"""
+OPPOSITES: frozenset[frozenset[str]] = frozenset(
+    frozenset(p.strip() for p in pair.split(":")) for pair in _phrases(_OPPOSITES)
+)
+"""Words of which one in the other's place, with all else as it was, turns a sentence round."""
+
+PREFIXES = ("un", "in", "im", "ir", "il", "non-", "non", "dis", "de", "mis")
+"""They make a word its opposite."""
+
+COMPARED = frozenset("more less fewer longer later earlier greater higher lower shorter older".split())  # noqa: SIM905
+"""With "than" they bound a figure, and a "not" before them turns the bound and nothing else."""
+ZH_COMPARED = ("超过", "多于", "少于", "低于", "高于", "大于", "小于")
+
+UPPER: tuple[str, ...] = tuple(
+    _phrases(
+        "at most; no more than; not more than; never more than; no later than; not later than; not exceed; not exceeding; never exceed; must not exceed; may not exceed; should not exceed; cannot exceed; up to; within; under; below; less than; fewer than; maximum; maximum of; max; limit; limited to; a limit of; cap of; capped at; ceiling of; no longer than; not exceed; before; until; by; at the latest; or less; or fewer; shorter than; ≤; <; 不超过; 不得超过; 不能超过; 不可超过; 不应超过; 最多; 至多; 以内; 之内; 以下; 少于; 低于; 小于; 上限; 不高于; 不得高于; 不多于; 不大于; 不晚于; 不迟于; 最长; 最大; 最迟; 最晚; 内"
+    )
+)
+LOWER: tuple[str, ...] = tuple(
+    _phrases(
+        "at least; no less than; not less than; no fewer than; not fewer than; never less than; never fewer than; more than; over; above; exceeds; exceed; exceeding; minimum; minimum of; min; no earlier than; longer than; older than; beyond; greater than; or more; after; or longer; at the earliest; ≥; >; 至少; 最少; 不少于; 不低于; 不得低于; 不得少于; 不能少于; 不能低于; 超过; 以上; 高于; 大于; 多于; 下限; 不早于; 不小于; 最短; 最小; 最早; 满"
+    )
+)

@@ -1,0 +1,248 @@
+"""A text as tokens that tell what turns it round: operators, content words, figures, marks between clauses.
+
+English is read by words, Chinese by characters; both look up the phrases of `vocabulary`, longest first. A token's
+`key` is what two texts are aligned by: words as their stems, so that "share" is "sharing" and "don't" is "do not".
+Reading is linear in the text.
+
+>>> [token.key for token in tokens("Don't share customers' e-mails.")]
+['do', 'not', 'share', 'custom', 'e', 'mail', '.']
+>>> [token.key for token in tokens("不得透露密码")]
+['不得', '透', '露', '密', '码']
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from ctxsteward.envelope.ranking.words import terms
+from ctxsteward.summarizers.sentences import sentences
+from ctxsteward.summarizers.words import STOP
+
+from .vocabulary import CHINESE, CHINESE_IDIOMS, COMPARED, ENGLISH, ENGLISH_IDIOMS, ZH_COMPARED, Operator
+
+TokenKind = Literal["operator", "word", "small", "figure", "hard", "soft", "idiom"]
+"""small: a function word; hard, soft: what parts clauses, and what may."""
+
+_SMALL = (
+    STOP
+    | frozenset("will would us per via within upon shall ever even also then just their any each such i.e e.g".split())  # noqa: SIM905
+) - frozenset(("first", "now", "keep", "change", "update", "use", "new", "old", "public", "final", "set", "make"))
+_ZH_SMALL = frozenset(
+    "的了着过是在和与及或并也将会把被给对向从到由于就才再还又地得这那其该您你我他她它们之为以等吧呢啊吗只仅先后"
+)
+_HARD_WORDS = frozenset(
+    ("but", "however", "instead", "otherwise", "because", "whereas", "although", "though", "yet", "while")
+)
+_ZH_HARD = ("但是", "但", "然而", "而是", "因为", "所以", "不过", "同时", "并且", "而且", "然后", "否则")
+_TOKEN = re.compile(
+    r"(?P<figure>[$€£¥]?\d+(?:[.,:]\d+)*(?:st|nd|rd|th)?%?)|(?P<word>[^\W\d_\u3400-\u9fff]+(?:'[^\W\d_\u3400-\u9fff]+)?)"
+    r"|(?P<chinese>[\u3400-\u9fff]+)|(?P<hard>[;:.!?。；：！？—\n()（）]|--)|(?P<soft>[,，、])|(?P<none>[/·-])"
+)
+_CONTRACTED = {"can't": "can not", "cannot": "can not", "won't": "will not", "shan't": "shall not", "ain't": "is not"}
+_QUOTES = str.maketrans("’‘＇", "'''")
+
+
+class Token(NamedTuple):
+    """One unit of a text."""
+
+    kind: TokenKind
+    key: str
+    start: int
+    """Character offsets in the text as it was normalized."""
+    stop: int
+    operator: Operator | None = None
+
+
+def plain(text: str) -> str:
+    """The text in one form of characters: NFKC, straight quotes, lower case."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text.translate(_QUOTES)).translate(_QUOTES)
+    return text.lower()
+
+
+@lru_cache(maxsize=1 << 14)
+def sentences_of(text: str) -> tuple[str, ...]:
+    """The sentences of a text, in its plain form."""
+    form = plain(text)
+    return tuple(form[piece.start : piece.stop] for piece in sentences(form))
+
+
+@lru_cache(maxsize=1 << 14)
+def tokens(text: str) -> tuple[Token, ...]:
+    """The tokens of one sentence."""
+    raw: list[Token] = []
+    form = plain(text)
+    for match in _TOKEN.finditer(form):
+        start, found = match.start(), match.group()
+        match match.lastgroup:
+            case "word":
+                raw += [Token("word", word, start, match.end()) for word in _expanded(found)]
+            case "chinese":
+                raw += _chinese(found, start)
+            case "figure":
+                raw.append(Token("figure", found, start, match.end()))
+            case "hard":
+                raw.append(Token("hard", found, start, match.end()))
+            case "soft":
+                chinese = start > 0 and "\u3400" <= form[start - 1] <= "\u9fff"
+                raw.append(Token("soft", "，" if chinese and found != "、" else found, start, match.end()))
+    return tuple(_unmet(_bounded(list(_english(raw)))))
+
+
+def _unmet(found: list[Token]) -> list[Token]:
+    """ "Not A before B" says what "not A without B" does, so a "before" behind a negation is one itself."""
+    negated = False
+    for index, token in enumerate(found):
+        if token.operator is None:
+            continue
+        if token.operator.opens == "before" and negated:
+            found[index] = token._replace(operator=Operator(-1, None, "before"))
+        negated = negated or (token.operator.sign < 0 and not token.operator.opens)
+    return found
+
+
+def _bounded(found: list[Token]) -> list[Token]:
+    """A "not" before "more than" bounds the figure; it turns its clause round no more."""
+    for index, token in enumerate(found):
+        following = found[index + 1].key if index + 1 < len(found) else ""
+        if not (token.key in COMPARED and following == "than") and token.key not in ZH_COMPARED:
+            continue
+        for place in range(index - 1, -1, -1):
+            before = found[place]
+            if before.kind in ("hard", "soft") or (before.operator and before.operator.opens):
+                break
+            if before.operator is not None and before.operator.sign < 0:
+                found[place] = before._replace(kind="idiom", operator=None)
+                break
+    return found
+
+
+@lru_cache(maxsize=1 << 16)
+def stem(word: str) -> str:
+    """A word without its endings."""
+    return (terms(word) or [word])[0]
+
+
+def _expanded(word: str) -> list[str]:
+    if "'" not in word and word != "cannot":
+        return [word]
+    if word in _CONTRACTED:
+        return _CONTRACTED[word].split()
+    if word.endswith("n't"):
+        return [word[:-3], "not"]
+    return [word.partition("'")[0]]
+
+
+def _by_first(phrases: Iterable[str]) -> dict[str, list[tuple[str, ...]]]:
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for phrase in phrases:
+        words = tuple(part for word in phrase.replace("-", " ").split() for part in _expanded(word))
+        found.setdefault(words[0], []).append(words)
+    return {first: sorted(set(rest), key=len, reverse=True) for first, rest in found.items()}
+
+
+_IDIOMS = _by_first(ENGLISH_IDIOMS)
+_OPERATORS = {
+    tuple(p for w in phrase.replace("-", " ").split() for p in _expanded(w)): operator
+    for phrase, operator in ENGLISH.items()
+}
+_PHRASES = _by_first(ENGLISH)
+
+
+def _english(raw: list[Token]) -> Iterable[Token]:
+    """Words joined to idioms and operators; all others to content or function words."""
+    words = [token.key if token.kind == "word" else "\x00" for token in raw]
+    index = 0
+    while index < len(raw):
+        token = raw[index]
+        if token.kind != "word":
+            yield token
+            index += 1
+            continue
+        size, made = _phrase(words, index)
+        counts = index + size < len(raw) and raw[index + size].kind == "figure"
+        if made is not None and made.operator is not None and made.key in _BOUNDING and counts:
+            made = token._replace(kind="small")  # "until 5 pm" bounds a figure
+        yield made or _single(token)
+        index += size
+
+
+_BOUNDING = ("before", "after", "until", "prior to", "once", "within")
+
+
+def _phrase(words: list[str], index: int) -> tuple[int, Token | None]:
+    for table, is_idiom in ((_IDIOMS, True), (_PHRASES, False)):
+        for phrase in table.get(words[index], ()):
+            if tuple(words[index : index + len(phrase)]) == phrase:
+                key = " ".join(phrase)
+                if is_idiom:
+                    return len(phrase), Token("idiom", key, 0, 0)
+                return len(phrase), Token("operator", key, 0, 0, _OPERATORS[phrase])
+    return 1, None
+
+
+def _single(token: Token) -> Token:
+    if token.key in _HARD_WORDS:
+        return token._replace(kind="hard")
+    if token.key in _SMALL or (len(token.key) == 1 and token.key.isascii()):
+        return token._replace(kind="small")
+    return token._replace(key=stem(token.key))
+
+
+def _table(*groups: tuple[Iterable[str], Mapping[str, Operator]]) -> dict[str, list[tuple[str, Operator | None]]]:
+    found: dict[str, list[tuple[str, Operator | None]]] = {}
+    for phrases, operators in groups:
+        for phrase in phrases:
+            found.setdefault(phrase[0], []).append((phrase, operators.get(phrase)))
+    return {first: sorted(rest, key=lambda each: -len(each[0])) for first, rest in found.items()}
+
+
+_ZH_TABLE = _table((CHINESE_IDIOMS, {}), (ZH_COMPARED, {}), (CHINESE, CHINESE))
+
+
+def _chinese(run: str, offset: int) -> list[Token]:
+    made: list[Token] = []
+    index = 0
+    while index < len(run):
+        place = offset + index
+        hard = next((word for word in _ZH_HARD if run.startswith(word, index)), None)
+        found = next((each for each in _ZH_TABLE.get(run[index], ()) if run.startswith(each[0], index)), None)
+        if found is not None and found[0] == "时" and index + 1 < len(run):
+            found = None  # a part of another word
+        if found is not None and (hard is None or len(found[0]) > len(hard)):
+            phrase, operator = found
+            if operator is None:
+                named = len(phrase) == 2 and phrase[0] != "不" and phrase not in ZH_COMPARED
+                made += _characters(phrase, place) if named else [_idiom(phrase, place)]  # "特别" is a word like others
+            elif phrase in ("未", "不", "无", "没有") and _ATTRIBUTE.match(run, index + len(phrase)):
+                made.append(_idiom(phrase + ATTRIBUTIVE, place))
+            else:
+                made.append(Token("operator", phrase, place, place + len(phrase), operator))
+            index += len(phrase)
+        elif hard is not None:
+            made.append(Token("hard", hard, place, place + len(hard)))
+            index += len(hard)
+        else:
+            made += _characters(run[index], place)
+            index += 1
+    return made
+
+
+ATTRIBUTIVE = "~"
+"""Ends the key of a negation inside an attribute (未公布的价格): it turns no clause round."""
+_ATTRIBUTE = re.compile(r"[^的不未无]{1,4}的(?=[\u3400-\u9fff])")
+
+
+def _idiom(phrase: str, place: int) -> Token:
+    return Token("idiom", phrase, place, place + len(phrase))
+
+
+def _characters(run: str, place: int) -> list[Token]:
+    return [
+        Token("small" if char in _ZH_SMALL else "word", char, place + step, place + step + 1)
+        for step, char in enumerate(run)
+    ]

@@ -1,0 +1,275 @@
+"""Fit the meta slice: which active records are worth their tokens, in an order that stays from night to night.
+
+A knapsack on expected value over what each line costs, with the two labels of the slice counted in, up to `high_tokens`
+of the text that `meta_text` renders. The slice is shared, so only records of tenant or agent scope come in, and only
+rules, corrections, fixes, decisions and what shapes the persona: a slice that no question has picked cannot hold facts
+(the best choice of 180 tokens knows 7 % of what will be asked).
+
+    value = weight of the kind x lower end of the confidence x log2(1 + independent principals) x decay x use
+
+`use` is how often a shown record fired and was obeyed, drawn towards one half while it was rarely shown. A newcomer
+takes an incumbent's place only where it is worth `MARGIN` more, and incumbents keep their order, so the prefix that
+providers cache does not churn. Up to `low_tokens` whatever is worth anything comes in; beyond, nothing that is padding.
+
+Pure and deterministic; tokens are the counter's. Cost: candidates x high_tokens.
+Source: 0/1 knapsack by dynamic programming (Bellman 1957); Wilson 1927 (the lower end of the confidence).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import permutations
+from typing import NamedTuple, Protocol
+from urllib.parse import quote
+
+from ctxsteward.envelope.counting import FRAME_TOKENS
+from ctxsteward.envelope.profile import META_LABELS, meta_text, record_line
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
+from ctxsteward.schemas.recommendation import MetaRecommendation, RecommendationKind
+
+LOW_TOKENS, HIGH_TOKENS, BUDGET_TOKENS = 120, 144, 180
+"""The slice is written to 120-144: under its trigger, 0.8 of its budget of 180."""
+
+WEIGHTS: Mapping[RecommendationKind, float] = {
+    "policy": 1.0, "correction": 1.0, "persona": 0.9, "tool_fix": 0.9, "preference": 0.7, "decision": 0.6,
+}  # fmt: skip
+"""What a record of this kind is worth where it applies; kinds that are not here never come in."""
+BY_A_PERSON: frozenset[RecommendationKind] = frozenset(("policy", "persona"))
+"""Kinds that come in only once a person has approved them."""
+
+MARGIN = 0.2
+"""Share by which a newcomer must be worth more than the incumbent it displaces."""
+PADDING = 0.25
+"""Beyond `low_tokens`, a newcomer worth less than this share of the slice's mean value per token stays out."""
+MAX_SOURCES = 2
+"""Pointers rendered with a record: the claim itself, and the newest other span."""
+MAX_CANDIDATES = 400
+"""The best by value per token; more are not looked at."""
+
+_UNUSABLE = re.compile(r"[\s,\[\]%]")
+_DAY_SECONDS = 86_400.0
+
+
+class Tokens(Protocol):
+    """Counts tokens of a text."""
+
+    def text(self, text: str) -> int: ...
+
+
+class Use(NamedTuple):
+    """What became of a record in the sessions that were shown it."""
+
+    shown: int = 0
+    fired: int = 0
+    """Its trigger came up."""
+    obeyed: int = 0
+    """Of those: complied with."""
+
+
+class _Candidate(NamedTuple):
+    record: MetaRecord
+    value: float
+    tokens: int
+    place: int
+    """Among the incumbents; -1: a newcomer."""
+
+
+def fit(
+    records: Sequence[MetaRecommendation],
+    counter: Tokens,
+    low_tokens: int = LOW_TOKENS,
+    high_tokens: int = HIGH_TOKENS,
+    budget_tokens: int = BUDGET_TOKENS,
+    *,
+    agent: str | None = None,
+    incumbents: Sequence[MetaRecord] = (),
+    use: Mapping[str, Use] | None = None,
+    now: str | None = None,
+    is_withdrawn: Callable[[MetaRecord], bool] = lambda record: False,
+) -> tuple[MetaRecord, ...]:
+    """The records of the slice, in the order in which they render.
+
+    `agent`: the profile's name; records of another agent stay out (None: they come in). `incumbents` is the slice in
+    force, `use` what became of records by id, `now` an ISO 8601 time (None: nothing decays). What `is_withdrawn` under
+    some pointers, because too few stood behind it then, comes in under others. Raises `InputError`.
+    """
+    if not 0 <= low_tokens <= high_tokens <= budget_tokens:
+        found = f"{low_tokens} to {high_tokens} tokens of {budget_tokens}"
+        raise InputError(f"meta slice: {found}; give low_tokens <= high_tokens <= budget_tokens")
+    places = {record.id: place for place, record in enumerate(incumbents)}
+    known = {record.id: record for record in incumbents}
+    moment = None if now is None else _seconds(now)
+    made: list[_Candidate] = []
+    for one in _single(usable(records, agent), use or {}, moment):
+        record = next((each for each in _shown(one, known.get(one.id)) if not is_withdrawn(each)), None)
+        if record is None:
+            continue
+        worth = value(one, (use or {}).get(one.id), moment)
+        tokens = counter.text(record_line(record) + "\n")
+        if worth > 0 and tokens <= high_tokens:
+            made.append(_Candidate(record, worth, tokens, places.get(record.id, -1)))
+    made.sort(key=lambda each: (-_lifted(each) / each.tokens, each.record.id))
+    chosen = _chosen(made[:MAX_CANDIDATES], counter, max(0, high_tokens - FRAME_TOKENS))
+    return _ordered(_trimmed(chosen, counter, low_tokens, high_tokens))
+
+
+def slice_tokens(records: Sequence[MetaRecord], counter: Tokens) -> int:
+    """Tokens of the section as the head counts it, labels and frame included."""
+    text = meta_text(ProfileDocument(meta=tuple(records)))
+    return counter.text(text + "\n") + FRAME_TOKENS if text else 0
+
+
+def usable(records: Iterable[MetaRecommendation], agent: str | None = None) -> list[MetaRecommendation]:
+    """Records that may stand in a slice that everybody is shown."""
+    active = [one for one in records if one.status == "active"]
+    return [one for one in active if _is_usable(one, agent, {other.id for other in active})]
+
+
+def value(one: MetaRecommendation, use: Use | None, now_seconds: float | None) -> float:
+    """What a record is expected to be worth in a session."""
+    told = math.log2(1 + max(1, one.support.principals))
+    used = use or Use()
+    fires = (used.fired + 1) / (used.shown + 2)
+    obeyed = (used.obeyed + 1) / (used.fired + 2)
+    sure = 1.0 if _is_approved(one) else one.confidence.lower95
+    return WEIGHTS.get(one.kind, 0.0) * sure * told * _decay(one, now_seconds) * (0.5 + fires) * (0.5 + obeyed)
+
+
+def _is_usable(one: MetaRecommendation, agent: str | None, active: set[str]) -> bool:
+    approved = _is_approved(one)
+    return (
+        one.kind in WEIGHTS
+        and one.scope.is_shared
+        and (agent is None or one.scope.agent == agent)
+        and (approved or one.kind not in BY_A_PERSON)
+        and (approved or one.sensitivity == "none")
+        and one.superseded_by is None
+        and active.isdisjoint(one.conflicts)  # of two that say the opposite, none speaks to everybody
+    )
+
+
+def _is_approved(one: MetaRecommendation) -> bool:
+    return one.review is not None and one.review.state == "approved"
+
+
+def _single(
+    records: Sequence[MetaRecommendation], use: Mapping[str, Use], now_seconds: float | None
+) -> list[MetaRecommendation]:
+    """Of records that claim one slot with room for one, the most valuable; each id once."""
+    best: dict[tuple[str, ...], MetaRecommendation] = {}
+    for one in sorted(records, key=lambda one: (-value(one, use.get(one.id), now_seconds), one.id)):
+        slot = one.slot
+        alone = slot.cardinality == "one"
+        best.setdefault((slot.subject, slot.attribute, one.scope.tool or "") if alone else (one.id,), one)
+    return list(best.values())
+
+
+def _decay(one: MetaRecommendation, now_seconds: float | None) -> float:
+    half_life, last = one.validity.half_life_days, one.support.last or one.validity.recorded_at
+    if half_life is None or last is None or now_seconds is None:
+        return 1.0
+    days = max(0.0, now_seconds - _seconds(last)) / _DAY_SECONDS
+    return float(0.5 ** (days / half_life))
+
+
+def _seconds(when: str) -> float:
+    moment = datetime.fromisoformat(when)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+# -- from a recommendation to a line ---------------------------------------------------------------------------
+
+
+def _shown(one: MetaRecommendation, incumbent: MetaRecord | None) -> Iterator[MetaRecord]:
+    """The record as the head may show it, best first; an incumbent that says the same keeps its bytes."""
+    approved = _is_approved(one)
+    pointers = tuple(dict.fromkeys(_pointer(each.session, each.ref) for each in one.evidence))
+    if (
+        incumbent is not None
+        and (incumbent.text, incumbent.approved) == (one.text, approved)
+        and set(incumbent.sources) <= set(pointers)
+    ):
+        yield incumbent
+    newest = pointers[:1] + pointers[1:][-(MAX_SOURCES - 1) :]
+    for sources in dict.fromkeys((newest, *permutations(pointers, len(newest)))):
+        yield MetaRecord(id=one.id, text=one.text, sources=sources, approved=approved, ts=one.validity.recorded_at)
+
+
+def _pointer(session: str, ref: str) -> str:
+    """``session§ref``; what a pointer cannot hold is percent-encoded."""
+    name = _UNUSABLE.sub(lambda match: quote(match.group(), safe=""), session)
+    return f"{name[-(160 - len(ref)) :]}{ref}"
+
+
+# -- choosing --------------------------------------------------------------------------------------------------
+
+
+def _lifted(candidate: _Candidate) -> float:
+    return candidate.value * (1 + MARGIN if candidate.place >= 0 else 1)
+
+
+def _chosen(candidates: Sequence[_Candidate], counter: Tokens, high_tokens: int) -> list[_Candidate]:
+    """The most valuable set that fits, labels counted: the best of approved and of other records, room shared out."""
+    groups = [[one for one in candidates if one.record.approved is approved] for approved in (True, False)]
+    labels = [counter.text(label + "\n") for label in META_LABELS]
+    best = [_knapsack(group, max(0, high_tokens - label)) for group, label in zip(groups, labels, strict=True)]
+    top: tuple[float, tuple[_Candidate, ...]] = (0.0, ())
+    for room in range(high_tokens + 1):
+        halves = [_at(best[0], room - labels[0]), _at(best[1], high_tokens - room - labels[1])]
+        worth = halves[0][0] + halves[1][0]
+        if worth > top[0] + 1e-12:
+            top = (worth, (*halves[0][1], *halves[1][1]))
+    return list(top[1])
+
+
+Filled = list[tuple[float, tuple[_Candidate, ...]]]
+"""By room in tokens: the most value, and whose it is."""
+
+
+def _at(best: Filled, room: int) -> tuple[float, tuple[_Candidate, ...]]:
+    return best[min(room, len(best) - 1)] if room >= 0 else (0.0, ())
+
+
+def _knapsack(candidates: Sequence[_Candidate], room: int) -> Filled:
+    best: Filled = [(0.0, ())] * (room + 1)
+    for one in candidates:
+        for left in range(room, one.tokens - 1, -1):
+            worth = best[left - one.tokens][0] + _lifted(one)
+            if worth > best[left][0] + 1e-12:
+                best[left] = (worth, (*best[left - one.tokens][1], one))
+    return best
+
+
+def _trimmed(chosen: list[_Candidate], counter: Tokens, low_tokens: int, high_tokens: int) -> list[_Candidate]:
+    """Without padding beyond `low_tokens`, and without what joined lines cost more than lines alone."""
+    kept = sorted(chosen, key=lambda one: (_lifted(one) / one.tokens, one.record.id), reverse=True)
+
+    def measured() -> int:
+        return slice_tokens([one.record for one in _by_place(kept)], counter)
+
+    while kept and measured() > high_tokens:
+        kept.pop()
+    mean = sum(one.value for one in kept) / max(1, sum(one.tokens for one in kept))
+    while kept and kept[-1].place < 0 and kept[-1].value / kept[-1].tokens < PADDING * mean:
+        if measured() - kept[-1].tokens < low_tokens:
+            break
+        kept.pop()
+    return kept
+
+
+def _by_place(chosen: Iterable[_Candidate]) -> list[_Candidate]:
+    """Incumbents as they stood, then newcomers, the most valuable first."""
+    key: Callable[[_Candidate], tuple[float, float, str]] = lambda one: (  # noqa: E731
+        one.place if one.place >= 0 else math.inf,
+        -one.value,
+        one.record.id,
+    )
+    return sorted(chosen, key=key)
+
+
+def _ordered(chosen: Iterable[_Candidate]) -> tuple[MetaRecord, ...]:
+    return tuple(one.record for one in _by_place(chosen))

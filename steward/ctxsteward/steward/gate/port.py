@@ -1,0 +1,128 @@
+"""The port of the eval gate: champion and challenger replay the same cases, and no guard may fall.
+
+A *guard* is a metric with a direction and a margin. Each case gives a value for champion and challenger, or None where
+the guard does not apply to it; the report is paired, case by case. `EvalGate` is what an eval suite implements to take
+the place of the frozen suite (`suite`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+from ctxsteward.envelope.profile import canonical_json
+from ctxsteward.schemas.profile import ProfileDocument
+
+Direction = Literal["higher", "lower"]
+"""Which is better."""
+
+
+class Guard(NamedTuple):
+    """What must not fall."""
+
+    name: str
+    direction: Direction
+    margin: float
+    """By how much the mean over the cases may be worse."""
+
+
+class Pair(NamedTuple):
+    """One guard in one case."""
+
+    case: str
+    guard: str
+    champion: float
+    challenger: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardResult:
+    """One guard over all cases it applies to."""
+
+    guard: str
+    direction: Direction
+    margin: float
+    cases: int
+    champion: float | None
+    """Mean; None: it applied to no case."""
+    challenger: float | None
+    passed: bool
+
+    @property
+    def fall(self) -> float:
+        """By how much the challenger is worse; 0 where it is not."""
+        if self.champion is None or self.challenger is None:
+            return 0.0
+        worse = self.champion - self.challenger if self.direction == "higher" else self.challenger - self.champion
+        return max(0.0, round(worse, 9))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateReport:
+    """Champion against challenger on the same cases."""
+
+    suite: str
+    """Name and version of the cases."""
+    results: tuple[GuardResult, ...]
+    pairs: tuple[Pair, ...]
+    digests: tuple[str, str]
+    """Of champion and challenger; in process only, never stored."""
+
+    @property
+    def passed(self) -> bool:
+        return not self.failed
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Guards that fell by more than their margin."""
+        return tuple(result.guard for result in self.results if not result.passed)
+
+    def is_of(self, champion: ProfileDocument | None, challenger: ProfileDocument) -> bool:
+        """Whether the report is about these two."""
+        return self.digests == (digest_of(champion), digest_of(challenger))
+
+    def document(self) -> dict[str, Any]:
+        """As JSON; numbers and names of cases alone."""
+        return {
+            "suite": self.suite,
+            "passed": self.passed,
+            "results": [asdict(result) | {"fall": result.fall} for result in self.results],
+            "pairs": [list(pair) for pair in self.pairs],
+        }
+
+
+EvalGate = Callable[[ProfileDocument | None, ProfileDocument], GateReport]
+"""Replays the frozen cases with champion (None: there is none) and challenger."""
+
+
+def judged(
+    suite: str,
+    guards: Sequence[Guard],
+    pairs: Sequence[Pair],
+    champion: ProfileDocument | None,
+    challenger: ProfileDocument,
+) -> GateReport:
+    """The report of measured pairs: means over the same cases, and which guards fell."""
+    results = tuple(_result(guard, [pair for pair in pairs if pair.guard == guard.name]) for guard in guards)
+    digests = (digest_of(champion), digest_of(challenger))
+    return GateReport(suite=suite, results=results, pairs=tuple(pairs), digests=digests)
+
+
+def digest_of(document: ProfileDocument | None) -> str:
+    """SHA-256 of what a profile says, whatever its number and name."""
+    if document is None:
+        return ""
+    plain = ProfileDocument.model_validate(document.model_dump() | {"name": "default", "version": None})
+    return hashlib.sha256(canonical_json(plain).encode()).hexdigest()
+
+
+def _result(guard: Guard, pairs: Sequence[Pair]) -> GuardResult:
+    champion = sum(pair.champion for pair in pairs) / len(pairs) if pairs else None
+    challenger = sum(pair.challenger for pair in pairs) / len(pairs) if pairs else None
+    made = GuardResult(
+        guard=guard.name, direction=guard.direction, margin=guard.margin, cases=len(pairs), champion=champion,
+        challenger=challenger, passed=True,
+    )  # fmt: skip
+    return replace(made, passed=made.fall <= guard.margin + 1e-9)

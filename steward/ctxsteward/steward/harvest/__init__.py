@@ -1,0 +1,93 @@
+"""Harvest: what one transcript says that is worth keeping, as observations; no model, nothing trained.
+
+`harvest` runs all harvesters and hears the transcript once for those that read what people say. It is pure: the same
+transcript gives the same observations in the same order, and its time is linear in the text. `EXTRACTOR` names the
+rules; whoever changes one raises its harvester's version, and transcripts are read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from ..observation import Harvester, Observation, Place
+from ..replayed import Replayed
+from . import corrections, decisions, eval_failures, facts, preferences, tool_errors
+from .hearing import Conversation, listen
+from .scoring import LIKING, share_of
+
+MIN_FACT_SCORE = share_of(facts.MIN_SCORE + LIKING)
+Hearing = Callable[[Conversation], list[Observation]]
+"""A harvester of what people say."""
+
+_HEARD: Mapping[str, Hearing] = MappingProxyType(
+    {
+        "corrections": corrections.corrections,
+        "preferences": preferences.preferences,
+        "decisions": decisions.decisions,
+        "facts": facts.facts,
+        "eval_failures": eval_failures.eval_failures,
+    }
+)
+_STRUCTURAL: Mapping[str, Harvester] = MappingProxyType({"tool_errors": tool_errors.tool_errors})
+
+
+def _alone(hearing: Hearing) -> Harvester:
+    return lambda replayed: tuple(hearing(listen(replayed)))
+
+
+HARVESTERS: Mapping[str, Harvester] = MappingProxyType(
+    {**{name: _alone(hearing) for name, hearing in _HEARD.items()}, **_STRUCTURAL}
+)
+"""Each alone, by name."""
+EXTRACTOR_VERSION = ",".join(
+    module.EXTRACTOR for module in (corrections, preferences, decisions, facts, eval_failures, tool_errors)
+)
+"""Changes with the rules."""
+EXTRACTOR = EXTRACTOR_VERSION
+
+
+def harvest(replayed: Replayed) -> tuple[Observation, ...]:
+    """All observations of a transcript; a sentence that gave a strict claim gives no scored fact beside it."""
+    conversation = listen(replayed)
+    heard = [observation for hearing in _HEARD.values() for observation in hearing(conversation)]
+    structural = [observation for harvester in _STRUCTURAL.values() for observation in harvester(replayed)]
+    kept = _once(heard)
+    return (*(map(_for_oneself, kept) if conversation.between_people else kept), *structural)
+
+
+def _for_oneself(observation: Observation) -> Observation:
+    """What two people tell each other is told to no agent: it is for nobody but the one who said it."""
+    if observation.kind == "eval_failure" or observation.reach not in ("project", "shared"):
+        return observation
+    return replace(observation, reach="user")
+
+
+def _once(observations: Iterable[Observation]) -> list[Observation]:
+    """Each sentence told once: strict before scored, and never the same claim twice in one place.
+
+    A liking that scores is a fact where it would score without it, else the wish that it is, which needs company.
+    """
+    kept: list[Observation] = []
+    told = list(observations)
+    strict = {_place(one) for one in told if one.strength == "strict"}
+    facts = {_place(one) for one in told if one.strength == "scored" and one.score >= MIN_FACT_SCORE}
+    wishes = {_place(one) for one in told if one.kind == "preference" and one.strength == "broad"}
+    seen = set()
+    for one in told:
+        place = _place(one)
+        claim = (place, one.slot.attribute)
+        if one.kind != "eval_failure" and (
+            claim in seen
+            or (one.strength == "scored" and (place in strict or (place in wishes and place not in facts)))
+            or (one.kind == "preference" and one.strength == "broad" and place in facts - strict)
+        ):
+            continue
+        seen.add(claim)
+        kept.append(one)
+    return kept
+
+
+def _place(observation: Observation) -> Place:
+    return observation.places[0]._replace(relation="supports")

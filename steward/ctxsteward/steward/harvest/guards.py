@@ -1,0 +1,120 @@
+# ruff: noqa: E501  -- a phrasing a line reads better than wrapped ones
+"""Why a sentence that holds a cue says nothing lasting: it asks, supposes, reports, denies, jokes or remembers.
+
+`doubt` names the first reason that holds, or None. Irony, indifference and the past are looked for in the whole
+sentence; supposition, report and denial in what stands before the cue, in its clause. A doubted sentence gives nothing
+that needs no company; a question, a document and the past leave room for something weak. Each reason is looked for only
+where one of its words stands.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from .hearing import Sentence
+
+Doubt = Literal["question", "document", "irony", "indifference", "supposition", "report", "denial", "past"]
+
+WEAKENS: frozenset[Doubt] = frozenset(("question", "document", "past"))
+"""With these, company may still make something of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sign:
+    """A reason's wordings in both languages; the English ones hold one of `words`."""
+
+    words: frozenset[str]
+    english: re.Pattern[str]
+    chinese: re.Pattern[str]
+
+    def marks(self, sentence: Sentence, text: str) -> bool:
+        """Whether the text, of this sentence, holds it."""
+        if not self.words.isdisjoint(sentence.words) and self.english.search(text):
+            return True
+        return sentence.has_chinese and self.chinese.search(text) is not None
+
+
+def _sign(words: str, english: str, chinese: str) -> _Sign:
+    return _Sign(frozenset(words.split()), re.compile(english), re.compile(chinese))
+
+
+_FACES = re.compile("🙄|😒|😏|🙃")
+_IRONY = _sign(
+    "s yeah oh sure wow yes right because if just call lol lmao kidding doesn't not",
+    r"(?:^|\s)/s\b|\byeah,? right\b|^(?:oh|yeah|sure|wow),? (?:great|sure|right|wonderful|fantastic|perfect|lovely|yeah)\b"
+    r"|^(?:sure|oh|yeah|yes|right),? (?:because )?i (?:just |simply |really |absolutely )*(?:love|adore|enjoy|prefer)\b"
+    r"|\bbecause i (?:just |simply |really )*(?:love|adore|enjoy)\b|\bas if i\b|\bwho doesn't[.!?]*$|\bjust what i (?:needed|wanted)\b"
+    r"|\bcall me (?:crazy|old|a |an )|\((?:not|just kidding|kidding)\)|\bjust kidding\b|\b(?:lol|lmao)\b|, not[.!]*$",
+    r"呵呵|才怪|可真(?:喜欢|爱|行|棒|会)|真行|真会|谢谢你啊|真是谢谢|开玩笑|逗你|可太(?:喜欢|爱)|您可真",
+)
+_INDIFFERENCE = _sign(
+    "don't do wouldn't didn't no doesn't either whatever up prefer not here there believe proud always never remember love make things",
+    r"\b(?:don't|do not|wouldn't|didn't) (?:really |much |particularly )?(?:mind|care (?:if|whether|which|either|what|much)|have (?:a |any )?(?:strong |real )?preferences?)\b"
+    r"|\bno (?:real |strong |particular )?preference\b|\bdo(?:esn't|n't) matter\b|\beither (?:way|is|one)\b|\bwhatever (?:you|is|works)\b|\bup to you\b|\bprefer not to say\b|\bnot fussy\b|\bprefer either\b"
+    r"|\b(?:here|there) for you\b|\bbelieve in you\b|\bproud of you\b|\balways a pleasure\b|\bnever a dull\b|\bnever mind\b|\bremember when\b|\blove you\b|\bmake me laugh\b|\bthings can only\b",
+    r"无所谓|都可以|都行|随便|随你|没有(?:什么)?偏好|没什么(?:偏好|讲究)|不介意|不在乎|听你的|你(?:喜欢|决定|定)就|看你|再说[吧。.!！]*$|谁知道|我希望(?:能|可以)|再也没",
+)
+_PAST = _sign(
+    "used when back past child kid teen teenager student time ago days preferred",
+    r"\bused to (?:prefer|love|like|hate|always|never|eat|drink|fly|only|be)\b|\bwhen i was (?:a |an |in |at |younger|little|young|single|small|\d)|\bback (?:then|when|in)\b|\bin the past\b"
+    r"|\bas a (?:kid|child|teen\w*|student)\b|\bat the time\b|\byears ago\b|\bin those days\b|\bpreferred (?!\w+ (?:is|are)\b)",
+    r"(?:^|[，,。；;\s]|我们?|也|还|就|曾)以前(?!我|一定|都要|请|先)|小时候|当年|曾经|那时候|过去(?=我|总|都|常)|年轻(?:时|的时候)|上学(?:时|的时候)|本来(?=喜|爱|更)",
+)
+_SUPPOSED_WHOLE = re.compile(
+    r"(?:(?:so|and|but|well|ok|what) )*(?:suppose|supposing|imagine|pretend|assume|assuming|let's say|say i|let us say|hypothetically|in theory|what if|maybe|perhaps|i guess|i wish|wish i|if only|for example|e\.g|for instance)\b"
+)
+_SUPPOSED_WHOLE_CHINESE = re.compile(
+    r"就好了|该多好|^(?:假设|假如|如果|要是|比如|例如|万一)[^，,]{0,30}[，,].{0,40}(?:怎么|什么|哪|吗|会不会)"
+)
+_SUPPOSITION = _sign(
+    "if whether unless case though suppose imagine let's assuming might may could would wish maybe perhaps probably possibly guess",
+    r"\b(?:if|whether|unless|in case|as though|as if|suppose|imagine|let's say|assuming) (?:that )?(?:i|we|i'd|i'm|we're)\b(?!.{0,60}\bask\b)[^,]{0,60}$"
+    r"|\b(?:if|whether|unless|suppose|imagine)\s*$|\b(?:if|whether|unless) (?:you|they|he|she|it|people|someone|the)\b[^,]{0,40}$"
+    r"|\b(?:might|may|could|would have|wish|maybe|perhaps|probably|possibly|i guess)\b[^,;]{0,24}$",
+    r"(?:如果|要是|假如|假设|假使|倘若|万一|比如|例如|比方|譬如|设想|想象|若是|若)[^，,。；;]{0,30}$"
+    r"|(?:也许|或许|可能|大概|说不定|没准|好像|似乎|不一定|未必|以为)[^，,。；;]{0,12}$",
+)
+_SPEECH = (
+    "said says saying say told tells wrote writes written reads claim claims claimed according heard reckon reckons insist insists insisted mentioned asked asks replied goes think thinks "
+    "thought believe believes state states stated recommend recommends error doc docs documentation manual leaflet sign label"
+)
+_REPORT = _sign(
+    f"{_SPEECH} he she they people everyone everybody nobody someone somebody user users customer customers client clients folks kids who it my his her our their the as",
+    rf"\b(?:{'|'.join(_SPEECH.split())})\b[^.;!]{{0,60}}$"
+    r"|\b(?:he|she|they|people|everyone|everybody|nobody|someone|somebody|users?|customers?|clients?|folks|kids|who|it|(?:my|his|her|our|their|the) \w+) (?:always |never |usually |often |also |just |really |still |only )*$"
+    r"|\bas an? (?:\w+ )?(?:user|customer|client|admin|visitor|guest|developer|reader|buyer|member|manager|tester),?[^.;]{0,20}$",
+    r"(?:[她他]|大家|人家|别人|有人|老板|客户|同事|朋友|妈|爸|妹妹|弟弟|姐姐|哥哥|老师|医生|说明书|文档|手册|报错|网上|新闻|店|狗|猫|孩子|儿子|女儿|老婆|老公|作者|主人公|函数|接口|测试)[^，,。；;]{0,6}(?:说|讲|写|提到|表示|认为|觉得|告诉|建议|要求|提示|回复)[^。；;]{0,40}$"
+    r"|(?:[她他]们?|人家|别人|有人|老板|客户|同事|店里?|店|狗|猫|者|函数|接口|测试|人|说明书|文档|孩子|妹妹|弟弟|姐姐|哥哥|爸|妈|老婆|老公)(?:总是|都|会|应该|每次|一直|也|就|老是|从来|更|最|很|特别|可能|自己|家|真的|说|不|一般|通常|其实)*$|[^我你，,。；;\s]{2,6}(?<!来)(?<!老实)(?<!就是)说[：:，,]?$|(?:听说|据说|据|写着|上说|规定是?|显示|写道|上写)[^。；;]{0,40}$|作为(?:一[个名])?(?:用户|客户|顾客|管理员|访客|读者|买家|会员)[^。；;]{0,20}$",
+)
+_REPORTED_FIRST = re.compile(
+    r"\b(?:i|we|i'd|you) (?:would |have |had |'ve )?(?:say|said|told you|mentioned|asked you|wrote)\b[^.;!]{0,60}$"
+)
+_DENIAL = _sign(
+    "never didn't not don't isn't doubt sure no longer necessarily do",
+    r"\b(?:never said|didn't say|not saying|not that|don't think|do not think|didn't mean|isn't that|not because|don't believe|doubt|not sure(?: if)?|never thought|no longer|not necessarily)\b[^,;]{0,30}$",
+    r"(?:没说|不是说|没有说|不代表|并不是|并非|不等于|谁说|不觉得|不认为|不再)[^，,；;]{0,12}$",
+)
+
+
+def doubt(sentence: Sentence, start: int) -> Doubt | None:
+    """Why the cue that begins at character `start` may mean nothing lasting."""
+    low, before = sentence.low, sentence.low[:start]
+    if _IRONY.marks(sentence, low) or (not low.isascii() and _FACES.search(low)):
+        return "irony"
+    if _INDIFFERENCE.marks(sentence, low):
+        return "indifference"
+    if _SUPPOSED_WHOLE.match(low) or (sentence.has_chinese and _SUPPOSED_WHOLE_CHINESE.search(low)):
+        return "supposition"
+    if before and _SUPPOSITION.marks(sentence, before):
+        return "supposition"
+    if before and _REPORT.marks(sentence, before) and not _REPORTED_FIRST.search(before):
+        return "report"
+    if before and _DENIAL.marks(sentence, before):
+        return "denial"
+    if sentence.is_question:
+        return "question"
+    if not sentence.is_plain:
+        return "document"
+    return "past" if _PAST.marks(sentence, low) else None

@@ -1,0 +1,238 @@
+"""One batch harvested: each transcript read, replayed, redacted, reaped and kept, one bad transcript stopping no other.
+
+Reading an item and keeping what it gave happen here; what lies between (`Reaper`) is a pure function of bytes and
+settings, and runs in worker processes under limits of time and memory (`ingest.workers`). What comes back from a worker
+are artifacts: the observations and the words they cite, never the whole transcript.
+
+Raises `StoreError` where a source or the store does not answer: the batch failed, and its transcripts stay due.
+Source: the layered-envelope design (replay); the state design (input at every boundary).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from queue import Empty, SimpleQueue
+
+from ctxsteward.envelope.keys import AddressKey
+from ctxsteward.schemas import Erased
+from ctxsteward.schemas.recommendation import MetaRecommendation
+
+from .artifacts import Artifact, Artifacts, made
+from .batches import Batch, BatchRecords, BatchResult, Gone, Item, Refused
+from .harvest import EXTRACTOR, harvest
+from .harvest.tool_siblings import identifiers
+from .hits import Tally, merged, tally
+from .ingest import IngestSettings, Isolation, Loaded, Quarantined, Skipped, Source, ingest, load
+from .ingest.isolation import reason_of
+from .observation import Observation
+from .replayed import Replayed
+
+WRITERS = 8
+"""Threads that keep artifacts: a durable write waits for the disk or the network far longer than it computes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reaped:
+    """What one item gave."""
+
+    artifacts: tuple[Artifact, ...] = ()
+    transcripts: int = 0
+    skipped: tuple[Skipped, ...] = ()
+    quarantined: tuple[Quarantined, ...] = ()
+    tally: Tally = field(default_factory=Tally)
+    arms: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reaper:
+    """Turns an item into what it gave; picklable, so that a worker process has it by value."""
+
+    key: AddressKey
+    settings: IngestSettings = field(default_factory=IngestSettings)
+    active: tuple[MetaRecommendation, ...] = ()
+    """Records in force: how far they foresaw what is read now is counted."""
+
+    @property
+    def extractor(self) -> str:
+        """Version of all that turns bytes into observations."""
+        return f"{EXTRACTOR}+{self.settings.digest[:8]}"
+
+    def __call__(self, loaded: Loaded) -> Reaped:
+        reaped = Reaped()
+        for outcome in ingest(loaded, self.settings):
+            reaped = _with(reaped, self._reaped(loaded, outcome) if isinstance(outcome, Replayed) else outcome)
+        return reaped
+
+    def _reaped(self, loaded: Loaded, replayed: Replayed) -> Reaped | Quarantined:
+        """One transcript; where a harvester fails, it is quarantined alone."""
+        try:
+            observations = harvest(replayed)
+            takes = identifiers(replayed).items()
+            artifacts = made(replayed, observations, extractor=self.extractor, key=self.key, takes=takes)
+            counted = tally(replayed, self.active, observations)
+        except Exception as error:
+            reason, detail = reason_of(error)
+            return Quarantined(source=loaded.source, name=loaded.name, reason=reason, detail=detail)
+        return Reaped(artifacts=artifacts, transcripts=1, tally=counted, arms=_arm(replayed, observations, counted))
+
+
+def _with(reaped: Reaped, more: Reaped | Skipped | Quarantined) -> Reaped:
+    match more:
+        case Skipped():
+            return replace(reaped, skipped=(*reaped.skipped, more))
+        case Quarantined():
+            return replace(reaped, quarantined=(*reaped.quarantined, more))
+    return Reaped(
+        artifacts=(*reaped.artifacts, *more.artifacts), transcripts=reaped.transcripts + more.transcripts,
+        skipped=(*reaped.skipped, *more.skipped), quarantined=(*reaped.quarantined, *more.quarantined),
+        tally=merged((reaped.tally, more.tally)), arms=_added(reaped.arms, more.arms),
+    )  # fmt: skip
+
+
+def _arm(replayed: Replayed, observations: Sequence[Observation], counted: Tally) -> dict[str, dict[str, int]]:
+    """What one session showed of the version it was under; nothing where that is not known."""
+    if replayed.profile_version is None:
+        return {}
+    total, corrections = counted.total, sum(one.kind == "correction" for one in observations)
+    turns = sum(1 for _ in replayed.users())
+    arm = {
+        "sessions": 1, "turns": turns, "corrections": min(turns, corrections),
+        "fired": total.complied + total.contradicted, "obeyed": total.complied,
+    }  # fmt: skip
+    return {str(replayed.profile_version): arm}
+
+
+def _added(one: Mapping[str, Mapping[str, int]], other: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
+    return {
+        version: dict(Counter(one.get(version, {})) + Counter(other.get(version, {})))
+        for version in sorted({*one, *other})
+    }
+
+
+class Harvesting:
+    """Harvests batches; safe with threads, each of which has worker processes of its own. Close it at the end."""
+
+    def __init__(
+        self,
+        sources: Mapping[str, Source],
+        artifacts: Artifacts,
+        records: BatchRecords,
+        isolate: Callable[[], Isolation[Reaped]],
+    ) -> None:
+        """`sources` by URI; `isolate` makes a pool that runs a `Reaper`."""
+        self.sources, self.records = sources, records
+        self._artifacts = artifacts
+        self._isolate = isolate
+        self._idle: SimpleQueue[Isolation[Reaped]] = SimpleQueue()
+
+    def __call__(self, batch: Batch) -> BatchResult:
+        """Harvest a batch, or find that another worker has."""
+        found = self.records.find(batch.address)
+        if found is not None:
+            return found
+        pool = self._borrowed()
+        try:
+            result = self._harvested(batch, pool)
+        finally:
+            self._idle.put(pool)
+        return self.records.write(result)
+
+    def close(self) -> None:
+        """End all worker processes."""
+        with ExitStack() as stack:
+            while (pool := self._taken()) is not None:
+                stack.callback(pool.close)
+
+    def _borrowed(self) -> Isolation[Reaped]:
+        return self._taken() or self._isolate()
+
+    def _taken(self) -> Isolation[Reaped] | None:
+        try:
+            return self._idle.get_nowait()
+        except Empty:
+            return None
+
+    def _harvested(self, batch: Batch, pool: Isolation[Reaped]) -> BatchResult:
+        with ThreadPoolExecutor(WRITERS, thread_name_prefix="ctxsteward keep") as writers:
+            kept = _Kept(self._artifacts, self.records, writers)
+            for source in sorted({item.source for item in batch.items}):
+                items = {item.name: item for item in batch.items if item.source == source}
+                for answer in pool.run(kept.loaded(self.sources[source], items)):
+                    kept.add(answer.result, items[answer.item.name])
+            return kept.result(batch)
+
+
+class _Kept:
+    """What a batch gave, added up."""
+
+    def __init__(self, artifacts: Artifacts, records: BatchRecords, writers: ThreadPoolExecutor) -> None:
+        self._artifacts, self._records, self._writers = artifacts, records, writers
+        self._under_way: deque[Future[str | None]] = deque()
+        self._addresses: set[str] = set()
+        self._refused: list[Refused] = []
+        self._skipped: Counter[str] = Counter()
+        self._transcripts = 0
+        self._tally = Tally()
+        self._arms: Mapping[str, Mapping[str, int]] = {}
+        self._gone: list[Gone] = []
+
+    def loaded(self, source: Source, items: Mapping[str, Item]) -> Iterator[Loaded]:
+        """Items that could be read; the others are added at once."""
+        for name, item in items.items():
+            found = load(source, name, item.version)
+            if isinstance(found, Loaded):
+                yield found
+            else:
+                self.add(_with(Reaped(), found), item)
+
+    def add(self, result: Reaped | Quarantined, item: Item) -> None:
+        reaped = _with(Reaped(), result)
+        self._tally = merged((self._tally, reaped.tally))
+        self._skipped.update(skipped.reason for skipped in reaped.skipped)
+        self._refused += [Refused(one.reason, self._records.address(item)) for one in reaped.quarantined]
+        self._transcripts += reaped.transcripts
+        self._arms = _added(self._arms, reaped.arms)
+        self._gone += [
+            Gone(self._records.address(item), self._records.session(one.session) if one.session else None)
+            for one in reaped.skipped
+            if one.reason == "deleted"
+        ]
+        for artifact in reaped.artifacts:
+            self._under_way.append(self._writers.submit(self._put, replace(artifact, revision=item.revision)))
+        while len(self._under_way) > 4 * WRITERS:
+            self._landed()
+
+    def _put(self, artifact: Artifact) -> str | None:
+        """Its address; None where somebody in it was forgotten."""
+        try:
+            return self._artifacts.put(artifact)
+        except Erased:
+            return None
+
+    def _landed(self) -> None:
+        address = self._under_way.popleft().result()
+        if address is None:
+            self._skipped["deleted"] += 1
+        else:
+            self._addresses.add(address)
+
+    def result(self, batch: Batch) -> BatchResult:
+        while self._under_way:
+            self._landed()
+        return BatchResult(
+            address=batch.address, artifacts=tuple(sorted(self._addresses)), transcripts=self._transcripts,
+            skipped=self._skipped, quarantined=tuple(sorted(self._refused)),
+            gone=tuple(sorted(self._gone, key=repr)), arms=self._arms, hits=_counts(self._tally),
+        )  # fmt: skip
+
+
+def _counts(found: Tally) -> dict[str, int]:
+    total = found.total
+    return {
+        "events": found.events, "anticipated": found.anticipated, "shown": total.shown, "judged": total.judged,
+        "fired": total.fired, "complied": total.complied, "contradicted": total.contradicted,
+    }  # fmt: skip

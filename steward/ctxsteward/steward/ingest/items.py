@@ -1,0 +1,103 @@
+"""What a source lists, and what of it is read: a transcript's place, its bytes, and what became of it.
+
+One item is one file, object or session; a file may hold many transcripts (`transcripts`). Times are Unix seconds as
+the source tells them, sizes are bytes. Every value is picklable: items go to worker processes.
+
+A refused item is a value, `Quarantined`, with a reason of a closed set, so that one bad transcript stops no other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+SIDECAR_SUFFIX = ".session.json"
+"""``chat.jsonl.session.json`` tells about ``chat.jsonl``."""
+MAX_ITEM_BYTES = 64 * 1024 * 1024
+MAX_SIDECAR_BYTES = 256 * 1024
+
+SkipReason = Literal["own_output", "open", "deleted", "empty"]
+"""own_output: the steward wrote it. open: it is not over. deleted: its people took it back. empty: no messages."""
+Reason = Literal[
+    "too_large", "unreadable", "invalid", "bad_metadata", "time_limit", "cpu_limit", "memory_limit", "worker_died",
+    "failed",
+]  # fmt: skip
+"""too_large: over a cap, before it was parsed. unreadable: the source refuses it. invalid: no transcript. failed: an
+error of our own, or of a harvester."""
+
+
+class SourceItem(NamedTuple):
+    """One file, object or session, as its source lists it."""
+
+    name: str
+    """Stable from night to night, and unique in its source."""
+    modified_seconds: float
+    """The later one of the transcript's and its sidecar's."""
+    size_bytes: int
+    """Of the transcript; of a session in a store, its records so far."""
+    version: str
+    """Differs whenever the content does, or its sidecar: ``SIZE@TIME``, and ``+SIZE@TIME`` of a sidecar."""
+
+
+class Stamp(NamedTuple):
+    """What a listing says of one file: size in bytes, and when it was last written."""
+
+    size_bytes: int
+    modified_ns: int
+
+    def __str__(self) -> str:
+        return f"{self.size_bytes}@{self.modified_ns}"
+
+
+def listed(name: str, *stamps: Stamp) -> SourceItem:
+    """An item out of what is known of its file, and of its sidecar where it has one.
+
+    >>> listed("a.json", Stamp(10, 2_000_000_000), Stamp(5, 3_000_000_000))
+    SourceItem(name='a.json', modified_seconds=3.0, size_bytes=10, version='10@2000000000+5@3000000000')
+    """
+    modified_seconds = max(stamp.modified_ns for stamp in stamps) / 1e9
+    return SourceItem(name, modified_seconds, stamps[0].size_bytes, "+".join(map(str, stamps)))
+
+
+def sizes_of(version: str) -> tuple[int, ...]:
+    """Sizes that a version tells: of the item, and of its sidecar where it has one.
+
+    >>> sizes_of("10@2000000000+5@3000000000")
+    (10, 5)
+    """
+    return tuple(int(stamp.partition("@")[0]) for stamp in version.split("+"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """An item that was read."""
+
+    source: str
+    """As evidence names it: the item's name, or ``store``."""
+    name: str
+    data: bytes
+    sidecar: bytes | None = None
+    layout: Literal["file", "log"] = "file"
+    """file: in a format that a reader knows. log: a session of a store, as `stored` writes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """A transcript that is none of the steward's business."""
+
+    source: str
+    name: str
+    reason: SkipReason
+    session: str | None = None
+    """None: the whole item."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantined:
+    """A transcript that could not be used."""
+
+    source: str
+    name: str
+    reason: Reason
+    detail: str
+    """For people: may quote some characters of the transcript, redacted."""

@@ -1,0 +1,222 @@
+"""A transcript replayed: its messages in order, each text with its reference, its trust and who stands behind it.
+
+References are those that a session would give (`Session.extend`): a message is ``§7``; a tool result carried in a
+user message is ``§7.1``, ``§7.2``. Trust comes from structure alone: what a user typed is `user`, what the model wrote
+is `assistant`, what a tool gave back is `tool_external` unless the operator named the tool as internal. A system
+message among the entries, and text that was injected from elsewhere, has the least trust of all. A demonstration is
+nobody's conversation: its messages take their ordinals and are left out.
+
+Of a conversation between two people, which the format alone tells (`PEOPLE_FORMATS`), both speakers are principals
+with the trust `user`. A name that only the transcript gives is nobody's beyond it: ``Ann@talk-1`` (`person`).
+
+Who a transcript is with: its metadata, else the first user that it names, else its task (trials of one task are not
+independent), else its session. Source: the layered-envelope design (replay); the state design (trust labels).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ctxsteward.envelope.readers import Transcript
+from ctxsteward.schemas import Message
+from ctxsteward.schemas.message import take_wire
+from ctxsteward.schemas.recommendation import TRUST, Trust
+
+from ..replayed import Call, Replayed, Role, Utterance
+from .metadata import UNKNOWN, SessionMeta
+from .redaction import Redact, Redacted, redacted_json
+
+LEAST: Trust = TRUST[-1]
+PEOPLE_FORMATS = frozenset(("locomo",))
+"""Formats whose reader names two human speakers; the second one has the assistant's role."""
+MAX_PRINCIPAL_CHARS = 200
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "tool": "tool"}
+
+
+class Said(NamedTuple):
+    """A message and what its log or file knows about it."""
+
+    ordinal: int
+    message: Message
+    ts: str | None = None
+    principal: str | None = None
+    speaker: str | None = None
+    is_injected: bool = False
+    """It came from another place than this conversation."""
+    is_demo: bool = False
+    is_person: bool = False
+    """Said by one of two people, whichever role the transcript gives."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a transcript comes from, and what its file says of the run."""
+
+    source: str
+    session: str
+    format: str
+    digest: str
+    task: str | None = None
+    reward: float | None = None
+
+
+def said_in(transcript: Transcript) -> Iterator[Said]:
+    """The messages of a transcript, numbered as a session numbers them: leading system messages take no ordinal."""
+    for ordinal, entry in enumerate(transcript.entries(), 1):
+        message = take_wire(entry.wire)[1]
+        yield Said(
+            ordinal=ordinal,
+            message=message,
+            ts=entry.ts,
+            principal=entry.principal,
+            speaker=_speaker(transcript.format, message),
+            is_demo=transcript.format == "swe-agent" and entry.phase == "demo",
+        )
+
+
+def replay(
+    messages: Iterable[Said],
+    origin: Origin,
+    meta: SessionMeta = UNKNOWN,
+    *,
+    redact: Redact | None = None,
+    internal_tools: frozenset[str] = frozenset(),
+) -> Replayed:
+    """One transcript, ready to be harvested. What iterating the messages raises passes through."""
+    every = list(messages)
+    session = meta.session or origin.session
+    if origin.format in PEOPLE_FORMATS:
+        every = [_of_two(said, session) for said in every]
+    users = (said.principal for said in every if not (said.is_person and said.message.role == "assistant"))
+    principal = meta.principal or next(filter(None, users), None)
+    if principal is None:
+        principal = f"task-{origin.task}" if origin.task is not None else session
+    redacting = _Redacting(redact)
+    utterances = tuple(_utterances(every, principal, meta.principal is not None, redacting, internal_tools))
+    reached = None if origin.reward is None else origin.reward >= 1.0
+    return Replayed(
+        source=origin.source,
+        session=session,
+        principal=principal,
+        format=origin.format,
+        digest=origin.digest,
+        utterances=utterances,
+        project=meta.project,
+        started=meta.started or next((said.ts for said in every if said.ts), None),
+        profile_version=meta.profile_version,
+        shown=frozenset(meta.shown),
+        succeeded=reached if meta.succeeded is None else meta.succeeded,
+        eval_failures=meta.eval_failures,
+        redacted=redacting.count,
+    )
+
+
+def person(name: str, session: str) -> str:
+    """A speaker of whom nothing but a name is known: the same name in another transcript is somebody else.
+
+    >>> person("Ann", "talk-1")
+    'Ann@talk-1'
+    """
+    told = f"{name}@{session}"
+    if told.isprintable() and len(told) <= MAX_PRINCIPAL_CHARS:
+        return told
+    digest = hashlib.sha256(told.encode(errors="surrogatepass")).hexdigest()[:32]
+    return f"{''.join(filter(str.isprintable, name))[:40]}~{digest}"
+
+
+def _of_two(said: Said, session: str) -> Said:
+    if not said.speaker or said.message.role not in ("user", "assistant"):
+        return said
+    return said._replace(principal=person(said.speaker, session), is_person=True)
+
+
+class _Redacting:
+    """Redacts and counts."""
+
+    def __init__(self, redact: Redact | None) -> None:
+        self._redact = redact
+        self.count = 0
+
+    def text(self, text: str) -> str:
+        return self._counted(self._redact(text)) if self._redact and text else text
+
+    def json(self, text: str) -> str:
+        return self._counted(redacted_json(text, self._redact)) if self._redact and text else text
+
+    def _counted(self, redacted: Redacted) -> str:
+        self.count += redacted.found
+        return redacted.text
+
+
+def _utterances(
+    every: Iterable[Said], principal: str, is_fixed: bool, redacting: _Redacting, internal_tools: frozenset[str]
+) -> Iterator[Utterance]:
+    tools: dict[str, str] = {}
+    """Names of the tools called so far, by the id of the call; an id that is used again names the later one."""
+    for said in every:
+        if said.is_demo:
+            continue
+        message = said.message
+        for call in message.tool_calls:
+            tools[call.id] = call.name
+        yield from _results(said, principal, tools, redacting, internal_tools)
+        calls = tuple(
+            Call(id=call.id, name=call.name, arguments=redacting.json(call.arguments)) for call in message.tool_calls
+        )
+        text = message.text
+        if text or calls:
+            role = _ROLES.get(message.role, "system")
+            yield Utterance(
+                ordinal=said.ordinal,
+                ref=f"§{said.ordinal}",
+                role=role,
+                text=redacting.text(text),
+                trust=_trust(said, role),
+                principal=_principal(said, role, principal, is_fixed=is_fixed),
+                speaker=said.speaker,
+                ts=said.ts,
+                calls=calls,
+            )
+
+
+def _trust(said: Said, role: Role) -> Trust:
+    if said.is_injected or role == "system":
+        return LEAST
+    return "user" if role == "user" or said.is_person else "assistant"
+
+
+def _principal(said: Said, role: Role, principal: str, *, is_fixed: bool) -> str:
+    """Who stands behind a message: the metadata name the user, and nobody else."""
+    is_own = said.is_person if role == "assistant" else role == "user" and not is_fixed
+    return (said.principal or principal) if is_own else principal
+
+
+def _results(
+    said: Said, principal: str, tools: dict[str, str], redacting: _Redacting, internal_tools: frozenset[str]
+) -> Iterator[Utterance]:
+    for number, result in enumerate(said.message.tool_results, 1):
+        tool = tools.get(result.call_id, result.name)
+        is_internal = tool is not None and tool in internal_tools and not said.is_injected
+        yield Utterance(
+            ordinal=said.ordinal,
+            ref=f"§{said.ordinal}" if said.message.role == "tool" else f"§{said.ordinal}.{number}",
+            role="tool",
+            text=redacting.text(result.text),
+            trust="tool_internal" if is_internal else LEAST,
+            principal=principal,
+            ts=said.ts,
+            call_id=result.call_id,
+            tool=tool,
+            is_error=result.is_error,
+        )
+
+
+def _speaker(format: str, message: Message) -> str | None:
+    """A name that the transcript gives: LoCoMo's begins the text, OpenAI's is a field."""
+    if format == "locomo":
+        return message.text.partition(": ")[0]
+    name = message.wire.get("name")
+    return name if isinstance(name, str) and message.role in ("user", "assistant") else None

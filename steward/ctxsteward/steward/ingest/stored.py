@@ -1,0 +1,141 @@
+"""The store's own sessions as transcripts: those that are over, read from their logs.
+
+A session is over when its last message is `settled_seconds` old at the time of the night, or when `describe` says so.
+A session whose messages tell no time counts as over, and as changed just now: it is read every night and harvested
+anew only where it grew. Its version is the number of its records and their generation, so that it tells of every
+change.
+
+What is handed on is one JSON document, ``{"session", "profile_version", "shown", "meta", "entries": [[ordinal, wire,
+ts, principal, origin], …]}``. A fork hands on its own part alone. Messages that were forgotten, or are damaged, are
+left out. `shown` are ids of the meta records in every profile that the session was under.
+
+Raises `Erased` for a session that was forgotten, `InputTooLarge`, `StoreError`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from ctxsteward.envelope.events import Appended, Head
+from ctxsteward.envelope.log import Log
+from ctxsteward.envelope.store import Store
+from ctxsteward.envelope.stores.port import Record, SessionKey
+from ctxsteward.schemas import Erased, InputTooLarge
+
+from .items import Loaded, SourceItem
+from .metadata import SessionMeta
+
+SETTLED_SECONDS = 6 * 3600.0
+READ_AHEAD_RECORDS = 32
+OWN_ORIGIN = "steward"
+"""A session whose first message has this `origin` is the steward's own."""
+
+Describe = Callable[[str], SessionMeta | None]
+"""What the application knows of a session beside its log; None: nothing."""
+
+
+def _nothing(session: str) -> SessionMeta | None:
+    return None
+
+
+class StoreSource:
+    """A `Source` of one tenant's sessions."""
+
+    uri = "store"
+
+    def __init__(
+        self,
+        store: Store,
+        tenant: str = "default",
+        *,
+        now_seconds: float,
+        settled_seconds: float = SETTLED_SECONDS,
+        describe: Describe = _nothing,
+    ) -> None:
+        self.store, self.tenant = store, tenant
+        self._now_seconds, self._settled_seconds = now_seconds, settled_seconds
+        self._describe = describe
+
+    def items(self) -> Iterator[SourceItem]:
+        for session in sorted(self.store.sessions(tenant=self.tenant)):
+            key = SessionKey(self.tenant, session)
+            length = self.store.journal.length(key)
+            if not length and self.store.write_behind is not None:
+                try:
+                    self.store.at(self.tenant, session)  # brings it here
+                except Erased:
+                    continue
+                length = self.store.journal.length(key)
+            last_seconds = self._last_seconds(key, length)
+            modified_seconds = self._now_seconds if last_seconds is None else last_seconds
+            meta = self._describe(session)
+            told = meta is not None and meta.status != "open" and "status" in meta.model_fields_set
+            if told or last_seconds is None or last_seconds <= self._now_seconds - self._settled_seconds:
+                version = f"{length}@{self.store.journal.generation(key)}"
+                if meta is not None:
+                    version += "." + meta.model_dump_json(exclude_unset=True)
+                yield SourceItem(session, modified_seconds, length, version)
+
+    def read(self, name: str, version: str, *, cap_bytes: int) -> Loaded:
+        meta = self._describe(name)
+        session = self.store.at(self.tenant, name)
+        log = Log(session.journal, session.key, session.address_key, session.repair)
+        entries: list[list[object]] = []
+        heads: list[Head] = []
+        size_bytes = position = 0
+        length = session.journal.length(session.key)
+        while position < length:
+            for row in log.read(position, min(length, position + READ_AHEAD_RECORDS)):
+                if isinstance(row, Head):
+                    heads.append(row)
+                elif isinstance(row, Appended) and not row.erased:
+                    size_bytes += len(row.wire.encode())
+                    entries.append([row.ordinal, json.loads(row.wire), row.ts, row.principal, row.origin])
+            if size_bytes > cap_bytes:
+                raise InputTooLarge(f"session {name!r}", size_bytes, cap_bytes)
+            position += READ_AHEAD_RECORDS
+        if not heads and session.state.head.profile is not None:  # a fork that was never moved to another version
+            heads.append(session.state.head)
+        document = {**_profiles(heads), "session": name, "meta": _told(meta, entries), "entries": entries}
+        data = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+        return Loaded(source="store", name=name, data=data, layout="log")
+
+    def close(self) -> None:
+        """The store is not the source's own."""
+
+    def _last_seconds(self, key: SessionKey, length: int) -> float | None:
+        """Time of the newest message; None where it tells none."""
+        stop = length
+        while stop > 0:
+            start = max(0, stop - READ_AHEAD_RECORDS)
+            for record in reversed(self.store.journal.read(key, start, stop)):
+                if record.kind == "message":
+                    return _seconds(record)
+            stop = start
+        return None
+
+
+def _profiles(heads: list[Head]) -> dict[str, Any]:
+    """The newest profile version, and ids of the meta records of all of them."""
+    profiles = [head.profile for head in heads if head.profile is not None]
+    shown = {record["id"] for profile in profiles for record in profile.get("meta", ())}
+    return {"profile_version": profiles[-1].get("version") if profiles else None, "shown": sorted(shown)}
+
+
+def _told(meta: SessionMeta | None, entries: list[list[object]]) -> dict[str, Any]:
+    told = {} if meta is None else meta.model_dump(mode="json", exclude_unset=True)
+    if entries and entries[0][4] == OWN_ORIGIN:
+        told["origin"] = OWN_ORIGIN
+    return told
+
+
+def _seconds(record: Record) -> float | None:
+    """The time that a message's record tells, as it was told; UTC where it names no zone."""
+    try:
+        told = datetime.fromisoformat(json.loads(record.body)["ts"])
+    except (KeyError, TypeError, ValueError):
+        return None
+    return (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()

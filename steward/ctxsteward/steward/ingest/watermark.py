@@ -1,0 +1,159 @@
+"""How far one source has been read: nothing is harvested twice, nothing that comes late is lost.
+
+A watermark is a time, the *floor*, and marks of everything at or above it that was processed. Below the floor all is
+taken as processed. The floor trails the newest item by the overlap, so that a file that arrives late (a slow upload, a
+clock that runs behind) is still due as long as it is not older than that. What was due and is not done keeps the floor
+down, so it is due again. An item that changed has another version, so another mark.
+
+A mark is an address of name and version under the tenant's key: a watermark is stored, and a plain digest of a short
+text could be guessed. The JSON form is ``{"schema_version": 1, "source", "high_seconds", "floor_seconds", "marks":
+{mark: modified_seconds}}``. It holds at most `MAX_MARKS` marks: with more items than that inside the overlap the floor
+rises; where undone items hold it down, the newest marks are dropped, and those items are read again.
+
+Times are Unix seconds as the source tells them. A time after `now_seconds` is a clock that runs fast; it never moves
+the floor. Everything is pure. Raises `InvalidTranscript` for a form that is none, `UnsupportedVersion`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ctxsteward.envelope.keys import AddressKey, address_of
+from ctxsteward.schemas import InvalidTranscript, UnsupportedVersion
+
+from .items import SourceItem
+
+VERSION = 1
+OVERLAP_SECONDS = 24 * 3600.0
+MAX_MARKS = 50_000
+MARK_DIGITS = 32
+
+Mark = Callable[[str, str], str]
+"""The mark of an item's name and version."""
+
+
+def marker(key: AddressKey, source: str) -> Mark:
+    """How items of this source are marked under a tenant's key."""
+
+    def mark(name: str, version: str) -> str:
+        data = json.dumps([source, name, version]).encode()
+        return address_of(key, "", "ingest", data)[:MARK_DIGITS]
+
+    return mark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watermark:
+    """How far a source has been read; a new one: not at all."""
+
+    source: str
+    high_seconds: float | None = None
+    """Of the newest item seen; None: none was seen."""
+    floor_seconds: float | None = None
+    """Everything older counts as processed; None: nothing does."""
+    marks: Mapping[str, float] = field(default_factory=dict)
+    """Of what was processed at or above the floor: when it was modified."""
+
+    def to_json(self) -> dict[str, object]:
+        """As it is stored; sorted, so that equal watermarks are equal bytes."""
+        return {
+            "schema_version": VERSION,
+            "source": self.source,
+            "high_seconds": self.high_seconds,
+            "floor_seconds": self.floor_seconds,
+            "marks": dict(sorted(self.marks.items())),
+        }
+
+    @classmethod
+    def from_json(cls, value: object) -> Watermark:
+        if not isinstance(value, Mapping) or "schema_version" not in value:
+            raise _refused("it is no object with `schema_version`")
+        if value["schema_version"] != VERSION:
+            raise UnsupportedVersion("a watermark", value["schema_version"], VERSION)
+        source, marks = value.get("source"), value.get("marks")
+        times = [value.get("high_seconds"), value.get("floor_seconds")]
+        if not isinstance(source, str) or not isinstance(marks, Mapping):
+            raise _refused("`source` is a text and `marks` an object")
+        if not all(time is None or _is_time(time) for time in times) or not all(map(_is_time, marks.values())):
+            raise _refused("times are finite numbers")
+        return cls(source=source, high_seconds=times[0], floor_seconds=times[1], marks=dict(marks))
+
+
+def due(
+    items: Iterable[SourceItem],
+    watermark: Watermark,
+    *,
+    mark: Mark,
+    since_seconds: float | None = None,
+    until_seconds: float | None = None,
+    full: bool = False,
+) -> tuple[SourceItem, ...]:
+    """What is to be read, sorted by name.
+
+    `since_seconds` takes the floor's place; `until_seconds` leaves what changed then or later to a later night; `full`
+    takes everything, processed or not.
+    """
+    floor_seconds = watermark.floor_seconds if since_seconds is None else since_seconds
+    found = [
+        item
+        for item in items
+        if (until_seconds is None or item.modified_seconds < until_seconds)
+        and (full or floor_seconds is None or item.modified_seconds >= floor_seconds)
+        and (full or mark(item.name, item.version) not in watermark.marks)
+    ]
+    if full and since_seconds is not None:
+        found = [item for item in found if item.modified_seconds >= since_seconds]
+    return tuple(sorted(found))
+
+
+def advanced(
+    watermark: Watermark,
+    items: Iterable[SourceItem],
+    tonight: Iterable[SourceItem],
+    left: Iterable[SourceItem] = (),
+    *,
+    mark: Mark,
+    now_seconds: float,
+    overlap_seconds: float = OVERLAP_SECONDS,
+) -> Watermark:
+    """The watermark once all that was due `tonight` of the listed `items` is processed but what is `left`.
+
+    To be kept only with the promotion. Repeated with the same arguments it is the same.
+    """
+    listed = set(items)
+    done = set(tonight) - set(left)
+    if not listed:
+        return watermark
+    marks = {**watermark.marks, **{mark(item.name, item.version): item.modified_seconds for item in done}}
+    floor_before = -math.inf if watermark.floor_seconds is None else watermark.floor_seconds
+    high_seconds = max(min(item.modified_seconds, now_seconds) for item in listed)
+    if watermark.high_seconds is not None:
+        high_seconds = max(high_seconds, watermark.high_seconds)
+    held_seconds = min((item.modified_seconds for item in left), default=math.inf)
+    for item in listed - done:
+        if floor_before <= item.modified_seconds < held_seconds and mark(item.name, item.version) not in marks:
+            held_seconds = item.modified_seconds  # it was not due tonight
+    floor_seconds = min(max(floor_before, high_seconds - overlap_seconds), held_seconds)
+    floor_seconds, marks = _bounded(floor_seconds, held_seconds, marks)
+    return Watermark(source=watermark.source, high_seconds=high_seconds, floor_seconds=floor_seconds, marks=marks)
+
+
+def _bounded(floor_seconds: float, held_seconds: float, marks: Mapping[str, float]) -> tuple[float, dict[str, float]]:
+    """The floor, and the marks at or above it, at most `MAX_MARKS`."""
+    kept = sorted(((seconds, mark) for mark, seconds in marks.items() if seconds >= floor_seconds), reverse=True)
+    if len(kept) > MAX_MARKS:
+        first_dropped_seconds = kept[MAX_MARKS][0]
+        floor_seconds = min(max(floor_seconds, math.nextafter(first_dropped_seconds, math.inf)), held_seconds)
+        kept = [pair for pair in kept if pair[0] >= floor_seconds][-MAX_MARKS:]
+    return floor_seconds, {mark: seconds for seconds, mark in kept}
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _refused(found: str) -> InvalidTranscript:
+    return InvalidTranscript("watermark", "", found, "run once with --full")

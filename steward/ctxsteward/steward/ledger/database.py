@@ -1,0 +1,197 @@
+"""The index's file: SQLite with write-ahead log and `secure_delete`; all of it can be derived from artifacts again.
+
+Deleted rows are overwritten; copies that moving pages left behind go when the file is scrubbed. A file of another
+program, or made with other sketches or another version of these tables, is refused before it is touched.
+
+Raises `StoreError` (`StoreLocked` where another process does not let go for `BUSY_SECONDS`).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from ctxsteward.schemas import StoreError, StoreLocked
+
+VERSION = 2
+"""Of the tables."""
+APPLICATION_ID = 0x63747872
+"""``ctxr``."""
+BUSY_SECONDS = 30.0
+_MAX_VARIABLES = 500
+
+_SCHEMA = """
+CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE artifacts (
+  address TEXT PRIMARY KEY, source TEXT NOT NULL, session TEXT NOT NULL, transcript TEXT NOT NULL, rank TEXT NOT NULL,
+  live INTEGER NOT NULL, principals TEXT NOT NULL, refused INTEGER NOT NULL, takes TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX artifacts_by_session ON artifacts (session, source);
+CREATE TABLE seen (
+  id TEXT PRIMARY KEY, artifact TEXT NOT NULL, shown INTEGER NOT NULL, body TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX seen_by_artifact ON seen (artifact);
+CREATE TABLE said (claim TEXT NOT NULL, seen TEXT NOT NULL, PRIMARY KEY (claim, seen)) WITHOUT ROWID;
+CREATE INDEX said_by_seen ON said (seen);
+CREATE TABLE claims (id TEXT PRIMARY KEY, component TEXT NOT NULL, body TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX claims_by_component ON claims (component);
+CREATE TABLE bands (band INTEGER NOT NULL, claim TEXT NOT NULL, PRIMARY KEY (band, claim)) WITHOUT ROWID;
+CREATE TABLE opposed (one TEXT NOT NULL, other TEXT NOT NULL, PRIMARY KEY (one, other)) WITHOUT ROWID;
+CREATE TABLE troubled (
+  code TEXT NOT NULL, leaf TEXT NOT NULL, trigger TEXT NOT NULL, path TEXT NOT NULL, seen TEXT NOT NULL,
+  strength TEXT NOT NULL, PRIMARY KEY (code, leaf, trigger, path, seen)
+) WITHOUT ROWID;
+CREATE INDEX troubled_by_seen ON troubled (seen);
+CREATE INDEX troubled_by_leaf ON troubled (leaf);
+CREATE TABLE taken (
+  leaf TEXT NOT NULL, tool TEXT NOT NULL, path TEXT NOT NULL, times INTEGER NOT NULL, PRIMARY KEY (leaf, tool, path)
+) WITHOUT ROWID;
+CREATE TABLE derived (seen TEXT PRIMARY KEY, of TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX derived_by_of ON derived (of);
+CREATE TABLE untold (seen TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE stirred (code TEXT NOT NULL, leaf TEXT NOT NULL, PRIMARY KEY (code, leaf)) WITHOUT ROWID;
+CREATE TABLE dirty (component TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE drafts (
+  component TEXT PRIMARY KEY, id TEXT, rivals TEXT NOT NULL, wide INTEGER NOT NULL, hidden INTEGER NOT NULL,
+  plain INTEGER NOT NULL,
+  digest BLOB NOT NULL, body TEXT, malformed TEXT, kind TEXT, width TEXT, strict INTEGER, scored INTEGER, said INTEGER,
+  recovered INTEGER, from_tool INTEGER, last REAL, counter TEXT, tokens INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX drafts_by_id ON drafts (id);
+CREATE INDEX drafts_by_counter ON drafts (counter);
+CREATE INDEX drafts_by_rivals ON drafts (rivals);
+CREATE INDEX drafts_by_gate ON drafts (plain, kind, width, strict, scored, said, recovered, from_tool, last);
+CREATE TABLE published (
+  id TEXT PRIMARY KEY, content TEXT NOT NULL, revision INTEGER NOT NULL, run TEXT NOT NULL, recorded_at TEXT
+) WITHOUT ROWID;
+CREATE TABLE erased (session TEXT NOT NULL, principal TEXT NOT NULL, PRIMARY KEY (session, principal)) WITHOUT ROWID;
+"""
+_DERIVED = (
+    "artifacts", "seen", "said", "claims", "bands", "opposed", "troubled", "taken", "derived", "untold", "stirred",
+    "dirty", "drafts",
+)  # fmt: skip
+
+
+class Database:
+    """One file, safe with threads of one process; processes take turns."""
+
+    def __init__(self, path: Path, about: str) -> None:
+        """`about` says what is in it and how it was made; another one is refused."""
+        self.path = path
+        self._lock = threading.RLock()
+        self._depth = 0
+        with self._named():
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise StoreError(f"{path}: its folder cannot be made: {error}; name another place") from error
+            self._db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            try:
+                self._prepare(about)
+            except BaseException:
+                self._db.close()
+                raise
+
+    def _prepare(self, about: str) -> None:
+        application, version, tables = (
+            self._db.execute(query).fetchone()[0]
+            for query in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
+        )
+        if (tables or application) and application != APPLICATION_ID:
+            raise StoreError(f"{self.path} is a database of something else, not a ledger's; name another file")
+        if tables and version != VERSION:
+            raise StoreError(f"{self.path}: a ledger of version {version}; delete the file, it is made again")
+        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "secure_delete = ON"):
+            self._db.execute(f"PRAGMA {pragma}").fetchall()
+        with self.writing():
+            if not self.rows("SELECT 1 FROM sqlite_master LIMIT 1"):
+                for statement in filter(str.strip, _SCHEMA.split(";")):
+                    self._db.execute(statement)
+                self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                self._db.execute(f"PRAGMA user_version = {VERSION}")
+                self.run("INSERT INTO about VALUES ('about', ?)", about)
+        found = self.rows("SELECT value FROM about WHERE name = 'about'")[0][0]
+        if found != about:
+            raise StoreError(f"{self.path}: a ledger of {found}, not of {about}; name another file, or delete this one")
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """One transaction: all of it, or nothing; one inside another is part of it."""
+        with self._lock, self._named():
+            if self._depth:
+                yield
+                return
+            self._db.execute("BEGIN IMMEDIATE")
+            self._depth += 1
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._db.execute("ROLLBACK")
+                raise
+            finally:
+                self._depth -= 1
+
+    def rows(self, query: str, *values: object) -> list[Any]:
+        with self._lock, self._named():
+            return self._db.execute(query, values).fetchall()
+
+    def each(self, query: str, *values: object, size: int = 500) -> Iterator[Any]:
+        """Rows a page at a time; the query is ordered by its first column, and takes the last one seen as ``?1``."""
+        last: object = ""
+        while page := self.rows(f"{query} LIMIT {size}", last, *values):
+            yield from page
+            last = page[-1][0]
+
+    def among(self, query: str, keys: Iterable[str | int], *, size: int = _MAX_VARIABLES) -> list[Any]:
+        """Rows of a query with ``IN (…)`` for many keys."""
+        found, todo = [], list(keys)
+        for start in range(0, len(todo), size):
+            page = todo[start : start + size]
+            found += self.rows(query.replace("(…)", f"({', '.join('?' * len(page))})"), *page)
+        return found
+
+    def run(self, query: str, *values: object) -> int:
+        with self._lock, self._named():
+            return self._db.execute(query, values).rowcount
+
+    def many(self, query: str, rows: Iterable[Sequence[object]]) -> None:
+        with self._lock, self._named():
+            self._db.executemany(query, rows)
+
+    def empty(self) -> None:
+        """Drop all that can be derived again."""
+        with self.writing():
+            for table in _DERIVED:
+                self.run(f"DELETE FROM {table}")
+            self.run("DELETE FROM about WHERE name = 'digest'")
+
+    def scrub(self) -> None:
+        """Rewrite the file, so that nothing deleted is left in it."""
+        with self._lock, self._named():
+            self._db.execute("VACUUM")
+            (busy, *_) = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise StoreLocked(f"{self.path}: a reader keeps the old write-ahead log; erase again later")
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            if "locked" in str(error) or "busy" in str(error):
+                raise StoreLocked(
+                    f"{self.path}: another process has held the ledger for {BUSY_SECONDS:.0f} s; try again"
+                ) from error
+            raise StoreError(
+                f"{self.path}: {error}; name a file you may write, or delete it: it is made again"
+            ) from error

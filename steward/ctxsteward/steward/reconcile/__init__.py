@@ -1,0 +1,22 @@
+"""Reconcile: which observations claim the same, and the record that they make together."""
+
+from __future__ import annotations
+
+from .claims import Audience, Claim, claims_of, relation
+from .draft import Draft, draft
+from .seen import Seen, seen_in
+from .support import Backing, backing, wilson_lower95
+
+__all__ = [
+    "Audience",
+    "Backing",
+    "Claim",
+    "Draft",
+    "Seen",
+    "backing",
+    "claims_of",
+    "draft",
+    "relation",
+    "seen_in",
+    "wilson_lower95",
+]

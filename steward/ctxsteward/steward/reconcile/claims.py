@@ -1,0 +1,193 @@
+"""Claims: what observations say, for whom, under an id that the saying alone decides.
+
+An observation makes one claim in its author's own scope and, where its wording allows a wider audience, one more in
+that: the first reaches only the author, the second waits for others to say the same. Equal claims of many transcripts
+have one id: HMAC of kind, scope, slot, polarity and the value (of a slot that holds one) or the words.
+
+    own scope    session, where it is for this session alone or the author is unknown; else the user
+    wide scope   project, or everybody who talks to the agent
+
+Correction, preference and fact are one family: "I live in Bonn" and "no, I live in Bonn" claim the same. Templates
+(`tool_fix`, `eval_failure`) are equal or different, never alike.
+
+Source: the state design (gates by kind and scope).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from ctxsteward.envelope.keys import AddressKey, address_of
+from ctxsteward.envelope.slices import canonical
+from ctxsteward.schemas.profile import Polarity
+
+from ..observation import Observation
+from .wording import NEARLY_ALL, Wording, akin, alike, same_words, shares_words, value_norm, worded
+
+Width = Literal["session", "user", "project", "shared"]
+OWN: frozenset[Width] = frozenset(("session", "user"))
+"""Scopes of one person."""
+PERSONAL = frozenset(("correction", "preference", "fact", "decision"))
+"""Kinds that a person may claim for themselves; all others are about the agent."""
+TEMPLATED = frozenset(("tool_fix", "eval_failure"))
+_SAID = frozenset(("correction", "preference", "fact"))
+_VAGUE = ("about:", "decision:")
+_SPEECHLESS = frozenset(("note", "fact", "preference", "other", "likes"))
+"""Attributes, or their beginnings, that say little: wordings must be alike."""
+ID_DIGITS = 16
+
+
+class Audience(NamedTuple):
+    """Whom a claim is for."""
+
+    width: Width
+    user: str | None = None
+    project: str | None = None
+    session: str | None = None
+
+
+class Origin(NamedTuple):
+    """Where an observation was made."""
+
+    source: str
+    session: str
+    project: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """One claim, taken apart so that it can be compared."""
+
+    id: str
+    audience: Audience
+    family: str
+    tool: str | None
+    subject: str
+    attribute: str
+    is_single: bool
+    """Its slot holds one value."""
+    polarity: Polarity
+    value: str | None
+    """Norm of its value."""
+    wording: Wording | None
+    """None: of a template, which is equal or different."""
+
+    @property
+    def group(self) -> str:
+        """Claims of one group cannot all hold; empty where they can."""
+        return canonical([*self.audience, self.tool, self.subject, self.attribute]).decode() if self.is_single else ""
+
+
+def claims_of(observation: Observation, origin: Origin, key: AddressKey, agent: str) -> tuple[Claim, ...]:
+    """The claims of an observation: in its own scope, or in the wide one, or both."""
+    wording = None if observation.kind in TEMPLATED else worded(own_words(observation))
+    return tuple(_claim(observation, audience, wording, key, agent) for audience in audiences(observation, origin))
+
+
+def own_words(observation: Observation) -> str:
+    """What was said, without the name that a harvester puts before it: then the line is longer than its span."""
+    lead = _LEAD.match(observation.text)
+    place = observation.places[0]
+    if lead is None or len(observation.text.encode()) <= place.stop - place.start:
+        return observation.text
+    return observation.text[lead.end() :] or observation.text
+
+
+def audiences(observation: Observation, origin: Origin) -> tuple[Audience, ...]:
+    """Whom it is for: the author alone, and whoever its wording allows beside."""
+    own = _own(observation, origin)
+    wide = _wide(observation, origin)
+    if observation.kind not in PERSONAL:
+        return (wide or own,)
+    return (own,) if wide is None else (own, wide)
+
+
+def _own(observation: Observation, origin: Origin) -> Audience:
+    if observation.reach == "session" or observation.principal == origin.session:
+        return Audience("session", session=origin.session)
+    project = origin.project if observation.reach == "project" else None
+    return Audience("user", user=observation.principal, project=project)
+
+
+def _wide(observation: Observation, origin: Origin) -> Audience | None:
+    if observation.reach == "shared":
+        return Audience("shared")
+    if observation.reach == "project" and origin.project is not None:
+        return Audience("project", project=origin.project)
+    return None
+
+
+def _claim(observation: Observation, audience: Audience, wording: Wording | None, key: AddressKey, agent: str) -> Claim:
+    slot = observation.slot
+    single = slot.cardinality == "one"
+    value = None if observation.value is None else value_norm(observation.value, observation.unit)
+    family = "said" if observation.kind in _SAID else observation.kind
+    polarity = polarity_of(observation, wording)
+    if observation.kind == "tool_fix":
+        statement: list[object] = [slot.attribute]  # tool, code and parameter: one claim, whatever the advice
+    elif wording is None:
+        statement = [slot.attribute, observation.text, observation.trigger, observation.action]
+    elif single and value is not None:
+        statement = [slot.attribute, "value", value]
+    else:
+        statement = [slot.attribute if single else "", "words", *wording.tokens]
+    data = canonical([agent, family, *audience, observation.tool, slot.subject, polarity, statement])
+    return Claim(
+        id=address_of(key, "", "claim", data)[:ID_DIGITS], audience=audience, family=family, tool=observation.tool,
+        subject=slot.subject, attribute=slot.attribute, is_single=single, polarity=polarity, value=value,
+        wording=wording,
+    )  # fmt: skip
+
+
+def polarity_of(observation: Observation, wording: Wording | None) -> Polarity:
+    """What the harvester says; else what modality or wording say."""
+    if observation.polarity is not None:
+        return observation.polarity
+    if observation.modality is not None:
+        return "negative" if observation.modality == "must_not" else "positive"
+    return "negative" if wording is not None and wording.negative else "positive"
+
+
+_LEAD = re.compile(r"[^:：]{1,80}(?:: |：)")
+Relation = Literal["same", "opposes"]
+
+
+def relation(one: Claim, other: Claim) -> Relation | None:
+    """How two claims stand to each other; symmetric."""
+    if one.id == other.id:
+        return "same"
+    if (one.audience, one.tool, one.subject) != (other.audience, other.tool, other.subject):
+        return None
+    if not _is_same_thing(one, other):
+        return None
+    if one.polarity != other.polarity:
+        return "opposes" if _is_clear(one, other) else None
+    return "same" if one.family == other.family else None
+
+
+def _is_clear(one: Claim, other: Claim) -> bool:
+    """Whether two claims are of one slot by name, or almost in the same words: enough to hold both."""
+    if one.wording is None or other.wording is None:
+        return False
+    if one.attribute == other.attribute and not _is_vague(one.attribute):
+        return True
+    shared = one.wording.content & other.wording.content
+    return len(shared) > 1 and same_words(one.wording, other.wording) >= NEARLY_ALL
+
+
+def _is_vague(attribute: str) -> bool:
+    return attribute.startswith(_VAGUE) or attribute in _SPEECHLESS
+
+
+def _is_same_thing(one: Claim, other: Claim) -> bool:
+    if one.wording is None or other.wording is None:
+        return False
+    if one.attribute != other.attribute:
+        return not (one.is_single and other.is_single) and alike(one.wording, other.wording)
+    if one.value is not None and other.value is not None:
+        return one.value == other.value and (one.is_single or shares_words(one.wording, other.wording))
+    if one.value is None and other.value is None and not _is_vague(one.attribute):
+        return akin(one.wording, other.wording)
+    return alike(one.wording, other.wording)

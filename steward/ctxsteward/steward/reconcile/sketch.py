@@ -1,0 +1,55 @@
+"""Which claims are worth comparing: MinHash sketches of their words, cut into bands (locality-sensitive hashing).
+
+Two claims that share a band are a candidate pair; `claims.relation` decides. With 12 bands of two permutations, a pair
+that shares half of its words is found in 97 of 100 cases, six tenths in 995 of 1,000, a tenth in 11 of 100. Sketches do
+not depend on the process, the platform or the order of words: seed and algorithm are fixed, and `SKETCH` names both,
+so that an index made with other ones is made anew.
+
+Source: Broder 1997; Leskovec, Rajaraman, Ullman, Mining of Massive Datasets, chapter 3; `rensa` (R-MinHash).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterable, Sequence
+
+from rensa import RMinHash
+
+from ctxsteward.envelope.slices import canonical
+
+from .claims import Claim
+
+PERMUTATIONS = 24
+ROWS = 2
+SEED = 20_261_122
+_BAND = struct.Struct(f">{1 + ROWS}I")
+SKETCH = f"rminhash/{RMinHash.ALGORITHM_VERSION}/{PERMUTATIONS}/{ROWS}/{SEED}"
+
+
+def bands(claims: Sequence[Claim]) -> list[tuple[int, ...]]:
+    """The bands of each claim, as 64-bit numbers: in blocks that a pair must have in common anyway."""
+    wordings = [sorted(claim.wording.content) if claim.wording is not None else [] for claim in claims]
+    digests = RMinHash.digests_from_token_sets(wordings, PERMUTATIONS, SEED) if claims else []
+    return [tuple(_bands(claim, digest)) for claim, digest in zip(claims, digests, strict=True)]
+
+
+def _bands(claim: Claim, digest: Sequence[int]) -> Iterable[int]:
+    if claim.wording is None:
+        return
+    block = canonical([*claim.audience, claim.tool, claim.subject])
+    if claim.value is not None:
+        yield _number(block + canonical(["value", claim.attribute, claim.value]))
+    block += canonical(sorted(claim.wording.values))
+    if not claim.wording.content:
+        yield _number(block + canonical(claim.wording.tokens))
+        return
+    start = hashlib.blake2b(block, digest_size=8)
+    for at in range(0, PERMUTATIONS, ROWS):
+        band = start.copy()
+        band.update(_BAND.pack(at, *digest[at : at + ROWS]))
+        yield int.from_bytes(band.digest(), "big", signed=True)
+
+
+def _number(data: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big", signed=True)

@@ -1,0 +1,266 @@
+"""The real stages behind the shell of a night: store, sources, workers, ledger, gates, all out of one `NightSettings`.
+
+    with opened(settings, of_this_process()) as night:
+        report = run_night(night.stages, night.shell)
+
+Whoever runs batches elsewhere calls `harvest_in_process` there: the same settings open the same store. The ledger's
+file lies beside the store's journal, and is made anew from the store where it is missing or behind. A dry run is all
+of this over a store in memory (`drafting`).
+
+Raises `InputError` for settings that name nothing, `StoreError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from ctxsteward.envelope.erasers import Told
+from ctxsteward.envelope.lease import WriterLease
+from ctxsteward.envelope.objects.names import part_of
+from ctxsteward.envelope.store import JOURNAL_FOLDER, Store, open_store
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.recommendation import MetaRecommendation
+
+from .artifacts import Artifacts
+from .batches import Batch, BatchRecords, BatchResult, Gone, Item
+from .deciding import Deciding, moment_of
+from .drafting import drafted
+from .harvesting import Harvesting, Reaped, Reaper
+from .ingest import Isolation, Limits, Source, SourceItem, Watermark, Workers, advanced, due, marker, open_source
+from .ledger import Ledger
+from .night import Shell, Tell
+from .nights import Nights
+from .runners import in_threads
+from .settings import NightSettings
+from .stages import Absorbed, Due, Marks, Stages
+from .surroundings import Surroundings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """A night that is ready to run."""
+
+    store: Store
+    ledger: Ledger
+    stages: Stages
+    shell: Shell
+    results: Path
+    """Folder for what a flow persists: addresses."""
+
+
+def home_of(settings: NightSettings) -> Path:
+    """The folder on this machine where the store, or its journal, lies."""
+    if settings.journal is not None:
+        return Path(settings.journal)
+    scheme, _, rest = settings.store.partition(":")
+    return Path(rest) if scheme == "file" and rest else Path(JOURNAL_FOLDER)
+
+
+def ledger_path(settings: NightSettings) -> Path:
+    """Where the index of observations lies."""
+    return home_of(settings) / "ledgers" / part_of(settings.tenant) / f"{part_of(settings.profile)}.sqlite"
+
+
+IN_MEMORY = Path(":memory:")
+
+Records = tuple[MetaRecommendation, ...]
+
+Isolate = Callable[[Reaper, NightSettings], Isolation[Reaped]]
+"""Makes a pool that reaps items; called once a thread."""
+
+
+def in_a_worker(reaper: Reaper, settings: NightSettings) -> Isolation[Reaped]:
+    """One worker process, under the limits that the settings name."""
+    limits = Limits(
+        wall_seconds=settings.limit_seconds, cpu_seconds=settings.limit_seconds, memory_bytes=settings.limit_bytes
+    )
+    return Workers(reaper, 1, limits)
+
+
+@contextmanager
+def opened(
+    settings: NightSettings,
+    here: Surroundings,
+    *,
+    tell: Tell = lambda boundary: None,
+    isolate: Isolate = in_a_worker,
+) -> Iterator[Opening]:
+    """Open everything that a night needs, and close it at the end."""
+    if settings.dry_run and settings.runner != "threads":
+        raise InputError("a dry run keeps everything in this process's memory; run it with `runner` threads")
+    with ExitStack() as stack:
+        store = _store(settings, here, stack)
+        path = IN_MEMORY if settings.dry_run or settings.store == "memory:" else ledger_path(settings)
+        ledger = stack.enter_context(Ledger.open(path, store, settings.tenant, settings.profile))
+        harvesting = _harvesting(settings, store, here, stack, isolate, lambda: in_force(settings, store, ledger))
+        taking = Taking(settings, store, ledger, harvesting, here)
+        deciding = Deciding(settings, store, ledger)
+        stages = Stages(
+            due=taking.due, harvest=harvesting, absorb=taking.absorb, reconcile=taking.reconcile, admit=deciding.admit,
+            fit=deciding.fit, stage=deciding.stage, drift=deciding.drift, gate=deciding.gate,
+            promote=deciding.promote, canary=deciding.canary,
+        )  # fmt: skip
+        yield Opening(
+            store=store, ledger=ledger, stages=stages, results=home_of(settings) / "results",
+            shell=_shell(settings, store, here, harvesting, tell),
+        )  # fmt: skip
+
+
+def _shell(settings: NightSettings, store: Store, here: Surroundings, harvesting: Harvesting, tell: Tell) -> Shell:
+    return Shell(
+        settings=settings, night=settings.night or here.today, when=here.when,
+        nights=Nights(store, settings.tenant, settings.profile), records=harvesting.records,
+        lease=WriterLease(store, settings.profile, settings.tenant, owner=here.owner, clock=here.clock),
+        key=store.keys.address_key(settings.tenant), cpu_seconds=here.cpu_seconds,
+        run=in_threads(harvesting, settings.workers, harvesting.close), abandoned=here.abandoned, tell=tell,
+    )  # fmt: skip
+
+
+def harvest_in_process(
+    settings: NightSettings, batch: Batch, here: Surroundings, *, isolate: Isolate = in_a_worker
+) -> BatchResult:
+    """Harvest one batch with a store and workers of its own, in whatever process this is."""
+    before = here.cpu_seconds()
+    with ExitStack() as stack:
+        store = _store(settings, here, stack)
+        done = _harvesting(settings, store, here, stack, isolate, lambda: _in_force_here(settings, store))(batch)
+    return replace(done, cpu_seconds=here.cpu_seconds() - before)
+
+
+def _store(settings: NightSettings, here: Surroundings, stack: ExitStack) -> Store:
+    if settings.dry_run and settings.store.startswith("file:") and not home_of(settings).exists():
+        return stack.enter_context(open_store("memory:"))
+    store = stack.enter_context(open_store(settings.store, journal=settings.journal, keys=here.keys()))
+    return drafted(store, settings.tenant) if settings.dry_run else store
+
+
+def _harvesting(
+    settings: NightSettings,
+    store: Store,
+    here: Surroundings,
+    stack: ExitStack,
+    isolate: Isolate,
+    active: Callable[[], Records],
+) -> Harvesting:
+    reaper = Reaper(key=store.keys.address_key(settings.tenant))
+    harvesting = Harvesting(
+        {uri: stack.enter_context(_closing(uri, settings, store, here)) for uri in settings.sources},
+        Artifacts(store, settings.tenant),
+        BatchRecords(store, settings.tenant, settings.profile, extractor=reaper.extractor),
+        lambda: isolate(replace(reaper, active=active()), settings),
+    )
+    stack.callback(harvesting.close)
+    return harvesting
+
+
+def in_force(settings: NightSettings, store: Store, ledger: Ledger) -> Records:
+    """Records that were active after the last night: how far they foresaw what is read now is counted."""
+    newest = Nights(store, settings.tenant, settings.profile).head()
+    return () if newest is None else ledger.judged(now=moment_of(newest[1].night)).shared
+
+
+def _in_force_here(settings: NightSettings, store: Store) -> Records:
+    """The same in another process of this machine; on another machine, which has no ledger, none are known."""
+    path = ledger_path(settings)
+    if not path.exists():
+        return ()
+    with Ledger.open(path, store, settings.tenant, settings.profile) as ledger:
+        return in_force(settings, store, ledger)
+
+
+@contextmanager
+def _closing(uri: str, settings: NightSettings, store: Store, here: Surroundings) -> Iterator[Source]:
+    source = open_source(uri, store=store, tenant=settings.tenant, now_seconds=here.clock())
+    try:
+        yield source
+    finally:
+        source.close()
+
+
+class Taking:
+    """What is taken in: from listings to the ledger."""
+
+    def __init__(
+        self, settings: NightSettings, store: Store, ledger: Ledger, harvesting: Harvesting, here: Surroundings
+    ) -> None:
+        self._settings, self._ledger, self._harvesting = settings, ledger, harvesting
+        self._key, self._now_seconds = store.keys.address_key(settings.tenant), here.clock()
+        self._nights = Nights(store, settings.tenant, settings.profile)
+        self._told = Told(settings.who, here.when, "deleted where it came from")
+        self._items: tuple[Item, ...] = ()
+
+    def due(self, marks: Marks) -> Due:
+        """Whatever is new in any source."""
+        listed = {uri: tuple(source.items()) for uri, source in self._harvesting.sources.items()}
+        before = {uri: _mark(uri, marks) for uri in listed}
+        found = {uri: self._due(uri, items, before[uri]) for uri, items in listed.items()}
+
+        def after(left: Collection[Item]) -> Marks:
+            undone = {(item.source, item.name) for item in left}
+            return dict(marks) | {
+                uri: self._advanced(uri, before[uri], items, found[uri], undone) for uri, items in listed.items()
+            }
+
+        self._items = tuple(_item(uri, item) for uri, items in found.items() for item in items)
+        return Due(items=self._items, marks=after)
+
+    def _due(self, uri: str, items: Iterable[SourceItem], watermark: Watermark) -> tuple[SourceItem, ...]:
+        settings = self._settings
+        return due(
+            items, watermark, mark=marker(self._key, uri), since_seconds=_seconds(settings.since),
+            until_seconds=_seconds(settings.until), full=settings.full,
+        )  # fmt: skip
+
+    def _advanced(
+        self, uri: str, watermark: Watermark, items: tuple[SourceItem, ...], tonight: tuple[SourceItem, ...],
+        undone: set[tuple[str, str]],
+    ) -> Mapping[str, object]:  # fmt: skip
+        left = [item for item in tonight if (uri, item.name) in undone]
+        mark = marker(self._key, uri)
+        return advanced(watermark, items, tonight, left, mark=mark, now_seconds=self._now_seconds).to_json()
+
+    def absorb(self, artifacts: Iterable[str], gone: Sequence[Gone]) -> Absorbed:
+        """Into the ledger; where it is behind the store, whatever else it lacks as well.
+
+        A transcript that was taken back where it came from leaves for good, and its artifacts with it.
+        """
+        if self._is_behind():
+            self._ledger.absorb_kept(one for batch in self._harvesting.records.every() for one in batch.artifacts)
+        _, erased = self._ledger.absorb_kept(artifacts)
+        for session in self._withdrawn(gone):
+            erased += self._ledger.withdraw(session=session, told=self._told)
+        return Absorbed(digest=self._ledger.digest(), observations=self._ledger.size().observations, erased=erased)
+
+    def _is_behind(self) -> bool:
+        """Whether the ledger is not what the last night left: another machine's, a new one, or something was erased."""
+        newest = self._nights.head()
+        return newest is not None and newest[1].ledger != self._ledger.digest()
+
+    def _withdrawn(self, gone: Sequence[Gone]) -> Iterator[str]:
+        records = self._harvesting.records
+        named = {records.address(item): item for item in self._items} if gone else {}
+        for one in gone:
+            for session in self._ledger.sessions(named[one.item].name) if one.item in named else ():
+                if one.session in (None, records.session(session)):
+                    yield session
+
+    def reconcile(self) -> int:
+        return self._ledger.size().components
+
+
+def _item(uri: str, item: SourceItem) -> Item:
+    """Logs grow by records, files by the time they were written."""
+    revision = int(item.version.partition("@")[0]) if uri == "store" else int(item.modified_seconds * 1e6)
+    return Item(uri, item.name, item.version, revision)
+
+
+def _mark(uri: str, marks: Marks) -> Watermark:
+    return Watermark.from_json(marks[uri]) if uri in marks else Watermark(source=uri)
+
+
+def _seconds(when: str | None) -> float | None:
+    return None if when is None else datetime.fromisoformat(when).timestamp()

@@ -1,0 +1,31 @@
+"""One Prefect server for all tests of flows that need no server of their own, in a home folder of its own.
+
+Prefect reads its environment when it is imported, so the home folder is named here, and its analytics are off.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+
+import pytest
+
+from ctxsteward.flows.quiet import QUIET
+
+HOME = tempfile.mkdtemp(prefix="prefect")
+os.environ.update(QUIET, PREFECT_HOME=HOME)
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(HOME, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def prefect() -> Iterator[None]:
+    """The harness: a server process on a free port, and settings that lead there."""
+    from prefect.testing.utilities import prefect_test_harness
+
+    with prefect_test_harness(server_startup_timeout=90):
+        yield

@@ -1,0 +1,82 @@
+"""A Prefect server in a process of its own, and a process that serves a deployment; each ends with its group."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from ctxsteward.flows.quiet import QUIET
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ("schemas", "envelope", "summarizers", "steward", "evals", "flows", "console")
+START_SECONDS = 90.0
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    """What a child process is given: Prefect to itself, in this home folder."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    paths = os.pathsep.join([str(ROOT), *(str(ROOT / source) for source in SOURCES)])
+    return {**kept, **QUIET, "PREFECT_HOME": str(home), "PYTHONPATH": paths, "PYTHONUNBUFFERED": "1", **more}
+
+
+@contextmanager
+def process(*arguments: str, env: Mapping[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A child process in a group of its own, which is killed at the end with all that it has started."""
+    with log.open("wb") as stream:
+        child = subprocess.Popen(
+            [sys.executable, *arguments], env=dict(env), cwd=log.parent, stdin=subprocess.DEVNULL, stdout=stream,
+            stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+        try:
+            yield child
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+
+
+@contextmanager
+def server(home: Path) -> Iterator[str]:
+    """The URL of the API of a real server on a free port of the loopback interface."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/api"
+    arguments = ("-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port), "--no-ui")
+    with process(*arguments, env=environment(home), log=home / "server.log"):
+        wait_for(lambda: _answers(url), START_SECONDS, home / "server.log")
+        yield url
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/health", timeout=2).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+def flow_runs(url: str, state: str | None = None) -> list[dict[str, Any]]:
+    """Flow runs that the server knows, in this state."""
+    wanted = {"flow_runs": {"state": {"type": {"any_": [state]}}}} if state else {}
+    answer = httpx.post(f"{url}/flow_runs/filter", json=wanted, timeout=10)
+    answer.raise_for_status()
+    found: list[dict[str, Any]] = answer.json()
+    return found
+
+
+def wait_for(true: Callable[[], object], seconds: float, log: Path) -> None:
+    """Ask until it holds; the log is shown where it does not."""
+    until = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < until, log.read_text(errors="replace")[-4_000:]
+        time.sleep(0.25)

@@ -1,0 +1,32 @@
+"""The same flow with its batches on a Dask cluster of two processes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ctxsteward.flows.nightly import meta_steward_nightly
+from ctxsteward.steward.settings import NightSettings
+from ctxsteward.steward.surroundings import of_this_process
+from ctxsteward.steward.wiring import home_of
+
+from .transcripts import write
+
+pytestmark = pytest.mark.usefixtures("prefect")
+
+
+def test_two_dask_workers_do_the_batches_and_the_night_is_the_same(tmp_path: Path) -> None:
+    write(tmp_path / "in", 16)
+    settings = NightSettings(
+        store=f"file:{tmp_path / 'store'}", sources=(str(tmp_path / "in"),), profile="support", night="2026-11-22",
+        batch_transcripts=2, runner="dask", workers=2,
+    )  # fmt: skip
+    report = meta_steward_nightly(settings)
+    assert (report.outcome, report.count("harvested"), report.failed_batches) == ("promoted", 16, 0)
+    assert report.cpu_seconds > 0
+    results = [json.loads(path.read_text())["result"] for path in (home_of(settings) / "results").iterdir()]
+    workers = {json.loads(result)["by"] for result in results}
+    assert of_this_process().owner not in workers
+    assert len(workers) == 2

@@ -1,0 +1,50 @@
+"""Nights made up for, and eval suites, as flows."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+
+from ctxsteward.envelope.keyring import file_keys
+from ctxsteward.flows.replaying import replay_nights
+from ctxsteward.flows.suites import eval_suite
+from ctxsteward.schemas import InputError
+from ctxsteward.steward.settings import NightSettings
+
+from .transcripts import write
+
+pytestmark = pytest.mark.usefixtures("prefect")
+
+DAY_SECONDS = 86_400
+
+
+def prepared(root: Path, name: str) -> NightSettings:
+    """Four transcripts a day, on three days; all stores have one store's keys."""
+    midnight = datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp()
+    for day in range(3):
+        write(root / "in", 4, 4 * day, seconds=midnight + day * DAY_SECONDS)
+    (root / name).mkdir()
+    file_keys(root / "keys").address_key("default")
+    (root / name / "keys").symlink_to(root / "keys")
+    return NightSettings(store=f"file:{root / name}", sources=(str(root / "in"),), profile="support")
+
+
+def test_days_made_up_for_end_as_one_night_and_the_second_time_commit_nothing(tmp_path: Path) -> None:
+    settings = prepared(tmp_path, "days")
+    reports = replay_nights(settings, date(2026, 11, 15), date(2026, 11, 17))
+    assert [(one.night, one.count("due"), one.outcome) for one in reports] == [
+        ("2026-11-15", 4, "unchanged"), ("2026-11-16", 4, "unchanged"), ("2026-11-17", 4, "promoted"),
+    ]  # fmt: skip
+    again = replay_nights(settings, date(2026, 11, 15), date(2026, 11, 17))
+    assert {(one.outcome, one.number, one.final) for one in again} == {("unchanged", None, reports[-1].final)}
+    (whole,) = replay_nights(prepared(tmp_path, "whole"), date(2026, 11, 17), date(2026, 11, 17))
+    assert whole.final == reports[-1].final
+    suite = eval_suite("guards", settings)
+    assert (suite["version"], suite["passed"]) == (1, True)
+
+
+def test_an_unknown_suite_names_those_there_are() -> None:
+    with pytest.raises(InputError, match="one of: guards"):
+        eval_suite("other", NightSettings())

@@ -1,0 +1,36 @@
+"""Transcripts of our own: short conversations in which people correct the agent, and say what they prefer."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+SAID = (
+    "No, the baggage allowance is 23 kg, not 20 kg.",
+    "I always prefer aisle seats on flights.",
+    "No, the cancellation fee is 50 EUR, not 30 EUR.",
+    "Please always answer in German.",
+)
+"""The first and third are about the agent's work, so they may reach everybody; the others are personal."""
+
+
+def conversation(number: int) -> list[dict[str, Any]]:
+    """A conversation; every fourth one says the same."""
+    return [
+        {"role": "user", "content": f"Hello, this is about order {number}."},
+        {"role": "assistant", "content": "Of course, what can I do for you?"},
+        {"role": "user", "content": SAID[number % len(SAID)]},
+        {"role": "assistant", "content": "Understood."},
+    ]
+
+
+def write(folder: Path, count: int, start: int = 0, *, seconds: float = 1_700_000_000) -> None:
+    """So many files, of as many principals, changed a second apart."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(start, start + count):
+        document = {"messages": conversation(number), "ctxsteward": {"principal": f"user-{number}"}}
+        path = folder / f"{number:05}.json"
+        path.write_text(json.dumps(document))
+        os.utime(path, (seconds + number, seconds + number))

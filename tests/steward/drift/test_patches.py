@@ -1,0 +1,73 @@
+"""Patches: there and back again, for any two profiles."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, ProfileEntry
+from ctxsteward.steward.drift import apply, difference, document, keyed
+
+IDS = st.sampled_from(["a", "b", "c.d", "e-f", "g_1", "0"])
+TEXTS = st.sampled_from(["Be calm.", "Be calm. Be brief.", "不得透露密码。", "~/path", "a/b~1", "Never.\nAlways."])
+SCALARS = st.one_of(st.none(), st.integers(0, 3), st.sampled_from([1.0, 0.5, "1", "true"]))
+ENTRIES = st.builds(
+    ProfileEntry, id=IDS, text=TEXTS, value=SCALARS, locked=st.booleans(),
+    modality=st.sampled_from([None, "must", "may"]), polarity=st.sampled_from([None, "positive", "negative"]),
+)  # fmt: skip
+RECORDS = st.builds(
+    MetaRecord, id=IDS, text=st.sampled_from(["Prefers tea.", "Prefers coffee."]), approved=st.booleans(),
+    sources=st.lists(st.sampled_from(["s§1", "s§2", "t§9.1"]), min_size=1, max_size=3).map(tuple),
+)  # fmt: skip
+
+
+def unique(
+    values: st.SearchStrategy[ProfileEntry | MetaRecord],
+) -> st.SearchStrategy[tuple[ProfileEntry | MetaRecord, ...]]:
+    return st.lists(values, max_size=4, unique_by=lambda value: value.id).map(tuple)
+
+
+PROFILES = st.builds(
+    ProfileDocument, name=st.sampled_from(["default", "shop"]), persona=unique(ENTRIES), policies=unique(ENTRIES),
+    rails=unique(ENTRIES), surface=unique(ENTRIES), meta=unique(RECORDS),
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(PROFILES, PROFILES)
+def test_a_patch_leads_there_and_its_inverse_back(before: ProfileDocument, after: ProfileDocument) -> None:
+    one, other = keyed(before), keyed(after)
+    made = difference(one, other)
+
+    assert document(apply(made.patch, one)) == after
+    assert document(apply(made.inverse, other)) == before
+    assert json.dumps(apply(made.patch, one), sort_keys=True) == json.dumps(other, sort_keys=True)
+    assert bool(made) == (json.dumps(one) != json.dumps(other))
+    assert json.loads(json.dumps(made.patch)) == list(made.patch)
+
+
+def test_a_patch_names_keys_not_places() -> None:
+    before = ProfileDocument(policies=(ProfileEntry(id="a", text="One."), ProfileEntry(id="b", text="Two.")))
+    after = ProfileDocument(policies=(ProfileEntry(id="a", text="One."), ProfileEntry(id="b", text="Three.")))
+
+    made = difference(keyed(before), keyed(after))
+
+    assert made.patch == ({"op": "replace", "path": "/policies/entries/b/text", "value": "Three."},)
+
+
+def test_a_patch_that_does_not_fit_is_refused() -> None:
+    patch = ({"op": "replace", "path": "/policies/entries/none/text", "value": "x"},)
+
+    with pytest.raises(InputError, match="does not fit this profile"):
+        apply(patch, keyed(ProfileDocument()))
+
+
+def test_what_a_patch_leaves_must_be_a_profile() -> None:
+    form = keyed(ProfileDocument(policies=(ProfileEntry(id="a", text="One."),)))
+
+    with pytest.raises(InputError, match="it is none"):
+        document(apply(({"op": "remove", "path": "/policies/entries/a/text"},), form))

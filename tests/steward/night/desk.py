@@ -1,0 +1,133 @@
+"""A help desk of our own, for whole nights with the real stages: transcripts, settings, nights in this process."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ctxsteward.envelope.keyring import file_keys
+from ctxsteward.steward.harvesting import Reaped, Reaper
+from ctxsteward.steward.ingest import InProcess, Isolation, Limits, Loaded, Workers
+from ctxsteward.steward.night import Tell, run_night
+from ctxsteward.steward.report import NightReport
+from ctxsteward.steward.settings import NightSettings
+from ctxsteward.steward.surroundings import Surroundings, of_this_process
+from ctxsteward.steward.wiring import Isolate, opened
+
+SHARED = (
+    "No, the baggage allowance is 23 kg, not 20 kg.",
+    "No, the cancellation fee is 50 EUR, not 30 EUR.",
+    "No, the airport fee is 12 EUR, not 15 EUR.",
+)
+"""About the agent's work: they may reach everybody once three people have said them."""
+PERSONAL = ("I always prefer aisle seats on flights.", "Please always answer in German.")
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp()
+DAY_SECONDS = 86_400.0
+
+
+def settings_of(root: Path, **more: Any) -> NightSettings:
+    """Of a store in this folder that reads `root / "in"`; stores of one root have the same keys."""
+    fields = {"store": f"file:{root / 'store'}", "sources": (str(root / "in"),), "profile": "support"}
+    told = NightSettings(**fields | {"tenant": "acme", "night": "2026-11-22", "workers": 1} | more)
+    return told
+
+
+def keys_in(store: Path, seed: Path) -> None:
+    """Give a store the keys of another one, so that the same is found under the same addresses."""
+    file_keys(seed).address_key("acme")
+    store.mkdir(parents=True)
+    (store / "keys").symlink_to(seed)
+
+
+def say(folder: Path, name: str, text: str, *, principal: str, seconds: float = NOON, **meta: Any) -> Path:
+    """A transcript in which somebody says this."""
+    messages = [
+        {"role": "user", "content": "Hello, I have a question."},
+        {"role": "assistant", "content": "Of course, what can I do for you?"},
+        {"role": "user", "content": text},
+        {"role": "assistant", "content": "Understood."},
+    ]
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps({"messages": messages, "ctxsteward": {"principal": principal, **meta}}))
+    os.utime(path, (seconds, seconds))
+    return path
+
+
+def fill(folder: Path, count: int, start: int = 0, *, seconds: float = NOON) -> None:
+    """So many transcripts of as many people, each of whom says one of five things."""
+    said = SHARED + PERSONAL
+    for number in range(start, start + count):
+        say(folder, f"{number:05}", said[number % len(said)], principal=f"user-{number}", seconds=seconds + number)
+
+
+def here(now_seconds: float | None = None) -> Surroundings:
+    """This process, at a moment."""
+    process = of_this_process()
+    return process if now_seconds is None else replace(process, clock=lambda: now_seconds)
+
+
+def in_process(reaper: Reaper, settings: NightSettings) -> Isolation[Reaped]:
+    """Without worker processes."""
+    return InProcess(reaper)
+
+
+def night(
+    settings: NightSettings,
+    *,
+    now_seconds: float | None = None,
+    isolate: Isolate = in_process,
+    tell: Tell = lambda boundary: None,
+) -> NightReport:
+    with opened(settings, here(now_seconds), isolate=isolate, tell=tell) as opening:
+        return run_night(opening.stages, opening.shell)
+
+
+@dataclass(frozen=True, slots=True)
+class Trapped:
+    """A reaper that falls into an endless loop over a transcript that says so, or eats all memory."""
+
+    reaper: Reaper
+
+    def __call__(self, loaded: Loaded) -> Reaped:
+        if b"for ever and ever" in loaded.data:
+            while True:
+                time.sleep(0.01)
+        if b"more and more" in loaded.data:
+            eaten = [b"x" * (1 << 20)]
+            while True:
+                eaten.append(eaten[0] * 16)
+        return self.reaper(loaded)
+
+
+def trapped(reaper: Reaper, settings: NightSettings) -> Isolation[Reaped]:
+    """Worker processes with little time and memory."""
+    return Workers(Trapped(reaper), 1, Limits(wall_seconds=1.5, cpu_seconds=5, memory_bytes=256 << 20))
+
+
+def poison(folder: Path) -> dict[str, str]:
+    """Ten bad transcripts by name, with the reason each is refused for."""
+    deep = "[" * 20_000 + "]" * 20_000
+    wide = json.dumps([{"role": "user", "content": "x" * (9 << 20)}] * 8)
+    bad: dict[str, tuple[bytes, str]] = {
+        "bomb-deep": (deep.encode(), "invalid"),
+        "bomb-wide": (wide.encode(), "too_large"),
+        "utf8-latin": (b'[{"role": "user", "content": "caf\xe9"}]', "invalid"),
+        "utf8-surrogate": (b'[{"role": "user", "content": "\\ud800"}]', "invalid"),
+        "schema-role": (b'[{"role": "wizard", "content": "hello"}]', "invalid"),
+        "schema-keys": (b'[{"role": "user", "content": "a", "content": "b"}]', "invalid"),
+        "schema-meta": (b'{"messages": [{"role": "user", "content": "a"}], "ctxsteward": {"x": 1}}', "bad_metadata"),
+        "loop-a": (b'[{"role": "user", "content": "for ever and ever"}]', "time_limit"),
+        "loop-b": (b'[{"role": "user", "content": "for ever and ever, again"}]', "time_limit"),
+        "glutton": (b'[{"role": "user", "content": "more and more"}]', "memory_limit"),
+    }
+    for name, (data, _) in bad.items():
+        path = folder / f"{name}.json"
+        path.write_bytes(data)
+        os.utime(path, (NOON, NOON))
+    return {f"{name}.json": reason for name, (_, reason) in bad.items()}

@@ -1,0 +1,177 @@
+"""Stages of a small steward of our own: every line of every file in a folder is an insight, and all are admitted.
+
+The shell, the batches, the chain of nights, the store, the lease and the profile's versions are the real ones. A line
+``poison: REASON`` puts its file into quarantine; ``break`` breaks its whole batch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from ctxsteward.envelope.keyring import MasterKeys
+from ctxsteward.envelope.lease import WriterLease
+from ctxsteward.envelope.profile import Profile
+from ctxsteward.envelope.store import Store
+from ctxsteward.schemas.profile import MetaRecord, ProfileEntry
+from ctxsteward.steward.batches import Batch, BatchRecords, BatchResult, Gone, Item, Refused
+from ctxsteward.steward.night import Shell
+from ctxsteward.steward.nights import Nights
+from ctxsteward.steward.runners import Run, in_threads
+from ctxsteward.steward.settings import NightSettings
+from ctxsteward.steward.stages import (
+    Absorbed,
+    Admitted,
+    Challenger,
+    Due,
+    Fitted,
+    Marks,
+    Promoted,
+    Stages,
+    Verdict,
+    Writing,
+)
+
+KEYS = MasterKeys(b"k" * 32)
+"""The same addresses in every store."""
+TENANT, PROFILE = "acme", "support"
+SETTINGS = NightSettings(tenant=TENANT, profile=PROFILE, sources=("folder",), batch_transcripts=4, workers=1)
+
+
+class Lines:
+    """The stages, and what they were asked to do."""
+
+    def __init__(self, store: Store, folder: Path, note: Callable[[str], object] = lambda name: None) -> None:
+        self.store, self.folder = store, folder
+        self.records = BatchRecords(store, TENANT, PROFILE, extractor="lines/1")
+        self.read: list[str] = []
+        self._note = note
+        self.drift = Verdict(level="INFO", ok=True)
+        self.gate = Verdict(level="passed", ok=True)
+
+    def stages(self) -> Stages:
+        return Stages(
+            due=self.due, harvest=self.harvest, absorb=self.absorb, reconcile=lambda: len(self._artifacts),
+            admit=self.admit, fit=self.fit, stage=self.stage,
+            drift=lambda challenger, writing: self.drift, gate=lambda challenger: self.gate,
+            promote=self.promote, canary=lambda writing: Verdict(level="none", ok=True),
+        )  # fmt: skip
+
+    def due(self, marks: Marks) -> Due:
+        listed = {path.name: _digest(path) for path in self.folder.iterdir()}
+        done = marks.get("folder", {})
+        items = tuple(Item("folder", name, digest) for name, digest in listed.items() if done.get(name) != digest)
+
+        def after(left: Collection[Item]) -> Marks:
+            undone = {item.name for item in left}
+            now = {name: digest for name, digest in listed.items() if name not in undone}
+            return {"folder": dict(sorted((dict(done) | now).items()))}
+
+        return Due(items=items, marks=after)
+
+    def harvest(self, batch: Batch) -> BatchResult:
+        found, refused = [], []
+        for item in batch.items:
+            text = (self.folder / item.name).read_text()
+            self.read.append(item.name)
+            self._note(item.name)
+            if text.startswith("break"):
+                raise ValueError(text)
+            if text.startswith("poison"):
+                refused.append(Refused(text.partition(": ")[2].strip(), self.records.address(item)))
+                continue
+            data = json.dumps(text.splitlines()).encode()
+            found.append(self.store.vault(TENANT).put(f"session {item.name}", "harvest", data))
+        result = BatchResult(
+            address=batch.address, artifacts=tuple(sorted(found)), transcripts=len(found), quarantined=tuple(refused)
+        )
+        return self.records.write(result)
+
+    def absorb(self, artifacts: Iterable[str], gone: Sequence[Gone] = ()) -> Absorbed:
+        before, new = set(), set(artifacts)
+        for _, night in Nights(self.store, TENANT, PROFILE).history():
+            before |= {one for address in night.batches for one in self.records.read(address).artifacts}
+        self._artifacts = sorted(before | new)
+        digest = hashlib.sha256("".join(self._artifacts).encode()).hexdigest()
+        return Absorbed(digest=digest, observations=len(self._artifacts))
+
+    def admit(self, night: str, run: str) -> Admitted:
+        vault = self.store.vault(TENANT)
+        said = {line for address in self._artifacts for line in json.loads(vault.get(address))}
+        found: list[Any] = [SimpleNamespace(text=text, status="active") for text in sorted(said)]
+        return Admitted(active=found, digest=hashlib.sha256(repr(found).encode()).hexdigest())
+
+    def fit(self, admitted: Admitted, writing: Writing) -> Fitted:
+        made = (
+            MetaRecord(id=f"r{hashlib.sha256(one.text.encode()).hexdigest()[:8]}", text=one.text, sources=("s§1",))
+            for one in admitted.active
+        )
+        return Fitted(records=tuple(made)[:5], tokens=0)
+
+    def stage(self, fitted: Fitted, writing: Writing) -> Challenger | None:
+        versions = self.store.profiles(PROFILE, tenant=TENANT)
+        base = writing.base(versions.head())
+        if base and versions.at(base).profile.meta == fitted.records:
+            return None
+        persona = (ProfileEntry(id="voice", text="Calm and brief."),)
+        return Challenger(document=Profile(name=PROFILE, persona=persona, meta=fitted.records), base=base)
+
+    def promote(
+        self, challenger: Challenger | None, drift: Verdict | None, gate: Verdict | None, writing: Writing
+    ) -> Promoted:
+        versions = self.store.profiles(PROFILE, tenant=TENANT)
+        head = versions.head()
+        outcome = "unchanged"
+        if challenger is not None:
+            assert drift is not None
+            assert gate is not None
+            outcome = "promoted" if drift.ok and gate.ok else "held" if gate.ok else "rejected"
+        if challenger is not None and outcome == "promoted":
+            head = versions.commit(
+                challenger.document, who=writing.who, why=f"night {writing.run}", when=writing.when,
+                parent=challenger.base, epoch=writing.epoch, commit_id=writing.commit_id,
+            )  # fmt: skip
+        texts = [record.text for record in head.profile.meta] if head else []
+        final = hashlib.sha256("\n".join(texts).encode()).hexdigest()
+        return Promoted(outcome=outcome, version=head.number if head else None, final=final)
+
+
+def shell(
+    store: Store,
+    lines: Lines,
+    settings: NightSettings = SETTINGS,
+    *,
+    night: str = "2026-11-22",
+    run: Run | None = None,
+    clock: Callable[[], float] = lambda: 1_000.0,
+    owner: str = "night@host:1",
+    **more: Any,
+) -> Shell:
+    return Shell(
+        settings=settings, night=night, when=f"{night}T03:00:00Z", nights=Nights(store, TENANT, PROFILE),
+        records=lines.records, lease=WriterLease(store, PROFILE, TENANT, owner=owner, clock=clock),
+        key=store.keys.address_key(TENANT), cpu_seconds=lambda: 0.0, run=run or in_threads(lines.harvest, 1), **more,
+    )  # fmt: skip
+
+
+def write(folder: Path, texts: dict[str, str]) -> None:
+    folder.mkdir(exist_ok=True)
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+
+
+def some(count: int, start: int = 0) -> dict[str, str]:
+    """This many files, each with an insight that another one shares."""
+    return {f"{n:04}.txt": f"insight number {n // 2} holds\n" for n in range(start, start + count)}
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+__all__ = ["PROFILE", "SETTINGS", "TENANT", "Lines", "replace", "shell", "some", "write"]

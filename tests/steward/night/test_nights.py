@@ -1,0 +1,199 @@
+"""Whole nights with the real stages: made up for in any order, killed, dry, after deletions, on a new machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from ctxsteward.envelope.care.fsck import fsck
+from ctxsteward.envelope.care.gc import gc
+from ctxsteward.envelope.erasure import forget
+from ctxsteward.envelope.store import open_store
+from ctxsteward.steward.nights import Nights
+from ctxsteward.steward.report import NightReport
+from ctxsteward.steward.settings import NightSettings
+from ctxsteward.steward.status import status
+from ctxsteward.steward.wiring import ledger_path
+
+from .desk import DAY_SECONDS, NOON, PERSONAL, SHARED, fill, keys_in, night, say, settings_of
+
+KILLED = 137
+DAYS = [date(2026, 11, 15) + timedelta(days=day) for day in range(7)]
+
+
+def texts(settings: NightSettings) -> set[str]:
+    """What the slice in force says."""
+    with open_store(settings.store) as store:
+        head = store.profiles("support", tenant="acme").head()
+        return {record.text for record in head.profile.meta} if head else set()
+
+
+def on(settings: NightSettings, day: date) -> NightReport:
+    """The night of a day, which reads what had changed by its end; made up for."""
+    until = f"{day + timedelta(days=1)}T00:00:00+00:00"
+    return night(settings.model_copy(update={"night": str(day), "until": until, "keep_places": False}))
+
+
+def test_what_three_people_said_of_the_work_comes_into_force_and_what_is_personal_does_not(tmp_path: Path) -> None:
+    fill(tmp_path / "in", 15)
+    settings = settings_of(tmp_path)
+    report = night(settings)
+    assert (report.outcome, report.version, report.exit_code) == ("promoted", 1, 0)
+    assert texts(settings) == set(SHARED)
+    assert {change[2:].partition(" [")[0] for change in report.changes} == set(SHARED)
+    again = night(settings)
+    assert (again.outcome, again.number, again.final) == ("unchanged", None, report.final)
+
+
+def test_seven_days_shuffled_and_twice_end_alike(tmp_path: Path) -> None:
+    for number, _ in enumerate(DAYS):
+        fill(tmp_path / "in", 5, 5 * number, seconds=NOON + number * DAY_SECONDS)
+    finals = set()
+    for attempt in range(3):
+        root = tmp_path / str(attempt)
+        keys_in(root / "store", tmp_path / "keys")
+        (root / "in").symlink_to(tmp_path / "in")
+        order = DAYS.copy()
+        Random(attempt).shuffle(order) if attempt else None
+        for day in order:
+            report = on(settings_of(root), day)
+        for day in order:
+            again = on(settings_of(root), day)
+            assert (again.outcome, again.number, again.final) == ("unchanged", None, report.final)
+        finals.add((report.final, report.night))
+    assert len(finals) == 1
+    assert report.night == "2026-11-21"
+
+
+def die(root: str, stop: str) -> None:
+    def tell(boundary: str) -> None:
+        if boundary == stop:
+            os._exit(KILLED)
+
+    night(settings_of(Path(root), batch_transcripts=4), tell=tell)
+
+
+@pytest.mark.parametrize("stop", ["batch", "absorbed", "admitted", "gate", "promoted", "linked"])
+def test_killed_at_a_boundary_it_is_repeated_to_the_same_bytes(tmp_path: Path, stop: str) -> None:
+    fill(tmp_path / "in", 15)
+    kept = {}
+    for name in ("whole", "killed"):
+        root = tmp_path / name
+        keys_in(root / "store", tmp_path / "keys")
+        shutil.copytree(tmp_path / "in", root / "in", copy_function=shutil.copy2)
+        settings = settings_of(root, batch_transcripts=4)
+        if name == "killed":
+            child = multiprocessing.get_context("forkserver").Process(target=die, args=(str(root), stop))
+            child.start()
+            child.join(60)
+            assert child.exitcode == KILLED
+            child.close()
+        report = night(settings)
+        with open_store(settings.store) as store:
+            (_, found), *more = Nights(store, "acme", "support").history()
+            assert more == []
+            version = store.profiles("support", tenant="acme").newest()
+            plain = replace(found, marks={}, batches=())  # they name the folder, which is another one here
+            kept[name] = (plain, version.profile.meta, report.final)
+            assert fsck(store, read_data=True).damage == ()
+    assert kept["killed"] == kept["whole"]
+
+
+def test_a_dry_run_says_what_the_night_would_do_and_leaves_no_trace(tmp_path: Path) -> None:
+    fill(tmp_path / "in", 15)
+    settings = settings_of(tmp_path)
+    dry = night(settings.model_copy(update={"dry_run": True}))
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+    night(settings)
+    fill(tmp_path / "in", 5, 15)
+    before = objects(settings)
+    second = night(settings.model_copy(update={"dry_run": True, "night": "2026-11-23"}))
+    assert objects(settings) == before
+    assert (dry.outcome, dry.dry_run, second.count("due"), second.outcome) == ("promoted", True, 5, "unchanged")
+
+
+def objects(settings: NightSettings) -> dict[str, bytes]:
+    with open_store(settings.store) as store:
+        return {info.key: store.objects.get(info.key) for info in store.objects.list("")}
+
+
+def scan(root: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file())
+
+
+def test_a_transcript_taken_back_where_it_came_from_leaves_with_all_it_gave(tmp_path: Path) -> None:
+    fill(tmp_path / "in", 15)
+    secret = "I always prefer the corner table at Luigi's."
+    say(tmp_path / "in", "secret", secret, principal="user-0")
+    settings = settings_of(tmp_path)
+    night(settings)
+    assert secret.encode() in scan(tmp_path / "store")
+    say(tmp_path / "in", "00000", SHARED[0], principal="user-0", seconds=NOON + 60, status="deleted")
+    say(tmp_path / "in", "secret", secret, principal="user-0", seconds=NOON + 60, status="deleted")
+    report = night(settings.model_copy(update={"night": "2026-11-23"}))
+    assert report.skipped == {"deleted": 2}
+    assert report.outcome == "promoted"
+    assert texts(settings) == set(SHARED[1:]), "two people are not enough"
+    assert secret.encode() not in scan(tmp_path / "store")
+    assert night(settings).outcome == "unchanged"
+
+
+def test_forgetting_a_session_of_the_store_takes_its_support_away(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, sources=("store",))
+    with open_store(settings.store) as store:
+        for number in range(3):
+            session = store.session(f"s{number}", tenant="acme")
+            for role, text in (("user", "Hello there."), ("assistant", "Hello."), ("user", SHARED[0])):
+                session.append({"role": role, "content": text}, principal=f"p{number}" if role == "user" else None)
+    assert night(settings).outcome == "promoted"
+    with open_store(settings.store) as store:
+        forget(store, session="s1", tenant="acme", who="dpo", when="2026-11-23T00:00:00Z", why="asked")
+    assert texts(settings) == set(), "two people are not enough"
+    report = night(settings.model_copy(update={"night": "2026-11-23"}))
+    assert (report.outcome, texts(settings)) == ("unchanged", set())
+
+
+def test_a_ledger_that_is_lost_is_made_anew_from_the_store(tmp_path: Path) -> None:
+    fill(tmp_path / "in", 15)
+    settings = settings_of(tmp_path)
+    first = night(settings)
+    ledger_path(settings).unlink()
+    again = night(settings)
+    assert (again.outcome, again.final, again.number) == ("unchanged", first.final, None)
+
+
+def test_gc_keeps_what_nights_rest_on_and_status_says_how_it_stands(tmp_path: Path) -> None:
+    fill(tmp_path / "in", 15)
+    settings = settings_of(tmp_path)
+    night(settings)
+    with open_store(settings.store) as store:
+        assert gc(store, now=1e12, grace_seconds=0).blobs == ()
+        found = status(store, "acme", "support", now_seconds=0.0)
+    ledger_path(settings).unlink()
+    assert night(settings).outcome == "unchanged"
+    assert (found.version, found.records, found.nights, found.running) == (1, 3, 1, None)
+    assert [one.source for one in found.sources] == list(settings.sources)
+    assert found.last[0].counts["harvested"] == 15
+
+
+def test_a_full_night_reads_everything_again_and_changes_nothing(tmp_path: Path) -> None:
+    fill(tmp_path / "in", 15)
+    settings = settings_of(tmp_path)
+    first = night(settings)
+    full = night(settings.model_copy(update={"full": True}))
+    assert (full.count("harvested"), full.outcome, full.final) == (15, "unchanged", first.final)
+
+
+def test_nobody_hears_of_what_one_person_wants(tmp_path: Path) -> None:
+    for number in range(10):
+        say(tmp_path / "in", f"{number}", PERSONAL[0], principal="ada", seconds=NOON + number)
+    settings = settings_of(tmp_path)
+    report = night(settings)
+    assert (report.outcome, report.statuses["active"], texts(settings)) == ("unchanged", 1, set())

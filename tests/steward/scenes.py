@@ -1,0 +1,72 @@
+"""Transcripts and observations by hand, for tests of what comes after the harvest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ctxsteward.envelope import Store, open_store
+from ctxsteward.envelope.keyring import memory_keys
+from ctxsteward.envelope.objects.memory import MemoryObjects
+from ctxsteward.envelope.stores.memory import MemoryJournal
+from ctxsteward.schemas.recommendation import Slot
+from ctxsteward.steward.artifacts import Artifact, made
+from ctxsteward.steward.observation import Observation, Place
+from ctxsteward.steward.replayed import Replayed, Utterance
+
+TENANT, AGENT = "acme", "support"
+EXTRACTOR = "harvest/1"
+
+
+def memory_store() -> Store:
+    return open_store("memory:")
+
+
+def same_keys_store(keys: Any = None) -> Store:
+    """A store in memory whose keys are another's: addresses agree."""
+    return Store(MemoryJournal(), MemoryObjects(), keys or memory_keys(), uri="memory:")
+
+
+def said(text: str, *, ordinal: int = 1, principal: str = "ann", **fields: Any) -> Utterance:
+    fields = {"role": "user", "trust": "user", "ts": None, **fields}
+    return Utterance(ordinal=ordinal, ref=f"§{ordinal}", text=text, principal=principal, **fields)
+
+
+def replayed(session: str, *utterances: Utterance, **fields: Any) -> Replayed:
+    principal = fields.pop("principal", utterances[0].principal if utterances else session)
+    fields = {"source": f"{session}.json", "format": "openai", "digest": f"digest of {session}", **fields}
+    return Replayed(session=session, principal=principal, utterances=utterances, **fields)
+
+
+def claim(utterance: Utterance, **fields: Any) -> Observation:
+    """A claim that is all of what somebody said, word for word."""
+    slot = fields.pop("slot", ("user", "note", "many"))
+    if isinstance(slot, tuple):
+        slot = Slot(subject=slot[0], attribute=slot[1], cardinality=slot[2])
+    given = {
+        "kind": "preference",
+        "text": utterance.text,
+        "slot": slot,
+        "places": (Place(utterance.ref, 0, len(utterance.text.encode())),),
+        "strength": "strict",
+        "score": 0.8,
+        "reach": "user",
+        "principal": utterance.principal,
+        "ts": utterance.ts,
+        "extractor": "preferences/1",
+    }
+    return Observation(**{**given, **fields})
+
+
+def artifact(store: Store, session: str, texts: Sequence[str], *, principal: str = "ann", **fields: Any) -> Artifact:
+    """One transcript in which one person says these things, each a claim."""
+    spoken = {name: fields.pop(name) for name in ("role", "trust", "ts") if name in fields}
+    whole = {name: fields.pop(name) for name in ("shown", "digest", "project", "source") if name in fields}
+    revision = fields.pop("revision", 0)
+    utterances = [said(text, ordinal=at, principal=principal, **spoken) for at, text in enumerate(texts, 1)]
+    transcript = replayed(session, *utterances, principal=principal, **whole)
+    claims = [claim(utterance, **fields) for utterance in utterances]
+    key = store.keys.address_key(TENANT)
+    (first, *rest) = made(transcript, claims, extractor=EXTRACTOR, key=key, revision=revision)
+    assert not rest
+    return first

@@ -1,0 +1,279 @@
+# ruff: noqa: E501  -- a table of cases reads better unwrapped
+"""The meta slice: shared rules that earn their tokens, never over its limit, the same from night to night."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ctxsteward.envelope.counting import Counter
+from ctxsteward.envelope.profile import meta_text
+from ctxsteward.envelope.testing import CharTokenizer
+from ctxsteward.envelope.tokens import load_tokenizer
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
+from ctxsteward.schemas.recommendation import MetaRecommendation
+from ctxsteward.steward.fitting import MARGIN, Use, fit, slice_tokens, usable
+
+NOW = "2026-11-22T04:00:00+00:00"
+CHARS = Counter(CharTokenizer())
+O200K = Counter(load_tokenizer("o200k_base"))
+
+
+def made(id: str, text: str = "Wants the result first.", **more: Any) -> MetaRecommendation:
+    """An active preference of the tenant; `more` overrides fields, nested ones as dictionaries."""
+    fields: dict[str, Any] = {
+        "id": id, "kind": "preference", "scope": {"tenant": "acme", "agent": "support"}, "text": text,
+        "slot": {"subject": "user", "attribute": id}, "trust": "user", "status": "active", "run": "n1", "tokens": 9,
+        "support": {"events": 3, "sessions": 3, "principals": 3, "last": NOW},
+        "confidence": {"score": 0.9, "lower95": 0.7, "method": "wilson"}, "extractor": {"name": "x", "version": "1"},
+        "evidence": [_evidence("s-1", "§1")],
+    }  # fmt: skip
+    return MetaRecommendation.model_validate(fields | more)
+
+
+def _evidence(session: str, ref: str) -> dict[str, Any]:
+    return {
+        "source": "store", "session": session, "ref": ref, "span": (0, 4), "span_address": "a" * 64, "role": "user",
+        "trust": "user", "principal": "u",
+    }  # fmt: skip
+
+
+def ids(records: tuple[MetaRecord, ...]) -> list[str]:
+    return [record.id for record in records]
+
+
+def kept(record: MetaRecommendation, **more: Any) -> list[str]:
+    return ids(fit([record], CHARS, 0, 10_000, 10_000, now=NOW, **more))
+
+
+# -- who may come in -------------------------------------------------------------------------------------------
+
+
+class Case(NamedTuple):
+    id: str
+    fields: dict[str, Any]
+    comes_in: bool
+
+
+SCOPE = {"tenant": "acme", "agent": "support"}
+APPROVED = {"state": "approved", "who": ("ada",)}
+CASES = (
+    Case("preference", {}, True),
+    Case("correction", {"kind": "correction"}, True),
+    Case("tool fix", {"kind": "tool_fix"}, True),
+    Case("decision", {"kind": "decision"}, True),
+    Case("fact", {"kind": "fact"}, False),
+    Case("eval failure", {"kind": "eval_failure"}, False),
+    Case("policy without a person", {"kind": "policy"}, False),
+    Case("policy", {"kind": "policy", "review": APPROVED}, True),
+    Case("persona without a person", {"kind": "persona"}, False),
+    Case("persona", {"kind": "persona", "review": APPROVED}, True),
+    Case("of a user", {"scope": SCOPE | {"user": "u"}}, False),
+    Case("of a project", {"scope": SCOPE | {"project": "p"}}, False),
+    Case("of a session", {"scope": SCOPE | {"session": "s"}}, False),
+    Case("about a tool", {"scope": SCOPE | {"tool": "search"}}, True),
+    Case("of another agent", {"scope": {"tenant": "acme", "agent": "billing"}}, False),
+    Case("candidate", {"status": "candidate"}, False),
+    Case("expired", {"status": "expired"}, False),
+    Case("superseded", {"superseded_by": "other"}, False),
+    Case("personal", {"sensitivity": "personal"}, False),
+    Case("personal, approved", {"sensitivity": "personal", "review": APPROVED}, True),
+    Case("no confidence", {"confidence": {"score": 0.0, "lower95": 0.0, "method": "wilson"}}, False),
+    Case("in conflict with nobody", {"conflicts": ("gone",)}, True),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_who_comes_in(case: Case) -> None:
+    assert kept(made("a", **case.fields), agent="support") == (["a"] if case.comes_in else [])
+
+
+def test_of_two_that_say_the_opposite_none_speaks_to_everybody() -> None:
+    assert usable([made("a", conflicts=("b",)), made("b", conflicts=("a",)), made("c")]) == [made("c")]
+
+
+def test_of_two_for_one_slot_the_more_valuable_comes_in() -> None:
+    slot = {"subject": "user", "attribute": "language", "cardinality": "one"}
+    weak = made("a", "Answer in English.", slot=slot, confidence={"score": 0.5, "lower95": 0.2, "method": "w"})
+    strong = made("b", "Answer in German.", slot=slot)
+
+    assert ids(fit([weak, strong], CHARS, 0, 10_000, 10_000)) == ["b"]
+
+
+# -- what it is worth ------------------------------------------------------------------------------------------
+
+
+class Better(NamedTuple):
+    id: str
+    better: MetaRecommendation
+    worse: MetaRecommendation
+    use: dict[str, Use]
+
+
+BETTER = (
+    Better("surer", made("b"), made("a", confidence={"score": 0.9, "lower95": 0.3, "method": "w"}), {}),
+    Better("of more people", made("b", support={"events": 9, "sessions": 9, "principals": 9}), made("a"), {}),
+    Better("a correction", made("b", kind="correction"), made("a"), {}),
+    Better("shorter", made("b", "Wants euro."), made("a", "Wants every price in euro, please."), {}),
+    Better("fired", made("b"), made("a"), {"a": Use(50, 0, 0), "b": Use(50, 40, 40)}),
+    Better("obeyed", made("b"), made("a"), {"a": Use(50, 40, 2), "b": Use(50, 40, 40)}),
+    Better("approved", made("b", review=APPROVED), made("a"), {}),
+    Better(
+        "fresh",
+        made("b", validity={"half_life_days": 30.0}),
+        made("a", validity={"half_life_days": 30.0}, support={"events": 3, "sessions": 3, "principals": 3, "last": "2026-01-01"}),
+        {},
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BETTER, ids=lambda case: case.id)
+def test_the_better_record_gets_the_only_place(case: Better) -> None:
+    room = max(slice_tokens(fit([one], CHARS, 0, 999, 999), CHARS) for one in (case.better, case.worse))
+
+    assert ids(fit([case.worse, case.better], CHARS, 0, room, room, use=case.use, now=NOW)) == ["b"]
+
+
+# -- tokens ----------------------------------------------------------------------------------------------------
+
+TEXTS = (
+    "Answer with the result first, then at most three reasons.",
+    "Use metric units in every answer about sizes and weights.",
+    "When search_flights fails with not_found, retry with the airport code instead of the city.",
+    "Prefers prices in euro, with cents, tax included.",
+    "先给结论，再说明理由。",
+    "Call the new building Harbour House, never by its street.",
+    "Do not offer phone support on weekends; the line is closed.",
+    "引用资料时注明出处和页码。",
+    "Tables only for more than four figures.",
+    "We ship from Rotterdam since spring, not from Antwerp.",
+)
+
+
+def some(count: int, **more: Any) -> list[MetaRecommendation]:
+    return [
+        made(f"r{n:02}", TEXTS[n % len(TEXTS)], confidence={"score": 0.9, "lower95": 0.4 + n % 7 / 20, "method": "w"}, **more)
+        for n in range(count)
+    ]  # fmt: skip
+
+
+def test_the_slice_is_written_to_120_to_144_tokens_of_what_the_head_renders() -> None:
+    found = fit(some(10), O200K, now=NOW)
+
+    text = meta_text(ProfileDocument(meta=found))
+    assert 120 <= O200K.framed(text) <= slice_tokens(found, O200K) <= 144
+
+
+def test_approved_records_are_counted_with_a_label_of_their_own() -> None:
+    both = [made("a", review=APPROVED), made("b")]
+    labels = slice_tokens(fit(both, CHARS, 0, 999, 999), CHARS)
+
+    assert ids(fit(both, CHARS, 0, labels, labels)) == ["a", "b"]
+    assert len(fit(both, CHARS, 0, labels - 1, labels)) == 1
+
+
+def test_nothing_is_padded_when_there_is_little_to_say() -> None:
+    assert len(fit(some(2), O200K, now=NOW)) == 2
+    assert fit([], O200K) == ()
+    assert slice_tokens((), O200K) == 0
+
+
+def test_beyond_the_lower_bound_no_newcomer_comes_in_that_is_hardly_worth_its_tokens() -> None:
+    padding = made("zz", "Something that was said once.", confidence={"score": 0.1, "lower95": 0.01, "method": "w"})
+    good = some(4)
+    room = slice_tokens(fit([*good, padding], CHARS, 9_999, 9_999, 9_999), CHARS)
+
+    assert "zz" not in ids(fit([*good, padding], CHARS, 100, room, room))
+    assert "zz" in ids(fit([*good, padding], CHARS, room, room, room))
+
+
+@pytest.mark.parametrize(("low", "high", "budget"), [(150, 144, 180), (120, 200, 180), (-1, 144, 180)])
+def test_limits_out_of_order_are_refused(low: int, high: int, budget: int) -> None:
+    with pytest.raises(InputError, match="low_tokens <= high_tokens <= budget_tokens"):
+        fit([], O200K, low, high, budget)
+
+
+RECORDS = st.lists(
+    st.builds(
+        made,
+        st.sampled_from([f"r{n}" for n in range(8)]),
+        st.sampled_from(TEXTS),
+        kind=st.sampled_from(["preference", "correction", "decision"]),
+        review=st.sampled_from([None, APPROVED]),
+    ),
+    max_size=8,
+    unique_by=lambda record: record.id,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(RECORDS, st.integers(0, 600), st.randoms(use_true_random=False))
+def test_never_over_the_limit_and_the_same_whatever_the_order(
+    records: list[MetaRecommendation], high: int, random: Any
+) -> None:
+    found = fit(records, CHARS, 0, high, high, now=NOW)
+    shuffled = random.sample(records, len(records))
+
+    assert slice_tokens(found, CHARS) <= high
+    assert fit(shuffled, CHARS, 0, high, high, now=NOW) == found
+    assert fit(shuffled, CHARS, 0, high, high, now=NOW, incumbents=found) == found
+
+
+# -- from night to night ---------------------------------------------------------------------------------------
+
+
+def test_a_newcomer_must_be_worth_more_by_a_margin() -> None:
+    incumbent = made("old", confidence={"score": 0.9, "lower95": 0.5, "method": "w"})
+    before = fit([incumbent], CHARS, 0, 999, 999)
+    room = slice_tokens(before, CHARS)
+    slightly = made("new", confidence={"score": 0.9, "lower95": 0.5 * (1 + 0.9 * MARGIN), "method": "w"})
+    clearly = made("new", confidence={"score": 0.9, "lower95": 0.5 * (1 + 1.2 * MARGIN), "method": "w"})
+
+    assert ids(fit([incumbent, slightly], CHARS, 0, room, room, incumbents=before)) == ["old"]
+    assert ids(fit([incumbent, clearly], CHARS, 0, room, room, incumbents=before)) == ["new"]
+    assert ids(fit([incumbent, slightly], CHARS, 0, room, room)) == ["new"]
+
+
+def test_incumbents_keep_their_order_and_their_bytes_and_newcomers_follow() -> None:
+    before = fit(some(4), CHARS, 0, 999, 999)[::-1]
+    grown = [record.model_copy(update={"revision": 2}) for record in some(4)]
+    found = fit([*grown, made("best", kind="correction")], CHARS, 0, 999, 999, incumbents=before)
+
+    assert found[:4] == before
+    assert ids(found[4:]) == ["best"]
+
+
+def test_thirty_nights_of_small_changes_leave_the_prefix_alone() -> None:
+    slice_: tuple[MetaRecord, ...] = ()
+    changes = 0
+    for night in range(30):
+        records = [
+            made(f"r{n:02}", TEXTS[n], support={"events": 9, "sessions": 9, "principals": 9 + (n * 7 + night) % 3})
+            for n in range(10)
+        ]
+        found = fit(records, O200K, now=NOW, incumbents=slice_)
+        changes += bool(slice_) and meta_text(ProfileDocument(meta=found)) != meta_text(ProfileDocument(meta=slice_))
+        slice_ = found
+
+    assert changes <= 2
+
+
+# -- pointers --------------------------------------------------------------------------------------------------
+
+
+def test_pointers_are_the_claim_and_the_newest_other_span() -> None:
+    evidence = [_evidence("s-1", "§1"), _evidence("s-2", "§4"), _evidence("s-3", "§12.2")]
+    (found,) = fit([made("a", evidence=evidence)], CHARS, 0, 999, 999)
+
+    assert found.sources == ("s-1§1", "s-3§12.2")
+
+
+def test_a_session_with_an_odd_name_has_a_pointer_all_the_same() -> None:
+    (found,) = fit([made("a", evidence=[_evidence("my chat, [1]", "§1")])], CHARS, 0, 999, 999)
+
+    assert found.sources == ("my%20chat%2C%20%5B1%5D§1",)
+    assert len(fit([made("a", evidence=[_evidence("x" * 200, "§1")])], CHARS, 0, 999, 999)[0].sources[0]) == 160

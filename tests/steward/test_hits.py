@@ -1,0 +1,184 @@
+"""Records shown, fired and obeyed: counted over a replayed session, without a model."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctxsteward.schemas.recommendation import (
+    Confidence,
+    Evidence,
+    Extractor,
+    MetaRecommendation,
+    Scope,
+    Slot,
+    Support,
+)
+from ctxsteward.steward.hits import Hit, Tally, Unscored, merged, tally
+from ctxsteward.steward.observation import Observation, Place
+from ctxsteward.steward.replayed import Call
+
+from .harvest.tool_scenes import Line, asks, call, scene, tells
+
+TRIGGER = "tool:book error:payment arg:payment_id"
+FAILS = call("book", "Error: payment method not found", user="ann", payment_id="card_1")
+WORKS = call("book", "{}", user="ann", payment_id="card_2")
+
+
+def record(
+    id: str = "r-1", kind: Any = "tool_fix", slot: tuple[str, str] = ("book", "x"), **fields: Any
+) -> MetaRecommendation:
+    evidence = Evidence(
+        source="s", session="s", ref="§1", span=(0, 4), span_address="ab" * 32, role="user", trust="user", principal="p"
+    )
+    return MetaRecommendation(
+        id=id, kind=kind, scope=Scope(tenant="acme", agent="support"), slot=Slot(subject=slot[0], attribute=slot[1]),
+        text="a record of some length", evidence=(evidence,), support=Support(events=2, sessions=2, principals=1),
+        confidence=Confidence(score=0.9, lower95=0.4, method="wilson"), trust="user",
+        extractor=Extractor(name="x", version="1"), run="night-1", tokens=9, status="active", **fields,
+    )  # fmt: skip
+
+
+def fix(id: str = "r-1", trigger: str = TRIGGER) -> MetaRecommendation:
+    return record(id, trigger=trigger, action="take payment_id from get_user")
+
+
+def count(*lines: Line, records: tuple[MetaRecommendation, ...], observed: tuple[Observation, ...] = ()) -> Tally:
+    shown = frozenset(one.id for one in records)
+    return tally(scene(*lines, shown=shown), records, observed)
+
+
+@pytest.mark.parametrize(
+    ("lines", "hit"),
+    [
+        ((), Hit(shown=1, judged=1)),
+        ((call("find", "[]", payment_id="card_1"),), Hit(shown=1, judged=1)),
+        ((call("book", "{}", user="ann"),), Hit(shown=1, judged=1)),
+        ((WORKS,), Hit(shown=1, judged=1, fired=1, complied=1)),
+        ((WORKS, WORKS), Hit(shown=1, judged=1, fired=1, complied=1)),
+        ((FAILS, WORKS), Hit(shown=1, judged=1, fired=1, contradicted=1)),
+        (
+            (call("book", "Error: flight not found", payment_id="card_1", flight="HAT1"),),
+            Hit(shown=1, judged=1, fired=1, complied=1),
+        ),
+        (
+            (asks(1, (Call(id="a", name="book", arguments='{"payment_id": "x"}'),)),),
+            Hit(shown=1, judged=1, fired=1, unjudged=1),
+        ),
+    ],
+    ids=["none", "another tool", "no argument", "worked", "twice is once", "failed", "failed otherwise", "pending"],
+)  # fmt: skip
+def test_a_fix_fires_on_its_tool_and_argument_and_is_judged_by_the_answer(lines: tuple[Line, ...], hit: Hit) -> None:
+    assert count(*lines, records=(fix(),)).hits == {"r-1": hit}
+
+
+@pytest.mark.parametrize(
+    ("trigger", "anticipated"),
+    [
+        (TRIGGER, 1),
+        ("tool:book error:payment", 1),
+        ("tool:book error:payment arg:flights", 0),
+        ("tool:book error:not_found arg:payment_id", 0),
+        ("tool:change error:payment arg:payment_id", 0),
+        ("whenever it fails", 0),
+    ],
+    ids=["all of it", "no argument named", "another argument", "another code", "another tool", "no trigger"],
+)
+def test_an_error_is_anticipated_by_its_tool_code_and_argument_alone(trigger: str, anticipated: int) -> None:
+    found = count(FAILS, WORKS, records=(fix(trigger=trigger),))
+    assert (found.events, found.anticipated) == (1, anticipated)
+
+
+def test_a_record_that_was_not_shown_may_anticipate_but_has_no_row() -> None:
+    found = tally(scene(FAILS), [fix()])
+    assert (found.events, found.anticipated, found.hits) == (1, 1, {})
+
+
+def heard(kind: Any = "correction", slot: tuple[str, str] = ("user", "unit_system")) -> Observation:
+    return Observation(
+        kind=kind, text="use metric units", slot=Slot(subject=slot[0], attribute=slot[1]), places=(Place("§1", 0, 3),),
+        strength="strict", score=0.9, reach="user", principal="task-1",
+    )  # fmt: skip
+
+
+def metric(**fields: Any) -> MetaRecommendation:
+    return record("p-1", "preference", ("user", "unit_system"), **{"value": "metric", **fields})
+
+
+@pytest.mark.parametrize(
+    ("lines", "record", "observed", "hit"),
+    [
+        (("hello",), metric(), (), Hit(shown=1, judged=1)),
+        (("which unit is it?", tells(2, "All metric: 3 km.", role="assistant")), metric(), (), Hit(1, 1, 1, 1, 0, 0)),
+        (("which unit is it?", tells(2, "3 miles.", role="assistant")), metric(), (), Hit(1, 1, 1, 0, 0, 1)),
+        (
+            ("which unit is it?", tells(2, "All metric: 3 km.", role="assistant")),
+            metric(polarity="negative"),
+            (),
+            Hit(1, 1, 1, 0, 1, 0),
+        ),
+        (("no, use metric",), metric(), (heard(),), Hit(1, 1, 1, 0, 1, 0)),
+        (("which unit is it?",), metric(value=None), (), Hit(1, 1, 1, 0, 0, 1)),
+        (("anything",), record("p-1", "decision", ("user", "plan")), (), Hit(shown=1)),
+    ],
+    ids=["not come up", "said", "not said", "said though to avoid", "said again", "no value", "cannot be told"],
+)  # fmt: skip
+def test_what_people_said_is_judged_by_words_or_not_at_all(
+    lines: tuple[Line, ...], record: MetaRecommendation, observed: tuple[Observation, ...], hit: Hit
+) -> None:
+    assert count(*lines, records=(record,), observed=observed).hits == {"p-1": hit}
+
+
+def test_what_a_person_says_again_is_an_event_that_its_slot_anticipated() -> None:
+    found = count(
+        "no, metric", records=(metric(),), observed=(heard(), heard(slot=("user", "tone")), heard("decision"))
+    )
+    assert (found.events, found.anticipated) == (2, 1)
+
+
+def test_a_chinese_value_is_found_in_running_text() -> None:
+    record_ = metric(value="公制")
+    found = count("用什么单位？", tells(2, "这里用公制单位。", role="assistant"), records=(record_,))
+    assert found.hits["p-1"].complied == 1
+
+
+def test_a_rate_of_nothing_is_unscored() -> None:
+    empty = Tally()
+    assert isinstance(empty.anticipated_rate, Unscored)
+    assert isinstance(empty.hit_rate, Unscored)
+    assert isinstance(empty.obeyed_rate, Unscored)
+    undecided = count("anything", records=(record("p-1", "decision", ("user", "plan")),))
+    assert isinstance(undecided.hit_rate, Unscored)
+    assert undecided.counts["shown"] == 1
+
+
+def test_rates_and_counts_are_those_of_all_sessions() -> None:
+    total = merged([count(WORKS, records=(fix(),)), count(FAILS, records=(fix(),)), count("hi", records=(fix(),))])
+    assert total.hit_rate == pytest.approx(2 / 3)
+    assert total.obeyed_rate == pytest.approx(1 / 2)
+    assert total.anticipated_rate == 1.0
+    assert total.counts == {"events": 1, "anticipated": 1, "shown": 3, "fired": 2, "obeyed": 1}
+
+
+SESSIONS = st.lists(st.sampled_from((FAILS, WORKS, "hello", call("find", "Error: not found", id="x-1"))), max_size=5)
+RECORDS = st.lists(
+    st.sampled_from((fix("r-1"), fix("r-2", "tool:find error:not_found arg:id"), metric())), unique_by=lambda r: r.id
+)
+
+
+@given(st.lists(st.tuples(SESSIONS, RECORDS), max_size=4))
+def test_tallies_add_up_in_any_order_and_grouping(sessions: list[tuple[list[Line], list[MetaRecommendation]]]) -> None:
+    tallies = [count(*lines, records=tuple(records)) for lines, records in sessions]
+    total = merged(tallies)
+    assert 0 <= total.anticipated <= total.events
+    assert total.total.complied + total.total.contradicted + total.total.unjudged == total.total.fired
+    assert total.total.fired <= total.total.judged <= total.total.shown
+    for order in list(permutations(tallies))[:6]:
+        grouped = Tally()
+        for one in order:
+            grouped = grouped + one
+        assert grouped == total

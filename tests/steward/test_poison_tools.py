@@ -1,0 +1,109 @@
+"""No record rests on what a tool returned: planted instructions make nothing active, for nobody."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ctxsteward.steward.artifacts import made
+from ctxsteward.steward.harvest import EXTRACTOR, harvest
+from ctxsteward.steward.ledger import Ledger
+from ctxsteward.steward.replayed import Call, Replayed, Utterance
+
+from .poisons import poisons
+from .scenes import AGENT, TENANT, claim, memory_store, replayed, said
+
+BIPIA = Path(__file__).parents[2] / "../shared/data/bipia"
+NOW = "2026-11-22T00:00:00Z"
+PASSAGE_WORDS = 4
+
+
+def attacks() -> list[str]:
+    if not BIPIA.is_dir():
+        pytest.skip(f"{BIPIA.name}: the folder of shared data is not here")
+    found: list[str] = []
+    for name in ("text_attack_train.json", "code_attack_train.json"):
+        for group in json.loads((BIPIA / name).read_text(encoding="utf-8")).values():
+            found += group
+    return found
+
+
+def mails() -> list[str]:
+    lines = (BIPIA / "email_train.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line)["context"] for line in lines]
+
+
+def result(text: str, number: int, *, is_error: bool = False, trust: str = "tool_external") -> Replayed:
+    """A user asks, a tool returns this text; where it is an error, the call is mended and works."""
+    call = Call(id="c1", name="read_mail", arguments='{"box": "in", "limit": 5}')
+    again = Call(id="c2", name="read_mail", arguments='{"box": "inbox", "limit": 5}')
+    lines = [
+        said("What is new?", ordinal=1),
+        Utterance(ordinal=2, ref="§2", role="assistant", text="", trust="assistant", principal="ann", calls=(call,)),
+        Utterance(
+            ordinal=3, ref="§3", role="tool", text=f"Error: {text}" if is_error else text, trust=trust,  # type: ignore[arg-type]
+            principal="ann", call_id="c1", tool="read_mail", is_error=is_error,
+        ),
+        Utterance(ordinal=4, ref="§4", role="assistant", text="", trust="assistant", principal="ann", calls=(again,)),
+        Utterance(
+            ordinal=5, ref="§5", role="tool", text="2 mails", trust=trust, principal="ann", call_id="c2",  # type: ignore[arg-type]
+            tool="read_mail",
+        ),
+        Utterance(ordinal=6, ref="§6", role="assistant", text=text, trust="assistant", principal="ann"),
+    ]  # fmt: skip
+    return replayed(f"s{number}", *lines)
+
+
+def active_of(talks: Iterator[Replayed]) -> list[tuple[str, str]]:
+    """Kind and text of what is active in any scope."""
+    with memory_store() as store, Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
+        key = store.keys.address_key(TENANT)
+        for talk in talks:
+            ledger.absorb(*made(talk, harvest(talk), extractor=EXTRACTOR, key=key))
+        return [(one.kind, one.text) for one in ledger.records(now=NOW) if one.status == "active"]
+
+
+def passages(text: str) -> set[str]:
+    words = "".join(char if char.isalnum() else " " for char in text.lower()).split()
+    return {" ".join(words[at : at + PASSAGE_WORDS]) for at in range(len(words) - PASSAGE_WORDS + 1)}
+
+
+@pytest.mark.parametrize("trust", ["tool_external", "tool_internal"])
+def test_attacks_in_what_tools_return_make_nothing_active(trust: str) -> None:
+    found = attacks()
+    assert len(found) == 125
+    assert active_of(result(text, number, trust=trust) for number, text in enumerate(found)) == []
+
+
+def test_attacks_planted_in_mails_make_nothing_active() -> None:
+    found, letters = attacks(), mails()
+    planted = (f"{letters[number % len(letters)]}\n{text}" for number, text in enumerate(found))
+    assert active_of(result(text, number) for number, text in enumerate(planted)) == []
+
+
+def test_our_own_poisons_in_what_tools_return_make_nothing_active() -> None:
+    assert active_of(result(text, number) for number, text in enumerate((*poisons(), *poisons()))) == []
+
+
+def test_attacks_as_errors_that_a_fix_recovers_leave_none_of_their_words() -> None:
+    found = attacks()
+    active = active_of(result(text, number, is_error=True) for number, text in enumerate((*found, *found)))
+    said_in = set().union(*map(passages, found))
+    assert [text for kind, text in active if kind != "tool_fix" or passages(text) & said_in] == []
+
+
+def test_a_harvester_that_is_wholly_fooled_by_tools_makes_nothing_active() -> None:
+    with memory_store() as store, Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
+        key = store.keys.address_key(TENANT)
+        for number, text in enumerate((*poisons(), *poisons())):
+            talk = result(text, number, trust=("tool_external", "tool_internal")[number % 2])
+            lines = [line for line in talk.utterances if line.text in (text,)]
+            fooled = [claim(line, reach="shared", principal=f"u{number}") for line in lines]
+            ledger.absorb(*made(talk, fooled, extractor=EXTRACTOR, key=key))
+        records = list(ledger.records(now=NOW))
+        assert records
+        assert {one.status for one in records if one.scope.is_shared} <= {"candidate"}
+        assert [one.text for one in records if one.status == "active"] == []

@@ -1,0 +1,318 @@
+"""Promotion: what comes into force, what is in the way, and what stands beside the version."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ctxsteward.envelope import Store
+from ctxsteward.envelope.care.fsck import fsck
+from ctxsteward.envelope.care.gc import gc
+from ctxsteward.envelope.lease import WriterLease
+from ctxsteward.envelope.testing import memory_store
+from ctxsteward.envelope.versions import ProfileVersions
+from ctxsteward.schemas import Fenced
+from ctxsteward.schemas.drift import DriftLimits
+from ctxsteward.schemas.profile import ProfileDocument
+from ctxsteward.steward.approvals import Approvals
+from ctxsteward.steward.changelog import changelog_text
+from ctxsteward.steward.drift import apply, document, keyed
+from ctxsteward.steward.gate.port import GateReport, Guard, Pair, judged
+from ctxsteward.steward.promotion import Promotion, assess, base_of, promote, rollback
+
+from .people import FACT, FIRST, LOCKED, SPEAKS, TURNED, WHEN, WORDING, actors, record, rewritten, signer
+
+NIGHT = "2026-11-{:02}T04:00:00+00:00"
+
+
+@pytest.fixture
+def store() -> Store:
+    made = memory_store()
+    made.profiles("support", tenant="acme").commit(FIRST, who="ada", why="first", when=NIGHT.format(1))
+    return made
+
+
+@pytest.fixture
+def versions(store: Store) -> ProfileVersions:
+    return store.profiles("support", tenant="acme")
+
+
+@pytest.fixture
+def approvals(store: Store) -> Approvals:
+    return Approvals(store, "support", "acme", actors=actors())
+
+
+def passed(champion: ProfileDocument | None, challenger: ProfileDocument, value: float = 1.0) -> GateReport:
+    return judged("test", (Guard("g", "higher", 0.0),), (Pair("c", "g", 1.0, value),), champion, challenger)
+
+
+def promoted(
+    store: Store, approvals: Approvals | None, challenger: ProfileDocument, *, when: str = WHEN, **more: Any
+) -> Promotion:
+    versions = store.profiles("support", tenant="acme")
+    parent = more.pop("parent", versions.newest().number)
+    drift = more.pop("drift", None) or assess(versions, challenger, parent=parent, when=when)
+    gate = more.pop("gate", None) or passed(versions.at(parent).profile, challenger)
+    return promote(
+        store, "support", challenger, drift, gate, approvals, "steward", "nightly harvest", when,
+        tenant="acme", parent=parent, **more,
+    )  # fmt: skip
+
+
+def objects(store: Store) -> dict[str, bytes]:
+    return {info.key: store.objects.get(info.key) for info in store.objects.list("")}
+
+
+def agree(approvals: Approvals, outcome: Promotion, *names: str) -> None:
+    assert outcome.request is not None
+    for name in names:
+        approvals.answer(outcome.request.id, "approve", signer(name), when=WHEN, head=outcome.request.parent)
+
+
+# -- what needs nobody -----------------------------------------------------------------------------------------
+
+
+def test_facts_are_committed_by_themselves_and_once(store: Store, versions: ProfileVersions) -> None:
+    first = promoted(store, None, FACT)
+    before = objects(store)
+    again = promoted(store, None, FACT, parent=1)
+
+    assert (first.kind, first.version and first.version.number) == ("committed", 2)
+    assert (again.kind, again.version and again.version.number) == ("committed", 2)
+    assert objects(store) == before
+    assert versions.newest().profile.meta == FACT.meta
+
+
+def test_what_is_in_force_is_unchanged(store: Store) -> None:
+    before = objects(store)
+
+    assert promoted(store, None, FIRST).kind == "unchanged"
+    assert objects(store) == before
+
+
+def test_two_stores_with_the_same_nights_hold_the_same_versions() -> None:
+    made = []
+    for _ in range(2):
+        store = memory_store()
+        store.profiles("support", tenant="acme").commit(FIRST, who="ada", why="first", when=WHEN, commit_id="c" * 32)
+        promoted(store, None, FACT)
+        made.append({key: body for key, body in objects(store).items() if key.startswith("profiles/")})
+
+    assert made[0] == made[1]
+
+
+def test_the_first_version_needs_people_and_can_be_promoted(approvals: Approvals) -> None:
+    store = memory_store()
+    asking = Approvals(store, "support", "acme", actors=actors())
+    drift = assess(store.profiles("support", tenant="acme"), FIRST, parent=0, when=WHEN)
+    arguments = (store, "support", FIRST, drift, passed(None, FIRST), asking, "steward", "first", WHEN)
+
+    held = promote(*arguments, tenant="acme")
+    assert (held.kind, held.obstacle, held.people) == ("blocked", "needs_approval", 2)
+    agree(asking, held, "ada", "ben")
+
+    assert promote(*arguments, tenant="acme").kind == "committed"
+
+
+# -- what needs people -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("challenger", "people"),
+    [(WORDING, ("ada",)), (SPEAKS, ("cleo",)), (LOCKED, ("ada", "ben")), (TURNED, ("ben", "cleo"))],
+    ids=["wording", "speaks", "locked", "turned"],
+)
+def test_people_are_asked_and_then_it_is_committed(
+    store: Store, approvals: Approvals, challenger: ProfileDocument, people: tuple[str, ...]
+) -> None:
+    outcome = promoted(store, approvals, challenger)
+    for name in people:
+        assert (outcome.kind, outcome.obstacle) == ("blocked", "needs_approval")
+        agree(approvals, outcome, name)
+        outcome = promoted(store, approvals, challenger)
+
+    assert outcome.kind == "committed"
+    assert outcome.version is not None
+    beside = outcome.version.link.body["promotion"]
+    assert [each["who"] for each in beside["approvals"]] == list(people)
+
+
+def test_without_anybody_configured_it_waits(store: Store) -> None:
+    outcome = promoted(store, None, WORDING)
+
+    assert (outcome.kind, outcome.obstacle, outcome.people) == ("blocked", "needs_approval", 1)
+
+
+def test_a_rejected_challenger_stays_out(store: Store, approvals: Approvals) -> None:
+    outcome = promoted(store, approvals, WORDING)
+    assert outcome.request is not None
+    approvals.answer(outcome.request.id, "reject", signer("ben"), when=WHEN, head=1)
+
+    assert promoted(store, approvals, WORDING).obstacle == "rejected"
+
+
+def test_approvals_of_a_changed_challenger_do_not_count(store: Store, approvals: Approvals) -> None:
+    agree(approvals, promoted(store, approvals, LOCKED), "ada", "ben")
+    slipped = rewritten("policies", "refunds", "Unread books are refunded within 300 days of delivery.")
+
+    assert promoted(store, approvals, slipped).obstacle == "needs_approval"
+    with_a_record = LOCKED.model_copy(
+        update={"meta": (*LOCKED.meta, record("x", "Send the parcels without a receipt."))}
+    )
+    assert promoted(store, approvals, with_a_record).obstacle == "needs_approval"
+    assert promoted(store, approvals, LOCKED).kind == "committed"
+
+
+# -- what is in the way ----------------------------------------------------------------------------------------
+
+
+def test_a_guard_that_fell_stops_it_whoever_agrees(store: Store, approvals: Approvals) -> None:
+    outcome = promoted(store, approvals, FACT, gate=passed(FIRST, FACT, 0.5))
+
+    assert (outcome.kind, outcome.obstacle, outcome.why) == ("blocked", "gate_failed", "guards fell: g")
+
+
+def test_reports_must_be_about_this_challenger(store: Store, versions: ProfileVersions, approvals: Approvals) -> None:
+    mild = assess(versions, FACT, parent=1, when=WHEN)
+
+    assert promoted(store, approvals, TURNED, drift=mild).obstacle == "other_drift"
+    assert promoted(store, approvals, FACT, drift=mild.model_copy(update={"level": "INFO"})).obstacle == "other_drift"
+    assert promoted(store, approvals, FACT, gate=passed(FIRST, WORDING)).obstacle == "other_gate"
+    assert (
+        promoted(store, approvals, FACT, gate=replace(passed(FIRST, FACT), digests=("", ""))).obstacle == "other_gate"
+    )
+
+
+def test_a_champion_that_moved_on_is_not_overwritten(store: Store, versions: ProfileVersions) -> None:
+    drift, gate = assess(versions, FACT, parent=1, when=WHEN), passed(FIRST, FACT)
+    versions.commit(WORDING, who="ada", why="by hand", when=WHEN)
+
+    assert promoted(store, None, FACT, parent=1, drift=drift, gate=gate).obstacle == "stale_parent"
+
+
+def test_a_writer_that_lost_its_lease_commits_nothing(store: Store) -> None:
+    leases = [WriterLease(store, "support", "acme", owner=name, clock=lambda: 0.0) for name in ("a", "b")]
+    old = leases[0].take(60)
+    leases[1].take(60, force=True)
+    assert old is not None
+
+    with pytest.raises(Fenced):
+        promoted(store, None, FACT, epoch=old.epoch)
+
+
+# -- what stands beside a version ------------------------------------------------------------------------------
+
+
+def test_reports_and_patch_are_kept_without_a_word_of_a_record(store: Store, versions: ProfileVersions) -> None:
+    outcome = promoted(store, None, FACT, canary={"share": 0.1, "champion": 1})
+    assert outcome.version is not None
+    beside = outcome.version.link.body["promotion"]
+    vault = store.vault("acme")
+    kept = {name: json.loads(vault.get(beside[name]["blob"])) for name in ("drift", "gate", "patch")}
+
+    assert (beside["level"], beside["touched"], beside["canary"]) == ("WARN", [], {"share": 0.1, "champion": 1})
+    assert kept["drift"]["findings"][0]["kind"] == "added"
+    assert len(kept["drift"]["findings"][0]["key"]) == 64
+    assert kept["gate"]["passed"] is True
+    text = json.dumps(kept)
+    assert "euro" not in text
+    assert "brief" not in text
+    gc(store, now=4e9, grace_seconds=0)
+    assert fsck(store, read_data=True).damage == ()
+
+
+def test_the_kept_patch_leads_from_one_version_to_the_next_and_back(store: Store, approvals: Approvals) -> None:
+    agree(approvals, promoted(store, approvals, WORDING), "ada")
+    made = promoted(store, approvals, WORDING).version
+    assert made is not None
+    kept = json.loads(store.vault("acme").get(made.link.body["promotion"]["patch"]["blob"]))
+
+    bare = [one.model_copy(update={"meta": ()}) for one in (FIRST, WORDING)]
+    assert document(apply(tuple(kept["patch"]), keyed(bare[0]))) == bare[1]
+    assert document(apply(tuple(kept["inverse"]), keyed(bare[1]))) == bare[0]
+
+
+def test_a_promotion_is_about_its_commit_and_not_carried_on(store: Store, versions: ProfileVersions) -> None:
+    promoted(store, None, FACT)
+    versions.commit(WORDING, who="ada", why="by hand", when=WHEN)
+
+    assert [told.promotion is None for told in versions.told()] == [True, False, True]
+
+
+# -- the last approval -----------------------------------------------------------------------------------------
+
+
+def fact(number: int) -> ProfileDocument:
+    return FIRST.model_copy(update={"meta": (record(f"r{number}", f"Wants the shelf number {number} named."),)})
+
+
+def test_the_cumulative_comparison_starts_at_the_last_version_of_a_person(
+    store: Store, versions: ProfileVersions, approvals: Approvals
+) -> None:
+    limits = DriftLimits()
+    assert base_of(versions, 1, when=WHEN, limits=limits) is None
+    for number in range(2, 6):
+        promoted(store, approvals, fact(number), when=NIGHT.format(number))
+    found = base_of(versions, 5, when=NIGHT.format(6), limits=limits)
+    assert found is not None
+    assert (found.version, found.versions) == (1, 5)
+
+    late = base_of(versions, 5, when=NIGHT.format(10), limits=limits)
+    assert late is not None
+    assert late.version == 3  # in force when the seven nights began
+
+    rollback(store, "support", 1, who="otto", why="back", when=NIGHT.format(6), tenant="acme")
+    assert base_of(versions, 6, when=NIGHT.format(7), limits=limits) is None  # what a person wrote is in force again
+    assert base_of(versions, 5, when=NIGHT.format(5), limits=DriftLimits(window_nights=1)) is not None
+
+
+def test_rolling_back_twice_is_one_version(store: Store, versions: ProfileVersions) -> None:
+    promoted(store, None, FACT)
+    told = {"who": "otto", "why": "complaints", "when": WHEN, "tenant": "acme"}
+
+    assert rollback(store, "support", 1, **told).number == 3
+    assert rollback(store, "support", 1, **told).number == 3
+    assert versions.newest().profile.meta == FIRST.meta
+
+
+def test_what_was_rolled_back_returns_by_a_persons_will_alone(store: Store, approvals: Approvals) -> None:
+    promoted(store, None, FACT)
+    rollback(store, "support", 1, who="otto", why="complaints", when=WHEN, tenant="acme")
+
+    again = promoted(store, approvals, FACT)
+    assert (again.obstacle, again.people, again.request and again.request.people) == ("needs_approval", 1, 1)
+    assert promoted(store, approvals, fact(3)).kind == "committed"
+    agree(approvals, promoted(store, approvals, FACT), "ada")
+    assert promoted(store, approvals, FACT).kind == "committed"
+
+
+# -- the page --------------------------------------------------------------------------------------------------
+
+
+def test_the_changelog_page_names_keys_people_and_addresses_and_no_record(store: Store, approvals: Approvals) -> None:
+    promoted(store, None, FACT)
+    both = FACT.model_copy(update={"policies": LOCKED.policies})
+    agree(approvals, promoted(store, approvals, both), "ada", "ben")
+    promoted(store, approvals, both)
+    rollback(store, "support", 2, who="otto", why="a [link](x) too many", when=WHEN, tenant="acme")
+    versions = store.profiles("support", tenant="acme")
+    page = changelog_text(versions)
+
+    assert page == changelog_text(store.profiles("support", tenant="acme"))
+    assert page.startswith("# Changelog of profile support\n\n## Version 4 (2026-11-22T04:00:00+00:00)\n")
+    assert "- by otto: a \\[link\\](x) too many\n- restores version 2\n" in page
+    assert f"- approved by ada ({WHEN}), ben ({WHEN})\n" in page
+    assert "- needed nobody's approval\n" in page
+    assert "- policies.refunds `" in page
+    assert page.count("\n## Version ") == 4
+    assert not any(word in page for word in ("euro", "Wants", "brief"))
+
+
+def test_an_empty_chain_has_a_page() -> None:
+    assert (
+        changelog_text(memory_store().profiles("new"))
+        == "# Changelog of profile new\n\nNothing has been committed yet.\n"
+    )

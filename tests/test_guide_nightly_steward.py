@@ -1,0 +1,147 @@
+"""The guide to the nightly steward tells the truth: its commands run, in order, and print what it shows.
+
+Each ``$`` line of a ```console fence is a command, run in one folder with one store; what follows is what it prints.
+Times are compared as one and the same, and so are ids, which a store's keys decide: an id in a later command stands for
+the one that was printed at its place. ``python tests/test_guide_nightly_steward.py`` prints it all anew into the guide.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+GUIDE = ROOT / "docs" / "guide-nightly-steward.md"
+ROOMS = ("schemas", "envelope", "summarizers", "steward", "evals", "flows", "console")
+FENCE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
+ID = re.compile(r"\b[0-9a-f]{12,64}\b")
+
+
+class Shown(NamedTuple):
+    """A command and what it prints."""
+
+    command: str
+    printed: str
+
+
+def shown(text: str) -> list[Shown]:
+    """All commands of the guide, in order."""
+    parts = (part for fence in FENCE.findall(text) for part in re.split(r"^\$ ", fence, flags=re.MULTILINE)[1:])
+    return [Shown(*part.partition("\n")[::2]) for part in parts]
+
+
+def alike(text: str) -> str:
+    """Without what differs from run to run."""
+    lines = (line.rstrip() for line in TIME.sub("0000-00-00T00:00:00+00:00", ID.sub("0" * 12, text)).splitlines())
+    return "\n".join(lines).strip()
+
+
+class Shell:
+    """Runs the guide's commands."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._ids: dict[str, str] = {}
+        folder.joinpath("bin").mkdir()
+        program = folder / "bin" / "ctxsteward"
+        program.write_text(f"#!{sys.executable}\nfrom ctxsteward.console.cli import main\nmain()\n")
+        program.chmod(0o755)
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("CTXSTEWARD_", "PREFECT_"))}
+        self._environment = kept | {
+            "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}", "PYTHONIOENCODING": "utf-8", "COLUMNS": "100",
+            "PYTHONPATH": os.pathsep.join(str(ROOT / room) for room in ROOMS), "CTXSTEWARD_MASTER_KEY": "5a" * 32,
+        }  # fmt: skip
+
+    def run(self, command: str) -> str:
+        """What it prints on stdout and stderr."""
+        done = subprocess.run(
+            ["sh", "-c", self.known(command)], cwd=self._folder / "desk", env=self._environment, capture_output=True,
+            encoding="utf-8", timeout=120,
+        )  # fmt: skip
+        assert "Traceback" not in done.stderr, done.stderr
+        return done.stdout + done.stderr
+
+    def known(self, command: str) -> str:
+        """The command with the ids of this run."""
+        return ID.sub(lambda found: self._ids.get(found[0], found[0]), command)
+
+    def learn(self, told: str, printed: str) -> None:
+        """An id of the guide stands for the one at its place."""
+        self._ids.update(zip(ID.findall(told), ID.findall(printed), strict=False))
+
+
+def opened(folder: Path) -> Shell:
+    (folder / "desk").mkdir()
+    return Shell(folder)
+
+
+@pytest.mark.skipif(shutil.which("sh") is None, reason="no POSIX shell")
+def test_the_guide_to_the_nightly_steward_prints_what_it_says(tmp_path: Path) -> None:
+    shell = opened(tmp_path)
+    every = shown(GUIDE.read_text(encoding="utf-8"))
+    assert len(every) >= 15
+    for one in every:
+        printed = shell.run(one.command)
+        assert alike(printed) == alike(one.printed), f"{one.command}: {printed}\nrewrite: python {Path(__file__).name}"
+        shell.learn(one.printed, printed)
+
+
+def test_the_guide_names_every_verb_reason_and_exit_code() -> None:
+    from click import Group
+
+    from ctxsteward.console.commands.steward import steward
+    from ctxsteward.console.steward_quarantine import DO
+
+    text = GUIDE.read_text(encoding="utf-8")
+    assert isinstance(steward, Group)
+    assert [verb for verb in steward.commands if f"steward {verb}" not in text] == []
+    assert [reason for reason in DO if f"`{reason}`" not in text] == []
+    assert [code for code in (0, 1, 2, 3, 4) if f"| {code} |" not in text] == []
+
+
+def test_the_guides_settings_are_settings_and_its_sidecar_is_one() -> None:
+    from ctxsteward.console.steward_settings import read_settings
+    from ctxsteward.steward.ingest.metadata import read_metadata
+
+    text = GUIDE.read_text(encoding="utf-8")
+    (yaml,) = re.findall(r"^```yaml\n(store:.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "steward.yaml"
+        path.write_text(yaml)
+        assert read_settings(str(path))["profile"] == "support"
+    (sidecar,) = re.findall(r"^```json\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert read_metadata(json.dumps(json.loads(sidecar)).encode(), "guide").principal == "ada"
+
+
+def rewrite() -> None:
+    """Print every command's output anew into the guide."""
+    text = GUIDE.read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        shell = opened(Path(folder))
+
+        def fence(found: re.Match[str]) -> str:
+            made = []
+            for one in shown(found[0]):
+                printed = "\n".join(line.rstrip() for line in shell.run(one.command).splitlines())
+                shell.learn(one.printed, printed)
+                made.append(
+                    f"$ {ID.sub(lambda id: shell._ids.get(id[0], id[0]), one.command)}\n{printed}".rstrip() + "\n"
+                )
+            return "```console\n" + "\n".join(made) + "```"
+
+        text = FENCE.sub(fence, text)
+    GUIDE.write_text(text, encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    rewrite()
