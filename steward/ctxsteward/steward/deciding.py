@@ -13,6 +13,7 @@ from typing import Any
 
 from ctxsteward.envelope.counting import Counter
 from ctxsteward.envelope.keys import address_of
+from ctxsteward.envelope.profile import record_line
 from ctxsteward.envelope.slices import canonical, record_subject
 from ctxsteward.envelope.store import DEFAULT_TOKENIZER, Store
 from ctxsteward.envelope.supports import keep_support
@@ -26,11 +27,12 @@ from ctxsteward.schemas.recommendation import MetaRecommendation
 from .actors import Actors
 from .approvals import Approvals
 from .canary import Arm, CanaryLimits, decide, running, settle, started
-from .fitting import fit, slice_tokens
+from .fitting import HIGH_TOKENS, LOW_TOKENS, fit, slice_tokens
 from .gate import EvalGate, FrozenGate, GateReport
 from .ledger import Ledger
 from .nights import Night, Nights, Outcome
 from .promotion import Promotion, assess, promote
+from .reconcile import is_claim_id
 from .record_reviews import RecordReviews
 from .settings import NightSettings
 from .stages import Admitted, Challenger, Fitted, Promoted, Verdict, Writing
@@ -85,12 +87,15 @@ class Deciding:
         )
 
     def fit(self, admitted: Admitted, writing: Writing) -> Fitted:
-        """The slice, out of what is for everybody."""
+        """The slice, out of what is for everybody; what people wrote into it stays, and takes its room."""
         self._active = admitted.active
         shared = [record for record in admitted.active if record.scope.is_shared]
-        incumbents = self._base(writing)[1].meta if self._settings.keep_places else ()
-        records = fit(
-            shared, self._counter, agent=self._settings.profile, incumbents=incumbents, now=self._date,
+        before = self._base(writing)[1].meta
+        written = tuple(record for record in before if not is_claim_id(record.id))
+        taken_tokens = sum(self._counter.text(record_line(record) + "\n") for record in written)
+        records = written + fit(
+            shared, self._counter, max(0, LOW_TOKENS - taken_tokens), max(0, HIGH_TOKENS - taken_tokens),
+            agent=self._settings.profile, incumbents=before if self._settings.keep_places else (), now=self._date,
             is_withdrawn=self._is_withdrawn,
         )  # fmt: skip
         self._fitted = records

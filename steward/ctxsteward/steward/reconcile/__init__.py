@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .claims import Audience, Claim, claims_of, relation
+from .claims import Audience, Claim, claims_of, is_claim_id, relation
 from .draft import Draft, draft
 from .seen import Seen, seen_in
 from .support import Backing, backing, wilson_lower95
@@ -16,6 +16,7 @@ __all__ = [
     "backing",
     "claims_of",
     "draft",
+    "is_claim_id",
     "relation",
     "seen_in",
     "wilson_lower95",

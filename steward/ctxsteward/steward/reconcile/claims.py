@@ -39,6 +39,15 @@ _SPEECHLESS = frozenset(("note", "fact", "preference", "other", "likes"))
 ID_DIGITS = 16
 
 
+def is_claim_id(id: str) -> bool:
+    """Whether a record of this id was harvested: people give other names to what they write.
+
+    >>> is_claim_id("0f3c9a7be2114d58"), is_claim_id("opening-hours")
+    (True, False)
+    """
+    return re.fullmatch(r"[0-9a-f]{16}", id) is not None
+
+
 class Audience(NamedTuple):
     """Whom a claim is for."""
 
