@@ -22,7 +22,7 @@ from ctxsteward.envelope.versions import Version
 from ctxsteward.schemas import Erased
 from ctxsteward.schemas.drift import DriftReport
 from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument
-from ctxsteward.schemas.recommendation import MetaRecommendation
+from ctxsteward.schemas.recommendation import MetaRecommendation, Review
 
 from .actors import Actors
 from .approvals import Approvals
@@ -35,6 +35,7 @@ from .promotion import Promotion, assess, promote
 from .reconcile import is_claim_id
 from .record_reviews import RecordReviews
 from .settings import NightSettings
+from .shelving import shelves
 from .stages import Admitted, Challenger, Fitted, Promoted, Verdict, Writing
 
 
@@ -70,6 +71,7 @@ class Deciding:
         self._key = store.keys.address_key(settings.tenant)
         self._vault = store.vault(settings.tenant)
         self._counter = Counter(load_tokenizer(DEFAULT_TOKENIZER))
+        self._reviews: Mapping[str, Review] = {}
         self._date = ""
         self._active: Sequence[MetaRecommendation] = ()
         self._fitted: Sequence[MetaRecord] = ()
@@ -77,8 +79,8 @@ class Deciding:
     def admit(self, date: str, run: str) -> Admitted:
         """Records as the gates see them on this date: those that are for many, and what all of them come to."""
         self._date = moment_of(date)
-        reviews = self._record_reviews.standing(lambda id: self._ledger.record(id, now=self._date))
-        judged = self._ledger.judged(now=self._date, approvals=reviews, counter=self._counter, run=run)
+        self._reviews = self._record_reviews.standing(lambda id: self._ledger.record(id, now=self._date))
+        judged = self._ledger.judged(now=self._date, approvals=self._reviews, counter=self._counter, run=run)
         return Admitted(
             active=judged.shared,
             digest=judged.digest,
@@ -133,7 +135,15 @@ class Deciding:
     def promote(
         self, challenger: Challenger | None, drift: Verdict | None, gate: Verdict | None, writing: Writing
     ) -> Promoted:
-        """Commit the challenger, or say what is in the way; judged by the reports that drift and gate made here."""
+        """Commit the challenger, or say what is in the way; judged by the reports that drift and gate made here.
+
+        What is for one user, project or session alone needs no challenger: it goes onto the shelves of facts.
+        """
+        records = self._ledger.records(now=self._date, approvals=self._reviews, counter=self._counter, run=writing.run)
+        active = (record for record in records if record.status == "active")
+        self._store.facts(self._settings.profile, tenant=self._settings.tenant).replace(
+            shelves(active), who=writing.who, why=f"night {writing.run}", when=writing.when
+        )
         if challenger is None or self._drift is None or self._gate_report is None:
             return self._promoted("unchanged", self._versions.head())
         settings, head = self._settings, self._versions.head()

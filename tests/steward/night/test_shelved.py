@@ -1,0 +1,35 @@
+"""What a night learns of one person is shown to that person, cited, and to nobody else; forgetting takes it back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ctxsteward.envelope import EnvelopeBuilder, Profile, Store, open_store
+from ctxsteward.envelope.erasure import forget
+
+from .desk import PERSONAL, night, say, settings_of
+
+
+def shown(store: Store, principal: str, name: str) -> str:
+    """The turn context of somebody who asks."""
+    profile = Profile.from_text("You book flights.", name="support")
+    session = store.session(name, tenant="acme", profile=profile)
+    session.append({"role": "user", "content": "Which aisle seats are left on flights?"}, principal=principal)
+    context = EnvelopeBuilder(tokenizer="o200k_base").build(session).dynamic.context
+    return context.text if context else ""
+
+
+def test_a_wish_is_shown_to_who_said_it_alone_until_it_is_forgotten(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    say(tmp_path / "in", "s-7", PERSONAL[0], principal="ann", session="s-7")
+    night(settings)
+    with open_store(settings.store) as store:
+        assert PERSONAL[0] in shown(store, "ann", "a1")
+        assert "s-7§3" in shown(store, "ann", "a2")
+        assert shown(store, "ben", "b1") == ""
+    again = night(settings.model_copy(update={"night": "2026-11-23"}))
+    assert again.outcome == "unchanged"
+    with open_store(settings.store) as store:
+        forget(store, tenant="acme", session="s-7", who="dpo", when="2026-11-24T00:00:00Z", why="asked")
+    with open_store(settings.store) as store:
+        assert PERSONAL[0] not in shown(store, "ann", "a3")
