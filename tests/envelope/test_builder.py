@@ -450,7 +450,8 @@ def long_ago(maker: EnvelopeBuilder, turns: int = 30) -> Session:
     """A session whose first messages have left the window; §3 holds a number."""
     session = opened(user("Task."), reply("Yes."), user("The budget is 7,250 euro."), reply("Noted."))
     for n in range(turns):
-        session.append((user, reply)[n % 2](f"message {n} " + "word " * 10))
+        name = chr(97 + n // 26) + chr(97 + n % 26)  # another figure in the same words would replace the first
+        session.append((user, reply)[n % 2](f"message {name} " + "word " * 10))
         if n % 2 == 0:
             maker.build(session)
     assert 3 not in {n for group in session.state.groups for n in group.ordinals}
