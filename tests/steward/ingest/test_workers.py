@@ -31,6 +31,8 @@ QUICK = Limits(wall_seconds=2.0, cpu_seconds=60.0, memory_bytes=256 << 20)
 def importable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers import their function by name; they search where we do."""
     monkeypatch.syspath_prepend(str(HERE))
+    OTHERS.clear()
+    OTHERS.update(child.pid for child in psutil.Process().children(recursive=True))
 
 
 @pytest.fixture
@@ -52,8 +54,12 @@ def told(answers: Iterable[Any]) -> dict[str, object]:
     }
 
 
+OTHERS: set[int] = set()
+"""Processes of this one that were there before the test: servers that many tests share."""
+
+
 def children() -> list[int]:
-    return [child.pid for child in psutil.Process().children(recursive=True)]
+    return [child.pid for child in psutil.Process().children(recursive=True) if child.pid not in OTHERS]
 
 
 def test_good_items_are_answered(poison: Any) -> None:
@@ -102,7 +108,17 @@ def test_what_an_item_started_ends_with_it(poison: Any, tmp_path: Path) -> None:
     with Workers(poison.act, 1, QUICK) as workers:
         assert told(workers.run(items(f"spawn:{path}"))) == {"0": "time_limit"}
     pid = int(path.read_text())
-    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    until = time.monotonic() + 10  # a killed process takes a moment to be gone
+    while is_running(pid) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not is_running(pid)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def test_a_caller_that_wants_no_more_leaves_nothing_behind(poison: Any) -> None:
