@@ -523,25 +523,17 @@ def _undecided(source: object, *, budget_tokens: int) -> Any:
 
 def load_summarizer(name: str) -> Summarizer:
     """The summarizer installed under this name (entry-point group ``ctxsteward.summarizers``)."""
-    return _summarizers(name)
-
-
-@cache
-def _summarizers(name: str) -> Summarizer:
-    summarizer: Summarizer = _installed("ctxsteward.summarizers", "summarizer", name)
-    return summarizer
+    found: Summarizer = _installed("ctxsteward.summarizers", "summarizer", name)
+    return found
 
 
 def _replacing() -> Replacing:
-    made: Replacing = _reader_of_replacements()()
+    """A new reader of what replaces what, for one session."""
+    made: Replacing = _installed("ctxsteward.replacing", "reader of replacements", "extractive")()
     return made
 
 
 @cache
-def _reader_of_replacements() -> Any:
-    return _installed("ctxsteward.replacing", "reader of replacements", "extractive")
-
-
 def _installed(group: str, what: str, name: str) -> Any:
     from importlib.metadata import entry_points
 

@@ -45,7 +45,7 @@ def is_claim_id(id: str) -> bool:
     >>> is_claim_id("0f3c9a7be2114d58"), is_claim_id("opening-hours")
     (True, False)
     """
-    return re.fullmatch(r"[0-9a-f]{16}", id) is not None
+    return re.fullmatch(rf"[0-9a-f]{{{ID_DIGITS}}}", id) is not None
 
 
 class Audience(NamedTuple):
