@@ -6,11 +6,15 @@ STAMP := $(VENV)/.installed
 # The machine's own certificates, as pip and browsers use them: behind a proxy uv's bundled ones are not enough.
 export UV_SYSTEM_CERTS := 1
 MINISTACK := .venv-ministack
+INSPECT := .venv-inspect
+PEERS_VENV := .venv-peers
+PEERS_ASKED := 'langchain>=1.4,<2' 'agent-framework-core>=1.23,<2' 'pydantic-ai-harness>=0.62,<0.63' \
+  'strands-agents>=1.62,<2' 'llama-index-core>=0.14,<0.15' 'headroom-ai>=0.42,<0.43'
 # Tests that run longer when they are asked to.
 SOAKED = $(shell grep -rlE --include='test_*.py' 'CTXSTEWARD_(SOAK|DAMAGES)' tests | sort)
 ROOMS := schemas envelope summarizers steward evals flows console
 
-.PHONY: help demo test soak check bench ministack lock clean
+.PHONY: help demo test soak check evals evals-full bench peers inspect ministack lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -26,8 +30,8 @@ $(STAMP): requirements.lock pyproject.toml
 demo: $(STAMP)  ## install, then run the main job on shipped data, offline
 	$(BIN)/ctxsteward demo
 
-test: $(STAMP)  ## every test that CI runs
-	$(BIN)/python -m pytest -q
+test: $(STAMP)  ## every test that CI runs, test files shared out to two processes
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 soak: $(STAMP) $(MINISTACK)/.installed  ## the tests of durability, run long, and what an outage costs
 	CTXSTEWARD_SOAK=1 CTXSTEWARD_DAMAGES=10000 $(BIN)/python -m pytest -q -s $(SOAKED)
@@ -39,8 +43,33 @@ check: $(STAMP)  ## style, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(STAMP)  ## the figures of docs/benchmarks.md, printed; DATA=FOLDER of public transcripts for all rows
+evals: $(STAMP)  ## the long-horizon suites at their gates, as CI runs them
+	mkdir -p .evals
+	$(BIN)/ctxsteward evals run all --gate --split ci $(EVALS) --junit .evals/junit.xml --markdown .evals/report.md \
+	  --html .evals/report.html --history .evals/history.jsonl
+
+evals-full:  ## the same with four times the scenarios
+	$(MAKE) evals EVALS=--full
+
+bench: $(STAMP)  ## the figures of docs/benchmarks.md; DATA=FOLDER of public transcripts for all rows, PEERS=1 for peers
 	$(BIN)/python -m ctxsteward.evals.bench $(if $(DATA),--data $(DATA))
+	$(if $(filter 1,$(PEERS)),$(MAKE) peers DATA=$(DATA))
+
+peers: $(PEERS_VENV)/.installed  ## ours beside other libraries, same inputs, under 10 minutes; needs DATA=FOLDER
+	$(BIN)/python -m ctxsteward.evals.peers --python $(PEERS_VENV)/bin/python --data $(or $(DATA),DATA)
+
+$(PEERS_VENV)/.installed: requirements-peers.lock | $(STAMP)
+	test -x $(PEERS_VENV)/bin/python || $(PYTHON) -m venv --without-pip $(PEERS_VENV)
+	$(BIN)/uv pip install --quiet --python $(PEERS_VENV)/bin/python --compile-bytecode --require-hashes -r $<
+	touch $@
+
+inspect: $(INSPECT)/.installed  ## the environment in which suites are Inspect tasks, apart because it brings much of its own
+
+$(INSPECT)/.installed: requirements-inspect.lock pyproject.toml | $(STAMP)
+	test -x $(INSPECT)/bin/python || $(PYTHON) -m venv --without-pip $(INSPECT)
+	$(BIN)/uv pip install --quiet --python $(INSPECT)/bin/python --compile-bytecode --require-hashes -r $<
+	$(BIN)/uv pip install --quiet --python $(INSPECT)/bin/python --no-deps --no-build-isolation -e .
+	touch $@
 
 ministack: $(MINISTACK)/.installed  ## the second S3 server of the tests, apart because its pins exclude ours
 
@@ -54,6 +83,10 @@ lock: $(STAMP)  ## resolve the locks anew
 	  --group dev pyproject.toml -o requirements.lock
 	echo 'ministack>=1.5,<2' | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
 	  --no-emit-index-url --python-version 3.11 - -o requirements-ministack.lock
+	echo 'hatchling>=1.27,<2' | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
+	  --no-emit-index-url --python-version 3.11 --extra inspect pyproject.toml - -o requirements-inspect.lock
+	printf '%s\n' $(PEERS_ASKED) | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
+	  --no-emit-index-url --python-version 3.11 - -o requirements-peers.lock
 
 clean:  ## remove the environments and caches
-	rm -rf $(VENV) $(MINISTACK) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(MINISTACK) $(INSPECT) $(PEERS_VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

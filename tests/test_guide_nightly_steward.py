@@ -123,6 +123,15 @@ def test_the_guides_settings_are_settings_and_its_sidecar_is_one() -> None:
     assert read_metadata(json.dumps(json.loads(sidecar)).encode(), "guide").principal == "ada"
 
 
+def test_the_guides_cases_are_cases(tmp_path: Path) -> None:
+    from ctxsteward.steward.gate import load_suite
+
+    (cases,) = re.findall(r"^```yaml\n(name:.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    (tmp_path / "gate.yaml").write_text(cases, encoding="utf-8")
+    found = load_suite(str(tmp_path / "gate.yaml"))
+    assert ([one.id for one in found.cases], [one.id for one in found.held]) == (["parcel"], ["shelf"])
+
+
 def rewrite() -> None:
     """Print every command's output anew into the guide."""
     text = GUIDE.read_text(encoding="utf-8")

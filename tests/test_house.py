@@ -320,9 +320,15 @@ def test_the_wheel_lets_the_builder_find_a_summarizer_by_name(wheel: Path) -> No
 [console_scripts]
 ctxsteward = ctxsteward.console.cli:main
 
+[ctxsteward.eval_gates]
+suites = ctxsteward.evals.suites.gating:suite_gate
+
 [ctxsteward.replacing]
 extractive = ctxsteward.summarizers:Reader
 
 [ctxsteward.summarizers]
 extractive = ctxsteward.summarizers:extractive
+
+[inspect_ai]
+ctxsteward = ctxsteward.evals.inspecting
 """)

@@ -103,7 +103,7 @@ def test_a_token_is_never_printed(desk: Desk) -> None:
 
 def test_a_rollback_is_a_new_version_and_an_operators(desk: Desk) -> None:
     assert "is no operator" in run("rollback", "1", "--as", "ada", *desk.where, **desk.as_("ada"), code=2).stderr
-    found = value("rollback", "1", "--as", "otto", "--note", "too early", *desk.where, **desk.as_("otto"))
+    found = value("rollback", "1", "--as", "otto", "--note", "too early", *desk.where, code=4, **desk.as_("otto"))
     assert found == {"version": 3, "restores": 1, "written": True, "who": "otto"}
     assert value("rollback", "1", "--as", "otto", *desk.where, **desk.as_("otto"))["written"] is False
     newest = value("log", *desk.where)[0]
@@ -113,7 +113,7 @@ def test_a_rollback_is_a_new_version_and_an_operators(desk: Desk) -> None:
 def test_without_people_configured_a_rollback_asks_for_a_name_alone(night: Path, tmp_path: Path) -> None:
     where = ("--store", f"file:{copytree(night, tmp_path / 'store')}")
     assert "say who you are" in run("rollback", "1", *where, code=2).stderr
-    assert value("rollback", "1", "--as", "ada", *where)["who"] == "ada"
+    assert value("rollback", "1", "--as", "ada", *where, code=4)["who"] == "ada"
 
 
 def test_the_file_of_people_holds_no_token(tmp_path: Path) -> None:

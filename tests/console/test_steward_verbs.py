@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from click.shell_completion import ShellComplete
 
+from ctxsteward.console.charts import Bar, Series, bars, lines
 from ctxsteward.console.cli import cli
-from ctxsteward.console.steward_charts import Bar, Series, bars, lines
 from ctxsteward.console.steward_extras import STEWARD, missing
 from ctxsteward.envelope.store import open_store
 
@@ -152,7 +152,7 @@ def test_doctor_reads_settings_people_and_the_address_of_prefect(
     bad = ("--settings", str(tmp_path / "bad.yaml"), "--actors", str(tmp_path / "actors.yaml"))
     found = {one["name"]: one for one in value("doctor", *bad, *where, code=1)}
     assert [found[name]["state"] for name in ("settings", "people", "prefect")] == ["wrong"] * 3
-    assert "no such setting" in found["settings"]["found"]
+    assert "no such key" in found["settings"]["found"]
 
 
 @pytest.mark.parametrize("whom", [("--session", "hana-1"), ("--principal", "hana")])

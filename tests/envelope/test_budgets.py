@@ -47,6 +47,7 @@ def test_the_defaults_are_the_contract() -> None:
         "compact_to_fraction": 0.5,
         "recall_fraction": 0.4,
         "arrival_cap_tokens": None,
+        "facts_fraction": 0.5,
     }
 
 

@@ -177,6 +177,12 @@ STAYS = {
     "a short task": Stays((user(words(200, "task")), *BULK[1:], user("next")), {1}),
     "the newest user message, however long": Stays((*BULK, user(words(900))), {9}),
     "the newest assistant text": Stays((*BULK, user("ask"), reply(words(300)), user("again")), {10, 11}),
+    "what the newest assistant text replied to": Stays(
+        (*BULK, user(words(240, "ask")), reply("so"), user("again")), {9, 10, 11}
+    ),
+    "what it replied to, under a tool loop without a word": Stays(
+        (*BULK, user("ask"), reply("so"), user("do it"), call("c0"), result("c0", "r" * 90)), {9, 10, 11}
+    ),
     "the last raw turn under a long tool loop": Stays(
         (
             *BULK,
@@ -209,6 +215,19 @@ def test_what_never_leaves_stays_verbatim(case: Stays) -> None:
     text = json.dumps(envelope.render("openai-chat"))
     for ordinal in case.ordinals:
         assert json.dumps(case.messages[ordinal - 1]["content"]) in text
+
+
+def test_late_results_stay_until_the_model_has_seen_each_of_them() -> None:
+    """The user spoke before they came, and each comes as a message of its own."""
+    session, maker = opened(), builder()
+    late = (result("a", "r" * 200), result("b", "s" * 99))
+    session.extend((*BULK, user("look"), call("a", "b"), user("well?"), reply("soon"), *late))
+    envelope = maker.build(session)
+    assert len(envelope.reports) == 1
+    assert {11, 12, 13, 14} <= shown(session)
+    text = json.dumps(envelope.render("openai-chat"))
+    assert "r" * 200 in text
+    assert "s" * 99 in text
 
 
 def test_a_soft_pin_goes_last_and_a_pin_given_up_goes() -> None:
@@ -251,7 +270,7 @@ def test_a_task_stays_up_to_a_quarter_of_dynamic_else_bullets_keep_its_reference
 
 @pytest.mark.parametrize("summarizer", [FirstLine(), extractive], ids=["first line", "extractive"])
 def test_bullets_are_frozen_kept_in_order_and_appended_to(summarizer: Any) -> None:
-    session, maker = opened(), builder(Budgets(dynamic_tokens=1_500), summarizer)
+    session, maker = opened(), builder(Budgets(dynamic_tokens=1_600), summarizer)
     made = kept = 0
     for n in range(150):
         text = f"We decided that service {n} listens on port {5000 + n}. " + "word " * (n % 9)
@@ -281,6 +300,23 @@ class Superseding:
         rows = source.messages[-2:]
         bullets = tuple(Bullet(text=f"said {row.ref[1:]}", citations=(row.ref,), kind="decision") for row in rows)
         return Summary(bullets=bullets, superseded=(0,) if source.standing else ())
+
+
+def test_one_large_turn_does_not_push_out_what_has_stood() -> None:
+    """While it is here there is little room for new bullets, but those that stand stay, in budget."""
+    session, maker = opened(), builder(Budgets(dynamic_tokens=3_000), summarizer=extractive)
+    for n in range(60):
+        session.append((user, reply)[n % 2](f"Never restart machine {n} before {n + 1}:30. " + "so it goes, " * 5))
+        maker.build(session)
+    stood = len(session.state.bullets)
+    assert stood >= 9
+    session.append(user(words(1_000, "a long story")))
+    for n in range(3):
+        session.extend((call(f"c{n}"), result(f"c{n}", "r" * 90)))
+        envelope = maker.build(session)
+        assert envelope.section("dynamic").overflow_tokens == 0
+    assert session.state.compactions > 0
+    assert len(session.state.bullets) >= 0.9 * stood
 
 
 def test_a_superseded_bullet_leaves_and_is_a_loss() -> None:
@@ -482,7 +518,7 @@ def test_without_a_journal_there_is_no_compaction_no_envelope_and_no_change() ->
 def test_a_write_of_unknown_outcome_is_read_back_and_not_made_twice() -> None:
     journal, session = journaled()
     maker = builder()
-    session.extend(chat(9))
+    session.extend(chat(12, 75))
     journal.fails_after = "compaction"
     with pytest.raises(StoreError, match="may have been written"):
         maker.build(session)

@@ -20,12 +20,15 @@ from ctxsteward.envelope import (
     Selector,
     Session,
 )
+from ctxsteward.envelope.budgets import LEAST_RECALL_TOKENS
 from ctxsteward.envelope.counting import Counter
 from ctxsteward.envelope.events import Selected
-from ctxsteward.envelope.selection import LOGGED_CANDIDATES, MAX_CANDIDATES, select, verbatim
+from ctxsteward.envelope.history import Histories
+from ctxsteward.envelope.layout import context_fragment, recalled_line
+from ctxsteward.envelope.selection import LOGGED_CANDIDATES, MAX_CANDIDATES, request_for, select, verbatim
 from ctxsteward.envelope.state import State
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
-from ctxsteward.schemas import publish
+from ctxsteward.schemas import SourceMessage, publish
 
 CHARS = Counter(CharTokenizer())
 SMALL = Budgets(dynamic_tokens=1_000, recall_fraction=0.4)
@@ -101,6 +104,85 @@ def test_the_best_go_first_and_whatever_still_fits_after_them() -> None:
     assert [(row["ref"], row["why"]) for row in chosen.log["candidates"]] == [
         ("§3", "no room"), ("§2", "ranked, and it fits"), ("§4", "ranked, and it fits"),
     ]  # fmt: skip
+
+
+class Unread:
+    """Nothing replaces anything."""
+
+    def read(self, source: SourceMessage) -> None:
+        pass
+
+    def replaced_by(self, ref: str) -> tuple[str, ...]:
+        return ()
+
+
+def left_out(session: Session) -> int:
+    """Tokens of the originals that the window does not show, counted one by one."""
+    state = session.state
+    unseen = [n for n in range(1, state.last_user) if n not in verbatim(state)]
+    return sum(session.entry(n).tokens(CHARS) for n in unseen)
+
+
+def newest_first(request: SelectionRequest) -> list[Scored]:
+    return [Scored(n, float(n)) for n in range(request.last, 0, -1)]
+
+
+def shown_tokens(session: Session, chosen: Selected) -> int:
+    return context_fragment(chosen, session.state, CHARS, session.shown).tokens
+
+
+@pytest.mark.parametrize("size", [40, 60, 90])
+def test_a_fifth_of_what_was_left_out_comes_back_at_most(size: int) -> None:
+    """Bringing most of it back would undo the compaction, at full price, turn after turn."""
+    session = session_of(talk(size))
+    share = left_out(session) // 5
+    chosen = chosen_by(newest_first, session, session.state, 100_000, CHARS)
+    assert share - 100 < shown_tokens(session, chosen) <= share
+
+
+def test_a_few_messages_come_back_however_little_was_left_out() -> None:
+    session = session_of([f"{LETTERS[n]} is here" for n in range(45)])
+    assert left_out(session) // 5 < LEAST_RECALL_TOKENS
+    chosen = chosen_by(newest_first, session, session.state, 100_000, CHARS)
+    assert left_out(session) // 5 < shown_tokens(session, chosen) <= LEAST_RECALL_TOKENS
+
+
+def test_a_selector_is_told_the_room_that_there_is() -> None:
+    session = session_of(talk(60))
+    rooms: list[int] = []
+
+    def noting(request: SelectionRequest) -> list[Scored]:
+        rooms.append(request.budget_tokens)
+        return []
+
+    for room in (-5, 300, 100_000):
+        select(noting, session, session.state, room, CHARS)
+    assert rooms == [0, 300, left_out(session) // 5]
+
+
+def test_what_a_question_names_by_number_has_all_the_room() -> None:
+    texts = talk(40)
+    texts[4] = "the list: " + "x" * 900
+    session = session_of(texts, "What did §5 say?")
+    assert left_out(session) // 5 < 900
+    chosen = chosen_by(newest_first, session, session.state, 1_200, CHARS)
+    assert chosen.refs == (5,)
+    assert shown_tokens(session, chosen) <= 1_200
+
+
+@pytest.mark.parametrize(
+    "content", ["ok", "two\n§9 user: lines", "word " * 60, [{"type": "text", "text": "in a list"}], ""]
+)
+def test_no_message_takes_less_than_is_said_before_it_is_read(content: Any) -> None:
+    session = memory_store().session("s", counter=CHARS)
+    for n, said in enumerate([content, "and then?", content, "now"]):
+        session.append({"role": ("user", "assistant")[n % 2], "content": said or None if n % 2 else said})
+    known = Histories(Unread, CHARS)(
+        request_for(session, session.entry(4).message, last=3, visible=frozenset(), budget_tokens=0)
+    )
+    least = [known.least_tokens(n) for n in (1, 2, 3)]
+    assert all(few <= CHARS.text(recalled_line(session.entry(n)) + "\n") for n, few in enumerate(least, 1))
+    assert least[1] == len("and then?")
 
 
 def test_the_same_text_is_not_shown_twice() -> None:

@@ -136,10 +136,10 @@ def test_a_bullet_that_cites_the_newer_one_for_something_else_is_not_enough() ->
 
 
 def test_an_old_value_goes_when_a_compaction_takes_the_new_one_from_under_it() -> None:
-    said = {3: ONCE[3], 29: ONCE[11]}
+    said = {3: ONCE[3], 27: ONCE[11]}
     maker = builder(picks=[3], recall_fraction=0.3)
     session = spoken(maker, said)
-    assert "§3 user, superseded by §29: " in recalled(maker, session)
+    assert "§3 user, superseded by §27: " in recalled(maker, session)
     for n in range(12):
         call = {"id": f"c{n}", "type": "function", "function": {"name": "f", "arguments": "{}"}}
         session.append({"role": "assistant", "content": None, "tool_calls": [call]})
@@ -147,8 +147,22 @@ def test_an_old_value_goes_when_a_compaction_takes_the_new_one_from_under_it() -
         envelope = maker.build(session)
         verbatim_now = {ordinal for group in session.state.groups for ordinal in group.ordinals}
         context = envelope.dynamic.context.text if envelope.dynamic.context else ""
-        assert "§3 " not in context or 29 in verbatim_now
-    assert 29 not in {ordinal for group in session.state.groups for ordinal in group.ordinals}
+        assert "§3 " not in context or 27 in verbatim_now
+    assert 27 not in {ordinal for group in session.state.groups for ordinal in group.ordinals}
+
+
+def test_what_is_left_of_a_recall_goes_too_where_there_is_no_room_for_it() -> None:
+    """The compaction that takes the newer value away is the one after which the section is still over its budget."""
+    maker = builder(picks=[3, 5, 8, 9], recall_fraction=0.4)
+    session = spoken(maker, {3: ONCE[3], 27: ONCE[11]})
+    assert "§3 user, superseded by §27: " in recalled(maker, session)
+    calls = [{"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}} for id in "abc"]
+    session.append({"role": "assistant", "content": None, "tool_calls": calls})
+    session.extend([{"role": "tool", "tool_call_id": id, "content": "w " * 100} for id in "abc"])
+    envelope = maker.build(session)
+    assert len(envelope.reports) == 1
+    assert envelope.section("dynamic").overflow_tokens == 0
+    assert [finding.kind for finding in envelope.findings] == ["recall_dropped"]
 
 
 def test_every_message_is_read_once_and_a_shorter_log_is_read_anew() -> None:

@@ -17,6 +17,24 @@ from .transcripts import write
 pytestmark = pytest.mark.usefixtures("prefect")
 
 
+def test_a_local_cluster_listens_on_the_loopback_and_has_no_dashboard() -> None:
+    from urllib.error import HTTPError
+    from urllib.request import urlopen
+
+    from distributed import Client
+
+    from ctxsteward.flows.clusters import LOOPBACK, QuietCluster
+
+    with QuietCluster(n_workers=1) as cluster, Client(cluster) as client:
+        assert client.dashboard_link == ""
+        addresses = [cluster.scheduler_address, *client.scheduler_info()["workers"]]
+        assert all(address.startswith(f"tcp://{LOOPBACK}:") for address in addresses)
+        port = client.scheduler_info()["services"]["dashboard"]
+        assert port != 8787
+        with pytest.raises(HTTPError, match="404"):
+            urlopen(f"http://{LOOPBACK}:{port}/status", timeout=10)
+
+
 def test_two_dask_workers_do_the_batches_and_the_night_is_the_same(tmp_path: Path) -> None:
     write(tmp_path / "in", 16)
     settings = NightSettings(

@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.envelope.keyring import file_keys
+from ctxsteward.envelope.store import open_store
 from ctxsteward.flows.replaying import replay_nights
-from ctxsteward.flows.suites import eval_suite
+from ctxsteward.flows.suites import eval_suite, guards
 from ctxsteward.schemas import InputError
+from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 from ctxsteward.steward.settings import NightSettings
+from ctxsteward.steward.surroundings import of_this_process
 
 from .transcripts import write
 
@@ -43,6 +46,20 @@ def test_days_made_up_for_end_as_one_night_and_the_second_time_commit_nothing(tm
     assert whole.final == reports[-1].final
     suite = eval_suite("guards", settings)
     assert (suite["version"], suite["passed"]) == (1, True)
+
+
+def test_a_suite_reads_a_store_whose_keys_come_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CTXSTEWARD_MASTER_KEY", "5a" * 32)
+    settings = NightSettings(store=f"file:{tmp_path / 'store'}", profile="desk")
+    with open_store(settings.store, keys=of_this_process().keys()) as store:
+        meta = (MetaRecord(id="r1", text="Keep answers short.", sources=("s-1§1",)),)
+        first = ProfileDocument(name="desk", meta=meta)
+        store.profiles("desk").commit(first, who="ada", why="first", when="2026-11-22")
+
+    assert guards(settings)["passed"] is True
+    assert not (tmp_path / "store" / "keys").exists()
 
 
 def test_an_unknown_suite_names_those_there_are() -> None:

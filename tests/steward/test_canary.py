@@ -13,19 +13,9 @@ from ctxsteward.envelope.keys import AddressKey
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import InputError
 from ctxsteward.steward.approvals import Approvals
-from ctxsteward.steward.canary import (
-    Arm,
-    CanaryLimits,
-    Decision,
-    Kind,
-    chance,
-    decide,
-    is_challenger,
-    running,
-    settle,
-    started,
-    version_for,
-)
+from ctxsteward.steward.assignment import is_challenger, profile_for, running, started, version_for
+from ctxsteward.steward.canary import Arm, Decision, Kind, chance, decide, settle
+from ctxsteward.steward.settings import CanaryLimits
 
 from .people import FACT, FIRST, WHEN, actors
 
@@ -59,7 +49,7 @@ def test_another_version_draws_other_sessions() -> None:
 @pytest.mark.parametrize("part", [0.0, -0.1, 1.5])
 def test_a_share_that_is_none_is_refused(part: float) -> None:
     with pytest.raises(InputError, match="canary share"):
-        started(CanaryLimits(share=part), 1)
+        started(part, 1)
 
 
 # -- deciding --------------------------------------------------------------------------------------------------
@@ -127,6 +117,14 @@ def test_impossible_counts_are_refused() -> None:
         decide(GOOD, Arm(turns=3, corrections=4), nights=1)
 
 
+def test_limits_are_settings() -> None:
+    few = like(12)
+
+    assert decide(GOOD, few, nights=2, limits=CanaryLimits(min_sessions=10)).kind == "keep"
+    assert decide(GOOD, few, nights=2, limits=CanaryLimits(max_nights=2)).kind == "keep"
+    assert decide(GOOD, like(40, missed=5), nights=2, limits=CanaryLimits(level=0.4)).kind == "rollback"
+
+
 # -- acting ----------------------------------------------------------------------------------------------------
 
 
@@ -135,7 +133,7 @@ def store() -> Store:
     made = memory_store()
     versions = made.profiles("support", tenant="acme")
     versions.commit(FIRST, who="ada", why="first", when=WHEN)
-    beside = {"level": "INFO", "canary": started(CanaryLimits(share=0.25), 1)}
+    beside = {"level": "INFO", "canary": started(0.25, 1)}
     versions.commit(FACT, who="steward", why="night", when=WHEN, promotion=beside)
     return made
 
@@ -145,8 +143,8 @@ def approvals(store: Store) -> Approvals:
     return Approvals(store, "support", "acme", actors=actors())
 
 
-def assigned(store: Store, approvals: Approvals) -> set[int]:
-    return {version_for(store, "support", one, approvals=approvals, tenant="acme") for one in SESSIONS[:60]}
+def assigned(store: Store) -> set[int]:
+    return {version_for(store, "support", one, tenant="acme") for one in SESSIONS[:60]}
 
 
 def ended(kind: Kind) -> Decision:
@@ -154,18 +152,30 @@ def ended(kind: Kind) -> Decision:
 
 
 def test_sessions_are_shared_out_while_the_canary_runs(store: Store, approvals: Approvals) -> None:
-    assert assigned(store, approvals) == {1, 2}
+    assert assigned(store) == {1, 2}
     assert (
         settle(store, "support", ended("extend"), approvals, version=2, who="steward", when=WHEN, tenant="acme") is None
     )
-    assert assigned(store, approvals) == {1, 2}
+    assert assigned(store) == {1, 2}
+
+
+def test_a_session_is_opened_with_the_version_that_it_is_assigned(store: Store) -> None:
+    names = SESSIONS[:60]
+    opened = {
+        one: store.session(one, tenant="acme", profile=profile_for(store, "support", one, tenant="acme"))
+        for one in names
+    }
+
+    assert {one: session.state.head.profile["version"] for one, session in opened.items()} == {
+        one: version_for(store, "support", one, tenant="acme") for one in names
+    }
 
 
 def test_keeping_ends_it_and_all_sessions_get_the_new_version(store: Store, approvals: Approvals) -> None:
     settle(store, "support", ended("keep"), approvals, version=2, who="steward", when=WHEN, tenant="acme")
 
-    assert assigned(store, approvals) == {2}
-    assert running(store.profiles("support", tenant="acme").newest(), approvals) is None
+    assert assigned(store) == {2}
+    assert running(store, store.profiles("support", tenant="acme").newest(), profile="support", tenant="acme") is None
 
 
 def test_rolling_back_brings_the_champion_back_once(store: Store, approvals: Approvals) -> None:
@@ -178,7 +188,7 @@ def test_rolling_back_brings_the_champion_back_once(store: Store, approvals: App
     assert (landed.number, landed.profile.meta, landed.changelog.restores) == (3, FIRST.meta, 1)
     assert again is None
     assert [info.key for info in store.objects.list("")] == before
-    assert assigned(store, approvals) == {3}
+    assert assigned(store) == {3}
     assert approvals.canary_of(2) == "rollback"
 
 

@@ -16,7 +16,8 @@ from ctxsteward.envelope.tokens import load_tokenizer
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 from ctxsteward.schemas.recommendation import MetaRecommendation
-from ctxsteward.steward.fitting import MARGIN, Use, fit, slice_tokens, usable
+from ctxsteward.steward.fitting import MARGIN, fit, slice_tokens, usable
+from ctxsteward.steward.hits import Hit
 
 NOW = "2026-11-22T04:00:00+00:00"
 CHARS = Counter(CharTokenizer())
@@ -111,7 +112,7 @@ class Better(NamedTuple):
     id: str
     better: MetaRecommendation
     worse: MetaRecommendation
-    use: dict[str, Use]
+    use: dict[str, Hit]
 
 
 BETTER = (
@@ -119,8 +120,8 @@ BETTER = (
     Better("of more people", made("b", support={"events": 9, "sessions": 9, "principals": 9}), made("a"), {}),
     Better("a correction", made("b", kind="correction"), made("a"), {}),
     Better("shorter", made("b", "Wants euro."), made("a", "Wants every price in euro, please."), {}),
-    Better("fired", made("b"), made("a"), {"a": Use(50, 0, 0), "b": Use(50, 40, 40)}),
-    Better("obeyed", made("b"), made("a"), {"a": Use(50, 40, 2), "b": Use(50, 40, 40)}),
+    Better("fired", made("b"), made("a"), {"a": Hit(50, 50), "b": Hit(50, 50, 40, 40)}),
+    Better("obeyed", made("b"), made("a"), {"a": Hit(50, 50, 40, 2, 38), "b": Hit(50, 50, 40, 40)}),
     Better("approved", made("b", review=APPROVED), made("a"), {}),
     Better(
         "fresh",

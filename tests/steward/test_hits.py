@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
@@ -18,9 +19,11 @@ from ctxsteward.schemas.recommendation import (
     Slot,
     Support,
 )
+from ctxsteward.steward.harvest import harvest
 from ctxsteward.steward.hits import Hit, Tally, Unscored, merged, tally
+from ctxsteward.steward.judgements import Watched
 from ctxsteward.steward.observation import Observation, Place
-from ctxsteward.steward.replayed import Call
+from ctxsteward.steward.replayed import Call, Role, ShownFrom
 
 from .harvest.tool_scenes import Line, asks, call, scene, tells
 
@@ -121,16 +124,118 @@ def metric(**fields: Any) -> MetaRecommendation:
             (),
             Hit(1, 1, 1, 0, 1, 0),
         ),
-        (("no, use metric",), metric(), (heard(),), Hit(1, 1, 1, 0, 1, 0)),
+        (("no, use metric",), metric(), (heard(),), Hit(1, 1, 1, 0, 0, 1)),
         (("which unit is it?",), metric(value=None), (), Hit(1, 1, 1, 0, 0, 1)),
         (("anything",), record("p-1", "decision", ("user", "plan")), (), Hit(shown=1)),
     ],
-    ids=["not come up", "said", "not said", "said though to avoid", "said again", "no value", "cannot be told"],
+    ids=["not come up", "said", "not said", "said though to avoid", "said first", "no value", "cannot be told"],
 )  # fmt: skip
 def test_what_people_said_is_judged_by_words_or_not_at_all(
     lines: tuple[Line, ...], record: MetaRecommendation, observed: tuple[Observation, ...], hit: Hit
 ) -> None:
     assert count(*lines, records=(record,), observed=observed).hits == {"p-1": hit}
+
+
+WISHES: dict[str, tuple[str, str]] = {
+    "metric": ("Please always answer in metric units.", "preference"),
+    "aisle": ("I always prefer aisle seats on flights.", "preference"),
+    "no emojis": ("Never use emojis.", "preference"),
+    "Berlin": ("I live in Berlin.", "fact"),
+    "公制": ("请以后都用公制单位。", "preference"),
+    "不用表情": ("以后不要用表情符号。", "preference"),
+    "北京": ("我住在北京。", "fact"),
+}
+"""What records were made of, and their kind."""
+ASSISTANT: Role = "assistant"
+USER: Role = "user"
+REPEATED: list[tuple[str, str, tuple[tuple[Role, str], ...], str]] = [
+    # reason, wish, what is said in a later session that was shown the record, what becomes of it
+    ("nobody spoke before", "metric", ((USER, "Please always answer in metric units."),), "unjudged"),
+    ("said again at once", "metric", ((USER, "As I said, please always use metric units."),), "unjudged"),
+    ("greeted, then told", "metric",
+     ((USER, "Hi"), (ASSISTANT, "Hello, how can I help?"), (USER, "Please always answer in metric units.")),
+     "unjudged"),
+    ("done, then thanked for", "metric",
+     ((USER, "How far is it?"), (ASSISTANT, "In metric units: 3 km."), (USER, "Please always answer in metric units.")),
+     "complied"),
+    ("done, then changed their mind", "metric",
+     ((USER, "How far?"), (ASSISTANT, "3 km, metric."), (USER, "Please always answer in imperial units.")), "complied"),
+    ("did otherwise, told again", "metric",
+     ((USER, "How far?"), (ASSISTANT, "3 miles."), (USER, "I told you, please always use metric units.")),
+     "contradicted"),
+    ("did otherwise in words of the matter", "metric",
+     ((USER, "How far?"), (ASSISTANT, "In imperial units, 3 miles."), (USER, "Please always answer in metric units.")),
+     "contradicted"),
+    ("did otherwise after it was said here", "metric",
+     ((USER, "Please always answer in metric units."), (ASSISTANT, "Fine. It is 3 miles."),
+      (USER, "I already told you, please always use metric units.")), "contradicted"),
+    ("what was just said here is no merit of the record", "metric",
+     ((USER, "Please always answer in metric units."), (ASSISTANT, "In metric units: 3 km.")), "unjudged"),
+    ("an objection", "aisle",
+     ((USER, "Book it"), (ASSISTANT, "Booked a window seat."), (USER, "No, I always prefer aisle seats.")),
+     "contradicted"),
+    ("the answer to a question", "aisle",
+     ((USER, "Book it"), (ASSISTANT, "Which one do you want?"), (USER, "I always prefer aisle seats.")), "unjudged"),
+    ("told to stop again", "no emojis",
+     ((USER, "Hi"), (ASSISTANT, "Hi 😀"), (USER, "Never use emojis, I already told you.")), "contradicted"),
+    ("told to stop for once", "no emojis", ((USER, "Hi"), (ASSISTANT, "Hi"), (USER, "Never use emojis.")), "unjudged"),
+    ("wants them now", "no emojis",
+     ((USER, "Hi"), (ASSISTANT, "Hi"), (USER, "I changed my mind: always use emojis, I said.")), "unjudged"),
+    ("known, and told of again", "Berlin",
+     ((USER, "Where am I?"), (ASSISTANT, "At your home in Berlin."), (USER, "Yes, I live in Berlin.")), "complied"),
+    ("not known, told again", "Berlin",
+     ((USER, "Where am I?"), (ASSISTANT, "I do not know."), (USER, "As I told you before, I live in Berlin.")),
+     "contradicted"),
+    ("moved", "Berlin", ((USER, "Hi"), (ASSISTANT, "Hello."), (USER, "I moved: I live in Munich now.")), "unjudged"),
+    ("没有人先说话", "公制", ((USER, "请以后都用公制单位。"),), "unjudged"),
+    ("问候之后才说", "公制", ((USER, "你好"), (ASSISTANT, "您好。"), (USER, "请以后都用公制单位。")), "unjudged"),
+    ("做错了，再说一遍", "公制",
+     ((USER, "多远？"), (ASSISTANT, "三英里。"), (USER, "我说过了，请一直用公制单位。")), "contradicted"),
+    ("又用错了", "不用表情",
+     ((USER, "你好"), (ASSISTANT, "你好😀"), (USER, "我说过，以后不要用表情符号。")), "contradicted"),
+    ("第一次说", "不用表情", ((USER, "你好"), (ASSISTANT, "你好"), (USER, "以后不要用表情符号。")), "unjudged"),
+    ("记得", "北京", ((USER, "我在哪？"), (ASSISTANT, "您在北京。"), (USER, "对，我住在北京。")), "complied"),
+    ("不记得", "北京",
+     ((USER, "我在哪？"), (ASSISTANT, "不知道。"), (USER, "我都说过了，我住在北京。")), "contradicted"),
+    ("搬家了", "北京", ((USER, "你好"), (ASSISTANT, "您好。"), (USER, "我现在住在上海。")), "unjudged"),
+]  # fmt: skip
+
+
+def learned(wish: str) -> MetaRecommendation:
+    """The record that a wish has become."""
+    text, kind = WISHES[wish]
+    (found,) = [one for one in harvest(scene(text)) if one.kind == kind]
+    return record(
+        "p-1", found.kind, (found.slot.subject, found.slot.attribute), value=found.value, polarity=found.polarity
+    )
+
+
+@pytest.mark.parametrize(("wish", "said", "judged"), [row[1:] for row in REPEATED], ids=[row[0] for row in REPEATED])
+def test_who_states_a_wish_anew_was_disobeyed_only_where_the_assistant_did_otherwise_before(
+    wish: str, said: tuple[tuple[Role, str], ...], judged: str
+) -> None:
+    lines = [tells(at, text, role=role) for at, (role, text) in enumerate(said, 1)]
+    session = scene(*lines, shown=frozenset(("p-1",)))
+    hit = tally(session, [learned(wish)], harvest(session)).hits["p-1"]
+    assert hit == Hit(shown=1, judged=1, fired=1)._replace(**{judged: 1})
+
+
+def test_a_fact_is_judged_by_what_comes_once_its_turn_began() -> None:
+    """The assistant that did not know it yet has not disobeyed it."""
+    lines = (
+        "How far?", tells(2, "3 miles.", role="assistant"), "I told you, please always use metric units.",
+        tells(4, "In metric units: 5 km.", role="assistant"),
+    )  # fmt: skip
+    before = scene(*lines, shown=frozenset(("p-1",)))
+    after = replace(before, shown_from=(ShownFrom("p-1", 4),))
+    judged = [tally(one, [learned("metric")], harvest(one)).hits["p-1"] for one in (before, after)]
+    assert [(hit.complied, hit.contradicted) for hit in judged] == [(0, 1), (1, 0)]
+
+
+def test_a_record_is_known_by_every_id_that_it_was_shown_under() -> None:
+    merged_since = replace(Watched.of(fix("r-9")), names=frozenset(("r-1", "r-9")))
+    found = tally(scene(WORKS, shown=frozenset(("r-1",))), [merged_since])
+    assert found.hits == {"r-9": Hit(shown=1, judged=1, fired=1, complied=1)}
 
 
 def test_what_a_person_says_again_is_an_event_that_its_slot_anticipated() -> None:

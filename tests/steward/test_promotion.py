@@ -16,12 +16,13 @@ from ctxsteward.envelope.testing import memory_store
 from ctxsteward.envelope.versions import ProfileVersions
 from ctxsteward.schemas import Fenced
 from ctxsteward.schemas.drift import DriftLimits
-from ctxsteward.schemas.profile import ProfileDocument
+from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 from ctxsteward.steward.approvals import Approvals
 from ctxsteward.steward.changelog import changelog_text
 from ctxsteward.steward.drift import apply, document, keyed
 from ctxsteward.steward.gate.port import GateReport, Guard, Pair, judged
 from ctxsteward.steward.promotion import Promotion, assess, base_of, promote, rollback
+from ctxsteward.steward.taken_back import taken_back
 
 from .people import FACT, FIRST, LOCKED, SPEAKS, TURNED, WHEN, WORDING, actors, record, rewritten, signer
 
@@ -287,6 +288,66 @@ def test_what_was_rolled_back_returns_by_a_persons_will_alone(store: Store, appr
     assert promoted(store, approvals, fact(3)).kind == "committed"
     agree(approvals, promoted(store, approvals, FACT), "ada")
     assert promoted(store, approvals, FACT).kind == "committed"
+
+
+A, B, C = (
+    record(name, f"Wants the {what} named first.") for name, what in (("a", "shelf"), ("b", "author"), ("c", "year"))
+)
+
+
+def slice_of(*records: MetaRecord) -> ProfileDocument:
+    return FIRST.model_copy(update={"meta": records})
+
+
+def test_what_a_rollback_took_back_waits_in_whatever_company_it_comes(store: Store, approvals: Approvals) -> None:
+    for number, challenger in enumerate((slice_of(A), slice_of(A, B), slice_of(B)), start=2):
+        assert promoted(store, approvals, challenger, when=NIGHT.format(number)).kind == "committed"
+    rollback(store, "support", 2, who="otto", why="complaints", when=NIGHT.format(5), tenant="acme")
+    told = {"when": NIGHT.format(6)}
+
+    reworded = B.model_copy(update={"text": "Wants the author's name first."})
+    waits = {
+        "again": slice_of(B), "beside another": slice_of(A, B, C), "dropped again": slice_of(C),
+        "other sources": slice_of(A, B.model_copy(update={"sources": ("s-9§9",), "ts": WHEN})),
+        "under another id": slice_of(A, B.model_copy(update={"id": "z"})), "in other words": slice_of(A, reworded),
+    }  # fmt: skip
+    assert {name: promoted(store, approvals, one, **told).obstacle for name, one in waits.items()} == dict.fromkeys(
+        waits, "needs_approval"
+    )
+    assert promoted(store, approvals, slice_of(A, C), **told).kind == "committed"
+    assert promoted(store, approvals, slice_of(A, B, C), **told).obstacle == "needs_approval", "versions later, too"
+
+
+def test_what_a_person_brought_back_is_taken_back_no_more(store: Store, approvals: Approvals) -> None:
+    versions = store.profiles("support", tenant="acme")
+    promoted(store, approvals, slice_of(A))
+    rollback(store, "support", 1, who="otto", why="complaints", when=WHEN, tenant="acme")
+    agree(approvals, promoted(store, approvals, slice_of(A)), "ada")
+    assert promoted(store, approvals, slice_of(A)).kind == "committed"
+    assert promoted(store, approvals, slice_of(B)).kind == "committed"
+    assert promoted(store, approvals, slice_of(A, B)).kind == "committed"
+
+    rollback(store, "support", 1, who="otto", why="no", when=WHEN, tenant="acme")
+    versions.commit(slice_of(A), who="ada", why="by hand", when=WHEN)
+    assert promoted(store, approvals, slice_of(A, C)).kind == "committed"
+    assert promoted(store, approvals, slice_of(A, B, C)).obstacle == "needs_approval"
+
+
+def test_what_is_taken_back_stands_in_the_chain_without_a_word(store: Store, approvals: Approvals) -> None:
+    promoted(store, approvals, slice_of(*FIRST.meta, A))
+    rollback(store, "support", 1, who="otto", why="complaints", when=NIGHT.format(5), tenant="acme")
+    landed = promoted(store, approvals, slice_of(*FIRST.meta, C)).version
+    assert landed is not None
+    beside = landed.link.body["promotion"]["taken_back"]
+    versions = store.profiles("support", tenant="acme")
+
+    assert set(beside.values()) == {NIGHT.format(5)}
+    assert all(change[0] in "#+-=" and len(change) == 65 for change in beside)
+    assert taken_back(store, versions, 4).when == beside
+    assert taken_back(store, versions, 4).keeps_out(A)
+    assert taken_back(store, versions, 4).keeps_out(A, approved=NIGHT.format(4))
+    assert not taken_back(store, versions, 4).keeps_out(A, approved=NIGHT.format(6))
+    assert not taken_back(store, versions, 2).keeps_out(A)
 
 
 # -- the page --------------------------------------------------------------------------------------------------

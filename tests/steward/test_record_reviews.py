@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from ctxsteward.envelope.store import Store, open_store
+from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
 from ctxsteward.schemas.recommendation import (
     Confidence,
     Evidence,
@@ -19,9 +21,9 @@ from ctxsteward.schemas.recommendation import (
     Support,
 )
 from ctxsteward.steward.actors import Actor, Actors, Refused
-from ctxsteward.steward.record_reviews import RecordReviews
+from ctxsteward.steward.record_reviews import RecordReviews, people_for
 
-from .people import SALT, TOKENS, actors, signer
+from .people import LATER, SALT, TOKENS, actors, signer
 
 WHEN = "2026-11-22T04:00:00+00:00"
 PROFILE = "support"
@@ -83,6 +85,68 @@ def test_the_newest_verdict_counts(store: Store) -> None:
     for who, verdict in (("ada", "approve"), ("ben", "reject"), ("cleo", "approve")):
         reviews(store).answer(record(), verdict, TOKENS[who], when=WHEN)  # type: ignore[arg-type]
     assert standing(store, record())["r1"].who == ("cleo",)
+
+
+LOCKED = ProfileDocument(
+    policies=(ProfileEntry(id="privacy", text="Never reveal personal data of one customer to another.", locked=True),)
+)
+GAINSAYS = "Reveal personal data of one customer to another."
+
+
+class Tier(NamedTuple):
+    id: str
+    record: MetaRecommendation
+    people: int
+    profile: ProfileDocument | None = LOCKED
+
+
+TIERS = (
+    Tier("a fact", record(kind="fact"), 1),
+    Tier("a rule", record("Answer in two sentences.", kind="policy"), 1),
+    Tier("a trait of the persona", record("Be more cheerful.", kind="persona"), 1),
+    Tier("gainsays a lock", record(GAINSAYS), 2),
+    Tier("gainsays a lock, for one person", record(GAINSAYS, scope=Scope(tenant="t", agent=PROFILE, user="u")), 2),
+    Tier("gainsays a lock, a rule", record(GAINSAYS, kind="policy"), 2),
+    Tier("nothing is locked", record(GAINSAYS), 1, ProfileDocument()),
+    Tier("nothing is in force", record(GAINSAYS), 1, None),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("tier", TIERS, ids=lambda tier: tier.id)
+def test_as_many_people_approve_a_record_as_it_needs(tier: Tier, store: Store) -> None:
+    needed = people_for(tier.profile)
+
+    def approved() -> bool:
+        return "r1" in reviews(store).standing({"r1": tier.record}.get, needed)
+
+    assert needed(tier.record) == tier.people
+    for name in ("ada", "ada", "ben")[: tier.people + 1 if tier.people > 1 else 1]:
+        assert not approved()
+        reviews(store).answer(tier.record, "approve", TOKENS[name], when=WHEN)
+    assert approved()
+    assert reviews(store).approvers(tier.record) == ("ada", "ben")[: tier.people]
+
+
+def test_a_rejection_ends_the_approvals_before_it(store: Store) -> None:
+    needed = people_for(LOCKED)
+    for who, verdict in (("ada", "approve"), ("ben", "reject"), ("cleo", "approve")):
+        reviews(store).answer(record(GAINSAYS), verdict, TOKENS[who], when=WHEN)  # type: ignore[arg-type]
+
+    assert reviews(store).standing({"r1": record(GAINSAYS)}.get, needed) == {}
+    reviews(store).answer(record(GAINSAYS), "approve", TOKENS["ada"], when=LATER)
+    assert reviews(store).standing({"r1": record(GAINSAYS)}.get, needed)["r1"].who == ("cleo", "ada")
+
+
+def test_whoever_said_it_does_not_approve_it(store: Store) -> None:
+    mine = record().model_copy(update={"evidence": (record().evidence[0].model_copy(update={"principal": "ada"}),)})
+    with pytest.raises(Refused) as refused:
+        reviews(store).answer(mine, "approve", TOKENS["ada"], when=WHEN)
+
+    assert refused.value.reason == "author"
+    assert reviews(store).answer(mine, "reject", TOKENS["ada"], when=WHEN).state == "rejected"
+    assert reviews(store).answer(mine, "approve", TOKENS["ben"], when=WHEN).who == ("ben",)
+    fix = mine.model_copy(update={"kind": "tool_fix"})
+    assert reviews(store).answer(fix, "approve", TOKENS["ada"], when=WHEN).who == ("ada",), "a template, nobody said it"
 
 
 def test_the_same_verdict_again_is_there_once(store: Store) -> None:

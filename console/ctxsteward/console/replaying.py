@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
+from ctxsteward.envelope.churn import prefix_tokens
 from ctxsteward.envelope.models import DEFAULT_CACHE_BLOCK_TOKENS, model_info
+from ctxsteward.evals.cost_prompts import Prices
 from ctxsteward.evals.transcripts import replay
 from ctxsteward.schemas import Finding
-
-from .prefix import Piece, priced_tokens, prompt_pieces, shared_prefix_tokens
 
 if TYPE_CHECKING:
     from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session
@@ -61,17 +61,16 @@ class Replayed(NamedTuple):
 
 def replay_calls(builder: EnvelopeBuilder, session: Session, transcript: Transcript) -> Iterator[Replayed]:
     """Append the transcript to an empty session, building just before each assistant message."""
-    before: tuple[Piece, ...] = ()
+    before: Envelope | None = None
     history_tokens = full_before = counted = 0
     for call in replay(transcript, builder, session):
         envelope = call.envelope
         history_tokens += sum(entry.tokens(builder.counter) for entry in session.entries(counted + 1))
         counted = len(session)
-        now = prompt_pieces(envelope)
-        prefix = shared_prefix_tokens(before, now, builder.counter.text)
+        prefix = prefix_tokens(before, envelope, builder.counter.text)
         full = envelope.tokens - envelope.section("dynamic").tokens + history_tokens
         yield Replayed(_call(envelope, session, call.number, prefix), envelope, full, full_before)
-        before, full_before = now, full
+        before, full_before = envelope, full
 
 
 def _call(envelope: Envelope, session: Session, number: int, prefix_tokens: int) -> Call:
@@ -120,12 +119,12 @@ class Tally:
 
     def add(self, replayed: Replayed) -> None:
         """Count one call."""
-        call, block = replayed.call, self.cache_block_tokens
+        call, prices = replayed.call, Prices(block_tokens=self.cache_block_tokens)
         self.calls += 1
         self.sent_tokens += call.prompt_tokens
         self.full_tokens += replayed.full_tokens
-        self.sent_priced += priced_tokens(call.prompt_tokens, call.prefix_tokens, block)
-        self.full_priced += priced_tokens(replayed.full_tokens, replayed.full_prefix_tokens, block)
+        self.sent_priced += prices.of(call.prompt_tokens, call.prefix_tokens)
+        self.full_priced += prices.of(replayed.full_tokens, replayed.full_prefix_tokens)
         self.compactions += len(call.report_ids)
         self.over_budget_calls += call.overflow_tokens > 0
         self.build_ms.append(call.build_ms)

@@ -52,7 +52,7 @@ def between(place: Place, before: int, after: int) -> Compared:
     versions = place.versions
     old, new = versions.at(before).profile, versions.at(after).profile
     what = f"version {before} → {after}"
-    return _compared(what, before, after, None, report(old, new), old, new)
+    return _compared(what, before, after, None, report(old, new, place.settings().drift), old, new)
 
 
 def newest(place: Place) -> Compared:
@@ -62,18 +62,20 @@ def newest(place: Place) -> Compared:
     head = place.head
     if not head:
         raise InputError(f"{place.store.uri}: profile {place.profile!r} has no version to compare")
-    versions, when = place.versions, place.here.when
+    versions, when, limits = place.versions, place.here.when, place.settings().drift
     waiting = place.approvals.pending(when=when, head=head)
     if waiting:
         request = waiting[-1]
         challenger = place.approvals.challenger(request)
-        found = assess(versions, challenger, parent=request.parent, when=when)
+        found = assess(versions, challenger, parent=request.parent, when=when, limits=limits)
         what = f"request {request.id} against version {head}"
         return _compared(what, head, None, request.id, found, versions.at(head).profile, challenger)
     new = versions.at(head).profile
     if head == 1:
-        return _compared("version 1, the first", 0, 1, None, assess(versions, new, parent=0, when=when), None, new)
-    found = assess(versions, new, parent=head - 1, when=when)
+        return _compared(
+            "version 1, the first", 0, 1, None, assess(versions, new, parent=0, when=when, limits=limits), None, new
+        )
+    found = assess(versions, new, parent=head - 1, when=when, limits=limits)
     return _compared(f"version {head - 1} → {head}", head - 1, head, None, found, versions.at(head - 1).profile, new)
 
 

@@ -24,7 +24,7 @@ from .failures import failure_line
 from .steward_extras import FLOWS, S3, STEWARD, Package, installed, missing
 from .steward_place import Place, actors_path, placed
 from .steward_records import records_at
-from .steward_settings import read_settings
+from .steward_settings import VARIABLE, read_settings
 from .stored import KEY_VARIABLE
 
 if TYPE_CHECKING:
@@ -130,6 +130,7 @@ def _prefect() -> Iterator[Check]:
 
 
 def _settings(path: str | None) -> Iterator[Check]:
+    path = path or os.environ.get(VARIABLE) or None
     if path is None:
         return
     try:
@@ -218,12 +219,12 @@ def _nights(place: Place) -> Iterator[Check]:
 
 
 def _waiting(place: Place) -> Iterator[Check]:
-    from ctxsteward.steward.canary import running
+    from ctxsteward.steward.assignment import running
 
     waits = place.approvals.pending(when=place.here.when, head=place.head)
     if waits:
         yield Check("waiting", "note", f"{len(waits)} requests wait for people", "`ctxsteward steward review`")
-    canary = running(place.versions.newest(), place.approvals)
+    canary = running(place.store, place.versions.newest(), profile=place.profile, tenant=place.tenant)
     if canary:
         yield Check("canary", "note", f"version {place.head} for {canary['share']:.0%} of sessions")
 

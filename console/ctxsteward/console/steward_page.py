@@ -7,13 +7,13 @@ dark follow the reader's setting.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .steward_charts import STYLE, Bar, Series, bars, counted, lines
+from .charts import STYLE, Bar, Series, bars, counted, lines
 from .steward_log import rested_on
 from .steward_log import versions as version_rows
 from .steward_records import records_at, whose, why_so
@@ -21,6 +21,7 @@ from .steward_report import OUTCOMES, source_name
 
 if TYPE_CHECKING:
     from ctxsteward.schemas.recommendation import MetaRecommendation, Status
+    from ctxsteward.steward.hits import Hit
     from ctxsteward.steward.nights import Night
     from ctxsteward.steward.report import NightReport
 
@@ -32,7 +33,7 @@ STATUSES: tuple[Status, ...] = (
 )  # fmt: skip
 YIELDS = ("due", "harvested", "absorbed", "reconciled", "admitted", "fitted", "staged", "promoted")
 
-_PAGE_STYLE = """
+PAGE_STYLE = """
 :root{color-scheme:light dark;--paper:#fff;--text:#24292f;--dim:#57606a;--line:#d8dee4;--card:#f6f8fa}
 @media (prefers-color-scheme:dark){:root{--paper:#0d1117;--text:#e6edf3;--dim:#9da7b3;--line:#30363d;--card:#161b22}}
 body{margin:0 auto;padding:24px;max-width:1040px;background:var(--paper);color:var(--text);
@@ -44,7 +45,7 @@ h1{font-size:22px;margin:0 0 4px}h2{font-size:16px;margin:28px 0 8px}
 th,td{text-align:left;padding:4px 12px 4px 0;border-bottom:1px solid var(--line);vertical-align:top}
 th{color:var(--dim);font-weight:600}td.n,th.n{text-align:right}code{font:12px ui-monospace,Menlo,Consolas,monospace}
 """
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,8 @@ class Figures:
     versions: tuple[dict[str, object], ...]
     waiting: tuple[str, ...]
     report: NightReport | None
+    uses: Mapping[str, Hit] = field(default_factory=dict)
+    """By id of the record."""
 
 
 def write_page(path: str, place: Place, report: NightReport | None) -> None:
@@ -78,6 +81,7 @@ def figures(place: Place, report: NightReport | None) -> Figures:
     head = place.versions.head()
     with records_at(place, keep=report is None or not report.dry_run) as found:
         records = tuple(found)
+        uses = found.ledger.uses.of_records()
     meta = head.profile.meta if head else ()
     number = head.number if head else 0
     return Figures(
@@ -87,6 +91,7 @@ def figures(place: Place, report: NightReport | None) -> Figures:
         slice=tuple((record.text, ", ".join(record.sources), record.approved) for record in meta),
         versions=tuple(version_rows(place, MAX_VERSIONS)),
         waiting=tuple(one.id for one in place.approvals.pending(when=place.here.when, head=number)), report=report,
+        uses=uses,
     )  # fmt: skip
 
 
@@ -97,8 +102,8 @@ def page(told: Figures) -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><title>{escape(title)}</title>'
-        f"<style>{_PAGE_STYLE}{STYLE}</style></head>\n<body>\n<h1>{escape(title)}</h1>\n{body}\n</body></html>\n"
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}"><title>{escape(title)}</title>'
+        f"<style>{PAGE_STYLE}{STYLE}</style></head>\n<body>\n<h1>{escape(title)}</h1>\n{body}\n</body></html>\n"
     )
 
 
@@ -113,13 +118,14 @@ def _body(told: Figures) -> Iterator[str]:
         yield f"<p><strong>{len(told.waiting)} wait for a person:</strong> {escape(', '.join(told.waiting))}</p>"
     if told.report is not None:
         yield from _tonight(told.report)
+    yield from _alerts(told)
     yield '<div class="cards">'
     for heading, drawn in _plots(told):
         yield f'<section class="card"><h2>{heading}</h2>{drawn}</section>'
     yield "</div>"
-    yield _section("In force for everybody", _table(("text", "sources", "approved"), _slice(told)))
-    yield _section("Records", _table(("kind", "status", "for", "text", "why"), _records(told)))
-    yield _section("Versions", _table(("version", "when", "who", "why", "rested on"), _versions(told)))
+    yield section("In force for everybody", table(("text", "sources", "approved"), _slice(told)))
+    yield section("Records", table(("kind", "status", "for", "text", "why", "use"), _records(told)))
+    yield section("Versions", table(("version", "when", "who", "why", "rested on"), _versions(told)))
 
 
 def _plots(told: Figures) -> Iterator[tuple[str, str]]:
@@ -148,14 +154,11 @@ def _levels(nights: Sequence[Night]) -> list[Bar]:
 
 
 def _rates(nights: Sequence[Night]) -> Iterator[Series]:
-    pairs = {"anticipated": ("anticipated", "events"), "used": ("fired", "judged"), "obeyed": ("complied", None)}
-    for name, (part, whole) in pairs.items():
-        values: list[float | None] = []
-        for night in nights:
-            counts = night.counts
-            of = counts.get(whole, 0) if whole else counts.get("complied", 0) + counts.get("contradicted", 0)
-            values.append(counts.get(part, 0) / of if of else None)
-        yield Series(name, tuple(values))
+    from ctxsteward.steward.report import rates_of
+
+    rates = [rates_of(night.counts) for night in nights]
+    for name in ("anticipated", "used", "obeyed"):
+        yield Series(name, tuple(one.get(name) for one in rates))
 
 
 def _grown(nights: Sequence[Night], dates: Sequence[str]) -> str:
@@ -183,6 +186,18 @@ def _drifts(place: Place, head: int) -> Iterator[tuple[int, float, float]]:
         before = now
 
 
+def _alerts(told: Figures) -> Iterator[str]:
+    """Yields of the last nights that were out of the ordinary, the newest first; tonight's are told with it."""
+    from ctxsteward.steward.yields import ALERT_NIGHTS, alerts_of
+
+    nights = [night for _, night in told.nights]
+    odd = list(zip(nights, alerts_of(nights), strict=True))[-ALERT_NIGHTS:]
+    tonight = told.report.run if told.report is not None else None
+    rows = [(night.night, line) for night, lines in reversed(odd) for line in lines if night.run != tonight]
+    if rows:
+        yield section("Yields out of the ordinary", table(("night", "alert"), rows))
+
+
 def _tonight(report: NightReport) -> Iterator[str]:
     dry = " (dry run)" if report.dry_run else ""
     outcome = escape(report.outcome.replace("_", " "))
@@ -192,7 +207,7 @@ def _tonight(report: NightReport) -> Iterator[str]:
     if report.changes:
         yield "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in report.changes) + "</ul>"
     refused = [(one.name, source_name(one.source), one.reason) for one in report.quarantined]
-    yield _section("In quarantine tonight", _table(("transcript", "source", "reason"), refused)) if refused else ""
+    yield section("In quarantine tonight", table(("transcript", "source", "reason"), refused)) if refused else ""
 
 
 def _slice(told: Figures) -> list[tuple[str, ...]]:
@@ -202,7 +217,19 @@ def _slice(told: Figures) -> list[tuple[str, ...]]:
 def _records(told: Figures) -> list[tuple[str, ...]]:
     order = {status: at for at, status in enumerate(STATUSES)}
     chosen = sorted(told.records, key=lambda one: (order[one.status], not one.scope.is_shared, one.kind, one.text))
-    return [(one.kind, one.status, whose(one), one.text, why_so(one)) for one in chosen[:MAX_RECORDS]]
+    return [
+        (one.kind, one.status, whose(one), one.text, why_so(one), _used(told.uses.get(one.id)))
+        for one in chosen[:MAX_RECORDS]
+    ]
+
+
+def _used(hit: Hit | None) -> str:
+    """What became of a record in the sessions that were shown it."""
+    if hit is None:
+        return ""
+    judged = hit.complied + hit.contradicted
+    obeyed = f", obeyed {hit.complied:,} of {judged:,}" if judged else ""
+    return f"shown {hit.shown:,}, fired {hit.fired:,} of {hit.judged:,}{obeyed}"
 
 
 def _versions(told: Figures) -> list[tuple[str, ...]]:
@@ -212,13 +239,16 @@ def _versions(told: Figures) -> list[tuple[str, ...]]:
     ]
 
 
-def _section(heading: str, content: str) -> str:
+def section(heading: str, content: str) -> str:
+    """A heading and what stands below it; the content is HTML."""
     return f"<h2>{escape(heading)}</h2>\n{content}"
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, escaped: bool = False) -> str:
+    """A table; cells are texts, or HTML where they are `escaped` already."""
     if not rows:
         return '<p class="none">none</p>'
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)
-    body = "\n".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    cells = [[cell if escaped else escape(cell) for cell in row] for row in rows]
+    body = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in cells)
     return f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ctxsteward.schemas import InputError
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ctxsteward.envelope.versions import ProfileVersions
     from ctxsteward.steward.actors import Actors
     from ctxsteward.steward.approvals import Approvals
-    from ctxsteward.steward.record_reviews import RecordReviews
+    from ctxsteward.steward.record_reviews import Needed, RecordReviews
     from ctxsteward.steward.settings import NightSettings
     from ctxsteward.steward.surroundings import Surroundings
 
@@ -46,6 +46,8 @@ class Place:
     actors_path: Path | None
     """None: nobody is configured."""
     here: Surroundings
+    told: Mapping[str, Any] = field(default_factory=dict)
+    """Thresholds out of a settings file, as fields of `NightSettings`."""
 
     @property
     def versions(self) -> ProfileVersions:
@@ -60,9 +62,9 @@ class Place:
     @property
     def actors(self) -> Actors:
         """Everybody with a role; nobody where nobody is configured."""
-        from ctxsteward.steward.actors import Actors
+        from ctxsteward.steward.actors import NOBODY, Actors
 
-        return Actors(salt="00" * 16, actors={}) if self.actors_path is None else Actors.load(self.actors_path)
+        return NOBODY if self.actors_path is None else Actors.load(self.actors_path)
 
     @property
     def approvals(self) -> Approvals:
@@ -76,6 +78,14 @@ class Place:
 
         return RecordReviews(self.store, self.profile, self.tenant, actors=self.actors)
 
+    @property
+    def people_for(self) -> Needed:
+        """How many must approve a record, under what is in force."""
+        from ctxsteward.steward.record_reviews import people_for
+
+        head = self.versions.head()
+        return people_for(head.profile if head else None)
+
     def settings(self, **more: object) -> NightSettings:
         """The settings of a night at this place."""
         from ctxsteward.steward.settings import NightSettings
@@ -85,18 +95,22 @@ class Place:
             "store": self.uri, "journal": os.environ.get(JOURNAL_VARIABLE) or None, "tenant": self.tenant,
             "profile": self.profile, "actors": actors,
         }  # fmt: skip
-        return NightSettings.model_validate(fields | more)
+        return NightSettings.model_validate({**self.told, **fields, **more})
 
 
 @contextmanager
 def placed(uri: str, tenant: str, profile_name: str | None, actors: str | None = None) -> Iterator[Place]:
-    """Open a store that is there, at a profile that is there."""
+    """Open a store that is there, at a profile that is there; thresholds are those of `CTXSTEWARD_SETTINGS`."""
     from ctxsteward.steward.surroundings import of_this_process
 
+    from .steward_settings import read_settings, thresholds
+
     path = actors_path(actors, uri)
+    told = thresholds(read_settings(None))
     with open_stored(uri) as store:
         profile = profile_of(store, tenant, profile_name)
-        yield Place(store=store, uri=uri, tenant=tenant, profile=profile, actors_path=path, here=of_this_process())
+        here = of_this_process()
+        yield Place(store=store, uri=uri, tenant=tenant, profile=profile, actors_path=path, here=here, told=told)
 
 
 def profiles_in(store: Store, tenant: str) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ctxsteward.schemas import InputError
@@ -91,18 +92,22 @@ def show(console: Console, found: Mapping[str, Any]) -> None:
 
 
 def _request_promoted(place: Place, request: Request, who: str, share: float | None, lease: Lease) -> dict[str, Any]:
-    from ctxsteward.steward.canary import CanaryLimits, started
-    from ctxsteward.steward.gate import FrozenGate
+    from ctxsteward.steward.assignment import started
+    from ctxsteward.steward.gate import configured
+    from ctxsteward.steward.gate.suite import unknown
     from ctxsteward.steward.promotion import assess, promote
+    from ctxsteward.steward.promotion_form import Form
 
     from .steward_compared import changes
 
     versions, when = place.versions, place.here.when
     challenger = place.approvals.challenger(request)
     champion = versions.at(request.parent).profile if request.parent else None
-    drift = assess(versions, challenger, parent=request.parent, when=when)
-    gate = FrozenGate(reviewed=frozenset(drift.touched))(champion, challenger)
-    canary = started(CanaryLimits(share=share), request.parent) if share and request.parent else None
+    told = place.settings()
+    drift = assess(versions, challenger, parent=request.parent, when=when, limits=told.drift)
+    known = Form(place.store, versions).known(request.parent) if request.parent else unknown
+    gate = replace(configured(told.gate, known=known), reviewed=frozenset(drift.touched))(champion, challenger)
+    canary = started(share, request.parent) if share and request.parent else None
     landed = promote(
         place.store, place.profile, challenger, drift, gate, place.approvals, request.author,
         f"request {request.id}, promoted by {who}", when, tenant=place.tenant, parent=request.parent,
@@ -121,9 +126,11 @@ def _record_promoted(place: Place, id: str, who: str, share: float | None, lease
 
     with records_at(place) as records:
         record = records.find(id)
-        review = place.record_reviews.standing(records.by_id.get).get(record.id)
+        review = place.record_reviews.standing(records.by_id.get, place.people_for).get(record.id)
         if record.status != "active" and (review is None or review.state != "approved"):
-            why = f"record {record.id} is a {record.status}; a reviewer approves it first"
+            agreed, people = len(place.record_reviews.approvers(record)), place.people_for(record)
+            first = "a reviewer approves it first" if people == 1 else f"{agreed} of {people} have approved it"
+            why = f"record {record.id} is a {record.status}; {first}"
             return _told(record.id, place, "needs_approval", why)
         if not record.scope.is_shared:
             why = f"record {record.id} is for one person, project or session; only records for everybody are promoted"
@@ -132,6 +139,9 @@ def _record_promoted(place: Place, id: str, who: str, share: float | None, lease
         writing = _writing(place, records.date, record.id, who, lease)
         fitted = deciding.fit(deciding.admit(records.date, writing.run), writing)
         if record.id not in {one.id for one in fitted.records}:
+            if deciding.keeps_out(record.id):
+                why = f"a rollback took record {record.id} back; a reviewer approves it anew first"
+                return _told(record.id, place, "needs_approval", why)
             why = f"record {record.id} is worth less than those that fill the slice, or may not stand in it"
             return _told(record.id, place, "no_room", why)
         challenger = deciding.stage(fitted, writing)

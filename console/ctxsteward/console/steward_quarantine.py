@@ -94,7 +94,9 @@ def _sources(place: Place, stack: ExitStack) -> dict[str, Source]:
     newest = Nights(place.store, place.tenant, place.profile).head()
     found = {}
     for uri in sorted(newest[1].marks) if newest else ():
-        source = open_source(uri, store=place.store, tenant=place.tenant, now_seconds=place.here.clock())
+        source = open_source(
+            uri, store=place.store, tenant=place.tenant, profile=place.profile, now_seconds=place.here.clock()
+        )  # fmt: skip
         stack.callback(source.close)
         found[uri] = source
     return found

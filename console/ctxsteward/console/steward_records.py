@@ -17,6 +17,7 @@ from ctxsteward.schemas import InputError
 
 if TYPE_CHECKING:
     from ctxsteward.schemas.recommendation import Evidence, MetaRecommendation, Review
+    from ctxsteward.steward.admission import AdmissionPolicy
     from ctxsteward.steward.ledger import Ledger
 
     from .steward_place import Place
@@ -47,7 +48,9 @@ REASONS: Mapping[str, str] = {
 class Records:
     """All records of one profile, as on one date."""
 
-    def __init__(self, ledger: Ledger, date: str, reviews: Mapping[str, Review]) -> None:
+    def __init__(
+        self, ledger: Ledger, date: str, reviews: Mapping[str, Review], policy: AdmissionPolicy | None = None
+    ) -> None:
         from ctxsteward.envelope.counting import Counter
         from ctxsteward.envelope.store import DEFAULT_TOKENIZER
         from ctxsteward.envelope.tokens import load_tokenizer
@@ -55,6 +58,7 @@ class Records:
         self.ledger, self.date = ledger, date
         self._judged_by: dict[str, Any] = {
             "now": f"{date}T00:00:00+00:00",
+            "policy": policy,
             "approvals": reviews,
             "counter": Counter(load_tokenizer(DEFAULT_TOKENIZER)),
         }
@@ -123,14 +127,14 @@ def records_at(place: Place, *, keep: bool = True) -> Iterator[Records]:
             kept = BatchRecords(place.store, place.tenant, place.profile, extractor="")
             ledger.absorb_kept(one for batch in kept.every() for one in batch.artifacts)
         date = newest[1].night if newest else place.here.today
-        yield Records(ledger, date, reviews_of(place, ledger, date))
+        yield Records(ledger, date, reviews_of(place, ledger, date), place.settings().admission)
 
 
 def reviews_of(place: Place, ledger: Ledger, date: str) -> Mapping[str, Review]:
     """What people said of single records."""
-    from ctxsteward.steward.record_reviews import found_in
-
-    return place.record_reviews.standing(found_in(ledger, f"{date}T00:00:00+00:00"))
+    return place.record_reviews.standing(
+        lambda id: ledger.record(id, now=f"{date}T00:00:00+00:00"), place.people_for
+    )  # fmt: skip
 
 
 def whose(record: MetaRecommendation) -> str:

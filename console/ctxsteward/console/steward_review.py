@@ -5,7 +5,7 @@ Raises `Refused` (an `InputError`) where somebody may not answer, or there is no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from ctxsteward.schemas import InputError
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 FOR_PEOPLE = frozenset(("needs_person", "needs_principals", "needs_recovery", "conflict"))
 """Reasons that a person can lift at once."""
 HELD = ("candidate", "vetted", "quarantined")
+TAKEN_BACK = "a rollback took it back; it returns when a person approves it anew"
 
 
 def waiting(place: Place, *, every: bool) -> dict[str, Any]:
@@ -32,16 +33,17 @@ def waiting(place: Place, *, every: bool) -> dict[str, Any]:
     requests = place.approvals.pending(when=place.here.when, head=place.head)
     from ctxsteward.steward.fitting import WEIGHTS
 
+    out = _taken_back(place)
     with records_at(place) as records:
-        held = [record for record in records if record.status in HELD]
+        held = [record for record in records if record.status in HELD or out(record)]
     chosen = [
         one for one in held
-        if every or (one.scope.is_shared and one.kind in WEIGHTS and FOR_PEOPLE & set(one.reasons))
+        if every or out(one) or (one.scope.is_shared and one.kind in WEIGHTS and FOR_PEOPLE & set(one.reasons))
     ]  # fmt: skip
     chosen.sort(key=lambda one: (not one.scope.is_shared, one.kind, one.text, one.id))
     return {
         "requests": [_request(one) for one in requests],
-        "records": [_record(one) for one in chosen],
+        "records": [_record(one) | ({"why": TAKEN_BACK} if out(one) else {}) for one in chosen],
         "held": len(held),
         "reviewers": sorted(name for name, actor in place.actors.actors.items() if "reviewer" in actor.roles),
     }
@@ -65,10 +67,13 @@ def answer(place: Place, id: str, verdict: str, secret: str, *, who: str | None,
         }  # fmt: skip
     with records_at(place) as records:
         record = records.find(id)
-    review = place.record_reviews.answer(record, decided, secret, when=when, who=who, note=told)
+    reviews, people = place.record_reviews, place.people_for(record)
+    review = reviews.answer(record, decided, secret, when=when, who=who, note=told)
+    agreed = len(reviews.approvers(record))
+    state = "waiting" if review.state == "approved" and agreed < people else review.state
     return {
-        "kind": "record", "id": record.id, "verdict": verdict, "who": review.who[0], "when": when,
-        "state": review.state, "approved": int(verdict == "approve"), "people": 1,
+        "kind": "record", "id": record.id, "verdict": verdict, "who": review.who[0], "when": when, "state": state,
+        "approved": agreed, "people": people,
     }  # fmt: skip
 
 
@@ -82,6 +87,21 @@ def said(told: Mapping[str, Any]) -> str:
         return line + f"{told['approved']} of {told['people']} have, somebody else must, too"
     does = "brings it into force" if told["kind"] == "request" else "stages it"
     return line + f"`ctxsteward steward promote {told['id']}` or the next night {does}"
+
+
+def _taken_back(place: Place) -> Callable[[MetaRecommendation], bool]:
+    """Whether a record would stand in the slice, had no rollback taken it back."""
+    from ctxsteward.steward.taken_back import taken_back
+
+    taken = taken_back(place.store, place.versions, place.head)
+
+    def out(record: MetaRecommendation) -> bool:
+        if record.status != "active" or not record.scope.is_shared:
+            return False
+        approved = record.review is not None and record.review.state == "approved"
+        return taken.keeps_out(record, record.review.when if record.review and approved else None)
+
+    return out
 
 
 def show(console: Console, found: Mapping[str, Any]) -> None:

@@ -22,6 +22,7 @@ from . import steward_shipped as shipped
 from .steward_extras import FLOWS, S3, STEWARD, need
 from .steward_place import Place, actors_path, profile_of, profiles_in
 from .steward_records import Records, records_at, reviews_of
+from .steward_settings import night_settings, thresholds
 from .stored import JOURNAL_VARIABLE, open_uri
 
 if TYPE_CHECKING:
@@ -104,7 +105,10 @@ def ready(asked: Asked) -> Iterator[Ready]:
             profile, sources = _settled(store, asked, here.when)
             settings = _settings(asked, uri, profile, sources)
             path = Path(settings.actors) if settings.actors else None
-            place = Place(store=store, uri=uri, tenant=asked.tenant, profile=profile, actors_path=path, here=here)
+            place = Place(
+                store=store, uri=uri, tenant=asked.tenant, profile=profile, actors_path=path, here=here,
+                told=thresholds(asked.file),
+            )  # fmt: skip
             yield Ready(settings=settings, place=place, is_shipped=all(map(shipped.is_shipped, settings.sources)))
 
 
@@ -125,7 +129,7 @@ def run(ready: Ready, tell: Tell) -> tuple[NightReport, Seen]:
         if report.outcome == "busy":
             return report, Seen(new=(), held=(), compared=True)
         reviews = reviews_of(ready.place, opening.ledger, report.night)
-        return report, _seen(Records(opening.ledger, report.night, reviews), before)
+        return report, _seen(Records(opening.ledger, report.night, reviews, ready.settings.admission), before)
 
 
 # -- before -------------------------------------------------------------------------------------------------------
@@ -181,8 +185,6 @@ def _earlier_sources(store: Store, tenant: str, profile: str) -> tuple[str, ...]
 
 
 def _settings(asked: Asked, uri: str, profile: str, sources: tuple[str, ...]) -> NightSettings:
-    from .steward_settings import night_settings
-
     told = asked.actors or asked.file.get("actors")
     path = actors_path(told, asked.store)
     fixed: dict[str, Any] = {

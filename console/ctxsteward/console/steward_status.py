@@ -17,13 +17,13 @@ AFTER_NIGHTS = "no night yet; begin with `ctxsteward steward run`"
 
 def document(place: Place, limit: int) -> dict[str, Any]:
     """`StewardStatus`, with what waits for people and the canary that is under way."""
-    from ctxsteward.steward.canary import running
+    from ctxsteward.steward.assignment import running
     from ctxsteward.steward.status import status
 
     found = status(place.store, place.tenant, place.profile, now_seconds=place.here.clock(), limit=limit)
     approvals, head = place.approvals, place.versions.head()
     waiting = approvals.pending(when=place.here.when, head=head.number if head else 0)
-    canary = running(head, approvals) if head else None
+    canary = running(place.store, head, profile=place.profile, tenant=place.tenant) if head else None
     return found.model_dump(mode="json") | {
         "waiting": [request.id for request in waiting],
         "canary": dict(canary) if canary else None,
@@ -45,20 +45,29 @@ def show(console: Console, found: Mapping[str, Any]) -> None:
         console.print(AFTER_NIGHTS)
         return
     console.print(_nights(found))
+    for row in found["last"]:
+        for alert in row["alerts"]:
+            console.print(tables.shown(f"alert, night {row['night']}: {alert}"))
     console.print(_sources(found))
 
 
 def _nights(found: Mapping[str, Any]) -> Any:
-    numbers = ("version", "due", "new", "refused")
-    table = tables.grid("night", "outcome", "version", "due", "new", "refused", "drift", "gate", numbers=numbers)
+    numbers = ("version", "due", "new", "refused", "used", "obeyed")
+    table = tables.grid(
+        "night", "outcome", "version", "due", "new", "refused", "used", "obeyed", "drift", "gate", numbers=numbers
+    )
     for row in found["last"]:
         counts = row["counts"]
         table.add_row(
             row["night"], row["outcome"], str(row["version"] or "-"), f"{counts.get('due', 0):,}",
-            f"{counts.get('absorbed', 0):,}", f"{sum(row['quarantined'].values()):,}", row["drift"] or "-",
-            row["gate"] or "-",
+            f"{counts.get('absorbed', 0):,}", f"{sum(row['quarantined'].values()):,}",
+            _share(row, "used"), _share(row, "obeyed"), row["drift"] or "-", row["gate"] or "-",
         )  # fmt: skip
     return table
+
+
+def _share(row: Mapping[str, Any], rate: str) -> str:
+    return f"{row['rates'][rate]:.0%}" if rate in row["rates"] else "-"
 
 
 def _sources(found: Mapping[str, Any]) -> Any:

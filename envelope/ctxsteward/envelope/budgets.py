@@ -39,6 +39,12 @@ BULLETS_FLOOR_FRACTION = 0.15
 LIKELY_FRACTION = 0.35
 """Bullets likely take this part of the messages they stand for; room beyond it stays with newer messages, verbatim."""
 
+RECALLED_FRACTION = 0.2
+"""Of what the window leaves out, a user turn recalls this part at most; what its question names by number besides."""
+
+LEAST_RECALL_TOKENS = 200
+"""So much of recall's room may be filled however little was left out: a few messages and their fence."""
+
 _OF_WINDOW = {"system": 0.02, "static": 0.03, "meta": 0.01, "dynamic": 0.5}
 
 
@@ -64,6 +70,8 @@ class Budgets(BaseModel):
     """Part of `dynamic_tokens` kept for originals recalled for the current request."""
     arrival_cap_tokens: int | None = None
     """A longer tool result is excerpted on first sight; None: min(1000, dynamic / 4)."""
+    facts_fraction: float = 0.5
+    """Part of recall's room that facts about the user, project or session may take; messages take the rest."""
 
     def __init__(self, **values: Any) -> None:
         for name, value in values.items():
@@ -90,6 +98,8 @@ class Budgets(BaseModel):
                 raise InvalidBudget(field, value, "more than 0 and at most 1")
         if not 0 <= self.recall_fraction < 1:
             raise InvalidBudget("recall_fraction", self.recall_fraction, "at least 0 and less than 1")
+        if not 0 <= self.facts_fraction <= 1:
+            raise InvalidBudget("facts_fraction", self.facts_fraction, "at least 0 and at most 1")
         if self.compact_to_fraction >= self.compact_at_fraction:
             raise InvalidBudget("compact_to_fraction", self.compact_to_fraction, "less than `compact_at_fraction`")
         if self.arrival_cap_tokens is not None and self.arrival_cap_tokens < 16:

@@ -57,6 +57,7 @@ from .records import coded_manifest
 from .seal import seal_envelope
 from .selection import Selector, select, verbatim
 from .session import Session
+from .spans import BuildSpan
 from .state import State
 from .store import Store
 from .tokens import REPLY_PRIMING_TOKENS, Tokenizer, load_tokenizer, prompt_tokens_of
@@ -153,15 +154,20 @@ class EnvelopeBuilder:
 
     def build(self, session: Session) -> Envelope:
         """The envelope for the next model call of this session."""
+        with session.lock, BuildSpan(self) as span:
+            envelope = self._built(session)
+            span.built(session, envelope)
+        return envelope
+
+    def _built(self, session: Session) -> Envelope:
         started = time.perf_counter()
         made = _Made()
-        with session.lock:
-            for _ in range(_TRIES):
-                session.refresh()
-                self._head(session, session.state)  # a head that does not fit says so before anything is decided
-                with suppress(Conflict):
-                    decided = self._decide(session, made)
-                    return self._envelope(session, session.state, decided, started, keep=True)
+        for _ in range(_TRIES):
+            session.refresh()
+            self._head(session, session.state)  # a head that does not fit says so before anything is decided
+            with suppress(Conflict):
+                decided = self._decide(session, made)
+                return self._envelope(session, session.state, decided, started, keep=True)
         raise Conflict(session.id, session.state.position)
 
     def preview(self, session: Session, user_turn: str | object | None = None) -> Envelope:
@@ -253,10 +259,11 @@ class EnvelopeBuilder:
         """Recall for this user turn, or give up what was recalled where there is no room any more."""
         state = session.state
         if state.recalled is not None:
-            if made.compacted and (left := _still_paired(state.recalled, state)) is not state.recalled:
+            over = window.context_tokens and window.section_tokens > self._effective.dynamic_tokens
+            if not over and made.compacted and (left := _still_paired(state.recalled, state)) is not state.recalled:
                 session.commit(left)
                 return True
-            if not window.context_tokens or window.section_tokens <= self._effective.dynamic_tokens:
+            if not over:
                 return False
             text = "the history left no room for recalled messages"
             session.commit(Selected(turn=state.last_user, refs=(), log={}))
@@ -269,7 +276,7 @@ class EnvelopeBuilder:
         budgets = self._effective
         room = budgets.dynamic_tokens - max(budgets.history_tokens, window.history_tokens)
         started = time.perf_counter()
-        facts = offer(session, state, room, self.counter)
+        facts = offer(session, state, room, self.counter, budgets.facts_fraction)
         recalled: Selected | None = None
         findings: tuple[Finding, ...] = ()
         try:

@@ -8,8 +8,10 @@ the section has grown by a tenth. Tokens are tokens of the builder's counter. So
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ctxsteward.schemas import Bullet, CompressionReport, Finding, Ref, Source, SourceMessage, Summarizer, Summary
 
@@ -25,6 +27,8 @@ from .state import State
 from .steps import Shape
 from .strip import group_fragment
 
+_LIKE_REF = re.compile(r"§\s?\d+(?:\.\d+)?")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
@@ -32,6 +36,14 @@ class Outcome:
 
     event: Compacted | Refused | None = None
     findings: tuple[Finding, ...] = ()
+
+
+class _Share(NamedTuple):
+    """What bullets may take, in tokens."""
+
+    new_tokens: int
+    all_tokens: int
+    """With those that stand already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,19 +82,19 @@ class Compactor:
         self._price_masks(state, window)
         frame = self.counter.framed(bullets_text(state, (), state.ordinal))
         share = self._bullets_share(window)
-        wanted = max(window.must_tokens, self._verbatim_target(window, share))
+        wanted = max(window.must_tokens, self._verbatim_target(window, share.all_tokens))
         choice = self.policy.choose(window, window.groups_tokens - wanted)
         if not choice.drop and not choice.mask and not window.over:
             return self._refuse(window, "nothing may leave the window")
         source = self._source(state, choice)
         try:
-            summary = self.summarizer(source, budget_tokens=max(0, share - frame))
+            summary = self.summarizer(source, budget_tokens=max(0, share.new_tokens - frame))
             fault = _fault(summary, source)
         except Exception as error:  # a summarizer is the caller's code: whatever it raises, the history stays
             fault = f"the summarizer failed: {type(error).__name__}: {error}"
         if fault:
             return self._refuse(window, fault)
-        return self._assemble(state, window, choice, source, summary, share, frame, address)
+        return self._assemble(state, window, choice, source, summary, share.all_tokens, frame, address)
 
     def with_budgets(self, budgets: Budgets) -> Compactor:
         """The same compactor under other budgets."""
@@ -99,8 +111,11 @@ class Compactor:
             rows.append(row)
         window.replace_candidates(tuple(rows))
 
-    def _bullets_share(self, window: Window) -> int:
-        """Tokens bullets may take after this compaction, their fence included."""
+    def _bullets_share(self, window: Window) -> _Share:
+        """Tokens bullets may take after this compaction, their fence included.
+
+        One large turn that passes through leaves little room for new bullets, but does not push out what has stood.
+        """
         budgets = self.budgets
         room = budgets.target_tokens - window.must_tokens - window.notes_tokens
         low = int(budgets.history_tokens * BULLETS_FLOOR_FRACTION)
@@ -109,7 +124,8 @@ class Compactor:
         hard = budgets.dynamic_tokens - window.must_tokens - window.notes_tokens
         if hard <= 0:
             hard = int(budgets.dynamic_tokens * MIN_PROGRESS_FRACTION)
-        return max(0, min(hard, max(low, min(high, room))))
+        new = max(0, min(hard, max(low, min(high, room))))
+        return _Share(new, max(new, min(hard, window.bullets_tokens, high)))
 
     def _verbatim_target(self, window: Window, share: int) -> int:
         """Tokens of groups that may stay so that bullets and groups meet the target."""
@@ -206,7 +222,7 @@ class Compactor:
         task = next((entry for entry in gone if entry.ordinal == state.task), None)
         task_ref = f"§{state.task}"
         if task is not None and not any(task_ref in bullet.citations for bullet in rows):
-            rows.append(task_bullet(task, self.counter, max(16, min(self.budgets.task_tokens, room // 2))))
+            rows.append(_one_line(task_bullet(task, self.counter, max(16, min(self.budgets.task_tokens, room // 2)))))
         costs = [self.counter.text(bullet_line(bullet)) for bullet in rows]
         used = sum(costs)
         task_gone = task is not None or not _in_window(state, state.task)
@@ -272,10 +288,10 @@ def _fault(summary: object, source: Source) -> str:
 
 
 def _one_line(bullet: Bullet) -> Bullet:
-    lines = bullet.text.splitlines()
-    if len(lines) > 1 or lines != [bullet.text]:
-        return bullet.model_copy(update={"text": " ".join(bullet.text.split())})
-    return bullet
+    """On one line, and without what would read like one more citation behind it."""
+    text = bullet.text if bullet.text.splitlines() == [bullet.text] else " ".join(bullet.text.split())
+    text = _LIKE_REF.sub("…", text)
+    return bullet if text == bullet.text else bullet.model_copy(update={"text": text})
 
 
 def _canonical(event: Compacted) -> bytes:

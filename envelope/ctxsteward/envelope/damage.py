@@ -115,7 +115,7 @@ def _shape(hole: Hole, open_calls: Sequence[OpenCall], before: str | None, after
             return _results(text, waiting[:1], "tool") if waiting else {"role": "system", "content": text}
         if answered:
             return _calls(text, list(dict.fromkeys(answered)))
-        return {"role": "assistant" if before == "user" else "user", "content": text}
+        return {"role": "assistant" if before in ("user", "tool") else "user", "content": text}
     if said.tool_calls:
         return _calls(text, [call.id for call in said.tool_calls])
     if said.tool_results:

@@ -19,6 +19,7 @@ from .layout import context_fragment, day_line, recalled_line
 from .state import Day, State
 
 CHOSEN = "ranked, and it fits"
+NAMED = "the question names it, and it fits"
 REPLACES = "it replaces what a candidate says"
 NO_ROOM = "no room"
 NOTHING_TO_SHOW = "it has no text"
@@ -41,23 +42,24 @@ class Fitting:
         self,
         entry: Callable[[int], Entry],
         state: State,
-        room_tokens: int,
         counter: Counter,
         visible: AbstractSet[int],
         replaced_by: Callable[[int], tuple[int, ...]],
+        least_tokens: Callable[[int], int],
     ) -> None:
-        self._entry, self._state, self._room, self._counter = entry, state, room_tokens, counter
-        self._visible, self._replaced_by = visible, replaced_by
+        self._entry, self._state, self._counter, self._visible = entry, state, counter, visible
+        self._replaced_by, self._least_tokens = replaced_by, least_tokens
         self.superseded: dict[int, tuple[int, ...]] = {}
         """Of those taken, what later messages replace, with these."""
         self.kept: list[int] = []
         """Ordinals that were taken, best first."""
         self._days: set[Day] = set()
         self._said = _said_in_window(state)
-        self._used = self._shown()
+        self._room = self._used = self._shown()
 
-    def fill(self, ranked: Iterable[int]) -> dict[int, str]:
-        """Take candidates, best first, while there is room; by ordinal, why one was passed over."""
+    def fill(self, ranked: Iterable[int], room_tokens: int) -> dict[int, str]:
+        """Take candidates, best first, while there is room beside those taken before; why others were passed over."""
+        self._room = max(self._used, room_tokens)
         verdicts: dict[int, str] = {}
         misses = 0
         for ordinal in ranked:
@@ -77,10 +79,12 @@ class Fitting:
 
     def _take(self, ordinal: int) -> str | None:
         """Take one; or why not."""
+        newest = self._replaced_by(ordinal)
+        if not newest and self._least_tokens(ordinal) > self._room - self._used:
+            return NO_ROOM  # most of those that do not fit are never read
         entry = self._entry(ordinal)
         if entry.event.damaged or entry.event.erased:
             return GONE
-        newest = self._replaced_by(ordinal)
         for newer in newest:
             why = None if newer in self._visible or newer in self.kept else self._take(newer)
             if why is not None and not why.startswith(SAME_TEXT):

@@ -30,6 +30,7 @@ from .fence import fenced
 from .fragments import Fragment, text_fragment
 from .groups import FINDING_TEXTS, Entry, Group
 from .profile import Profile, meta_text, static_blocks, system_blocks
+from .rows import quoted_rows
 from .state import Day, State
 from .strip import Strip, group_fragment
 
@@ -380,11 +381,14 @@ def day_line(day: Day, turn: int) -> str:
 
 
 def recalled_line(entry: Entry, replaced_by: Sequence[int] = ()) -> str:
-    """One recalled original: reference, role, text, tool results included; and which later ones replace some of it."""
+    """One recalled original: reference, role, text, tool results included; and which later ones replace some of it.
+
+    No line of it but the first reads like the row of another one (`rows`).
+    """
     message = entry.message
     texts = [message.text, *(result.text for result in message.tool_results)]
     note = f", superseded by {', '.join(f'§{ordinal}' for ordinal in replaced_by)}" if replaced_by else ""
-    return f"{entry.ref} {message.role}{note}: " + "\n".join(text for text in texts if text)
+    return f"{entry.ref} {message.role}{note}: " + quoted_rows("\n".join(text for text in texts if text))
 
 
 def _notes_fragment(state: State, counter: Counter, cache: dict[object, object]) -> Fragment | None:

@@ -91,7 +91,7 @@ class Log:
         if record is not None:
             try:
                 event = self.event(record)
-                if isinstance(event, Appended):
+                if isinstance(event, Appended) and event.ordinal == ordinal:
                     return event
             except Damaged:
                 pass

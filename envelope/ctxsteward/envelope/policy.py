@@ -151,16 +151,19 @@ def _candidates(state: State, layout: DynamicLayout, budgets: Budgets) -> Iterat
     """Every group with what it costs and whether it may leave.
 
     Never leave: the newest user text, the newest assistant text, the newest message, tool results that the model has
-    not seen, a task within its share, pins.
+    not seen, pins; the user text that the newest assistant text replied to, and the task, each within a task's share.
     """
     must = {state.last_user, state.last_text, state.ordinal}
     pins = state.pins
     for group, fragment in zip(state.groups, layout.strip.fragments, strict=True):
         ordinals = group.ordinals
         task = state.task in ordinals
+        short = fragment.tokens <= budgets.task_tokens and (task or state.answered in ordinals)
         pinned = bool(pins) and any(n in pins and pins[n].strength == "keep" for n in ordinals)
-        unseen = len(ordinals) > 1 and ordinals[0] == state.last_reply
-        held = pinned or unseen or (task and fragment.tokens <= budgets.task_tokens) or not must.isdisjoint(ordinals)
+        unseen = (len(ordinals) > 1 and ordinals[0] == state.last_reply) or (
+            ordinals[0] > state.last_reply and bool(group.entries[0].message.tool_results)
+        )  # results of the newest calls; late ones of older calls
+        held = pinned or unseen or short or not must.isdisjoint(ordinals)
         yield Candidate(
             group=group, tokens=fragment.tokens, masked_tokens=fragment.tokens, must=held, pinned=pinned,
             live=ordinals[-1] > state.last_user, task=task, soft=bool(pins) and any(n in pins for n in ordinals),

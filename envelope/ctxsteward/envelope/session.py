@@ -57,6 +57,7 @@ from .profile import Profile
 from .state import State
 from .stores.draft import DraftJournal
 from .stores.port import Forgotten, Journal, SessionKey
+from .withdrawn_heads import standing
 
 if TYPE_CHECKING:
     from .facts.lookup import FactLookup
@@ -240,7 +241,7 @@ class Session:
         """Move this session to another version of its profile."""
         with self.lock:
             head = self.state.head
-            self.record(replace(head, profile=profile.model_dump(mode="json")))
+            self.record(self._standing(replace(head, profile=profile.model_dump(mode="json"))))
 
     def record(self, event: Event) -> None:
         """Append one event that needs nothing of the log's newest state; retried behind other writers."""
@@ -414,6 +415,7 @@ class Session:
             for _ in range(_TRIES):
                 if self.journal.length(self.key) == 0:
                     self._prepare()
+                    head = self._standing(head)
                     with suppress(Conflict):  # another process created it just now: read what it wrote
                         self._write((Opened(nonce=self._draw_nonce()), head))
                 self.load()
@@ -426,12 +428,20 @@ class Session:
         self._read_forgotten()
         self._generation = self.journal.generation(self.key)
 
+    def _standing(self, head: Head) -> Head:
+        """A head that is about to be written, without what was withdrawn since somebody read its profile."""
+        if head.profile is None:
+            return head
+        profile, findings = standing(self.fact_lookup, self.tenant, head.profile)
+        self.findings += [finding for finding in findings if finding not in self.findings]
+        return replace(head, profile=profile)
+
     def _reconcile(self, head: Head) -> None:
         pinned = self.state.head
         if head.profile is not None and pinned.profile is not None and head.profile != pinned.profile:
             text = "the session keeps the profile version it is pinned to; `session.repin(profile)` moves it"
             self.findings.append(Finding(kind="profile_pinned", text=text))
-        profile = pinned.profile if pinned.profile is not None else head.profile
+        profile = pinned.profile if pinned.profile is not None else self._standing(head).profile
         wanted = Head(
             profile=profile, system=head.system or pinned.system, tools=head.tools or pinned.tools,
             project=head.project or pinned.project,
@@ -528,7 +538,7 @@ class Session:
         else:
             self._miss("record", "record_damaged", f"{what}; what was in force before it stays", row.kind or None)
 
-    def _miss(self, reason: str, kind: str, text: str, field: str | None = None) -> None:
+    def _miss(self, reason: telemetry.Reason, kind: str, text: str, field: str | None = None) -> None:
         finding = Finding(kind=kind, field=field, text=text)
         if finding not in self.findings:
             self.findings.append(finding)
@@ -564,6 +574,11 @@ class Session:
             self._parents = self._sibling(self._parent.session)
             self._parents._parent = self._parents._read_origin()
         return self._parents
+
+    def origins(self) -> tuple[Origin, ...]:
+        """Where the logs end that this one shares: its parent's first; none for an original."""
+        with self.lock:
+            return tuple(owner._parent for owner, _ in self._stretches() if owner._parent is not None)
 
     def _line(self) -> Iterator[Session]:
         """This session, its parent, and so on."""

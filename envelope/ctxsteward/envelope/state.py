@@ -58,7 +58,7 @@ class State:
     """Everything an envelope of this log depends on."""
 
     __slots__ = (
-        "bullets", "call_ids", "compacted_to", "compactions", "days", "groups", "head", "head_at", "heads",
+        "answered", "bullets", "call_ids", "compacted_to", "compactions", "days", "groups", "head", "head_at", "heads",
         "last_reply", "last_text", "last_user", "masked", "nonce", "notes", "open_calls", "ordinal", "outputs",
         "phase", "pins", "position", "refused", "repaired", "selection", "session", "task", "turns",
     )  # fmt: skip
@@ -97,6 +97,8 @@ class State:
         """Ordinal of the newest assistant message; tool results after it have not been seen by the model."""
         self.last_text = 0
         """Ordinal of the newest assistant message with text."""
+        self.answered = 0
+        """Ordinal of the user turn that `last_text` replied to: both together are the last raw turn."""
         self.open_calls: list[OpenCall] = []
         self.call_ids: set[str] = set()
         self.days: list[tuple[str, int]] = []
@@ -171,7 +173,7 @@ class State:
         elif message.role == "assistant":
             self.last_reply = event.ordinal
             if message.text.strip():
-                self.last_text = event.ordinal
+                self.last_text, self.answered = event.ordinal, self.last_user
 
     def _assistant(self, entry: Entry) -> None:
         self.open_calls = calls_of(entry) if entry.message.tool_calls else []
@@ -222,6 +224,7 @@ class State:
             "last_user": self.last_user,
             "last_reply": self.last_reply,
             "last_text": self.last_text,
+            "answered": self.answered,
             "open_calls": [[call.id, call.alias] for call in self.open_calls],
             "compacted_to": self.compacted_to,
             "days": self.days,
@@ -253,6 +256,7 @@ class State:
         self.compactions = checkpoint["compactions"] - 1
         self.task, self.phase = checkpoint["task"], checkpoint["phase"]
         self.last_user, self.last_text = checkpoint["last_user"], checkpoint["last_text"]
+        self.answered = checkpoint.get("answered", 0)  # not kept by the first stores
         self.last_reply = checkpoint["last_reply"]
         self.open_calls = [OpenCall(*call) for call in checkpoint["open_calls"]]
         self.days = [(day, first) for day, first in checkpoint.get("days", ())]  # not kept by the first stores
@@ -287,7 +291,7 @@ class State:
         """Whose turn it was before this message, for one that cannot be read: a reply follows a user, and back."""
         if ordinal in (self.last_reply, self.last_text):
             return "user"
-        return "assistant" if ordinal in (self.last_user, self.task) else role
+        return "assistant" if ordinal in (self.last_user, self.answered, self.task) else role
 
     def copy(self) -> State:
         """An independent state; groups and entries are shared, they never change."""

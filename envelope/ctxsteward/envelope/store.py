@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ctxsteward.schemas import Erased, Finding, InputError, ReferenceNotFound, StoreError, Wire
+from ctxsteward.schemas import Damaged, Erased, Finding, InputError, ReferenceNotFound, StoreError, Wire
 from ctxsteward.schemas.message import encode_wire
 
 from .chain import Chain
@@ -258,14 +258,16 @@ class Store:
         return read_manifest(self.keys.address_key(tenant), address, body)
 
     def compaction(self, address: str, *, tenant: str = "default", session: str | None = None) -> Compacted:
-        """The compaction with this address, looked for as in `address`; raises `ReferenceNotFound`."""
+        """The compaction with this address, looked for as in `address`; raises `ReferenceNotFound`, `Damaged`."""
         found = self.journal.find(tenant, address) or self._searched(
             tenant, session, lambda: self.journal.find(tenant, address)
         )
         if found is None:
             raise ReferenceNotFound(address[:16] + "…", "", f"no compaction of tenant {tenant!r} has this address")
         owner, position = found
-        record = self.journal.read(SessionKey(tenant, owner), position, position + 1)[0]
+        record = next(iter(self.journal.read(SessionKey(tenant, owner), position, position + 1)), None)
+        if record is None:
+            raise Damaged(f"session {owner!r}: the compaction at position {position} is missing from the journal")
         check(self.keys.address_key(tenant), owner, position, record)
         event = from_record(record)
         assert isinstance(event, Compacted)

@@ -95,20 +95,20 @@ def score(scenario: Scenario, window_text: str) -> CanaryScore:
     """Count the canaries that the window shows, by kind, and name the missed and the stale ones."""
     window = normalize(window_text)
     lines = [normalize(line) for line in window_text.splitlines()]
-    found = {canary: _shown(canary.value, window) for canary in scenario.canaries}
+    found = {canary: shows(window, canary.value) for canary in scenario.canaries}
     kinds = {kind: [c for c in scenario.canaries if c.kind == kind] for kind in KINDS}
-    old = [c for c in scenario.canaries if any(_shown(value, window) for value in c.stale)]
+    old = [c for c in scenario.canaries if any(shows(window, value) for value in c.stale)]
     return CanaryScore(
         by_kind={k: KindScore(sum(found[c] for c in group), len(group)) for k, group in kinds.items() if group},
         stale=tuple(c for c in old if not found[c]),
         lingering=tuple(
-            c for c in old if any(_shown(v, line) and not _shown(c.value, line) for v in c.stale for line in lines)
+            c for c in old if any(shows(line, v) and not shows(line, c.value) for v in c.stale for line in lines)
         ),
         missed=tuple(c for c in scenario.canaries if not found[c]),
     )
 
 
-def _shown(value: str, window: str) -> bool:
+def shows(window: str, value: str) -> bool:
     """Whether a value stands in a normalized text, not inside a longer number or code."""
     wanted = normalize(value)
     for match in re.finditer(re.escape(wanted), window):
@@ -124,7 +124,7 @@ def scenario(seed: int, language: Language, turns: int = 120, split: Split = "de
     rng = random.Random(f"canaries {seed} {language} {split}")
     texts = canary_texts_en if language == "en" else canary_texts_zh
     phrasings = texts.DEV if split == "dev" else texts.HELD_OUT
-    planted = list(_planted(rng, phrasings, texts.SLOTS, turns, canaries))
+    planted = list(planted_values(rng, phrasings, texts.SLOTS, turns, canaries))
     at: dict[int, list[tuple[int, str]]] = {}
     for index, (_, sentences, _) in enumerate(planted):
         for turn, sentence in sentences:
@@ -140,7 +140,7 @@ def scenario(seed: int, language: Language, turns: int = 120, split: Split = "de
         for index, _ in said:
             ordinals.setdefault(index, []).append(len(messages))
         if rng.random() < 0.25:
-            messages.extend(_tool_traffic(rng, turn))
+            messages.extend(tool_traffic(rng, turn))
         reply = rng.choice(texts.REPLIES) if said and rng.random() < 0.7 else rng.choice(texts.ASSISTANT_FILLER)
         messages.append({"role": "assistant", "content": filled(reply, rng, texts.SLOTS)})
     found = tuple(
@@ -153,7 +153,7 @@ def scenario(seed: int, language: Language, turns: int = 120, split: Split = "de
 Planted = tuple[CanaryKind, list[tuple[int, str]], list[str]]
 
 
-def _planted(
+def planted_values(
     rng: random.Random,
     phrasings: dict[str, tuple[str, ...]],
     slots: dict[str, tuple[str, ...]],
@@ -249,7 +249,7 @@ def _slot(slot: str, rng: random.Random, slots: dict[str, tuple[str, ...]]) -> s
             raise KeyError(slot)
 
 
-def _tool_traffic(rng: random.Random, turn: int) -> list[Wire]:
+def tool_traffic(rng: random.Random, turn: int) -> list[Wire]:
     """A tool call and its result: a search, a lookup or a log."""
     call_id = f"call_{turn}_{rng.randrange(16**6):06x}"
     name, arguments, result = rng.choice((_search, _lookup, _log))(rng)

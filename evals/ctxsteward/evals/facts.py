@@ -100,12 +100,12 @@ def measure(
     """The figures on a LoCoMo file, a row a budget. Raises `InputError` for a file that is none."""
     counter = Counter(load_tokenizer(tokenizer))
     stores = admitted(Path(data), counter)
-    asked = list(_asked(Path(data)))
+    questions_of = list(asked(Path(data)))
     rows = []
     for budget_tokens in budgets_tokens:
         answered = [
             answer
-            for store, questions in zip(stores, asked, strict=True)
+            for store, questions in zip(stores, questions_of, strict=True)
             for answer in _answers(store, questions, budget_tokens, counter)
         ]
         if not answered:
@@ -154,7 +154,7 @@ def _store(
     )
 
 
-def _answers(store: Store, questions: Sequence[_Question], budget_tokens: int, counter: Counter) -> Iterator[_Answered]:
+def _answers(store: Store, questions: Sequence[Asked], budget_tokens: int, counter: Counter) -> Iterator[_Answered]:
     picker, known = Picker(store.facts, counter), set(store.ids.values())
     for question in questions:
         evidence = known.intersection(question.evidence)
@@ -186,20 +186,22 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(word for word in words if word not in STOP_WORDS)
 
 
-class _Question(NamedTuple):
+class Asked(NamedTuple):
+    """A question with its gold answer."""
+
     text: str
     category: int
     evidence: tuple[str, ...]
     answer: str
 
 
-def _asked(path: Path) -> Iterator[list[_Question]]:
+def asked(path: Path) -> Iterator[list[Asked]]:
     """Questions with their gold answers, conversation by conversation."""
     document: Any = decode(path.read_bytes(), str(path), "")
     samples = document if isinstance(document, list) else [document]
     for sample, questions in zip(samples, read_questions(path), strict=True):
         gold = {str(row.get("question")): str(row.get("answer", "")) for row in sample["qa"]}
-        yield [_Question(asked.text, asked.category, asked.evidence, gold.get(asked.text, "")) for asked in questions]
+        yield [Asked(one.text, one.category, one.evidence, gold.get(one.text, "")) for one in questions]
 
 
 def _row(budget_tokens: int, answered: Sequence[_Answered], stores: Sequence[Store]) -> Row:

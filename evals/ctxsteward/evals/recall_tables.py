@@ -32,10 +32,10 @@ class Block(NamedTuple):
 BLOCKS = ("recall", "variants")
 
 
-def check_markers(path: Path) -> None:
+def check_markers(path: Path, names: Sequence[str] = BLOCKS) -> None:
     """Raise `InputError` where a block has no place, before anything is measured."""
     text = path.read_text(encoding="utf-8")
-    for name in BLOCKS:
+    for name in names:
         block = Block(name, ())
         if not 0 <= text.find(block.begin) < text.find(block.end):
             raise InputError(f"{path}: no {block.begin} followed by {block.end}; write them where the table belongs")

@@ -98,7 +98,7 @@ def check(call: Call, tally: Tally) -> None:
     tally.calls += 1
     faults = [f"openai: {fault}" for fault in openai_faults(openai)]
     faults += [f"anthropic: {fault}" for fault in anthropic_faults(anthropic)]
-    faults += _budget_faults(envelope, session)
+    faults += budget_faults(envelope, session)
     faults += _shown_faults(envelope, session, call.wires, tally)
     for report in envelope.reports:
         tally.compactions += 1
@@ -110,7 +110,8 @@ def check(call: Call, tally: Tally) -> None:
     tally.faults += [f"{name}: {fault}" for fault in faults]
 
 
-def _budget_faults(envelope: Envelope, session: Session) -> Iterator[str]:
+def budget_faults(envelope: Envelope, session: Session) -> Iterator[str]:
+    """Sections over their budget, but for what the layout always shows verbatim."""
     for name in ("system", "static", "meta"):
         if envelope.section(name).overflow_tokens:
             yield f"{name} is over its budget"
@@ -134,7 +135,10 @@ def _must_tokens(envelope: Envelope, session: Session) -> int:
         f.tokens
         for f in groups
         if any(n in must or n >= state.last_user for n in f.refs)
-        or (state.task in f.refs and f.tokens <= envelope.section("dynamic").budget_tokens / 4)
+        or (
+            not {state.task, state.answered}.isdisjoint(f.refs)
+            and f.tokens <= envelope.section("dynamic").budget_tokens / 4
+        )
     )
 
 

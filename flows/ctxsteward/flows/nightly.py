@@ -20,12 +20,14 @@ from ctxsteward.steward.telemetry import tell_night
 from ctxsteward.steward.wiring import opened
 
 from .batches import on_prefect
+from .exporting import export
 from .runners import task_runner
 
 
 @flow(name="meta_steward_nightly", persist_result=False)
 def meta_steward_nightly(settings: NightSettings) -> NightReport:
     """Run one night of the steward over whatever transcripts are due."""
+    export()
     return night.with_options(task_runner=task_runner(settings))(settings)
 
 

@@ -1,7 +1,6 @@
 """Where tasks run: threads of this process, a local Dask cluster, or one that is there already.
 
-Dask is imported only where it is asked for. A local cluster has processes of one thread each and listens on the
-loopback interface alone; its dashboard is off.
+Dask is imported only where it is asked for; a local cluster is a `clusters.QuietCluster`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ def task_runner(settings: NightSettings) -> TaskRunner[Any]:
 
     if settings.dask_address is not None:
         return DaskTaskRunner(address=settings.dask_address)
-    local = {
-        "n_workers": settings.workers, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None,
-    }  # fmt: skip
-    return DaskTaskRunner(cluster_kwargs=local)
+    from .clusters import QuietCluster
+
+    return DaskTaskRunner(cluster_class=QuietCluster, cluster_kwargs={"n_workers": settings.workers})

@@ -1,35 +1,58 @@
 """Eval suites as a Prefect flow: a named suite over what is in force.
 
-A suite is a callable: settings in, a JSON document with ``passed`` out, numbers and names of cases alone. `SUITES` has
-those that there are, by name.
+A suite is a callable: settings in, a JSON document with ``passed`` out, of no transcript but made-up ones. `SUITES` has
+those that there are, by name: ``guards``, and the long-horizon suites.
 
 Annotations here are values, not texts: Prefect reads them where a deployment has loaded the flow by its name.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from prefect import flow, task
 
 from ctxsteward.envelope.store import open_store
+from ctxsteward.evals.suites.catalogue import NAMES, suite_named
+from ctxsteward.evals.suites.gates import shipped
+from ctxsteward.evals.suites.results import result
+from ctxsteward.evals.suites.running import in_order, run
+from ctxsteward.evals.suites.scenario import drawn
+from ctxsteward.evals.suites.setup import Setup
 from ctxsteward.schemas import InputError
-from ctxsteward.steward.gate import FrozenGate
+from ctxsteward.steward.gate import configured, with_suites
 from ctxsteward.steward.settings import NightSettings
+from ctxsteward.steward.surroundings import of_this_process
 
 Suite = Callable[[NightSettings], dict[str, Any]]
 
 
 def guards(settings: NightSettings) -> dict[str, Any]:
     """The frozen suite of the eval gate: the version in force against the one before it."""
-    with open_store(settings.store, journal=settings.journal) as store:
+    with open_store(settings.store, journal=settings.journal, keys=of_this_process().keys()) as store:
         versions = store.profiles(settings.profile, tenant=settings.tenant)
         newest = versions.newest()
         before = versions.at(newest.number - 1).profile if newest.number > 1 else None
-    return {"version": newest.number} | FrozenGate()(before, newest.profile).document()
+    return {"version": newest.number} | with_suites(settings.gate, configured(settings.gate))(
+        before, newest.profile
+    ).document()
 
 
-SUITES: Mapping[str, Suite] = MappingProxyType({"guards": guards})
+def played(name: str, settings: NightSettings) -> dict[str, Any]:
+    """An eval suite of CI's size, over the profile in force, at the shipped gates."""
+    with open_store(settings.store, journal=settings.journal, keys=of_this_process().keys()) as store:
+        profile = store.profiles(settings.profile, tenant=settings.tenant).newest().profile
+    suite, setup = suite_named(name), Setup(profile=profile)
+    draws = list(drawn(name, "ci", suite.scenarios))
+    scenarios = in_order(list(run(draws, setup, workers=settings.workers)), draws)
+    when = of_this_process().when
+    found = result(suite, scenarios, split="ci", setup=setup, gates=shipped().get(name, {}), when=when)
+    document: dict[str, Any] = found.model_dump(mode="json")
+    return document
+
+
+SUITES: Mapping[str, Suite] = MappingProxyType({"guards": guards} | {name: partial(played, name) for name in NAMES})
 
 
 @task(persist_result=False)

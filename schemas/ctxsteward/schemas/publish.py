@@ -32,6 +32,7 @@ from .changelog import ChangelogEntry
 from .documents import EnvelopeDocument, SelectionLog
 from .drift import DriftReport
 from .errors import InputError
+from .eval_result import EvalResult
 from .findings import Finding
 from .message_schema import message_schema
 from .profile import ProfileDocument
@@ -68,6 +69,7 @@ _MODELS = {
     "context_card": Published(ContextCard, "serialization"),
     "meta_recommendation": Published(MetaRecommendation, "serialization"),
     "drift_report": Published(DriftReport, "serialization"),
+    "eval_result": Published(EvalResult, "serialization"),
 }
 
 

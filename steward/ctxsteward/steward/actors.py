@@ -21,11 +21,12 @@ import hmac
 from pathlib import Path
 from typing import Annotated, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictStr, model_validator
 
-from ctxsteward.envelope.strict_yaml import Lines, Reading, place, read_mapping
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.changelog import Who
+
+from .forms import Form, parse, read
 
 Role = Literal["reviewer", "operator"]
 """reviewer: approves and rejects. operator: promotes by hand and rolls back."""
@@ -69,27 +70,21 @@ class Actors(_Value):
     @classmethod
     def load(cls, path: str | Path) -> Actors:
         """Read a YAML file."""
-        try:
-            data = Path(path).read_bytes()[: MAX_CONFIG_BYTES + 1]
-            return cls.from_yaml(data.decode(), source=str(path))
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"actors {path}: it cannot be read ({error}); pass a readable YAML file") from error
+        return read(path, cls, _FORM)
 
     @classmethod
     def from_yaml(cls, text: str, source: str = "actors") -> Actors:
         """Read YAML text; `source` names it in errors."""
-        tree, lines = read_mapping(text, source, _READING)
-        try:
-            made = cls.model_validate(tree)
-        except ValidationError as error:
-            raise _invalid(error, lines, source) from error
+        return parse(text, cls, _FORM, source)
+
+    @model_validator(mode="after")
+    def _have_keys_of_their_own(self) -> Actors:
         keys: dict[str, str] = {}
-        for name, actor in made.actors.items():
+        for name, actor in self.actors.items():
             other = keys.setdefault(actor.key, name)
             if other != name:
-                where = place(source, lines, ("actors", name))
-                raise InputError(f"{where}: {name!r} has the key of {other!r}; two people need two keys")
-        return made
+                raise ValueError(f"{name!r} has the key of {other!r}; two people need two keys")
+        return self
 
     def named(self, name: str) -> Actor:
         """The actor with this name; raises `Refused`."""
@@ -164,25 +159,10 @@ def is_signed(key: str, signature: str, data: bytes) -> bool:
     return True
 
 
-def _refuse(where: str, key: str, found: str, hint: str) -> InputError:
-    return InputError(": ".join(part for part in (where, key, f"{found}; {hint}") if part))
-
-
-_READING = Reading(
-    what="actors",
-    refuse=_refuse,
-    max_bytes=MAX_CONFIG_BYTES,
-    max_depth=5,
-    expected="write a mapping with: salt, actors",
-)
-
-
-def _invalid(error: ValidationError, lines: Lines, source: str) -> InputError:
-    first = error.errors(include_url=False)[0]
-    path = tuple(str(part) for part in first["loc"])
-    hint = first["msg"].lower()
-    if first["type"] == "string_pattern_mismatch":
-        hint = "write random hex of 16 bytes or more" if path[-1:] == ("salt",) else "write 64 lower-case hex digits"
-    elif first["type"] == "extra_forbidden":
-        hint = "allowed: " + ("salt, actors" if len(path) == 1 else "roles, key")
-    return _refuse(place(source, lines, path), ".".join(path), f"found {str(first['input'])!r:.40}", hint)
+_FORM = Form(
+    what="actors", max_bytes=MAX_CONFIG_BYTES, max_depth=5, expected="write a mapping with: salt, actors",
+    hints={
+        "salt": "write random hex of 16 bytes or more", "key": "write 64 lower-case hex digits",
+        "roles": "write reviewer, operator, or both",
+    },
+)  # fmt: skip

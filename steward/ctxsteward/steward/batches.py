@@ -7,7 +7,9 @@ one link, committed once it is finished:
     steward/<tenant>/<profile>/batches/<batch address>/000000000001.json
     body: {"schema_version": 1, "artifacts": [address], "transcripts": n, "skipped": {reason: n},
            "quarantined": [[reason, address of a name]], "gone": [[address of a name, address of a session]],
-           "arms": {version: {what: n}}, "hits": {what: n}}
+           "hits": {what: n},
+           "uses": [[address of a reading, revision, {fate: [id of a record]}, [address of a subject], version | null,
+           {what: n}]]}
 
 A batch is known by what it reads (names, versions of their content, the harvesters' version), so a night that was
 killed finds its finished batches again. Addresses and numbers only: a name of a transcript may tell something.
@@ -19,8 +21,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ctxsteward.envelope.chain import Chain, Link
@@ -28,6 +32,8 @@ from ctxsteward.envelope.keys import address_of
 from ctxsteward.envelope.objects.names import steward_folder
 from ctxsteward.envelope.store import Store
 from ctxsteward.schemas import ObjectMissing, UnsupportedVersion, VersionTaken
+
+from .artifacts.artifact import subject_for
 
 VERSION = 1
 
@@ -78,6 +84,24 @@ class BatchFailed(NamedTuple):
     """Name of the exception's class."""
 
 
+class SessionUse(NamedTuple):
+    """What one session showed: of the version it was under, and of the records in its sight."""
+
+    reading: str
+    """Address of the session where it was read; the same for every reading of it."""
+    revision: int
+    """Of two readings, that of the higher one counts."""
+    fates: Mapping[str, Sequence[str]]
+    """Ids of records by what became of them (`hits.FATES`)."""
+    rests: Sequence[str] = ()
+    """Addresses of the session and of everybody who spoke in it (`Vault.subject_address`): it counts until one of them
+    is forgotten."""
+    version: int | None = None
+    """Of the profile that it was under; None: that is not known."""
+    arm: Mapping[str, int] = MappingProxyType({})
+    """What it showed of that version (`canary.Arm`)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchResult:
     """What became of a batch."""
@@ -91,16 +115,25 @@ class BatchResult:
     """Transcripts that are none of the steward's business, by reason."""
     quarantined: tuple[Refused, ...] = ()
     gone: tuple[Gone, ...] = ()
-    arms: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """What sessions showed, by the version of the profile that they were under (`canary.Arm`)."""
     hits: Mapping[str, int] = field(default_factory=dict)
     """What use records in force were: `hits.Tally`, in numbers."""
+    uses: tuple[SessionUse, ...] = ()
+    """Session by session, and record by record; sessions under no version that were shown none are left out."""
     found: bool = False
     """Finished by an earlier run."""
     cpu_seconds: float = 0.0
     """What it took this time."""
     tokens: int = 0
     """Of models, this time."""
+
+    @property
+    def arms(self) -> Mapping[str, Mapping[str, int]]:
+        """What its sessions showed, by version."""
+        found: dict[str, Counter[str]] = {}
+        for use in self.uses:
+            if use.version is not None:
+                found.setdefault(str(use.version), Counter()).update(use.arm)
+        return dict(sorted(found.items()))
 
 
 class BatchRecords:
@@ -124,6 +157,16 @@ class BatchRecords:
         """What a session is called where names may not stand."""
         return address_of(self._key, self._tenant, "session", session.encode())
 
+    def reading(self, item: Item, session: str) -> str:
+        """What a session of an item is called where names may not stand."""
+        named = json.dumps([item.source, item.name, session]).encode()
+        return address_of(self._key, self._tenant, "reading", named)
+
+    def subjects(self, session: str, principals: Iterable[str]) -> tuple[str, ...]:
+        """A session and its people, by the addresses under which they may be forgotten."""
+        names = {session, *(subject_for(session, who) for who in principals)}
+        return tuple(sorted(map(self._store.vault(self._tenant).subject_address, names)))
+
     def find(self, address: str) -> BatchResult | None:
         """What became of this batch; None where it was never finished."""
         try:
@@ -137,9 +180,12 @@ class BatchRecords:
 
     def every(self) -> Iterator[BatchResult]:
         """All batches that were ever finished, by address; costs a listing and a request each."""
+        return map(self.read, self.addresses())
+
+    def addresses(self) -> Iterator[str]:
+        """Of all batches that were ever finished; costs a listing."""
         folder = steward_folder(self._tenant, self._profile, "batches")
-        for info in self._store.objects.list(f"{folder}/"):
-            yield self.read(info.key.split("/")[-2])
+        return (info.key.split("/")[-2] for info in self._store.objects.list(f"{folder}/"))
 
     def write(self, result: BatchResult) -> BatchResult:
         """Keep it; where another worker has finished the same batch first, what that one found."""
@@ -150,9 +196,10 @@ class BatchRecords:
             "skipped": dict(sorted(result.skipped.items())),
             "quarantined": [list(one) for one in result.quarantined],
             "gone": [list(one) for one in result.gone],
-            "arms": {version: dict(arm) for version, arm in sorted(result.arms.items())},
             "hits": dict(result.hits),
         }
+        if result.uses:
+            body["uses"] = [_row(use) for use in result.uses]
         try:
             link = self._chain(result.address).append(None, body, commit_id=result.address)
         except VersionTaken:
@@ -171,8 +218,14 @@ class BatchRecords:
         return BatchResult(
             address=address, artifacts=tuple(body["artifacts"]), transcripts=body["transcripts"],
             skipped=body["skipped"], quarantined=tuple(Refused(*one) for one in body["quarantined"]),
-            gone=tuple(Gone(*one) for one in body["gone"]), arms=body["arms"], hits=body["hits"], found=True,
+            gone=tuple(Gone(*one) for one in body["gone"]), hits=body["hits"],
+            uses=tuple(SessionUse(*one) for one in body.get("uses", ())), found=True,
         )  # fmt: skip
+
+
+def _row(use: SessionUse) -> list[object]:
+    fates = {fate: list(ids) for fate, ids in sorted(use.fates.items())}
+    return [use.reading, use.revision, fates, list(use.rests), use.version, dict(use.arm)]
 
 
 def dealt(items: Iterable[Item], batch_transcripts: int) -> Iterator[tuple[Item, ...]]:

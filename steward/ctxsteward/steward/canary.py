@@ -1,9 +1,8 @@
 """The canary: a new version for a part of the sessions, until what they show says keep it, wait, or go back.
 
-A session is assigned by a hash of its id under the tenant's key: the same session always to the same version, in every
-process, and a session that was in stays in when the share grows. Signals of both arms are compared one-sided: is the
-challenger *worse*? The level is shared out over the signals (Bonferroni), so that `level` bounds the chance of a false
-rollback by any of them. A replayed guard that fell is a reason by itself.
+Which session gets which version: `assignment`. Signals of both arms are compared one-sided: is the challenger *worse*?
+The level is shared out over the signals (Bonferroni), so that `level` bounds the chance of a false rollback by any of
+them. A replayed guard that fell is a reason by itself.
 
     rollback   a signal is worse at the level, or a guard fell
     extend     too few sessions yet, or a signal looks worse and could still be chance
@@ -15,36 +14,22 @@ Source: Fisher 1935 (exact test on 2 x 2 tables); safe on small counts, where no
 
 from __future__ import annotations
 
-import hmac
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from ctxsteward.envelope.keys import AddressKey
 from ctxsteward.envelope.store import Store
 from ctxsteward.envelope.versions import Version
 from ctxsteward.schemas import InputError
 
 from .approvals import Approvals
+from .assignment import told_of
 from .promotion import rollback
+from .settings import CanaryLimits
 
 Signal = Literal["audit_findings", "correction_rate", "obeyed_rate"]
 Kind = Literal["keep", "extend", "rollback"]
-
-
-class CanaryLimits(NamedTuple):
-    """When a canary ends: the only place for these numbers."""
-
-    share: float = 0.1
-    """Of the sessions that the challenger gets."""
-    min_sessions: int = 30
-    """Of the challenger, before it is kept."""
-    max_nights: int = 7
-    level: float = 0.05
-    """Chance of rolling back a challenger that is no worse."""
-    tolerance: float = 0.05
-    """A rate that is worse by more than this, and not by proof, is looked at longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,44 +71,6 @@ class Decision:
     tests: tuple[Compared, ...]
 
 
-def started(limits: CanaryLimits, champion: int) -> dict[str, Any]:
-    """What stands beside a version that begins as a canary (`promote(..., canary=…)`)."""
-    if not 0 < limits.share <= 1:
-        raise InputError(f"canary share {limits.share}; give a part of the sessions, over 0 and up to 1")
-    return {"share": limits.share, "champion": champion}
-
-
-def is_challenger(session: str, key: AddressKey, *, profile: str, version: int, share: float) -> bool:
-    """Whether this session is one of the challenger's."""
-    data = f"{profile}\x00{version}\x00{session}".encode()
-    drawn = int.from_bytes(hmac.digest(key, b"ctxsteward canary 1\x00" + data, "sha256")[:8], "big")
-    return drawn < share * 2**64
-
-
-def version_for(
-    store: Store, profile: str, session: str, *, approvals: Approvals | None, tenant: str = "default"
-) -> int:
-    """The version that a new session gets: the newest, or the champion while the newest is a canary of others.
-
-    Raises `ReferenceNotFound` where there is none.
-    """
-    versions = store.profiles(profile, tenant=tenant)
-    head = versions.newest()
-    canary = running(head, approvals)
-    if canary is None:
-        return head.number
-    key = store.keys.address_key(tenant)
-    chosen = is_challenger(session, key, profile=profile, version=head.number, share=canary["share"])
-    return head.number if chosen else int(canary["champion"])
-
-
-def running(head: Version, approvals: Approvals | None) -> Mapping[str, Any] | None:
-    """The canary of this version, as `started` gave it, while it is open; None: there is none, or it has ended."""
-    canary: Mapping[str, Any] | None = (head.link.body.get("promotion") or {}).get("canary")
-    ended = canary is not None and approvals is not None and approvals.canary_of(head.number) is not None
-    return None if ended else canary
-
-
 def decide(
     champion: Arm,
     challenger: Arm,
@@ -162,7 +109,7 @@ def settle(
     Gives the version that came into force; None where nothing changed. Repeated after a kill it does what was left.
     """
     versions = store.profiles(profile, tenant=tenant)
-    canary = running(versions.at(version), None)
+    canary = told_of(versions.at(version))
     if decision.kind == "extend" or canary is None:
         return None
     landed = None

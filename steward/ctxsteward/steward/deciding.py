@@ -6,45 +6,43 @@ promotion. Decisions depend on the ledger, the night's date and what is in force
 
 from __future__ import annotations
 
-from collections import Counter as Counts
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
-from ctxsteward.envelope.counting import Counter
 from ctxsteward.envelope.keys import address_of
-from ctxsteward.envelope.profile import record_line
-from ctxsteward.envelope.slices import canonical, record_subject
-from ctxsteward.envelope.store import DEFAULT_TOKENIZER, Store
+from ctxsteward.envelope.slices import canonical
+from ctxsteward.envelope.store import Store
 from ctxsteward.envelope.supports import keep_support
-from ctxsteward.envelope.tokens import load_tokenizer
 from ctxsteward.envelope.versions import Version
 from ctxsteward.schemas import Erased
 from ctxsteward.schemas.drift import DriftReport
 from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument
 from ctxsteward.schemas.recommendation import MetaRecommendation, Review
 
-from .actors import Actors
+from .actors import NOBODY, Actors
 from .approvals import Approvals
-from .canary import Arm, CanaryLimits, decide, running, settle, started
-from .fitting import HIGH_TOKENS, LOW_TOKENS, fit, slice_tokens
-from .gate import EvalGate, FrozenGate, GateReport
+from .arms import arms_of
+from .assignment import running, started
+from .audits import logs
+from .canary import decide, settle
+from .gate import EvalGate, GateReport, Held, configured, with_suites
+from .harvest.writer import Writer
 from .ledger import Ledger
-from .nights import Night, Nights, Outcome
+from .nights import Nights, Outcome
 from .promotion import Promotion, assess, promote
-from .reconcile import is_claim_id
-from .record_reviews import RecordReviews
+from .promotion_form import Form
+from .record_reviews import reviews_of
 from .settings import NightSettings
-from .shelving import shelves
+from .shelving import shelve
+from .slicing import Slicing
 from .stages import Admitted, Challenger, Fitted, Promoted, Verdict, Writing
 
 
 def moment_of(date: str) -> str:
     """When a night is, for what ages: its date's midnight, ISO 8601."""
     return f"{date}T00:00:00+00:00"
-
-
-NOBODY = Actors(salt="00" * 16, actors={})
 
 
 class Deciding:
@@ -56,21 +54,27 @@ class Deciding:
         store: Store,
         ledger: Ledger,
         *,
-        eval_gate: Callable[[frozenset[str]], EvalGate] = lambda reviewed: FrozenGate(reviewed=reviewed),
+        eval_gate: Callable[[frozenset[str]], EvalGate] | None = None,
+        writer: Writer | None = None,
     ) -> None:
-        """`eval_gate` makes a gate, told which entries people are asked about anyway."""
+        """`eval_gate` makes a gate, told which entries people are asked about anyway; None: the frozen suite.
+
+        `writer` words what is about to be placed for everybody; None: it stays in people's own words.
+        """
         self._settings, self._store, self._ledger = settings, store, ledger
+        self._slicing = Slicing(settings, store, ledger, writer)
         self._eval_gate = eval_gate
+        with_suites(settings.gate, configured(settings.gate))  # what is told wrong is refused before anything is read
+        if settings.sent is not None:
+            logs(settings.sent)
         actors = NOBODY if settings.actors is None else Actors.load(settings.actors)
         self._approvals = Approvals(store, settings.profile, settings.tenant, actors=actors)
-        self._record_reviews = RecordReviews(store, settings.profile, settings.tenant, actors=actors)
         self._drift: DriftReport | None = None
         self._gate_report: GateReport | None = None
         self._nights = Nights(store, settings.tenant, settings.profile)
         self._versions = store.profiles(settings.profile, tenant=settings.tenant)
         self._key = store.keys.address_key(settings.tenant)
         self._vault = store.vault(settings.tenant)
-        self._counter = Counter(load_tokenizer(DEFAULT_TOKENIZER))
         self._reviews: Mapping[str, Review] = {}
         self._date = ""
         self._active: Sequence[MetaRecommendation] = ()
@@ -79,33 +83,30 @@ class Deciding:
     def admit(self, date: str, run: str) -> Admitted:
         """Records as the gates see them on this date: those that are for many, and what all of them come to."""
         self._date = moment_of(date)
-        self._reviews = self._record_reviews.standing(lambda id: self._ledger.record(id, now=self._date))
-        judged = self._ledger.judged(now=self._date, approvals=self._reviews, counter=self._counter, run=run)
+        self._reviews = reviews_of(self._store, self._settings, self._ledger, self._date)
+        policy = self._settings.admission
+        judged = self._ledger.judged(
+            self._date, policy, approvals=self._reviews, counter=self._slicing.counter, run=run
+        )
         return Admitted(
             active=judged.shared,
             digest=judged.digest,
             statuses={str(status): count for status, count in judged.statuses.items()},
             refused=len(self._ledger.flawed()),
+            looked_at=judged.looked_at,
         )
 
     def fit(self, admitted: Admitted, writing: Writing) -> Fitted:
         """The slice, out of what is for everybody; what people wrote into it stays, and takes its room."""
+        base, document = self._base(writing)
         self._active = admitted.active
-        shared = [record for record in admitted.active if record.scope.is_shared]
-        before = self._base(writing)[1].meta
-        written = tuple(record for record in before if not is_claim_id(record.id))
-        taken_tokens = sum(self._counter.text(record_line(record) + "\n") for record in written)
-        records = written + fit(
-            shared, self._counter, max(0, LOW_TOKENS - taken_tokens), max(0, HIGH_TOKENS - taken_tokens),
-            agent=self._settings.profile, incumbents=before if self._settings.keep_places else (), now=self._date,
-            is_withdrawn=self._is_withdrawn,
-        )  # fmt: skip
-        self._fitted = records
-        return Fitted(records=records, tokens=slice_tokens(records, self._counter))
+        fitted = self._slicing.fitted(admitted.active, self._reviews, document.meta, base, self._date)
+        self._fitted = fitted.records
+        return fitted
 
-    def _is_withdrawn(self, record: MetaRecord) -> bool:
-        subject = record_subject(self._settings.profile, record)
-        return self._vault.tombstone(self._vault.subject_address(subject)) is not None
+    def keeps_out(self, id: str) -> bool:
+        """Whether a rollback kept this record out of what was fitted last."""
+        return id in self._slicing.left_out
 
     def stage(self, fitted: Fitted, writing: Writing) -> Challenger | None:
         base, before = self._base(writing)
@@ -120,7 +121,8 @@ class Deciding:
         return base, self._versions.at(base).profile if base else ProfileDocument(name=self._settings.profile)
 
     def drift(self, challenger: Challenger, writing: Writing) -> Verdict:
-        found = assess(self._versions, challenger.document, parent=challenger.base, when=writing.when)
+        limits = self._settings.drift
+        found = assess(self._versions, challenger.document, parent=challenger.base, when=writing.when, limits=limits)
         self._drift = found
         told = tuple(f"{one.level}: {one.text}" for one in found.findings if one.level != "INFO")
         return Verdict(level=found.level, ok=found.level != "BLOCK", why=told)
@@ -129,8 +131,26 @@ class Deciding:
         """Champion and challenger on the same frozen cases."""
         champion = self._versions.at(challenger.base).profile if challenger.base else None
         reviewed = frozenset(self._drift.touched) if self._drift else frozenset[str]()
-        self._gate_report = found = self._eval_gate(reviewed)(champion, challenger.document)
+        make = self._eval_gate or (lambda reviewed: self._frozen(reviewed, challenger.base))
+        self._gate_report = found = make(reviewed)(champion, challenger.document)
         return Verdict(level="passed" if found.passed else "failed", ok=found.passed, why=found.failed)
+
+    def _frozen(self, reviewed: frozenset[str], *versions: int) -> EvalGate:
+        """The frozen suite; replays that stand beside these versions are not made again."""
+        kept = [Form(self._store, self._versions).known(number) for number in versions if number]
+        found = configured(
+            self._settings.gate,
+            self._held(),
+            known=lambda key: next(filter(None, (known(key) for known in kept)), None),
+        )
+        return with_suites(self._settings.gate, replace(found, reviewed=reviewed))
+
+    def _held(self) -> Iterator[Held]:
+        """Evals that failed on enough people: what they asked for, an active record should have anticipated."""
+        for one in self._active:
+            if one.kind == "eval_failure" and one.scope.is_shared:
+                name = address_of(self._key, self._settings.profile, "held", one.id.encode())
+                yield Held(f"failure-{name[:16]}", one.text.partition(": ")[2] or one.slot.attribute.replace("_", " "))
 
     def promote(
         self, challenger: Challenger | None, drift: Verdict | None, gate: Verdict | None, writing: Writing
@@ -139,46 +159,60 @@ class Deciding:
 
         What is for one user, project or session alone needs no challenger: it goes onto the shelves of facts.
         """
-        records = self._ledger.records(now=self._date, approvals=self._reviews, counter=self._counter, run=writing.run)
-        active = (record for record in records if record.status == "active")
-        self._store.facts(self._settings.profile, tenant=self._settings.tenant).replace(
-            shelves(active), who=writing.who, why=f"night {writing.run}", when=writing.when
-        )
+        newest = self._nights.head()
+        shelves = self._store.facts(self._settings.profile, tenant=self._settings.tenant)
+        shelve(self._ledger, shelves, writing, after=newest[1].run if newest else None)
         if challenger is None or self._drift is None or self._gate_report is None:
-            return self._promoted("unchanged", self._versions.head())
+            return self._promoted("unchanged", self._versions.head(), tuple(self._slicing.why_left_out()))
         settings, head = self._settings, self._versions.head()
-        if head is not None and head.number == challenger.base and running(head, self._approvals):
+        if head is not None and head.number == challenger.base and self._running(head):
             why = f"version {head.number} is a canary still; the challenger is staged anew when that has ended"
             return self._promoted("unchanged", head, (why,))
         share = settings.canary_share if challenger.base else None
-        canary = started(CanaryLimits(share=share), challenger.base) if share else None
+        canary = started(share, challenger.base) if share else None
         landed = promote(
             self._store, settings.profile, challenger.document, self._drift, self._gate_report, self._approvals,
             writing.who, f"night {writing.run}", writing.when, tenant=settings.tenant, parent=challenger.base,
             epoch=writing.epoch, commit_id=writing.commit_id, canary=canary,
         )  # fmt: skip
         before = self._versions.at(challenger.base).profile if challenger.base else ProfileDocument()
-        changes = (*_changes(before, challenger.document), *([landed.why] if landed.why else ()))
+        changes = (
+            *_changes(before, challenger.document),
+            *self._slicing.why_left_out(),
+            *([landed.why] if landed.why else ()),
+        )
         outcome = "canary" if canary and landed.kind == "committed" else _outcome(landed)
         return self._promoted(outcome, landed.version, changes, waiting=int(landed.request is not None))
 
     def canary(self, writing: Writing) -> Verdict | None:
         """Judge the canary that was under way when the night began, by what sessions have shown since it began."""
         head = self._versions.head()
-        canary = running(head, self._approvals) if head else None
+        canary = self._running(head) if head else None
         if head is None or canary is None:
             return None
         since = [night for _, night in self._nights.history() if (night.version or 0) >= head.number]
         if len(since) < 2:  # it began tonight
             return Verdict(level="started", ok=True, why=(f"{canary['share']:.0%} of the sessions",))
-        arms = (_arm(since[1:], str(number)) for number in (canary["champion"], head.number))
-        found = decide(*arms, nights=len(since) - 1)
+        champion = int(canary["champion"])
+        found = decide(
+            *arms_of(self._store, self._settings, since[1:], (champion, head.number)), nights=len(since) - 1,
+            failed_guards=self._fallen(champion, head), limits=self._settings.canary,
+        )  # fmt: skip
         settle(
             self._store, self._settings.profile, found, self._approvals, version=head.number, who=writing.who,
             when=writing.when, tenant=self._settings.tenant, epoch=writing.epoch,
         )  # fmt: skip
         level = {"rollback": "rolled_back", "keep": "kept", "extend": "extended"}[found.kind]
         return Verdict(level=level, ok=found.kind != "rollback", why=found.reasons)
+
+    def _running(self, head: Version) -> Mapping[str, Any] | None:
+        return running(self._store, head, profile=self._settings.profile, tenant=self._settings.tenant)
+
+    def _fallen(self, champion: int, head: Version) -> tuple[str, ...]:
+        """Guards that have fallen since: of tonight's suite, replayed with both versions."""
+        told = next(iter(self._versions.told(head.number))).promotion or {}
+        make = self._eval_gate or (lambda reviewed: self._frozen(reviewed, champion, head.number))
+        return make(frozenset(told.get("touched", ())))(self._versions.at(champion).profile, head.profile).failed
 
     def _promoted(
         self, outcome: Outcome, head: Version | None, changes: tuple[str, ...] = (), waiting: int = 0
@@ -196,7 +230,7 @@ class Deciding:
         """Keep who stands behind what is in force, and behind what may come into force."""
         known = {one.id: one for one in self._active}
         for record in dict.fromkeys((*(head.profile.meta if head else ()), *self._fitted)):
-            support = self._ledger.support(known[record.id]) if record.id in known else None
+            support = self._ledger.support(known[record.id], self._settings.admission) if record.id in known else None
             if support is not None:
                 with suppress(Erased):  # withdrawn meanwhile
                     yield keep_support(self._vault, self._settings.profile, record, support)._asdict()
@@ -207,14 +241,6 @@ class Deciding:
         plain = profile.model_dump(mode="json", exclude={"version"})
         plain["meta"] = [{**record, "ts": None} for record in plain["meta"]]
         return address_of(self._key, self._settings.tenant, "text", canonical(plain))
-
-
-def _arm(nights: Iterable[Night], version: str) -> Arm:
-    """What the sessions of one version have shown."""
-    total: Counts[str] = Counts()
-    for night in nights:
-        total.update(night.arms.get(version, {}))
-    return Arm(**total)
 
 
 def _outcome(landed: Promotion) -> Outcome:

@@ -5,14 +5,18 @@ of the text that `meta_text` renders. The slice is shared, so only records of te
 rules, corrections, fixes, decisions and what shapes the persona: a slice that no question has picked cannot hold facts
 (the best choice of 180 tokens knows 7 % of what will be asked).
 
-    value = weight of the kind x lower end of the confidence x log2(1 + independent principals) x decay x use
+    value = worth x P(it fires) x P(it is obeyed, where it fired)
+    worth = weight of the kind x lower end of the confidence x log2(1 + independent principals) x decay
 
-`use` is how often a shown record fired and was obeyed, drawn towards one half while it was rarely shown. A newcomer
-takes an incumbent's place only where it is worth `MARGIN` more, and incumbents keep their order, so the prefix that
-providers cache does not churn. Up to `low_tokens` whatever is worth anything comes in; beyond, nothing that is padding.
+Both shares are means over the sessions that were shown it, under Beta priors: a record that was never shown fires in
+half of them and is obeyed in two of three (`FIRES`, `OBEYED`); sessions in which that cannot be told do not count. So
+what is shown and never comes up leaves its place to what may. A newcomer takes an incumbent's place only where it is
+worth `MARGIN` more, and incumbents keep their order, so the prefix that providers cache does not churn. Up to
+`low_tokens` whatever is worth anything comes in; beyond, nothing that is padding.
 
 Pure and deterministic; tokens are the counter's. Cost: candidates x high_tokens.
-Source: 0/1 knapsack by dynamic programming (Bellman 1957); Wilson 1927 (the lower end of the confidence).
+Source: 0/1 knapsack by dynamic programming (Bellman 1957); Wilson 1927 (the lower end of the confidence); the mean of
+a Beta posterior (Laplace 1774).
 """
 
 from __future__ import annotations
@@ -30,6 +34,8 @@ from ctxsteward.envelope.profile import META_LABELS, meta_text, record_line
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 from ctxsteward.schemas.recommendation import MetaRecommendation, RecommendationKind
+
+from .hits import Hit
 
 LOW_TOKENS, HIGH_TOKENS, BUDGET_TOKENS = 120, 144, 180
 """The slice is written to 120-144: under its trigger, 0.8 of its budget of 180."""
@@ -60,14 +66,18 @@ class Tokens(Protocol):
     def text(self, text: str) -> int: ...
 
 
-class Use(NamedTuple):
-    """What became of a record in the sessions that were shown it."""
+class Beta(NamedTuple):
+    """A prior for a share, as if so many sessions had been seen."""
 
-    shown: int = 0
-    fired: int = 0
-    """Its trigger came up."""
-    obeyed: int = 0
-    """Of those: complied with."""
+    yes: float
+    no: float
+
+    def mean(self, yes: int, whole: int) -> float:
+        """Of the posterior, after `yes` of `whole`."""
+        return (yes + self.yes) / (whole + self.yes + self.no)
+
+
+FIRES, OBEYED = Beta(1, 1), Beta(2, 1)
 
 
 class _Candidate(NamedTuple):
@@ -87,7 +97,7 @@ def fit(
     *,
     agent: str | None = None,
     incumbents: Sequence[MetaRecord] = (),
-    use: Mapping[str, Use] | None = None,
+    use: Mapping[str, Hit] | None = None,
     now: str | None = None,
     is_withdrawn: Callable[[MetaRecord], bool] = lambda record: False,
 ) -> tuple[MetaRecord, ...]:
@@ -126,17 +136,18 @@ def slice_tokens(records: Sequence[MetaRecord], counter: Tokens) -> int:
 def usable(records: Iterable[MetaRecommendation], agent: str | None = None) -> list[MetaRecommendation]:
     """Records that may stand in a slice that everybody is shown."""
     active = [one for one in records if one.status == "active"]
-    return [one for one in active if _is_usable(one, agent, {other.id for other in active})]
+    ids = {one.id for one in active}
+    return [one for one in active if _is_usable(one, agent, ids)]
 
 
-def value(one: MetaRecommendation, use: Use | None, now_seconds: float | None) -> float:
+def value(one: MetaRecommendation, use: Hit | None, now_seconds: float | None) -> float:
     """What a record is expected to be worth in a session."""
     told = math.log2(1 + max(1, one.support.principals))
-    used = use or Use()
-    fires = (used.fired + 1) / (used.shown + 2)
-    obeyed = (used.obeyed + 1) / (used.fired + 2)
     sure = 1.0 if _is_approved(one) else one.confidence.lower95
-    return WEIGHTS.get(one.kind, 0.0) * sure * told * _decay(one, now_seconds) * (0.5 + fires) * (0.5 + obeyed)
+    used = use or Hit()
+    fires = FIRES.mean(used.fired, used.judged)
+    obeyed = OBEYED.mean(used.complied, used.complied + used.contradicted)
+    return WEIGHTS.get(one.kind, 0.0) * sure * told * _decay(one, now_seconds) * fires * obeyed
 
 
 def _is_usable(one: MetaRecommendation, agent: str | None, active: set[str]) -> bool:
@@ -157,7 +168,7 @@ def _is_approved(one: MetaRecommendation) -> bool:
 
 
 def _single(
-    records: Sequence[MetaRecommendation], use: Mapping[str, Use], now_seconds: float | None
+    records: Sequence[MetaRecommendation], use: Mapping[str, Hit], now_seconds: float | None
 ) -> list[MetaRecommendation]:
     """Of records that claim one slot with room for one, the most valuable; each id once."""
     best: dict[tuple[str, ...], MetaRecommendation] = {}

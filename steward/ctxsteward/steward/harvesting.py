@@ -11,28 +11,43 @@ Source: the layered-envelope design (replay); the state design (input at every b
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
+from typing import NamedTuple
 
 from ctxsteward.envelope.keys import AddressKey
 from ctxsteward.schemas import Erased
-from ctxsteward.schemas.recommendation import MetaRecommendation
 
 from .artifacts import Artifact, Artifacts, made
-from .batches import Batch, BatchRecords, BatchResult, Gone, Item, Refused
+from .batches import Batch, BatchRecords, BatchResult, Gone, Item, Refused, SessionUse
 from .harvest import EXTRACTOR, harvest
 from .harvest.tool_siblings import identifiers
-from .hits import Tally, merged, tally
+from .hits import InForce, Tally, merged, tally
 from .ingest import IngestSettings, Isolation, Loaded, Quarantined, Skipped, Source, ingest, load
 from .ingest.isolation import reason_of
+from .judgements import Watched
 from .observation import Observation
 from .replayed import Replayed
 
+Watch = Callable[[Collection[str]], Iterable[Watched]]
+"""What is known of the records with these ids."""
 WRITERS = 8
 """Threads that keep artifacts: a durable write waits for the disk or the network far longer than it computes."""
+
+
+class Used(NamedTuple):
+    """What one session showed."""
+
+    session: str
+    principals: tuple[str, ...]
+    """Who spoke in it."""
+    tally: Tally
+    version: int | None
+    arm: Mapping[str, int]
+    """Of the version it was under (`canary.Arm`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +59,8 @@ class Reaped:
     skipped: tuple[Skipped, ...] = ()
     quarantined: tuple[Quarantined, ...] = ()
     tally: Tally = field(default_factory=Tally)
-    arms: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    uses: tuple[Used, ...] = ()
+    """Of sessions that were under a version, or were shown records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +69,7 @@ class Reaper:
 
     key: AddressKey
     settings: IngestSettings = field(default_factory=IngestSettings)
-    active: tuple[MetaRecommendation, ...] = ()
+    active: InForce = field(default_factory=InForce)
     """Records in force: how far they foresaw what is read now is counted."""
 
     @property
@@ -73,11 +89,14 @@ class Reaper:
             observations = harvest(replayed)
             takes = identifiers(replayed).items()
             artifacts = made(replayed, observations, extractor=self.extractor, key=self.key, takes=takes)
-            counted = tally(replayed, self.active, observations)
+            counted = tally(replayed, self.active.beside(loaded.watched), observations)
         except Exception as error:
             reason, detail = reason_of(error)
             return Quarantined(source=loaded.source, name=loaded.name, reason=reason, detail=detail)
-        return Reaped(artifacts=artifacts, transcripts=1, tally=counted, arms=_arm(replayed, observations, counted))
+        version, arm = replayed.profile_version, _arm(replayed, observations, counted)
+        used = Used(replayed.session, replayed.principals, counted, version, arm)
+        uses = (used,) if counted.hits or version is not None else ()
+        return Reaped(artifacts=artifacts, transcripts=1, tally=counted, uses=uses)
 
 
 def _with(reaped: Reaped, more: Reaped | Skipped | Quarantined) -> Reaped:
@@ -89,28 +108,20 @@ def _with(reaped: Reaped, more: Reaped | Skipped | Quarantined) -> Reaped:
     return Reaped(
         artifacts=(*reaped.artifacts, *more.artifacts), transcripts=reaped.transcripts + more.transcripts,
         skipped=(*reaped.skipped, *more.skipped), quarantined=(*reaped.quarantined, *more.quarantined),
-        tally=merged((reaped.tally, more.tally)), arms=_added(reaped.arms, more.arms),
+        tally=merged((reaped.tally, more.tally)), uses=(*reaped.uses, *more.uses),
     )  # fmt: skip
 
 
-def _arm(replayed: Replayed, observations: Sequence[Observation], counted: Tally) -> dict[str, dict[str, int]]:
+def _arm(replayed: Replayed, observations: Sequence[Observation], counted: Tally) -> dict[str, int]:
     """What one session showed of the version it was under; nothing where that is not known."""
     if replayed.profile_version is None:
         return {}
     total, corrections = counted.total, sum(one.kind == "correction" for one in observations)
     turns = sum(1 for _ in replayed.users())
-    arm = {
+    return {
         "sessions": 1, "turns": turns, "corrections": min(turns, corrections),
         "fired": total.complied + total.contradicted, "obeyed": total.complied,
     }  # fmt: skip
-    return {str(replayed.profile_version): arm}
-
-
-def _added(one: Mapping[str, Mapping[str, int]], other: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
-    return {
-        version: dict(Counter(one.get(version, {})) + Counter(other.get(version, {})))
-        for version in sorted({*one, *other})
-    }
 
 
 class Harvesting:
@@ -122,10 +133,11 @@ class Harvesting:
         artifacts: Artifacts,
         records: BatchRecords,
         isolate: Callable[[], Isolation[Reaped]],
+        watch: Watch = lambda ids: (),
     ) -> None:
-        """`sources` by URI; `isolate` makes a pool that runs a `Reaper`."""
+        """`sources` by URI; `isolate` makes a pool that runs a `Reaper`; `watch` looks up records that were shown."""
         self.sources, self.records = sources, records
-        self._artifacts = artifacts
+        self._artifacts, self._watch = artifacts, watch
         self._isolate = isolate
         self._idle: SimpleQueue[Isolation[Reaped]] = SimpleQueue()
 
@@ -161,9 +173,12 @@ class Harvesting:
             kept = _Kept(self._artifacts, self.records, writers)
             for source in sorted({item.source for item in batch.items}):
                 items = {item.name: item for item in batch.items if item.source == source}
-                for answer in pool.run(kept.loaded(self.sources[source], items)):
+                for answer in pool.run(map(self._watched, kept.loaded(self.sources[source], items))):
                     kept.add(answer.result, items[answer.item.name])
             return kept.result(batch)
+
+    def _watched(self, loaded: Loaded) -> Loaded:
+        return replace(loaded, watched=tuple(self._watch(loaded.shown))) if loaded.shown else loaded
 
 
 class _Kept:
@@ -177,8 +192,8 @@ class _Kept:
         self._skipped: Counter[str] = Counter()
         self._transcripts = 0
         self._tally = Tally()
-        self._arms: Mapping[str, Mapping[str, int]] = {}
         self._gone: list[Gone] = []
+        self._uses: list[SessionUse] = []
 
     def loaded(self, source: Source, items: Mapping[str, Item]) -> Iterator[Loaded]:
         """Items that could be read; the others are added at once."""
@@ -195,7 +210,17 @@ class _Kept:
         self._skipped.update(skipped.reason for skipped in reaped.skipped)
         self._refused += [Refused(one.reason, self._records.address(item)) for one in reaped.quarantined]
         self._transcripts += reaped.transcripts
-        self._arms = _added(self._arms, reaped.arms)
+        self._uses += [
+            SessionUse(
+                self._records.reading(item, used.session),
+                item.revision,
+                used.tally.fates,
+                self._records.subjects(used.session, used.principals),
+                used.version,
+                used.arm,
+            )
+            for used in reaped.uses
+        ]
         self._gone += [
             Gone(self._records.address(item), self._records.session(one.session) if one.session else None)
             for one in reaped.skipped
@@ -226,7 +251,8 @@ class _Kept:
         return BatchResult(
             address=batch.address, artifacts=tuple(sorted(self._addresses)), transcripts=self._transcripts,
             skipped=self._skipped, quarantined=tuple(sorted(self._refused)),
-            gone=tuple(sorted(self._gone, key=repr)), arms=self._arms, hits=_counts(self._tally),
+            gone=tuple(sorted(self._gone, key=repr)), hits=_counts(self._tally),
+            uses=tuple(sorted(self._uses, key=repr)),
         )  # fmt: skip
 
 

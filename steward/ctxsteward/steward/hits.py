@@ -6,35 +6,31 @@
 
 An event is a tool error, or something a person had to say again or anew: an observation of a correction, preference or
 fact. A tool-fix record foresees an error of the same tool, the same code and, where it names one, the same parameter;
-it fires on a call of that tool with that parameter; it is contradicted if such a call came back with that code, and
-complied with if one came back without. Another record foresees an observation of its slot; it fires when words of its
-slot, trigger or value are said; it is contradicted when a person had to speak of its slot again, or the assistant says
-what it asks to avoid; it is complied with when the assistant says its value, or keeps from it. What words cannot tell
-is counted as unjudged, and a rate of nothing is `Unscored`, never 0.
+it fires on a call of that tool with that parameter. Another record foresees an observation of its slot; it fires when
+words of its slot, trigger or value are said after it was shown. Whether it was obeyed then: `judgements`. What words
+cannot tell is counted as unjudged, and a rate of nothing is `Unscored`, never 0.
 
-`meta.hit_rate` is `Tally.hit_rate`: fired / shown, of records whose firing can be told. Tallies add up in any order.
+Records count that a session was shown in its head, and those that its turns were shown as facts; of these only what
+comes from that turn on. `meta.hit_rate` is `Tally.hit_rate`: fired / shown, of records whose firing can be told.
+Tallies add up in any order.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from ctxsteward.schemas.recommendation import MetaRecommendation
 
-from .harvest.tool_calls import Step, name_words, steps
+from .harvest.tool_calls import Step, steps
 from .harvest.tool_episodes import Episode, episodes
-from .harvest.tool_templates import Trigger, parse_trigger
+from .harvest.tool_templates import Trigger
+from .judgements import Judgement, Talk, Watched, by_calls, by_words, slot_of
 from .observation import Observation
 from .replayed import Replayed
 
 SAID_KINDS = frozenset(("correction", "preference", "fact"))
-_ABOUT = frozenset(("user", "agent", "assistant", "the", "for", "and", "when"))
-_WORD = re.compile(r"[^\W\d_]{3,}|\d[\w.-]*|[\u3400-\u9fff]{1,}")
-
-Judgement = Literal["complied", "contradicted", "unjudged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +53,17 @@ class Hit(NamedTuple):
     """Fired, and words cannot tell whether it was obeyed."""
 
 
+FATES: Mapping[str, Hit] = {
+    "untold": Hit(shown=1),
+    "quiet": Hit(shown=1, judged=1),
+    "unjudged": Hit(shown=1, judged=1, fired=1, unjudged=1),
+    "complied": Hit(shown=1, judged=1, fired=1, complied=1),
+    "contradicted": Hit(shown=1, judged=1, fired=1, contradicted=1),
+}
+"""What became of a record in one session: nothing can be told; its trigger did not come up; it did, and this is how."""
+_FATES_OF: Mapping[Hit, str] = {hit: fate for fate, hit in FATES.items()}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
     """Counts of sessions; `a + b` is the tally of both."""
@@ -72,7 +79,7 @@ class Tally:
     @property
     def total(self) -> Hit:
         """All records together."""
-        return _sum(self.hits.values())
+        return added(self.hits.values())
 
     @property
     def anticipated_rate(self) -> float | Unscored:
@@ -91,6 +98,14 @@ class Tally:
         return _rate(total.complied, total.complied + total.contradicted, "no record fired that can be judged")
 
     @property
+    def fates(self) -> Mapping[str, tuple[str, ...]]:
+        """Of one session: the records that it was shown, by what became of them."""
+        found: dict[str, tuple[str, ...]] = {}
+        for id_, hit in sorted(self.hits.items()):
+            found[_FATES_OF[hit]] = (*found.get(_FATES_OF[hit], ()), id_)
+        return found
+
+    @property
     def counts(self) -> Mapping[str, int]:
         """The figures of a night's report."""
         total = self.total
@@ -100,20 +115,69 @@ class Tally:
         }  # fmt: skip
 
 
-def tally(replayed: Replayed, active: Iterable[MetaRecommendation], observed: Iterable[Observation] = ()) -> Tally:
+class InForce:
+    """Records in force, made ready once so that a session costs what it was shown and what happened in it.
+
+    Of two with one id the later one counts.
+    """
+
+    def __init__(self, records: Iterable[MetaRecommendation | Watched] = (), under: InForce | None = None) -> None:
+        """`under`: others, which count where these have not their ids."""
+        self._records = {record.id: Watched.of(record) for record in records}
+        self._under = under
+        self._named: dict[str, list[str]] = {}
+        self._slots: dict[tuple[str, str], list[str]] = {}
+        self._triggers: dict[tuple[str, str], list[tuple[Trigger, str]]] = {}
+        for id_, record in self._records.items():
+            for name in record.names:
+                self._named.setdefault(name, []).append(id_)
+            if (trigger := record.tool_trigger) is not None:
+                self._triggers.setdefault((trigger.tool, trigger.code), []).append((trigger, id_))
+            if record.kind in SAID_KINDS:
+                self._slots.setdefault(slot_of(record.slot), []).append(id_)
+
+    def beside(self, records: Collection[MetaRecommendation | Watched]) -> InForce:
+        """With these, too."""
+        return InForce(records, self) if records else self
+
+    def shown(self, names: Collection[str], but: Collection[str] = ()) -> list[Watched]:
+        """Those that go by one of these names, by id; `but` those of these ids."""
+        ids = {id_ for name in names for id_ in self._named.get(name, ()) if id_ not in but}
+        found = [self._records[id_] for id_ in ids]
+        if self._under is not None:
+            found += self._under.shown(names, {*but, *self._records})
+        return sorted(found, key=lambda record: record.id)
+
+    def foresaw(self, error: Episode, but: Collection[str] = ()) -> bool:
+        """Whether one of them is about this error; `but` those of these ids."""
+        triggers = self._triggers.get((error.failed.tool, error.code), ())
+        if any(foresees(trigger, error) for trigger, id_ in triggers if id_ not in but):
+            return True
+        return self._under is not None and self._under.foresaw(error, {*but, *self._records})
+
+    def foresaw_slot(self, slot: tuple[str, str], but: Collection[str] = ()) -> bool:
+        """Whether one of them is of this slot; `but` those of these ids."""
+        if any(id_ not in but for id_ in self._slots.get(slot, ())):
+            return True
+        return self._under is not None and self._under.foresaw_slot(slot, {*but, *self._records})
+
+
+def tally(
+    replayed: Replayed, active: InForce | Iterable[MetaRecommendation | Watched], observed: Iterable[Observation] = ()
+) -> Tally:
     """Count one session; `active`: records in force when it began, `observed`: what was harvested from it.
 
-    Records are shown if `Replayed.shown` has their ids.
+    Records are shown if `Replayed.shown` has one of their ids.
     """
-    records = {record.id: record for record in active}
+    records = active if isinstance(active, InForce) else InForce(active)
     said = [one for one in observed if one.kind in SAID_KINDS]
     errors, calls = episodes(replayed), steps(replayed)
-    triggers = [t for record in records.values() if (t := tool_trigger(record)) is not None]
-    slots = {_slot(r.slot.subject, r.slot.attribute) for r in records.values() if r.kind in SAID_KINDS}
-    foreseen = sum(any(foresees(trigger, error) for trigger in triggers) for error in errors)
-    foreseen += sum(_slot(one.slot.subject, one.slot.attribute) in slots for one in said)
-    voices = _Voices(replayed)
-    hits = {id: _hit(record, calls, said, voices) for id, record in sorted(records.items()) if id in replayed.shown}
+    foreseen = sum(records.foresaw(error) for error in errors)
+    foreseen += sum(records.foresaw_slot(slot_of(one.slot)) for one in said)
+    hits = {
+        record.id: _hit(record, calls, said, _since(replayed, record.names & replayed.shown))
+        for record in records.shown(replayed.shown)
+    }
     return Tally(hits=hits, events=len(errors) + len(said), anticipated=foreseen)
 
 
@@ -125,12 +189,12 @@ def merged(tallies: Iterable[Tally]) -> Tally:
         events, anticipated = events + one.events, anticipated + one.anticipated
         for id_, hit in one.hits.items():
             rows.setdefault(id_, []).append(hit)
-    return Tally(hits={id_: _sum(hits) for id_, hits in sorted(rows.items())}, events=events, anticipated=anticipated)
+    return Tally(hits={id_: added(hits) for id_, hits in sorted(rows.items())}, events=events, anticipated=anticipated)
 
 
 def tool_trigger(record: MetaRecommendation) -> Trigger | None:
     """When a tool-fix record applies; None for other records."""
-    return parse_trigger(record.trigger) if record.kind == "tool_fix" and record.trigger else None
+    return Watched.of(record).tool_trigger
 
 
 def foresees(trigger: Trigger, error: Episode) -> bool:
@@ -147,80 +211,33 @@ def fires(trigger: Trigger, call: Step) -> bool:
     return trigger.tool == call.tool and (trigger.parameter is None or trigger.parameter in (call.arguments or {}))
 
 
-class _Voices:
-    """What was said, folded for searching."""
-
-    def __init__(self, replayed: Replayed) -> None:
-        self.assistant = _folded(said.text for said in replayed.utterances if said.role == "assistant")
-        self.user = _folded(said.text for said in replayed.users())
+def added(hits: Iterable[Hit]) -> Hit:
+    """Rows of one record together, or of many."""
+    return Hit(*map(sum, zip(Hit(), *hits, strict=True)))
 
 
-def _hit(record: MetaRecommendation, calls: Sequence[Step], said: Sequence[Observation], voices: _Voices) -> Hit:
-    trigger = tool_trigger(record)
+def _since(replayed: Replayed, names: Collection[str]) -> Talk:
+    """What was said once a record was shown under one of its ids."""
+    turns = dict(replayed.shown_from)
+    return Talk(replayed, min(turns.get(name, 0) for name in names))
+
+
+def _hit(record: Watched, calls: Sequence[Step], said: Sequence[Observation], talk: Talk) -> Hit:
+    trigger = record.tool_trigger
     if trigger is not None:
         fired = [call for call in calls if fires(trigger, call)]
-        return _judged(bool(fired), _by_calls(trigger, fired))
+        return _judged(bool(fired), by_calls(trigger, fired))
     if record.kind not in SAID_KINDS:
-        return Hit(shown=1)
-    again = any(
-        _slot(o.slot.subject, o.slot.attribute) == _slot(record.slot.subject, record.slot.attribute) for o in said
-    )
-    topic = _topic(record)
-    if not topic and not again:
-        return Hit(shown=1)
-    came_up = again or any(_says(text, word) for word in topic for text in (voices.user, voices.assistant))
-    return _judged(came_up, "contradicted" if again else _by_words(record, voices.assistant))
+        return FATES["untold"]
+    spoken_of = [one for one in said if record.is_of(one) and talk.has(one)]
+    words = record.words()
+    if not words and not spoken_of:
+        return FATES["untold"]
+    return _judged(bool(spoken_of) or talk.is_about(words), by_words(record, spoken_of, talk))
 
 
 def _judged(fired: bool, judgement: Judgement) -> Hit:
-    if not fired:
-        return Hit(shown=1, judged=1)
-    return Hit(shown=1, judged=1, fired=1)._replace(**{judgement: 1})
-
-
-def _by_calls(trigger: Trigger, fired: Sequence[Step]) -> Judgement:
-    answered = [call for call in fired if call.answer is not None]
-    if any(call.failure is not None and call.failure.code == trigger.code for call in answered):
-        return "contradicted"
-    return "complied" if answered else "unjudged"
-
-
-def _by_words(record: MetaRecommendation, assistant: str) -> Judgement:
-    if record.value is None or not assistant:
-        return "unjudged"
-    says = _says(assistant, str(record.value).casefold())
-    if record.polarity == "negative":
-        return "contradicted" if says else "complied"
-    return "complied" if says else "unjudged"
-
-
-def _topic(record: MetaRecommendation) -> frozenset[str]:
-    """Words by which a record's slot, trigger or value would come up."""
-    words = {*name_words(record.slot.attribute), *_words(record.trigger or ""), *_words(str(record.value or ""))}
-    words |= set(_words(record.slot.attribute)) | set(_words(record.slot.subject))
-    return frozenset(word for word in words if word not in _ABOUT and (len(word) > 2 or not word.isascii()))
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.casefold().replace("_", " "))
-
-
-def _says(text: str, word: str) -> bool:
-    if not word.isascii():
-        return word in text
-    return re.search(rf"(?<![a-z0-9]){re.escape(word)}(?![a-z0-9])", text) is not None
-
-
-def _folded(texts: Iterable[str]) -> str:
-    return "\n".join(texts).casefold()
-
-
-def _slot(subject: str, attribute: str) -> tuple[str, str]:
-    return subject.casefold(), attribute.casefold()
-
-
-def _sum(hits: Iterable[Hit]) -> Hit:
-    return Hit(*map(sum, zip(Hit(), *hits, strict=True)))
+    return FATES[judgement if fired else "quiet"]
 
 
 def _rate(part: int, whole: int, reason: str) -> float | Unscored:

@@ -31,11 +31,9 @@ from .report import CheckReport, NightOutcome, NightReport, QuarantinedTranscrip
 from .runners import Run
 from .settings import NightSettings
 from .stages import Absorbed, Admitted, Due, Promoted, Stages, Verdict, Writing
-from .yields import alerts
+from .yields import ALERT_NIGHTS, alerts
 
 T = TypeVar("T")
-ALERT_NIGHTS = 7
-"""Nights that a yield is judged against."""
 
 Tell = Callable[[str], object]
 """Told the name of each boundary as it is passed."""

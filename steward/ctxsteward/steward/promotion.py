@@ -9,9 +9,7 @@ signatures are checked, what was rolled back returns by a person's will alone, a
 under the epoch of the writer's lease. The commit's id is an HMAC of the content and its parent, so the same promotion
 twice is one version.
 
-Beside the version (its field `promotion`): level, touched keys, approvals by name and link, the canary, and references
-to blobs in the vault: the drift report, the gate report, and the RFC 6902 patch with its inverse. Patch and report hold
-meta records as addresses, so forgetting somebody leaves nothing of them there.
+What stands beside the version, so that whoever reads it sees what it rests on: `promotion_form`.
 
 Raises what `ProfileVersions.commit` raises. Source: the state design (committing governed state).
 """
@@ -24,16 +22,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from ctxsteward.envelope.keys import address_of
-from ctxsteward.envelope.profile import Profile, canonical_json
-from ctxsteward.envelope.slices import canonical, record_subject
+from ctxsteward.envelope.slices import canonical
 from ctxsteward.envelope.store import Store
 from ctxsteward.envelope.versions import ProfileVersions, Told, Version
 from ctxsteward.schemas.drift import DriftLimits, DriftReport
-from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
+from ctxsteward.schemas.profile import ProfileDocument
 
 from .approvals import Approval, Approvals, Request, people_needed
-from .drift import Base, difference, keyed, report, without_text
+from .drift import Base, report
 from .gate.port import GateReport
+from .promotion_form import Form
+from .taken_back import STATED, content, taken_back
 
 Outcome = Literal["committed", "blocked", "unchanged"]
 Obstacle = Literal["gate_failed", "needs_approval", "rejected", "stale_parent", "other_drift", "other_gate"]
@@ -128,12 +127,15 @@ def promote(
         return _blocked(head, "other_gate", "the gate report is of another challenger; replay it anew")
     if not gate.passed:
         return _blocked(head, "gate_failed", f"guards fell: {', '.join(gate.failed)}")
-    people = max(people_needed(drift), int(was_rolled_back(versions, challenger, after)))
+    champion = head.profile if head else ProfileDocument()
+    taken = taken_back(store, versions, after)
+    people = max(people_needed(drift), int(taken.brings(champion, challenger)))
     agreed = _agreed(approvals, challenger, drift, people, parent=after, who=who, when=when)
     if isinstance(agreed, Promotion):
         return replace(agreed, version=head)
     form = Form(store, versions)
     rests_on = form.promotion(head.profile if head else None, challenger, drift, gate, agreed, canary, chosen)
+    rests_on[STATED] = dict(sorted(taken.after(challenger).when.items()))
     landed = versions.commit(
         challenger, who=who, why=why, when=when, parent=after, epoch=epoch, commit_id=chosen, promotion=rests_on
     )
@@ -162,30 +164,18 @@ def rollback(
     return versions.rollback(to, who=who, why=why, when=when, parent=parent, epoch=epoch, commit_id=chosen)
 
 
-def was_rolled_back(versions: ProfileVersions, challenger: ProfileDocument, parent: int) -> bool:
-    """Whether a version that said the same was taken back: it returns by a person's will alone."""
-    told = versions.told(max(1, parent - MAX_LOOK_BACK))
-    left = [each.entry.version - 1 for each in told if each.entry.restores is not None and each.entry.version <= parent]
-    return any(same_content(versions.at(number).profile, challenger) for number in left)
-
-
 def commit_id_of(
     store: Store, profile_name: str, challenger: ProfileDocument, *, parent: int, tenant: str = "default"
 ) -> str:
     """The id of a promotion: what is promoted, and after which version."""
     versions = store.profiles(profile_name, tenant=tenant)
-    data = canonical([parent, _content(challenger)])
+    data = canonical([parent, content(challenger)])
     return address_of(store.keys.address_key(tenant), versions.folder, "promotion", data)
 
 
 def same_content(one: ProfileDocument, other: ProfileDocument) -> bool:
     """Whether two documents say the same; their names and numbers are not looked at."""
-    return _content(one) == _content(other)
-
-
-def _content(document: ProfileDocument) -> str:
-    plain = document.model_dump() | {"name": "default", "version": None}
-    return canonical_json(ProfileDocument.model_validate(plain))
+    return content(one) == content(other)
 
 
 def _blocked(head: Version | None, obstacle: Obstacle, why: str, **more: Any) -> Promotion:
@@ -230,52 +220,3 @@ def _by_a_person(told: Told, others: list[Told]) -> bool:
 def _moment(when: str) -> datetime:
     moment = datetime.fromisoformat(when)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-class Form:
-    """How a promotion is kept beside its version, and read again."""
-
-    def __init__(self, store: Store, versions: ProfileVersions) -> None:
-        self._vault = store.vault(versions.tenant)
-        self._key = store.keys.address_key(versions.tenant)
-        self._profile = versions.name
-
-    def promotion(
-        self,
-        champion: ProfileDocument | None,
-        challenger: ProfileDocument,
-        drift: DriftReport,
-        gate: GateReport,
-        agreed: tuple[Approval, ...],
-        canary: Mapping[str, Any] | None,
-        commit_id: str,
-    ) -> dict[str, Any]:
-        """Put reports and patch into the vault; what stands beside the version."""
-        subject = f"\x00promotion\x00{self._profile}\x00{commit_id}"
-        patch = difference(self._referred(champion or ProfileDocument(name=self._profile)), self._referred(challenger))
-        ids = {record.id: self._address(record) for record in (*(champion.meta if champion else ()), *challenger.meta)}
-        kept = {
-            "drift": without_text(drift, lambda id: ids.get(id, "")).model_dump(mode="json"),
-            "gate": gate.document(),
-            "patch": {"patch": list(patch.patch), "inverse": list(patch.inverse)},
-        }
-        made: dict[str, Any] = {"schema_version": 1, "level": drift.level, "touched": list(drift.touched)}
-        made |= {name: self._kept(subject, name, canonical(value)) for name, value in kept.items()}
-        made["approvals"] = [{"who": each.who, "when": each.when, "link": each.link} for each in agreed]
-        return made | ({"canary": dict(canary)} if canary else {})
-
-    def _kept(self, subject: str, kind: str, data: bytes) -> dict[str, str]:
-        blob = self._vault.put(subject, kind, data)
-        return {"blob": blob, "key": self._vault.subject_address(subject)}
-
-    def _address(self, record: MetaRecord) -> str:
-        """The address under which a version refers to a record (`slices.Shelf`)."""
-        data = canonical(record.model_dump(mode="json"))
-        return address_of(self._key, record_subject(self._profile, record), "record", data)
-
-    def _referred(self, document: ProfileDocument) -> dict[str, Any]:
-        def shown(record: MetaRecord) -> dict[str, Any]:
-            return {"key": self._vault.subject_address(record_subject(self._profile, record))}
-
-        named = document.model_copy(update={"name": self._profile})
-        return keyed(Profile.from_document(named), shown, self._address)

@@ -5,10 +5,14 @@
 
 An approval is of a wording: `says` is an HMAC of kind, scope, slot, text and value, so that it does not hold for
 whatever the record comes to say later. A rejection holds for the record's id. Neither expires; both end with a newer
-verdict, or when their author is no reviewer any more. No word of the record is in the chain.
+verdict, or when whoever gave it is no reviewer any more. No word of the record is in the chain.
+
+How many must approve (`Needed`): one; two different people where the record gainsays a locked entry of the profile in
+force, which no slice of its own would be asked about. Whoever said what the record claims is its author, and never
+counts; of a tool's fix the words are a template, so that nobody is.
 
 An approved record is active, and fit for the slice (`admission.gates`, `fitting`); the version in which it first speaks
-in the operator's name needs a person of its own (`approvals`).
+in the operator's name needs people of its own (`approvals`).
 
 Raises `Refused`, and what `Chain` raises. Source: the state design (trust is raised by a signed approval of a person).
 """
@@ -24,32 +28,25 @@ from ctxsteward.envelope.objects.names import numbered, steward_folder
 from ctxsteward.envelope.slices import canonical
 from ctxsteward.envelope.store import Store
 from ctxsteward.schemas import UnsupportedVersion, VersionTaken
+from ctxsteward.schemas.profile import BLOCKS, ProfileDocument
 from ctxsteward.schemas.recommendation import MetaRecommendation, Review
 
-from .actors import Actors, Signer, is_signed, token_signer
+from .actors import NOBODY, Actors, Refused, Signer, is_signed, token_signer
 from .approvals import Verdict
+from .drift.entries import opposed
+from .drift.wording import sentences_of
 from .ledger import Ledger
+from .settings import NightSettings
 
 VERSION = 1
 _FIELDS = ("record", "says", "verdict", "who", "when", "note")
 
+Needed = Callable[[MetaRecommendation], int]
+"""How many must approve a record."""
+NOBODYS = frozenset(("tool_fix", "eval_failure"))
+"""Kinds whose words are templates: who was there did not say them."""
 Find = Callable[[str], MetaRecommendation | None]
 """A record as it is now, by an id that it has or once had."""
-
-
-def found_in(ledger: Ledger, now: str) -> Find:
-    """Looks a record up in a ledger: what is for many at once, what is for one person by going through all."""
-    shared: dict[str, MetaRecommendation] = {}
-    asked = False
-
-    def find(id: str) -> MetaRecommendation | None:
-        nonlocal asked
-        if not asked:
-            shared.update((record.id, record) for record in ledger.judged(now=now).shared)
-            asked = True
-        return shared.get(id) or ledger.record(id, now=now)
-
-    return find
 
 
 class RecordReviews:
@@ -68,32 +65,50 @@ class RecordReviews:
         """Approve or reject a record, by a token or another signer; `who` is who they say they are."""
         signer = token_signer(by, self.actors.salt) if isinstance(by, str) else by
         name = self.actors.whose(signer, "reviewer", who)
+        if verdict == "approve" and name in authors(record):
+            raise Refused("author", f"{name!r} said this; somebody else must approve it")
         body: dict[str, Any] = {
             "schema_version": VERSION, "kind": "record", "record": record.id, "says": self.says(record),
             "verdict": verdict, "who": name, "when": when, "note": note,
         }  # fmt: skip
         body["signature"] = signer.sign(self._signed(body))
         self._append(body)
-        return _review(body)
+        return _review([body])
 
     def says(self, record: MetaRecommendation) -> str:
         """The address of what a record says, and to whom."""
         told = record.model_dump(mode="json", include={"kind", "scope", "slot", "text", "value", "unit", "polarity"})
         return address_of(self._key, self.folder, "says", canonical(told))
 
-    def standing(self, find: Find) -> dict[str, Review]:
+    def standing(self, find: Find, needed: Needed = lambda record: 1) -> dict[str, Review]:
         """The reviews that count now, by the id that was reviewed."""
-        newest: dict[str, dict[str, Any]] = {}
+        said: dict[str, list[dict[str, Any]]] = {}
         for body in self._links():
             if self._counts(body):
-                newest[body["record"]] = body
-        return {id_: _review(body) for id_, body in newest.items() if self._holds(body, find)}
+                said.setdefault(body["record"], []).append(body)
+        found = {id_: self._review(bodies, find, needed) for id_, bodies in said.items()}
+        return {id_: review for id_, review in found.items() if review is not None}
 
-    def _holds(self, body: dict[str, Any], find: Find) -> bool:
-        if body["verdict"] == "reject":
-            return True
-        record = find(body["record"])
-        return record is not None and self.says(record) == body["says"]
+    def approvers(self, record: MetaRecommendation) -> tuple[str, ...]:
+        """Who approves what a record says now."""
+        review = self.standing(lambda id: record if id == record.id else None).get(record.id)
+        return review.who if review is not None and review.state == "approved" else ()
+
+    def _review(self, bodies: list[dict[str, Any]], find: Find, needed: Needed) -> Review | None:
+        """What people's verdicts on one record come to; None: nothing, or too few agree yet."""
+        if bodies[-1]["verdict"] == "reject":
+            return _review(bodies[-1:])
+        record = find(bodies[-1]["record"])
+        if record is None:
+            return None
+        says, said_it = self.says(record), authors(record)
+        agreed: dict[str, dict[str, Any]] = {}
+        for body in bodies:
+            if body["verdict"] == "reject":
+                agreed.clear()
+            elif body["says"] == says and body["who"] not in said_it:
+                agreed[body["who"]] = body
+        return _review(list(agreed.values())) if len(agreed) >= max(1, needed(record)) else None
 
     def _counts(self, body: dict[str, Any]) -> bool:
         actor = self.actors.actors.get(body["who"])
@@ -124,8 +139,35 @@ class RecordReviews:
             return
 
 
-def _review(body: dict[str, Any]) -> Review:
-    state = "approved" if body["verdict"] == "approve" else "rejected"
-    return Review.model_validate(
-        {"state": state, "who": (body["who"],), "when": body["when"], "note": body["note"] or None}
-    )
+def authors(record: MetaRecommendation) -> frozenset[str]:
+    """Who said what a record claims; nobody, where its words are a template."""
+    if record.kind in NOBODYS:
+        return frozenset()
+    said = (one for one in record.evidence if one.relation == "supports" and one.role == "user")
+    return frozenset(one.principal for one in said if one.principal is not None)
+
+
+def people_for(profile: ProfileDocument | None) -> Needed:
+    """How many must approve a record under this profile: two where it gainsays a locked entry, else one."""
+    locked = [entry for block in BLOCKS for entry in getattr(profile or ProfileDocument(), block) if entry.locked]
+
+    def needed(record: MetaRecommendation) -> int:
+        said = sentences_of(record.text)
+        return 2 if any(opposed(entry, said) for entry in locked) else 1
+
+    return needed
+
+
+def reviews_of(store: Store, settings: NightSettings, ledger: Ledger, now: str) -> dict[str, Review]:
+    """What people said of the records of a ledger, under the profile in force."""
+    head = store.profiles(settings.profile, tenant=settings.tenant).head()
+    actors = NOBODY if settings.actors is None else Actors.load(settings.actors)
+    reviews = RecordReviews(store, settings.profile, settings.tenant, actors=actors)
+    return reviews.standing(lambda id: ledger.record(id, now=now), people_for(head.profile if head else None))
+
+
+def _review(bodies: list[dict[str, Any]]) -> Review:
+    newest = bodies[-1]
+    state = "approved" if newest["verdict"] == "approve" else "rejected"
+    who = tuple(body["who"] for body in bodies)
+    return Review.model_validate({"state": state, "who": who, "when": newest["when"], "note": newest["note"] or None})

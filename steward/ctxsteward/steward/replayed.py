@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ctxsteward.schemas.recommendation import Trust
 
@@ -52,6 +52,14 @@ class Utterance:
     """Of a tool result: flagged as an error by its transcript."""
 
 
+class ShownFrom(NamedTuple):
+    """Since when a record was shown."""
+
+    id: str
+    ordinal: int
+    """Of the first user message that was answered with it in sight."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
     """One transcript, ready to be harvested."""
@@ -71,12 +79,19 @@ class Replayed:
     """The version of the governed profile that this session was under, where known."""
     shown: frozenset[str] = frozenset()
     """Ids of records that this session was shown: it can lend them no support."""
+    shown_from: tuple[ShownFrom, ...] = ()
+    """Of records that only some turns were shown."""
     succeeded: bool | None = None
     """Whether its transcript says that the task was solved."""
     eval_failures: tuple[str, ...] = ()
     """Scorers that failed on it, with their reason, where it was an eval's."""
     redacted: int = 0
     """Secrets and personal data taken out."""
+
+    @property
+    def principals(self) -> tuple[str, ...]:
+        """Who it is with, and everybody who spoke; sorted."""
+        return tuple(sorted({self.principal, *(said.principal for said in self.utterances)}))
 
     def users(self) -> Iterator[Utterance]:
         """What people said."""

@@ -8,6 +8,7 @@ Source: the layered-envelope design (observability: counts after every stage).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
@@ -20,6 +21,20 @@ SCHEMA_REASONS = ("invalid", "bad_metadata")
 NightOutcome = Literal["unchanged", "promoted", "canary", "held", "rejected", "rolled_back", "busy"]
 """As `nights.Outcome`; rolled_back: a canary failed and the version before is in force again. busy: another night is
 under way, and this one did nothing."""
+
+
+def rates_of(hits: Mapping[str, int]) -> dict[str, float]:
+    """The rates that counts of use come to; one that is a share of nothing is left out.
+
+    >>> rates_of({"fired": 1, "judged": 4, "complied": 0, "contradicted": 0})
+    {'used': 0.25}
+    """
+    told = {
+        "anticipated": (hits.get("anticipated", 0), hits.get("events", 0)),
+        "used": (hits.get("fired", 0), hits.get("judged", 0)),
+        "obeyed": (hits.get("complied", 0), hits.get("complied", 0) + hits.get("contradicted", 0)),
+    }
+    return {rate: part / whole for rate, (part, whole) in told.items() if whole}
 
 
 class _Value(BaseModel):
@@ -98,13 +113,7 @@ class NightReport(_Value):
     @property
     def rates(self) -> dict[str, float]:
         """anticipated: of all events. used: of records shown. obeyed: of those that fired; only what can be told."""
-        hits = self.hits
-        told = {
-            "anticipated": (hits.get("anticipated", 0), hits.get("events", 0)),
-            "used": (hits.get("fired", 0), hits.get("judged", 0)),
-            "obeyed": (hits.get("complied", 0), hits.get("complied", 0) + hits.get("contradicted", 0)),
-        }
-        return {rate: part / whole for rate, (part, whole) in told.items() if whole}
+        return rates_of(self.hits)
 
     @property
     def violations(self) -> dict[str, int]:

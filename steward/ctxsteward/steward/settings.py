@@ -1,23 +1,55 @@
-"""What a night is told: which store and profile, which transcripts, how much at a time. One value for every shell.
+"""What a night is told: which store and profile, which transcripts, how much at a time, how strict its gates are.
 
-It is JSON, so that a schedule can keep it as the parameters of a flow, and it names places only: no text of a
-transcript is ever in it. Thresholds of the gates stand with the gates.
+    store: file:.ctxsteward
+    profile: support
+    sources: [logs/chats, "s3://bucket/transcripts"]
+    admission: {independent_principals: 4, half_life_days: {fact: 180}}
+    drift: {warn_delta: 0.1}
+    gate: {model: gpt-4o, cases: gate.yaml}
+    canary_share: 0.1
+    canary: {min_sessions: 50}
 
+One value for every shell. It is JSON, so that a schedule can keep it as the parameters of a flow, and it names places
+only: no text of a transcript is ever in it. What a threshold means, and its default, stands with its gate.
+
+`settings_of` reads a YAML file. Raises `InputError` naming file, line and key; `InputTooLarge`.
 Source: the layered-envelope design (batch loop); the state design (input at every boundary).
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
+from ctxsteward.schemas.drift import DriftLimits
 from ctxsteward.schemas.profile import EntryId, Timestamp
+
+from .admission.policy import AdmissionPolicy
+from .forms import Form, read
+from .gate.configured import GateSettings
 
 MAX_BATCH_TRANSCRIPTS = 800
 """Of the mean; chance leaves no batch over 1,000."""
 
 Runner = Literal["threads", "dask"]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class CanaryLimits(BaseModel):
+    """When a canary ends: the only place for these numbers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    min_sessions: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = 30
+    """Of the challenger, before it is kept."""
+    max_nights: Annotated[StrictInt, Field(ge=1, le=366)] = 7
+    level: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    """Chance of rolling back a challenger that is no worse."""
+    tolerance: Share = 0.05
+    """A rate that is worse by more than this, and not by proof, is looked at longer."""
 
 
 class NightSettings(BaseModel):
@@ -63,5 +95,38 @@ class NightSettings(BaseModel):
     """YAML file of who may approve (`actors`); None: requests wait until somebody is configured."""
     canary_share: Annotated[float, Field(gt=0, le=1)] | None = None
     """Share of the sessions that a new version gets until it has shown that it is no worse; None: all, at once."""
+    canary: CanaryLimits = CanaryLimits()
+    """When it has shown that."""
+    sent: StrictStr | None = None
+    """File or folder of requests as they left (`ctxsteward.envelope.audit.sealed_request`), JSON or JSON lines: what
+    the canary's auditor compares with the envelopes that were built; None: nothing is audited."""
+    admission: AdmissionPolicy = AdmissionPolicy()
+    """What it takes to become active, and how long that lasts."""
+    drift: DriftLimits = DriftLimits()
+    """Where WARN and BLOCK begin."""
+    gate: GateSettings = GateSettings()
+    """How champion and challenger are replayed."""
+    internal_tools: Annotated[tuple[StrictStr, ...], Field(max_length=1_000)] = ()
+    """Tools whose results are the operator's own; of all others they come from outside."""
     who: Annotated[StrictStr, Field(min_length=1, max_length=200)] = "steward"
     """In whose name it commits."""
+
+
+HINTS = MappingProxyType({
+    "night": "write a date such as 2026-11-22",
+    "since": "write an ISO 8601 time such as 2026-11-22T03:00:00+00:00",
+    "until": "write an ISO 8601 time such as 2026-11-22T03:00:00+00:00",
+    "runner": "write threads or dask",
+    "workers": "write a whole number from 1 to 256",
+    "canary_share": "write a share over 0 and up to 1, such as 0.1",
+})  # fmt: skip
+"""What to do about a wrong value."""
+FORM = Form(
+    what="settings", max_bytes=64 * 1024, max_depth=5, expected="write a mapping of settings, such as profile: support",
+    hints=HINTS,
+)  # fmt: skip
+
+
+def settings_of(path: str | Path, named: str | None = None) -> NightSettings:
+    """The settings in a YAML file; `named` is what errors call one that cannot be read."""
+    return read(path, NightSettings, FORM, named)

@@ -57,6 +57,8 @@ class Admitted:
     """Records by status."""
     refused: int = 0
     """Would-be records that their schema refused."""
+    looked_at: int = 0
+    """Drafts that were judged anew tonight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,8 @@ from ctxsteward.envelope.lease import WriterLease
 from ctxsteward.envelope.store import Store
 
 from .nights import Night, Nights
+from .report import rates_of
+from .yields import ALERT_NIGHTS, alerts_of
 
 
 class _Value(BaseModel):
@@ -32,6 +34,10 @@ class NightLine(_Value):
     quarantined: dict[str, int]
     drift: str | None
     gate: str | None
+    rates: dict[str, float] = {}
+    """anticipated, used, obeyed: as `report.NightReport.rates`."""
+    alerts: tuple[str, ...] = ()
+    """Stages whose yield was out of the ordinary."""
 
 
 class SourceLine(_Value):
@@ -69,23 +75,25 @@ class StewardStatus(_Value):
 def status(store: Store, tenant: str, profile: str, *, now_seconds: float, limit: int = 7) -> StewardStatus:
     """Read how it stands, with the newest `limit` nights."""
     head = store.profiles(profile, tenant=tenant).head()
-    history = list(Nights(store, tenant, profile).history(max(1, limit)))
+    history = list(Nights(store, tenant, profile).history(max(1, limit) + ALERT_NIGHTS))
+    odd = alerts_of([night for _, night in history])
+    told = [line(*one, alerts) for one, alerts in zip(history, odd, strict=True)]
     lease = WriterLease(store, profile, tenant, owner="status", clock=lambda: now_seconds).holder()
     return StewardStatus(
         tenant=tenant, profile=profile, version=head.number if head else None,
         records=len(head.profile.meta) if head else 0, nights=history[-1][0] if history else 0,
-        last=tuple(line(number, night) for number, night in reversed(history[-limit:] if limit else [])),
+        last=tuple(reversed(told[-limit:] if limit else [])),
         sources=tuple(_source(mark) for _, mark in sorted(history[-1][1].marks.items())) if history else (),
         running=lease.owner if lease else None, lapsed=lease is not None and lease.expires_seconds <= now_seconds,
     )  # fmt: skip
 
 
-def line(number: int, night: Night) -> NightLine:
+def line(number: int, night: Night, alerts: tuple[str, ...] = ()) -> NightLine:
     """A night in one line."""
     return NightLine(
         number=number, night=night.night, run=night.run, outcome=night.outcome, version=night.version,
         final=night.final, counts=dict(night.counts), quarantined=dict(night.quarantined), drift=night.drift,
-        gate=night.gate,
+        gate=night.gate, rates=rates_of(night.counts), alerts=alerts,
     )  # fmt: skip
 
 

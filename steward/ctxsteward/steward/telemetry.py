@@ -1,12 +1,13 @@
-"""What a night tells OpenTelemetry. The API is imported when something is first told, never before.
+"""What a night tells OpenTelemetry, where somebody listens; see `ctxsteward.envelope.instruments`.
 
-    meta_steward.run.count   counter; attribute `outcome`: as `NightReport.outcome`
-    schema_violation.count   counter; attribute `what`: transcript | record
-    drift.detected           counter; attribute `level`: WARN | BLOCK
-    meta.hit_rate            gauge, 0..1; attribute `rate`: anticipated | used | obeyed
+    meta_steward.run.count   counter; label `outcome`: as `NightReport.outcome`
+    meta_steward.waiting     gauge: things that wait for a person, after the last night
+    schema_violation.count   counter; label `what`: transcript | record
+    drift.detected           counter; label `level`: WARN | BLOCK
+    meta.hit_rate            gauge, 0..1; label `rate`: anticipated | used | obeyed
 
-A dry run tells nothing, nor does a rate that has nothing to be a share of. No session, tenant or profile is ever an
-attribute.
+A dry run tells nothing, nor does a rate that has nothing to be a share of. No session, tenant or profile is ever a
+label.
 
 Source: the layered-envelope design (run metrics of the batch loop).
 """
@@ -14,50 +15,44 @@ Source: the layered-envelope design (run metrics of the batch loop).
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import get_args
 
-from ctxsteward.envelope.telemetry import METER
+from ctxsteward.envelope.instruments import Board, Instrument
 
-from .report import NightReport
+from .report import NightOutcome, NightReport
 
-if TYPE_CHECKING:
-    from opentelemetry.metrics import Counter, _Gauge
+LEVELS = ("WARN", "BLOCK")
+RATES = ("anticipated", "used", "obeyed")
+INSTRUMENTS = (
+    Instrument(name="meta_steward.run.count", kind="counter", unit="1",
+               about="Nights of the steward that came to their end.", labels={"outcome": get_args(NightOutcome)}),
+    Instrument(name="meta_steward.waiting", kind="gauge", unit="1",
+               about="Things that wait for a person since the last night.", labels={}),
+    Instrument(name="schema_violation.count", kind="counter", unit="1",
+               about="Transcripts and records refused by schema.", labels={"what": ("transcript", "record")}),
+    Instrument(name="drift.detected", kind="counter", unit="1",
+               about="Challengers that drifted from what is in force.", labels={"level": LEVELS}),
+    Instrument(name="meta.hit_rate", kind="gauge", unit="1",
+               about="How much use is made of active records.", labels={"rate": RATES}),
+)  # fmt: skip
 
-RUN_COUNT = "meta_steward.run.count"
-SCHEMA_VIOLATIONS = "schema_violation.count"
-DRIFT_DETECTED = "drift.detected"
-HIT_RATE = "meta.hit_rate"
 
-
-class _Instruments(NamedTuple):
-    runs: Counter
-    violations: Counter
-    drift: Counter
-    hit_rate: _Gauge
+@cache
+def board() -> Board:
+    """This process's numbers."""
+    return Board(INSTRUMENTS)
 
 
 def tell_night(report: NightReport) -> None:
     """Count a finished night."""
     if report.dry_run:
         return
-    instruments = _instruments()
-    instruments.runs.add(1, {"outcome": report.outcome})
+    numbers = board()
+    numbers.add("meta_steward.run.count", 1, report.outcome)
+    numbers.set("meta_steward.waiting", report.waiting)
     for what, number in report.violations.items():
-        instruments.violations.add(number, {"what": what})
-    if report.drift is not None and report.drift.level != "INFO":
-        instruments.drift.add(1, {"level": report.drift.level})
+        numbers.add("schema_violation.count", number, what)
+    if report.drift is not None and report.drift.level in LEVELS:
+        numbers.add("drift.detected", 1, report.drift.level)
     for rate, share in report.rates.items():
-        instruments.hit_rate.set(share, {"rate": rate})
-
-
-@cache
-def _instruments() -> _Instruments:
-    from opentelemetry.metrics import get_meter
-
-    meter = get_meter(METER)
-    return _Instruments(
-        meter.create_counter(RUN_COUNT, unit="1", description="Nights of the steward that came to their end."),
-        meter.create_counter(SCHEMA_VIOLATIONS, unit="1", description="Transcripts and records refused by schema."),
-        meter.create_counter(DRIFT_DETECTED, unit="1", description="Challengers that drifted from what is in force."),
-        meter.create_gauge(HIT_RATE, unit="1", description="How much use is made of active records."),
-    )
+        numbers.set("meta.hit_rate", share, rate)

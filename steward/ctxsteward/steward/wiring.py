@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 from ctxsteward.envelope.erasers import Told
@@ -29,11 +30,26 @@ from .artifacts import Artifacts
 from .batches import Batch, BatchRecords, BatchResult, Gone, Item
 from .deciding import Deciding, moment_of
 from .drafting import drafted
-from .harvesting import Harvesting, Reaped, Reaper
-from .ingest import Isolation, Limits, Source, SourceItem, Watermark, Workers, advanced, due, marker, open_source
+from .harvest.writer import Writer
+from .harvesting import Harvesting, Reaped, Reaper, Watch
+from .hits import InForce
+from .ingest import (
+    IngestSettings,
+    Isolation,
+    Limits,
+    Source,
+    SourceItem,
+    Watermark,
+    Workers,
+    advanced,
+    due,
+    marker,
+    open_source,
+)
 from .ledger import Ledger
 from .night import Shell, Tell
 from .nights import Nights
+from .record_reviews import reviews_of
 from .runners import in_threads
 from .settings import NightSettings
 from .stages import Absorbed, Due, Marks, Stages
@@ -88,17 +104,23 @@ def opened(
     *,
     tell: Tell = lambda boundary: None,
     isolate: Isolate = in_a_worker,
+    writer: Writer | None = None,
 ) -> Iterator[Opening]:
-    """Open everything that a night needs, and close it at the end."""
+    """Open everything that a night needs, and close it at the end.
+
+    `writer` may be a model: it words what the slice is to say (`harvest.writer`). Without one nothing is rewritten.
+    """
     if settings.dry_run and settings.runner != "threads":
         raise InputError("a dry run keeps everything in this process's memory; run it with `runner` threads")
     with ExitStack() as stack:
         store = _store(settings, here, stack)
         path = IN_MEMORY if settings.dry_run or settings.store == "memory:" else ledger_path(settings)
         ledger = stack.enter_context(Ledger.open(path, store, settings.tenant, settings.profile))
-        harvesting = _harvesting(settings, store, here, stack, isolate, lambda: in_force(settings, store, ledger))
+        harvesting = _harvesting(
+            settings, store, here, stack, isolate, lambda: in_force(settings, store, ledger), ledger.uses.watched
+        )
         taking = Taking(settings, store, ledger, harvesting, here)
-        deciding = Deciding(settings, store, ledger)
+        deciding = Deciding(settings, store, ledger, writer=writer)
         stages = Stages(
             due=taking.due, harvest=harvesting, absorb=taking.absorb, reconcile=taking.reconcile, admit=deciding.admit,
             fit=deciding.fit, stage=deciding.stage, drift=deciding.drift, gate=deciding.gate,
@@ -127,7 +149,8 @@ def harvest_in_process(
     before = here.cpu_seconds()
     with ExitStack() as stack:
         store = _store(settings, here, stack)
-        done = _harvesting(settings, store, here, stack, isolate, lambda: _in_force_here(settings, store))(batch)
+        watch = _watched_here(settings, store, stack)
+        done = _harvesting(settings, store, here, stack, isolate, lambda: _in_force_here(settings, store), watch)(batch)
     return replace(done, cpu_seconds=here.cpu_seconds() - before)
 
 
@@ -145,13 +168,16 @@ def _harvesting(
     stack: ExitStack,
     isolate: Isolate,
     active: Callable[[], Records],
+    watch: Watch,
 ) -> Harvesting:
-    reaper = Reaper(key=store.keys.address_key(settings.tenant))
+    ingest = IngestSettings(internal_tools=frozenset(settings.internal_tools))
+    reaper = Reaper(key=store.keys.address_key(settings.tenant), settings=ingest)
     harvesting = Harvesting(
         {uri: stack.enter_context(_closing(uri, settings, store, here)) for uri in settings.sources},
         Artifacts(store, settings.tenant),
         BatchRecords(store, settings.tenant, settings.profile, extractor=reaper.extractor),
-        lambda: isolate(replace(reaper, active=active()), settings),
+        lambda: isolate(replace(reaper, active=InForce(active())), settings),
+        watch,
     )
     stack.callback(harvesting.close)
     return harvesting
@@ -160,7 +186,10 @@ def _harvesting(
 def in_force(settings: NightSettings, store: Store, ledger: Ledger) -> Records:
     """Records that were active after the last night: how far they foresaw what is read now is counted."""
     newest = Nights(store, settings.tenant, settings.profile).head()
-    return () if newest is None else ledger.judged(now=moment_of(newest[1].night)).shared
+    if newest is None:
+        return ()
+    then = moment_of(newest[1].night)
+    return ledger.judged(then, settings.admission, reviews_of(store, settings, ledger, then)).shared
 
 
 def _in_force_here(settings: NightSettings, store: Store) -> Records:
@@ -172,9 +201,22 @@ def _in_force_here(settings: NightSettings, store: Store) -> Records:
         return in_force(settings, store, ledger)
 
 
+def _watched_here(settings: NightSettings, store: Store, stack: ExitStack) -> Watch:
+    """What is known of records that were shown, in another process of this machine; opened where one is asked for."""
+    path = ledger_path(settings)
+
+    @cache
+    def ledger() -> Ledger:
+        return stack.enter_context(Ledger.open(path, store, settings.tenant, settings.profile))
+
+    return lambda ids: ledger().uses.watched(ids) if path.exists() else ()
+
+
 @contextmanager
 def _closing(uri: str, settings: NightSettings, store: Store, here: Surroundings) -> Iterator[Source]:
-    source = open_source(uri, store=store, tenant=settings.tenant, now_seconds=here.clock())
+    source = open_source(
+        uri, store=store, tenant=settings.tenant, profile=settings.profile, now_seconds=here.clock()
+    )  # fmt: skip
     try:
         yield source
     finally:
@@ -233,7 +275,7 @@ class Taking:
         _, erased = self._ledger.absorb_kept(artifacts)
         for session in self._withdrawn(gone):
             erased += self._ledger.withdraw(session=session, told=self._told)
-        return Absorbed(digest=self._ledger.digest(), observations=self._ledger.size().observations, erased=erased)
+        return Absorbed(digest=self._ledger.digest(), observations=self._ledger.observations(), erased=erased)
 
     def _is_behind(self) -> bool:
         """Whether the ledger is not what the last night left: another machine's, a new one, or something was erased."""
@@ -249,7 +291,7 @@ class Taking:
                     yield session
 
     def reconcile(self) -> int:
-        return self._ledger.size().components
+        return self._ledger.components()
 
 
 def _item(uri: str, item: SourceItem) -> Item:

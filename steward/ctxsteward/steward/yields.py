@@ -1,6 +1,9 @@
-"""Yields that are out of the ordinary: a night that gave nothing, or much more than nights do.
+"""Yields that are out of the ordinary: a stage that gave nothing, or much more than it does on other nights.
 
-A stage is judged against the median of earlier nights that read anything; fewer than three such nights judge nothing.
+What a night reads is new each night (due, harvested, absorbed), what it knows grows (reconciled, admitted, fitted). A
+reading stage that gave nothing though something was due raises an alert, and so does a night with nothing due where
+nights have; a knowing stage, where the night before had something. Three times the median of the last `ALERT_NIGHTS`
+nights that read anything is too much, for every stage; fewer than three such nights judge nothing.
 Source: the layered-envelope design (zero yield, or three times the median, raises an alert).
 """
 
@@ -11,30 +14,52 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from .nights import Night
 
-JUDGED = ("harvested", "absorbed", "admitted")
-"""Stages whose yields are watched."""
+READING = ("harvested", "absorbed")
+KNOWING = ("reconciled", "admitted", "fitted")
+JUDGED = ("due", *READING, *KNOWING)
+"""Stages whose yields are watched; the others are yes or no."""
 MOST_RATIO = 3.0
 FEWEST_NIGHTS = 3
+ALERT_NIGHTS = 7
+"""Nights that a yield is judged against."""
 
 
 def alerts(counts: Mapping[str, int], earlier: Sequence[Night]) -> tuple[str, ...]:
-    """A line for each stage that is out of the ordinary.
+    """A line for each stage that is out of the ordinary; `earlier` nights, oldest first.
 
     >>> alerts({"due": 5, "harvested": 0}, [])
     ('harvested: nothing, though 5 were due',)
     """
-    return tuple(_alerts(counts, [night.counts for night in earlier if night.counts.get("due")]))
+    return tuple(_alerts(counts, [night.counts for night in earlier[-ALERT_NIGHTS:]]))
+
+
+def alerts_of(nights: Sequence[Night]) -> list[tuple[str, ...]]:
+    """The alerts of each of these nights, oldest first, by those before it."""
+    return [alerts(night.counts, nights[:at]) for at, night in enumerate(nights)]
 
 
 def _alerts(counts: Mapping[str, int], earlier: Sequence[Mapping[str, int]]) -> Iterator[str]:
-    due = counts.get("due", 0)
+    reading = [one for one in earlier if one.get("due")]
     for stage in JUDGED:
         count = counts.get(stage)
-        if count is None or not due:
+        if count is None:
             continue
         if count == 0:
-            yield f"{stage}: nothing, though {due:,} were due"
-        elif len(earlier) >= FEWEST_NIGHTS:
-            usual = statistics.median(one.get(stage, 0) for one in earlier)
-            if count >= MOST_RATIO * usual:
-                yield f"{stage}: {count:,}, {count / max(usual, 1):.1f} × the median of {len(earlier)} nights"
+            yield from _nothing(stage, counts, earlier)
+        elif len(reading) >= FEWEST_NIGHTS:
+            usual = statistics.median(one.get(stage, 0) for one in reading)
+            if count >= MOST_RATIO * max(usual, 1):
+                yield f"{stage}: {count:,}, {count / max(usual, 1):.1f} × the median of {len(reading)} nights"
+
+
+def _nothing(stage: str, counts: Mapping[str, int], earlier: Sequence[Mapping[str, int]]) -> Iterator[str]:
+    due = counts.get("due", 0)
+    before = earlier[-1].get(stage, 0) if earlier else 0
+    if stage in READING and due:
+        yield f"{stage}: nothing, though {due:,} were due"
+    elif stage in KNOWING and before:
+        yield f"{stage}: nothing, though the night before had {before:,}"
+    elif stage == "due" and len(earlier) >= FEWEST_NIGHTS:
+        usual = statistics.median(one.get(stage, 0) for one in earlier)
+        if usual:
+            yield f"due: nothing, though nights have {usual:,.0f}"

@@ -9,7 +9,8 @@ telling ones are read. What was not read stays resolvable by its reference; the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -45,6 +46,9 @@ _GLANCE = (
 )
 _GLANCE_CHINESE = ("不", "必须", "别", "只", "改", "定", "号")
 _DIGIT = re.compile(r"[0-9]")
+_PASTED = re.compile(r"^```[^\n]*\n.*?(?:^```|\Z)|^\|[^\n]*", re.DOTALL | re.MULTILINE)
+PASTED_WORTH = 45.0
+"""What a line of pasted code, logs or a table is worth at most: material, and its reference leads to all of it."""
 
 
 class Text(NamedTuple):
@@ -123,8 +127,33 @@ def source_statements(found: Iterable[Text]) -> list[Statement]:
         )
         for text in sorted(newest.values(), key=lambda text: text.order)
         for piece in pieces(text.text)
-        if (reading := read_sentence(text.text[piece.start : piece.stop], text.role)).worth > 0
+        if _says_something(reading := _read(text, piece, read_sentence))
     ]
+
+
+def _says_something(reading: Reading) -> bool:
+    """Whether a sentence is worth anything, or may settle something else."""
+    return reading.worth > 0 or bool(reading.stands or reading.deeds)
+
+
+def _read(text: Text, piece: Piece, read: Callable[[str, str], Reading]) -> Reading:
+    """A sentence, understood; what stands in something pasted says nothing of what anybody wants."""
+    reading = read(text.text[piece.start : piece.stop], text.role)
+    if reading.worth > 0 and any(start <= piece.start < stop for start, stop in _pasted(text.text)):
+        none: frozenset[str] = frozenset()
+        worth = min(PASTED_WORTH, reading.worth)
+        return replace(
+            reading, worth=worth, values=(), names=none, subject=none, stands="", deeds=none, updates=0, revokes=False
+        )
+    return reading
+
+
+@lru_cache(maxsize=256)
+def _pasted(text: str) -> tuple[tuple[int, int], ...]:
+    """Where code blocks and tables are."""
+    if "```" not in text and "|" not in text:
+        return ()
+    return tuple(match.span() for match in _PASTED.finditer(text))
 
 
 def visible_statements(messages: Sequence[SourceMessage]) -> list[Statement]:
@@ -140,15 +169,15 @@ def visible_statements(messages: Sequence[SourceMessage]) -> list[Statement]:
         )
         for text in worth_reading(texts(messages))
         for piece in sentences(text.text, 0, min(len(text.text), VISIBLE_CHARS))
-        if (reading := _remembered(text.text[piece.start : piece.stop], text.role)).worth > 0
+        if _says_something(reading := _read(text, piece, _remembered))
     ]
 
 
 def standing_statements(bullets: Sequence[Bullet]) -> list[Statement]:
-    """Read standing bullets; their order is that of their newest citation."""
+    """Read standing bullets; their order is that of their newest citation, they are worth what they were when said."""
     return [
         Statement(
-            reading=_remembered(bullet.text, "user"),
+            reading=_standing(bullet),
             refs=bullet.citations,
             order=max(ordinal(ref, index + 1) for ref in bullet.citations),
             role="user",
@@ -157,6 +186,11 @@ def standing_statements(bullets: Sequence[Bullet]) -> list[Statement]:
         )
         for index, bullet in enumerate(bullets)
     ]
+
+
+def _standing(bullet: Bullet) -> Reading:
+    reading = _remembered(bullet.text, "user")
+    return reading if reading.worth <= bullet.value else replace(reading, worth=bullet.value)
 
 
 @lru_cache(maxsize=4096)

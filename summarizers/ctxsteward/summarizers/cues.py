@@ -19,6 +19,10 @@ CueKind = Literal[
     "revoke",
     "error",
     "open",
+    "goal",
+    "todo",
+    "over",
+    "again",
     "preference",
     "label",
     "event",
@@ -99,7 +103,7 @@ _ENGLISH: tuple[tuple[CueKind, int, str], ...] = (
         standardizing on; build it on; building on; build on; will be called; is called; signed with; went ahead
     """),
     ("update", 3, """
-        instead; changed to; change to; changed from; change * to; moved to; moved * to; move * to; moved from; switch to; switched to; switch * to;
+        ^scratch; fell through; instead; changed to; change to; changed from; change * to; moved to; moved * to; move * to; moved from; switch to; switched to; switch * to;
         switching to; scratch that; scratch the; correction; corrected; no longer; not anymore; any more; anymore; bumped;
         bump * to; bump it; raise * to; raised * to; raised to; lower * to; lowered to; lowered * to; cut to; cut * to;
         reduce * to; increase * to; increased to; make it; make that; revised; revise; rescheduled; reschedule;
@@ -118,7 +122,9 @@ _ENGLISH: tuple[tuple[CueKind, int, str], ...] = (
      """),
     ("update", 1, "wait; hold on; not the; actually; now; new; update; updated; currently; latest; these days; today; sorry; oops; today's"),
     ("revoke", 3, """
-        drop that; drop the rule; drop the requirement; drop this rule; drop the restriction; drop the ban; lift the;
+        can * again; may * again; is open * again; fine after all; okay after all; fine again; allowed after all; doesn't matter any; does not matter any; no longer matters; there is no limit; has no limit;
+        have no limit; rule * is gone; rule * is off; ban * is gone; no longer restricted; is unrestricted; no issue * any more; without limit; at any time now;
+        at any hour now; needs no * any; need no * any; drop that; drop the rule; drop the requirement; drop this rule; drop the restriction; drop the ban; lift the;
         lifted; forget that rule; forget the rule; forget about the; no longer applies; no longer apply;
         doesn't apply anymore; don't need to * anymore; no longer need; no longer needed; not needed anymore;
         ignore that rule; ignore the rule; rule is gone; rule is off; is allowed again; are allowed again;
@@ -136,6 +142,28 @@ _ENGLISH: tuple[tuple[CueKind, int, str], ...] = (
         please; i need; i want; i'd like; we need; i have to; we have to; need to figure; figure out; would you; help me;
         your task; the task; unresolved; tbd; not yet; left to do; assigned to; on my list; by when
      """),
+    ("goal", 3, """
+        goal is; goals are; the goal; our goal; my goal; a goal; new goal; smaller goal; aim is; my aim; our aim; the aim; new aim; aim for; aiming for; aiming to;
+        target is; our target; my target; the target; the objective; our objective; the mission; the point is; whole point; milestone; in the end we;
+        in the end i; what i'm after; what we're after; ultimately; above all; step towards; on the way to that; trying to achieve; trying to reach;
+        part of it is; before we get there; want to achieve; want to end up; hope to; hoping to; set myself to; set ourselves to; what matters is to; the idea is to
+    """),
+    ("todo", 3, """
+        todo; to-do; remind me to; don't forget to; do not forget to; still need to; still needs to; still have to; still has to; still open; on my list; on the list;
+        on our list; on my plate; still outstanding; is outstanding; left to do; remains to; remains is to; next up; mustn't forget; must not forget; need to remember;
+        put down that; note that we; note that i; note down; somebody needs to; someone needs to; somebody has to; someone has to; yet to; to be done; action item;
+        assigned to; pending; waiting for
+    """),
+    ("over", 3, """
+        done; finished; completed; complete; tick; ticked; cross it; cross that; check that off; checked off; off the list; off my list; off my plate;
+        taken care of; took care of; sorted; settled; all set; one less; great news; good news; made it; accomplished; achieved; behind us; reached the goal; goal down;
+        no longer need; no need to; won't need; won't; forget about; scratch that; never mind; skip; don't have to; doesn't have to; don't need to; not needed; needs no;
+        no longer needed; leave it; can be left; drop it; dropped; called off; is gone; hooray; stop worrying
+    """),
+    ("again", 3, """
+        has to be * again; have to be * again; needs to be * again; need to * again; once more; back on the list; a second time; open again; isn't * yet;
+        not * after all; isn't * after all; not * yet; reopen; reopened; redo; start over; not done; undone
+    """),
     ("preference", 2, """
         prefer; prefers; preferred; i like; i love; i hate; i dislike; i'd rather; i would rather; favourite; favorite;
         rather have; can't stand; i enjoy; not a fan; big fan; my style; suits me; works best for me; works better for me;
@@ -154,7 +182,7 @@ _ENGLISH: tuple[tuple[CueKind, int, str], ...] = (
         my doctor; our client; our landlord; moved; married; born; launch; launches; launched; release; interview
      """),
     ("chatter", 2, """
-        don't know; don't think; don't remember; don't recall; not sure; can't wait; never mind; no problem; no worries;
+        don't know; don't think; don't remember; don't recall; not sure; not urgent; not important; none of them could; none of us could; nobody could; can't wait; never mind; no problem; no worries;
         no rush; don't worry; can't believe; no idea; don't mind; never heard; not bad; couldn't agree; couldn't find;
         can't find; can't tell; can't remember; can't seem; didn't know; doesn't matter; no need to; no big deal; haven't;
         hasn't; wasn't; weren't; didn't; couldn't help; can't say; can't complain; don't see; don't understand; can't see; no doubt; not really; no surprise; not only; nothing urgent; if you don't;
@@ -188,13 +216,17 @@ _CHINESE: tuple[tuple[CueKind, int, str], ...] = (
         改成;改为;改到;改在;改用;改走;改期;改签;换成;换到;换了;不再;更正;纠正;调整到;调整为;调整成;调到;调成;调高;调低;推迟到;推迟;延期;延到;
         延长到;延长;提前到;缩短到;缩短;降到;降为;降至;升到;升级到;升为;提到;提高到;涨到;加到;增加到;减到;减为;砍到;放宽到;放宽;
         收紧到;之前说的;刚才说;前面说的;说错了;记错了;写错了;搞错了;弄错了;口误;作废;取代;替换;替代;而不是;不是*是;变成;变更;变了;
-        现在是;现在改;现在用;现在变;从*到;从*改;从*调;更新为;更新成;更新到;新的;最新;以后都;今后;从今天起;往后;算了;还是*吧;转到;转给;移到;挪到;搬到;迁到;换*来;接手;重新定
+        现在是;现在改;现在用;现在变;从*到;从*改;从*调;从现在起;即日起;以后由;今后由;改由;更新为;更新成;更新到;新的;最新;以后都;今后;从今天起;往后;算了;还是*吧;转到;转给;移到;挪到;搬到;迁到;换*来;接手;重新定
      """),
     ("update", 1, "提前;现在;其实;目前;不对;抱歉;今天起;后来"),
-    ("revoke", 3, "取消;撤销;解除;不用再;不必再;没必要再;不作数;收回;不算了;可以不用;废除;解禁;放开了;不再要求;不再需要"),
+    ("revoke", 3, "谁*都行;随便*了;停用了;不再限;不再封;不再管;解禁;都行了;不限了;无所谓了;取消;撤销;解除;不用再;不必再;没必要再;不作数;收回;不算了;可以不用;废除;解禁;放开了;不再要求;不再需要"),
     ("error", 3, "错误;报错;失败;异常;崩溃;超时;故障;宕机;挂了;出错;拒绝访问;连不上;打不开"),
     ("error", 1, "问题;缺失;不对;不通;修复;bug"),
     ("open", 2, "待办;提醒我;别忘了;还要;还没;还需要;待确认;待定;跟进;下一步;等待;请;帮我;麻烦;能不能;可不可以;我要;我想;我需要;尚未;负责"),
+    ("goal", 3, "目标;指标;最终要;最终想;说到底;我想要的是;我们想要的是;最要紧的;里程碑;为了这个;其中一步;图的就是;力争;争取"),
+    ("todo", 3, "待办;提醒我;别忘了;不要忘了;还得;清单上;记一下;记一笔;还没做;还没弄;要做的;剩下的是;剩下要;得有人;接下来要;接下来：;不能忘"),
+    ("over", 3, "完成;搞定;办妥;弄好;做好;做完;好了;完了;掉了;成了;过了;空了;妥了;划掉;勾掉;不用惦记;做到了;好消息;不用操心;不必再;没必要;不弄了;不用*了;跳过;取消;算了;大功告成"),
+    ("again", 3, "重新;再*一次;再*一遍;第二遍;没弄好;没弄完;没做好;放回清单;又变成;还没完;返工;重来"),
     ("preference", 2, "喜欢;偏好;更爱;讨厌;宁可;宁愿;倾向;习惯;爱吃;不爱;受不了;吃素;素食;清真;口味"),
     ("label", 2, """
         代号;密码;口令;验证码;编号;单号;订单号;工单;航班;车次;房号;房间号;账号;户名;车牌;型号;序列号;分支;域名;地址;电话;邮箱;

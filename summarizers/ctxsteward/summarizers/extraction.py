@@ -46,6 +46,8 @@ RULE_CHARS = 200
 SENTENCE_CHARS = 110
 CONTEXT_CHARS = 60
 UPDATED_WORTH = 86.0
+SETTLED_WORTH = 58.0
+"""Of the news that something is done: once nothing shows it as open, it may go."""
 COVERED_PENALTY = 30.0
 """Taken off a candidate all of whose values another bullet already shows."""
 
@@ -103,10 +105,9 @@ def _superseded(everything: Sequence[Statement], stale: dict[int, Match]) -> tup
 
 
 def _from_statements(everything: Sequence[Statement], outcome: Outcome) -> list[_Candidate]:
-    least = {
-        **outcome.lifts,
-        **dict.fromkeys((match.newer for match in outcome.stale.values()), UPDATED_WORTH),
-    }
+    least = dict(outcome.lifts)
+    for old, match in outcome.stale.items():
+        least[match.newer] = max(least.get(match.newer, 0.0), _least_worth(everything[old], everything[match.newer]))
     candidates: list[_Candidate] = []
     previous: Statement | None = None
     for index, statement in enumerate(everything):
@@ -118,6 +119,20 @@ def _from_statements(everything: Sequence[Statement], outcome: Outcome) -> list[
                 candidates.append(candidate)
         previous = statement
     return candidates
+
+
+def _least_worth(old: Statement, newer: Statement) -> float:
+    """A newer statement outlives what it replaces: how things stand now is worth more than how they stood.
+
+    Where the older one stays in the window, so does the newer. What an assistant says in passing with another number
+    each time is worth no more for it.
+    """
+    reading = newer.reading
+    if old.reading.stands and reading.stands != "open" and not reading.values and old.place != "visible":
+        return SETTLED_WORTH
+    if newer.role == "assistant" and reading.updates < 3 and reading.stands != "over":
+        return old.reading.worth
+    return UPDATED_WORTH
 
 
 def _shown_within(previous: _Candidate, candidate: _Candidate) -> bool:

@@ -17,12 +17,16 @@ from typing import NamedTuple
 from ctxsteward.schemas import LossKind
 
 from .cues import CHINESE, ENGLISH, Cue, follows, follows_chinese
+from .grammar import LONGEST, moods
 from .units import DATE_WORDS, NUMBER_WORDS
 from .values import DISTINCTIVE, Value, spelled_number, typed_values
+from .wishes import Stand, deeds
 from .words import CONTRASTS, STOP, bigrams, stem
 
 FLOOR = 14.0
 """Below this a sentence is chatter and gets no bullet."""
+NAMED_WORTH = 56.0
+"""Of a short statement of a user that names somebody or something and has no cue: more than chatter."""
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]*[A-Za-z]|[A-Za-z]")
 _ZH_FALSE = re.compile(
@@ -39,8 +43,24 @@ _IDLE: dict[str, tuple[str, ...]] = {
     "can't": ("wait", "believe", "imagine", "thank"),
     "no": ("worries", "problem", "wonder", "doubt"),
     "always": ("here for", "had a", "been", "wanted"),
+    "nothing": ("like",),
 }
 """What follows these words where they guess, cheer or chat ("that must have been fun") and rule nothing."""
+_UNCANCELLED = frozenset(("chatter", "goal", "todo", "over", "again"))
+_POLITE = (
+    "can you",
+    "could you",
+    "would you",
+    "will you",
+    "please",
+    "may i ask you",
+    "帮我",
+    "能",
+    "可以",
+    "请",
+    "麻烦",
+)
+"""A question that begins so asks for something to be done."""
 _FIRST_PERSON = frozenset(("i", "my", "me", "we", "our", "us", "i'm", "i've", "i'd", "we're", "we've", "mine", "ours"))
 
 
@@ -62,6 +82,10 @@ class Reading:
     revokes: bool
     rule: float
     """Strength of its rule cues, 0 and up; 3 is a rule beyond doubt."""
+    stands: Stand = ""
+    """Whether it sets something to reach or to do, or tells that this is over."""
+    deeds: frozenset[str] = frozenset()
+    """Roots of what it tells was done."""
     marks: tuple[Value, ...] = ()
     """Where its cues stand (as number-like spans), so that shortening keeps them."""
 
@@ -92,11 +116,13 @@ def read_sentence(text: str, role: str) -> Reading:
         if (not cue.rest or follows(words, index, cue))
         and (not cue.at_start or _starts(low, start))
         and (word != "never" or cue.rest or not index or words[index - 1][1] not in _TOLD)
-        and not (word in _IDLE and _idles(words, index))
+        and not (cue.kind in ("rule", "bound") and word in _IDLE and _idles(words, index))
     ]
     ascii_only = text.isascii()
     if not ascii_only:
         cues.extend(_chinese_cues(low))
+    if role == "user" and len(text) <= LONGEST:
+        cues.extend(moods(text, low))
     values, names, subject = _parts(text, words, ascii_only)
     return _judged(text, low, role, cues, values, names, subject, bool(words))
 
@@ -111,15 +137,17 @@ def read_parts(text: str) -> Parts:
 
 def _parts(text: str, words: list[tuple[int, str]], ascii_only: bool) -> Parts:
     values = typed_values(text)
-    spelled = tuple(v for i in range(len(words)) if (v := _spelled(words, i, text, values)) is not None)
+    spelled = tuple(
+        value
+        for index, (_, word) in enumerate(words)
+        if (word in NUMBER_WORDS or word in DATE_WORDS or "-" in word)
+        and (value := _spelled(words, index, text, values)) is not None
+    )
     values = tuple(sorted(values + spelled, key=lambda value: value.start)) if spelled else values
     return Parts(values, *_content(text, words, values, ascii_only))
 
 
 def _spelled(words: list[tuple[int, str]], index: int, text: str, values: tuple[Value, ...]) -> Value | None:
-    word = words[index][1]
-    if word not in NUMBER_WORDS and word not in DATE_WORDS and "-" not in word:
-        return None
     value = spelled_number(words, index, text)
     if value is None or any(other.start < value.stop and value.start < other.stop for other in values):
         return None
@@ -199,7 +227,7 @@ def _judged(
     weight: dict[str, float] = {}
     cancelled = {start for start, cue in cues if cue.kind == "chatter"}
     for start, cue in cues:
-        if start in cancelled and cue.kind != "chatter":  # "never mind" is no "never"
+        if start in cancelled and cue.kind not in _UNCANCELLED:  # "never mind" is no "never"
             continue
         top = weight.get(cue.kind, 0.0)
         weight[cue.kind] = max(top, cue.weight) + (0.5 if top and cue.weight > 1 else 0.0)
@@ -211,8 +239,12 @@ def _judged(
     if fact > worth:
         kind, worth = "fact", fact
     question = text.rstrip("\"'”’ ").endswith(("?", "？"))
-    if question:
+    if role == "user" and names and worth < NAMED_WORTH and len(text) <= LONGEST and "chatter" not in weight:
+        worth = NAMED_WORTH
+    stands = _stands(weight)
+    if question and (role == "assistant" or weight.get("todo", 0) < 3 or not low.startswith(_POLITE)):
         kind, worth = _asked(role, kind, worth, rule, values)
+        stands = ""
     if worth >= FLOOR:
         worth += min(2, len(values)) - min(12.0, 0.12 * max(0.0, _token_guess(text) - 16))
     return Reading(
@@ -225,10 +257,20 @@ def _judged(
         updates=0 if question else int(weight.get("update", 0)),
         revokes=weight.get("revoke", 0) >= 3 and not question,
         rule=rule,
+        stands=stands,
+        deeds=frozenset() if question else deeds(low),
         marks=tuple(
             Value("number", "", "", at, at + 1) for at, cue in cues if cue.kind != "chatter" and cue.weight > 1
         ),
     )
+
+
+def _stands(weight: dict[str, float]) -> Stand:
+    if weight.get("again", 0) >= 3:
+        return "open"
+    if weight.get("over", 0) >= 3 or weight.get("revoke", 0) >= 2:
+        return "over"
+    return "open" if max(weight.get("goal", 0), weight.get("todo", 0)) >= 3 else ""
 
 
 def _strongest(
@@ -237,10 +279,10 @@ def _strongest(
     own = role != "assistant"
     options: list[tuple[float, LossKind]] = [(0.0, "fact")]
     if rule >= 2:
-        options.append(((92 if rule >= 3 else 84 if rule >= 2.5 else 74) * (1.0 if own else 0.7), "constraint"))
+        options.append(((92 if rule >= 3 else 84 if rule >= 2.5 else 77) * (1.0 if own else 0.7), "constraint"))
     counted = [value for value in values if value.kind not in DISTINCTIVE and value.kind != "name"]
     if counted and weight.get("bound", 0) >= 2:
-        options.append((80 if own else 58, "constraint"))
+        options.append((80 if own else 46, "constraint"))
     if weight.get("update", 0) >= 3:
         options.append(
             (
@@ -252,6 +294,8 @@ def _strongest(
         options.append((80, "decision"))
     if weight.get("decision", 0) >= 3:
         options.append((81 if own else 64 if values or names else 36, "decision"))
+    elif weight.get("decision", 0) >= 2 and (weight.get("over", 0) < 3 or values):
+        options.append((75, "decision"))
     for value in values:
         if value.kind in DISTINCTIVE:
             kind: LossKind = "url" if value.kind == "url" else "path" if value.kind == "path" else "identifier"
@@ -260,11 +304,13 @@ def _strongest(
         options.append((77 if own else 71, "identifier"))
     if counted:
         bare = all(value.norm in ("1", "2") or (value.kind == "number" and len(value.norm) < 3) for value in counted)
-        options.append(((52 if bare else 64) * (1.0 if own else 0.75), "number"))
+        options.append(((52 if bare else 64) * (1.0 if own else 0.6), "number"))
     if weight.get("preference", 0) >= 2:
         options.append((63 if own else 20, "preference"))
     if weight.get("error", 0) >= 3:
         options.append((58 if own else 50, "error"))
+    if own and _stands(weight) == "open" and (wish := max(weight.get("goal", 0), weight.get("todo", 0))) >= 3:
+        options.append((83 if wish == weight.get("goal", 0) else 79, "open_item"))
     if weight.get("open", 0) >= 2 and own:
         options.append((50, "open_item"))
     worth, kind = max(options, key=lambda option: option[0])

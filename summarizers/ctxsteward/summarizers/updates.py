@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple
 
 from .salience import Reading
 from .values import DISTINCTIVE, Value
+from .wishes import about_the_same, thing
 from .words import contrasts
 
 POSTINGS = 16
@@ -25,6 +26,14 @@ POSTINGS = 16
 REMEMBERED = 4_096
 """Statements that may still be replaced, the newest: what was said longer ago is not followed any more."""
 
+RARE = 2
+"""A word is rare when at most this many remembered statements have it."""
+BRIEF = 9
+"""Content words of a statement that says how one thing stands; a longer one tells a story."""
+SETTLING_WORTH = 74.0
+"""The least worth of what settles, wants or forbids something."""
+BESIDE_WORTH = 73.0
+"""Of the newest word on such a thing: itself nothing that later words stand beside."""
 NEAR = 8
 """How many ordinals back "make that 45" may point without saying what it is about."""
 
@@ -86,6 +95,11 @@ class _Board:
                     shared[index] += 0
         return shared
 
+    def shares_rare(self, old: Reading, new: Reading) -> bool:
+        """Whether the two share a word, or two characters in a row, that hardly any other statement has."""
+        both = [word for word in old.subject & new.subject if len(self.by_word.get(word, ())) <= RARE]
+        return bool(both)
+
 
 def norms(reading: Reading) -> frozenset[str]:
     """The normalized values of a statement."""
@@ -101,6 +115,8 @@ class Updates:
         self.outcome = Outcome({}, {})
         self._open: dict[int, Statement] = {}
         """Those that something later may replace: said, not stale, among the newest `REMEMBERED`."""
+        self._mentions: dict[int, int] = {}
+        """Position of a statement → that of the newest that only mentions its thing."""
         self._board = _Board()
 
     def add(self, statement: Statement) -> list[int]:
@@ -108,17 +124,63 @@ class Updates:
         index, new = self.count, statement.reading
         self.count += 1
         found: list[tuple[int, Match]] = []
-        if new.values or new.revokes or (new.updates >= 3 and new.names):
+        if new.values or new.revokes or new.stands or new.deeds or new.updates >= 3:
             found = _replaced_by(index, statement, self._open, self._board, self.outcome.lifts)
             self.outcome.stale.update(found)
-        if new.values or new.names or new.worth >= 60:
+        if new.values or new.names or new.stands or found or new.worth >= 60:
             self._open[index] = statement
             self._board.add(index, new)
         for old in {old for old, _ in found}:
             del self._open[old]
+        if not found and index not in self.outcome.lifts:
+            self._set_beside(index, statement)
         if len(self._open) > REMEMBERED:
             del self._open[next(iter(self._open))]
         return [old for old, _ in found]
+
+    def _set_beside(self, index: int, statement: Statement) -> None:
+        """Let the newest word on a standing thing stand beside it, whatever it says of it."""
+        new = statement.reading
+        if new.worth >= BESIDE_WORTH or not _brief(statement):
+            return
+        for old, shared in self._board.candidates(new).items():
+            before = self._open.get(old)
+            if before is None or old == index or not _standing_thing(before, statement):
+                continue
+            rare = self._board.shares_rare(before.reading, new)
+            share = shared / max(1, min(len(before.reading.subject), len(new.subject)))
+            if share < 0.34 or (not rare and (shared < 2 or share < 0.5)):
+                continue
+            if _opposites(before.reading, new) or not _may_report(statement, before):
+                continue
+            if (mention := self._mentions.get(old)) is not None:
+                self.outcome.lifts.pop(mention, None)
+            self._mentions[old] = index
+            self.outcome.lifts[index] = BESIDE_WORTH
+
+
+def _brief(statement: Statement) -> bool:
+    """Whether it is a short statement of a user, or an assistant's report of a deed."""
+    new = statement.reading
+    size = len(new.subject) if new.text.isascii() else len(new.subject) // 2
+    if size > BRIEF or new.text.rstrip("\"'”’ ").endswith(("?", "？")):
+        return False
+    return statement.role == "user" or (statement.role == "assistant" and new.stands == "over")
+
+
+def _may_report(new: Statement, old: Statement) -> bool:
+    """An assistant's words count where they tell of the very deed."""
+    return new.role == "user" or not new.reading.deeds.isdisjoint(thing(old.reading.text))
+
+
+def _standing_thing(old: Statement, new: Statement) -> bool:
+    """Whether the older one settles, wants or forbids something that the newer one may be about."""
+    return (
+        old.order < new.order
+        and old.role == "user"
+        and old.reading.worth >= SETTLING_WORTH
+        and (old.reading.kind in ("decision", "constraint") or old.reading.stands == "open")
+    )
 
 
 def replaced(statements: Iterable[Statement]) -> Outcome:
@@ -141,20 +203,97 @@ def _replaced_by(
     for old, shared in board.candidates(new).items():
         if old not in statements:
             continue
-        if shared < 2 and new.updates < 3 and min(len(new.subject), len(statements[old].reading.subject)) > 2:
+        rare = board.shares_rare(statements[old].reading, new)
+        if settles(statements[old], statement, rare=rare):
+            found.append((old, Match(index, frozenset())))
+            continue
+        if (
+            shared < 2
+            and new.updates < 3
+            and not rare
+            and min(len(new.subject), len(statements[old].reading.subject)) > 2
+        ):
             continue
         if not _may_correct(statement, statements[old]):
             continue
-        values = stale_values(statements[old].reading, new, shared)
+        values = stale_values(statements[old].reading, new, shared, rare=rare)
         if values:
             found.append((old, Match(index, values)))
-        elif statements[old].reading.worth > new.worth and _may_be_update(statements[old].reading, new, shared):
+        elif _corrects(statements[old].reading, new) or (rare and _chooses_again(statements[old], statement)):
+            found.append((old, Match(index, frozenset())))
+        elif statements[old].reading.worth > new.worth and (
+            _may_be_update(statements[old].reading, new, shared) or _may_relax(statements[old].reading, new, shared)
+        ):
             lifts[index] = max(lifts.get(index, 0.0), statements[old].reading.worth)
     if not found and new.updates >= 3 and len(new.subject) <= 1 and new.values:
         found.extend(_nearest(index, statement, statements, board))
     if new.revokes:
         found.extend(_revoked(index, statement, statements, board))
     return found
+
+
+def _corrects(old: Reading, new: Reading) -> bool:
+    """ "Scratch slate, the floor will be parquet": a correction that names all that an older decision was about."""
+    if new.updates < 3 or old.kind != "decision" or _different_things(old, new):
+        return False
+    before, after = thing(old.text), thing(new.text)
+    return len(before) >= 2 and len(before & after) >= 0.75 * len(before) and not after <= before
+
+
+def _chooses_again(old: Statement, new: Statement) -> bool:
+    """ "Back end in Go, I've come round": a short correction that has another word for what was decided."""
+    before, after = old.reading, new.reading
+    if (
+        after.updates < 3
+        or before.kind != "decision"
+        or before.values
+        or after.values
+        or not _brief(new)
+        or new.role != old.role
+    ):
+        return False
+    about = before.subject - before.names
+    option, other = before.subject - after.subject, after.subject - before.subject
+    named = bool(before.names & after.subject)
+    few = 3 if before.text.isascii() else 6
+    if not 0 < len(option - before.names) + len(before.names) <= few or not other:
+        return False
+    return (named or len(about & after.subject) > 0.5 * len(about)) and not _different_things(before, after)
+
+
+def settles(old: Statement, new: Statement, *, rare: bool = False) -> bool:
+    """Whether a statement says how the thing stands now that an older one wanted, or said to be over."""
+    if not old.reading.stands and not (old.reading.deeds and new.reading.stands == "open"):
+        return False
+    if new.order < old.order or not (new.reading.stands or new.reading.deeds):
+        return False
+    if old.reading.stands == new.reading.stands == "over":
+        return False  # that it is over is told twice
+    if new.role == "assistant" and new.reading.stands == "open":
+        return False  # it repeats what it was told
+    if old.reading.stands == new.reading.stands == "open" and not (new.reading.values or new.reading.updates):
+        return False  # it is wanted twice
+    before, after = thing(old.reading.text), thing(new.reading.text)
+    if new.reading.stands == "over":
+        rare = rare and len(before & after) >= 0.3 * len(after)  # and hardly about anything else
+        same = about_the_same(before, after, 0.5 if rare else 0.6, rare=rare)
+    else:
+        same = len(before & after) >= 0.75 * len(before) and about_the_same(before, after)
+    if not same or _opposites(old.reading, new.reading):
+        return False
+    return bool(new.reading.stands) or not new.reading.deeds.isdisjoint(before)
+
+
+def _opposites(old: Reading, new: Reading) -> bool:
+    """Whether the two name different ones of opposites: the staging and the production server."""
+    first, second = contrasts(old.subject, old.text), contrasts(new.subject, new.text)
+    return any(first[group].isdisjoint(second[group]) for group in first.keys() & second.keys())
+
+
+def _may_relax(old: Reading, new: Reading, shared: int) -> bool:
+    """A correction about what a rule is about: the rule stays, and is never shown without it."""
+    size = min(len(old.subject), len(new.subject))
+    return new.updates >= 3 and old.kind == "constraint" and shared >= 2 and shared >= 0.6 * size
 
 
 def _may_be_update(old: Reading, new: Reading, shared: int) -> bool:
@@ -169,8 +308,11 @@ def _may_correct(new: Statement, old: Statement) -> bool:
     return new.order > old.order or new.reading.updates >= 3
 
 
-def stale_values(old: Reading, new: Reading, shared: int) -> frozenset[str]:
-    """The values of `old` that `new` replaces (empty: none); `shared` counts their common content words."""
+def stale_values(old: Reading, new: Reading, shared: int, *, rare: bool = False) -> frozenset[str]:
+    """The values of `old` that `new` replaces (empty: none); `shared` counts their common content words.
+
+    `rare`: one of these is hardly used elsewhere.
+    """
     if new.updates >= 3 and new.names and (swapped := _swapped_names(old, new, shared)):
         return swapped
     if new.updates < 3 and shared < 2:
@@ -185,7 +327,7 @@ def stale_values(old: Reading, new: Reading, shared: int) -> frozenset[str]:
         return pairs if _rule_survives(old, new, shared) else frozenset()
     union = len(old.subject) + len(new.subject) - shared
     if new.updates >= 3:
-        enough = (shared >= 2 and share >= 0.5) or (shared >= 1 and shared / union >= 0.34)
+        enough = (shared >= 2 and share >= 0.5) or (shared >= 1 and shared / union >= (0.2 if rare else 0.34))
     elif new.updates >= 1:
         enough = shared >= 2 and share >= 0.66
     else:
@@ -286,7 +428,8 @@ def _revoked(
             continue
         shared += len(norms(new) & norms(other.reading))
         share = shared / max(1, min(len(new.subject), len(other.reading.subject)))
-        if shared >= 2 and share >= 0.4 and share > best_share and not _different_things(other.reading, new):
+        enough = shared >= 2 or (shared == 1 and new.subject <= other.reading.subject)
+        if enough and share >= 0.4 and share > best_share and not _different_things(other.reading, new):
             best, best_share = old, share
     if best is None and statement.role == "user" and len(new.subject - {"rule", "requirement", "restriction"}) == 0:
         for old in reversed(board.recent):

@@ -278,6 +278,15 @@ def test_a_seal_that_does_not_verify_is_believed_in_nothing(scene: Scene) -> Non
     assert [one.kind for one in audit(scene.expected, log, keys=MasterKeys(b"x" * 32))] == ["altered_text"]
 
 
+def test_a_logged_request_without_its_seal_is_found_where_seals_are_verified(scene: Scene) -> None:
+    log = sealed_request(scene.expected, "anthropic")
+    for unsealed in (log | {"seal": None}, {name: log[name] for name in ("payload", "provider")}):
+        (found,) = audit(scene.expected, unsealed, keys=KEYS)
+        assert (found.kind, found.field) == ("altered_text", "seal")
+        assert audit(scene.expected, unsealed) == ()
+    assert audit(scene.expected, log["payload"], keys=KEYS) == ()
+
+
 def test_another_session_is_recognized_by_its_nonce_alone() -> None:
     for scene in scenes():
         if scene.neighbour.dynamic.bullets and scene.expected.dynamic.bullets:

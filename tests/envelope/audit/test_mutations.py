@@ -7,23 +7,19 @@ from __future__ import annotations
 
 import json
 import random
-import time
-from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
-from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder
+from ctxsteward.envelope import PROVIDERS
 from ctxsteward.envelope.audit import KINDS, audit, sealed_request
-from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import Finding
 
 from .operators import OPERATORS, Mutation
-from .scenes import KEYS, TAU_BENCH, Scene, Wire, conversation, profile, put, scenes, strings
+from .scenes import KEYS, TAU_BENCH, Scene, Wire, put, scenes, strings
 
 ROUNDS = 200
 CLEAN_REQUESTS = 10_000
-P99_MS = 10.0
 
 
 def mutations(name: str) -> Iterator[tuple[str, Scene, str, Mutation]]:
@@ -108,24 +104,6 @@ def test_ten_thousand_untouched_requests_give_no_finding() -> None:
     alarms = [(number, provider, found[0]) for number, provider, found in clean_requests() if found]
     print(f"{len(alarms)} false alarms in {CLEAN_REQUESTS:,}")
     assert alarms == []
-
-
-def test_a_clean_request_of_20_000_tokens_costs_less_than_ten_milliseconds() -> None:
-    session = memory_store().session("large", profile=profile(100))
-    session.extend(conversation(7, 150))
-    envelope = EnvelopeBuilder(tokenizer="o200k_base", budgets=Budgets(dynamic_tokens=40_000)).build(session)
-    assert envelope.tokens >= 20_000
-    tally: Counter[str] = Counter()
-    for provider in PROVIDERS:
-        sent = json.loads(json.dumps(sealed_request(envelope, provider)))
-        costs = []
-        for _ in range(100):
-            started = time.process_time()
-            assert audit(envelope, sent, keys=KEYS) == ()
-            costs.append((time.process_time() - started) * 1000)
-        tally[provider] = round(sorted(costs)[98], 2)
-    print(f"p99 of a clean audit at {envelope.tokens:,} tokens, ms of CPU: {dict(tally)}")
-    assert max(tally.values()) <= P99_MS
 
 
 # -- every byte --------------------------------------------------------------------------------------------------

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, rebuild
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Session, Store, open_store, rebuild
 from ctxsteward.envelope.care.fsck import fsck
 from ctxsteward.envelope.counting import Counter
 from ctxsteward.envelope.erasure import forget
@@ -20,7 +21,7 @@ from ctxsteward.envelope.tokens import load_tokenizer
 from ctxsteward.schemas.profile import MetaRecord
 
 from ..erasure.scenes import STORES, contents_of, hits
-from .desk import GONE, TOLD, ask
+from .desk import GONE, TOLD, ask, builder, counted_store, kinds, opened
 
 O200K = Counter(load_tokenizer("o200k_base"))
 CL100K = Counter(load_tokenizer("cl100k_base"))
@@ -131,3 +132,60 @@ def test_a_withdrawn_record_leaves_the_heads_of_all_sessions(tmp_path: Path, kin
         assert store.flush(10.0)
         assert hits(contents_of(store, root), (CANARY,)) == {}
         assert fsck(store, read_data=True).damage == ()
+
+
+def held(session: Session, profile: Profile) -> Session:
+    session.repin(profile)
+    return session
+
+
+WAYS: dict[str, Callable[[Store, Profile], Session]] = {
+    "a new session": lambda store, profile: store.session("s-new", tenant="acme", profile=profile),
+    "a session without one": lambda store, profile: store.session("s-bare", tenant="acme", profile=profile),
+    "a session moved to it": lambda store, profile: held(store.session("s-bare", tenant="acme"), profile),
+}
+"""How a profile that somebody holds in memory gets into a log."""
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", ["memory", "file", "drained"])
+def test_a_profile_read_before_a_record_was_withdrawn_does_not_bring_it_back(
+    tmp_path: Path, kind: str, way: str
+) -> None:
+    made = EnvelopeBuilder(tokenizer="o200k_base", summarizer=FirstLine())
+    with STORES[kind](tmp_path) as (store, root):
+        ask(store.session("s-7", tenant="acme"), f"always say {CANARY}")
+        store.session("s-bare", tenant="acme")
+        profile = slice_of(record("r-1", f"Always say {CANARY} first"), record("r-2", "Cites the page", source="s-9§1"))
+        store.profiles("support", tenant="acme").commit(profile, **TOLD)
+        read = Profile.head(store, "support", "acme")
+        if kind == "file":  # somebody else's handle
+            with open_store(store.uri) as other:
+                assert forget(other, tenant="acme", principal="ann", **GONE).recommendations == 1
+        else:
+            assert forget(store, tenant="acme", principal="ann", **GONE).recommendations == 1
+
+        envelope = made.build(ask(WAYS[way](store, read), "hello"))
+        assert "Cites the page" in envelope.section("meta").text
+        assert CANARY not in envelope.section("meta").text
+        assert [finding.kind for finding in envelope.findings] == ["meta_record_withdrawn"]
+        assert store.flush(10.0)
+        assert hits(contents_of(store, root), (CANARY,)) == {}
+
+
+def test_where_the_store_does_not_answer_the_profile_stands_with_a_finding() -> None:
+    store, requests = counted_store()
+    opened(store, "s-0")
+    requests.dead = True
+    envelope = builder().build(ask(opened(store, "s-1", profile=slice_of(record("r-1", "Cites the page")))))
+    assert "Cites the page" in envelope.section("meta").text
+    assert kinds(envelope)[0] == "withdrawals_unknown"
+
+
+def test_a_session_that_stands_asks_nothing_of_its_profile() -> None:
+    store, requests = counted_store()
+    profile = slice_of(record("r-1", "Cites the page"))
+    opened(store, profile=profile)
+    before = len(requests.asked)
+    opened(store, profile=profile)
+    assert requests.asked[before:] == []

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, open_store, rebuild
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Session, open_store, rebuild
 from ctxsteward.envelope.events import Selected
 from ctxsteward.envelope.facts import Audience
-from ctxsteward.envelope.facts.choosing import FACTS_FRACTION
 from ctxsteward.envelope.facts.known import REFRESH_TURNS
 from ctxsteward.envelope.facts.lookup import FactLookup
 from ctxsteward.envelope.stores.port import SessionKey
@@ -232,19 +231,54 @@ def test_a_compaction_carries_the_choice() -> None:
     assert made.build(other).render("text") == made.build(session).render("text")
 
 
-def test_a_fork_sees_what_its_turn_was_shown_and_its_own_session_s_facts_alone() -> None:
+def test_a_fork_sees_what_its_turn_was_shown() -> None:
     store = memory_store()
-    shelves = store.facts("support")
-    shelves.commit(ANN, HERS, **TOLD)
-    shelves.commit(Audience("session", "s-1"), (fact("r-own", "This flight to Lisbon is for two."),), **TOLD)
+    store.facts("support").commit(ANN, HERS, **TOLD)
     session = ask(opened(store))
     first = builder().build(session)
     fork = session.fork(id="s-1b")
+    store.facts("support").commit(ANN, (), **TOLD)
     assert context(builder().build(fork)) == context(first)
-    assert "r-own" in lines(first)
-    ask(fork)
-    assert "r-own" not in lines(builder().build(fork))
-    assert fork.shown_records() == {"r-seats", "r-mia", "r-metric", "r-own"}
+    assert fork.shown_records() == {"r-seats", "r-mia", "r-metric"}
+
+
+def test_a_fork_knows_of_its_origin_s_session_what_rests_on_messages_that_they_share() -> None:
+    store = memory_store()
+    session = opened(store)
+    for n in range(1, 7):
+        session.append({"role": ("assistant", "user")[n % 2], "content": f"flight message {n} " + "dull " * 300})
+    fork = session.fork(at=4, id="s-1b")
+    further = fork.fork(at=2, id="s-1c")
+    known = (
+        fact("r-2", "The flight to Lisbon is for two.", session="s-1", at=2),
+        fact("r-4", "The flight to Lisbon is by night.", session="s-1", at=4),
+        fact("r-6", "The flight to Lisbon is off.", session="s-1", at=6),
+        fact("r-elsewhere", "The flight to Lisbon is cheap.", session="s-0", at=1),
+    )
+    store.facts("support").commit(Audience("session", "s-1"), known, **TOLD)  # learned after the fork
+    hers = (fact("r-fork", "The flight to Lisbon leaves at noon.", session="s-1b", at=5),)
+    store.facts("support").commit(Audience("session", "s-1b"), hers, **TOLD)
+
+    def shown(one: Session) -> set[str]:
+        made = builder(2_000)
+        for n in range(4):  # what a fact rests on leaves the window
+            one.append({"role": ("user", "assistant")[n % 2], "content": f"{n}: " + "dull " * 200})
+            made.build(one)
+        return set(lines(made.build(ask(one, "Tell me of the flight to Lisbon", None))))
+
+    assert shown(further) == {"r-2"}
+    assert shown(fork) == {"r-2", "r-4", "r-fork"}
+    assert shown(session) == {"r-2", "r-4", "r-6", "r-elsewhere"}
+    assert shown(opened(store, "s-9")) == set()
+
+
+def test_what_a_fork_s_window_says_of_the_shared_log_is_not_said_again() -> None:
+    store = memory_store()
+    session = ask(opened(store), "The flight to Lisbon is for two.", None)
+    known = (fact("r-two", "This flight is for two people.", session="s-1", at=1),)
+    store.facts("support").commit(Audience("session", "s-1"), known, **TOLD)
+    fork = ask(session.fork(id="s-1b"), "For whom is the flight to Lisbon?", None)
+    assert lines(builder().build(fork)) == []
 
 
 def test_a_preview_shows_the_user_s_facts_and_writes_nothing() -> None:
@@ -311,7 +345,7 @@ def test_facts_and_recalled_messages_stay_within_recall_s_room(
     assert len(ids) == len(set(ids))
     if ids:
         only = "\n".join(row for row in context(envelope).splitlines() if row.startswith(("fact ", "learned ", "<")))
-        assert CHARS.framed(only + "\n") <= int(room * FACTS_FRACTION)
+        assert CHARS.framed(only + "\n") <= int(room * Budgets().facts_fraction)
     assert rebuilt(store, envelope, made).address == envelope.address
 
 

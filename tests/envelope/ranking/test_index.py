@@ -154,6 +154,13 @@ def test_an_answer_is_found_under_its_question() -> None:
     assert {one.ordinal for one in index_of(made).rank(["ash"], "", weights)} == {1, 2}
 
 
+def test_a_day_is_worth_nothing_where_there_is_no_other() -> None:
+    made = [turn(word, sitting="a", date_terms=("8", "may")) for word in ("ash", "elm", "fir", "gum", "oak")]
+    alone, beside = index_of(made), index_of([*made, turn("yew", sitting="b", date_terms=("9", "may"))])
+    assert {one.ordinal for one in alone.rank(["ash", "8"], "", Weights())} == {1, 2, 3}
+    assert {one.ordinal for one in beside.rank(["ash", "8"], "", Weights())} == {1, 2, 3, 4, 5}
+
+
 def test_a_turn_without_a_time_belongs_to_the_day_before_it() -> None:
     made = [turn("ash", sitting="a"), turn("elm"), turn("fir", sitting="a")]
     assert {one.ordinal for one in index_of(made).rank(["ash"], "", Weights())} == {1, 2, 3}

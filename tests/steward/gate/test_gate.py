@@ -218,16 +218,16 @@ def test_anticipated_events(event: str, hit: float) -> None:
     "break_it",
     [
         lambda tree: tree.update(schema_version=2),
-        lambda tree: tree.pop("cases"),
+        lambda tree: tree.pop("name"),
         lambda tree: tree["cases"][0].pop("question"),
         lambda tree: tree.update(held=[1]),
     ],
-    ids=["version", "no cases", "no question", "no held case"],
+    ids=["version", "no name", "no question", "no held case"],
 )
 def test_a_suite_that_is_none_is_refused(break_it: Callable[[dict[str, object]], object]) -> None:
     tree = {
         "schema_version": 1, "name": "n", "held": [],
-        "cases": [{"id": "a", "language": "en", "messages": [], "canaries": [], "question": "q"}],
+        "cases": [{"id": "a", "language": "en", "messages": [{"role": "user", "content": "Hello."}], "canaries": [], "question": "q"}],
     }  # fmt: skip
     assert read_suite(json.dumps(tree)).name == "n"
     break_it(tree)

@@ -50,6 +50,31 @@ def people(*lines: tuple[str, str]) -> object:
     )
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It went alright yesterday.", "That's awesome, I'm so happy with it!", "I'm a huge fan, I love it!",
+        "I felt so supported and accepted by everyone.", "We can make a real difference together as a family!",
+        "Hey Maria, last week was really amazing.", "Since I was 17 or so, I'd say.", "They inspire me and my family.",
+        "Watching it with my family last night was amazing.", "I'm always looking for ways to improve myself.",
+    ],
+)  # fmt: skip
+def test_what_names_nothing_is_no_fact(text: str) -> None:
+    assert found(people(("Ann", text)), "facts") == []  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I went to Woodhaven last month.", "I fractured my wrist on Monday.", "It was a poetry reading in Rome in May.",
+        "My favorite is the banana split sundae.", 'I finished "Dune" by Frank Herbert yesterday.',
+        "Last Friday I took my kids to a pottery workshop.", "I adopted a puppy from a shelter two weeks ago.",
+    ],
+)  # fmt: skip
+def test_what_names_a_thing_an_event_or_a_value_is_one(text: str) -> None:
+    assert [one.text for one in found(people(("Ann", text)), "facts")] == [f"Ann: {text}"]  # type: ignore[arg-type]
+
+
 def test_of_two_people_each_owns_what_they_say() -> None:
     replayed = people(("Ann", "I moved to Oslo last spring."), ("Bob", "I adopted a dog named Rex two weeks ago."))
     ann, bob = found(replayed, "facts")  # type: ignore[arg-type]

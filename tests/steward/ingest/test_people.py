@@ -8,27 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxsteward.schemas import Wire
-from ctxsteward.schemas.message import take_wire
+from ctxsteward.envelope import open_store
+from ctxsteward.envelope.store import Store
+from ctxsteward.steward.artifacts import Artifact, made
+from ctxsteward.steward.harvest import harvest
 from ctxsteward.steward.ingest import Origin, replay
 from ctxsteward.steward.ingest.metadata import SessionMeta
 from ctxsteward.steward.ingest.replaying import MAX_PRINCIPAL_CHARS, Said, person
+from ctxsteward.steward.ledger import Ledger
 from ctxsteward.steward.replayed import Replayed
 
 
 def told(*roles: str, format: str, meta: SessionMeta | None = None, **more: object) -> Replayed:
     names = {"user": "Ann", "assistant": "Bob"}
     every: Sequence[Said] = [
-        Said(number, message(role, f"{names[role]}: hello there"), speaker=names[role], **more)  # type: ignore[arg-type]
+        Said(number, role, f"{names[role]}: hello there", speaker=names[role], **more)  # type: ignore[arg-type]
         for number, role in enumerate(roles, 1)
     ]
     origin = Origin(source="talk.json", session="talk-1", format=format, digest="")
     return replay(every, origin, meta or SessionMeta())
-
-
-def message(role: str, text: str) -> object:
-    wire: Wire = {"role": role, "content": text}
-    return take_wire(wire)[1]
 
 
 def test_both_are_principals_of_their_own_conversation() -> None:
@@ -62,3 +60,21 @@ def test_a_person_is_one_short_line(name: str, session: str) -> None:
     found = person(name, session)
     assert 0 < len(found) <= MAX_PRINCIPAL_CHARS
     assert found.isprintable()
+
+
+def test_speakers_that_nobody_named_are_one_voice_however_many_sessions_they_had() -> None:
+    def heard(store: Store, session: str, principal: str | None) -> tuple[Artifact, ...]:
+        said = Said(1, "user", "No, the baggage allowance is 23 kg, not 20 kg.", principal=principal)
+        replayed = replay([said], Origin(source=session, session=session, format="openai", digest=session))
+        return made(replayed, harvest(replayed), extractor="harvest/1", key=store.keys.address_key("acme"))
+
+    with open_store("memory:") as store, Ledger.open(":memory:", store, "acme", "support") as ledger:
+        for number in range(40):
+            ledger.absorb(*heard(store, f"s-{number}", None))
+        ledger.absorb(*heard(store, "t-1", "ann"))
+        assert [one for one in ledger.records() if one.scope.is_shared and one.status == "active"] == []
+        assert max(one.support.principals for one in ledger.records()) <= 2
+        for who in ("bob", "cem"):
+            ledger.absorb(*heard(store, f"t-{who}", who))
+        (one,) = (one for one in ledger.records() if one.scope.is_shared and one.status == "active")
+        assert one.support.principals == 4  # three that are known, and all the others

@@ -143,6 +143,37 @@ def test_json_stays_json_of_the_same_shape(value: object) -> None:
         assert type(json.loads(redacted_json(text, REDACT).text)) is type(value)
 
 
+EVERY_HINT = (
+    *(case.text for case in GOES),
+    "AKC A3T ABIA ACCA ASIA aws_sec AWS_SEC aws_access AccountKey= :// gho_ ghu_ ghs_ ghr_ gldt- glft- glsoat- glrt- "
+    "GR1348941 glcbt- glimt- glptt- glagent- gloas- _authToken T3BlbkFJ pypi-AgE SG. hooks.slack.com sq0csp- "
+    "github_pat_ hf_ AIza xapp- PuTTY-User passphrase secret api_key apikey api-key bearer 密碼 密钥 密鑰",
+)
+"""With these beside it, a text is shown to every finder, whatever hints it has itself."""
+PIECES = (*(piece for text in EVERY_HINT for piece in (text, *text.split())), "İ", "Σ", "PASSWORD:", "’", "\\u0041KIA")
+GAPS = (" ", "", "\n", ", ", '"', "\xa0", "\x1c", "\u2028", "\\", "：", "-")
+
+
+@given(st.lists(st.tuples(st.sampled_from(PIECES) | st.text(max_size=12), st.sampled_from(GAPS)), max_size=8))
+@settings(max_examples=300, deadline=None)
+def test_a_text_loses_the_same_whatever_hints_are_around_it(pieces: list[tuple[str, str]]) -> None:
+    text = "".join(map("".join, pieces))
+    others = [piece for piece, _ in pieces]
+    asked = REDACT.over((text, *EVERY_HINT))
+    assert REDACT(text) == REDACT.over((*others, text))(text) == asked(text)
+    assert redacted_json(text, REDACT, REDACT.over((text,))) == redacted_json(text, REDACT, asked)
+    quoted = json.dumps({"q": text}, ensure_ascii=False)
+    assert redacted_json(quoted, REDACT, REDACT.over((quoted,))) == redacted_json(quoted, asked, asked)
+
+
+@needs_data
+def test_real_texts_lose_the_same_whatever_hints_are_around_them() -> None:
+    for path in sorted(path for path in DATA.rglob("*") if path.suffix in (".json", ".jsonl", ".traj", ".txt")):
+        texts = path.read_text().split("\\n")
+        alone, asked = REDACT.over(texts), REDACT.over((*texts, *EVERY_HINT))
+        assert [text for text in texts if alone(text) != asked(text)] == []
+
+
 def test_an_escape_beside_an_address_stays_one() -> None:
     text = json.dumps({"body": "to:\nada@example.com\tbye"})
     assert json.loads(redacted_json(text, REDACT).text) == {"body": "to:\n[redacted:email]\tbye"}

@@ -120,8 +120,24 @@ def test_records_that_it_was_shown_are_those_of_every_profile_it_was_under(store
     assert isinstance(said, Replayed)
     assert isinstance(forked, Replayed)
     assert (said.profile_version, said.shown) == (4, {"pref-1", "pref-2", "fix-1"})
-    assert (forked.profile_version, forked.shown) == (4, {"pref-2", "fix-1"})
+    assert (forked.profile_version, forked.shown) == (4, {"pref-1", "pref-2", "fix-1"}), "it repeats what it shares"
     assert [(one.ref, one.text) for one in forked.utterances] == [("§2", "own")]
+
+
+def test_a_session_of_another_governed_profile_is_another_agents(store: Store) -> None:
+    def profile(name: str, version: int | None) -> Profile:
+        return Profile.model_validate_json(ProfileDocument(name=name, version=version).model_dump_json())
+
+    for name, version in (("support", 1), ("sales", 1), ("sales", None)):
+        say(store, f"{name}-{version}", "a", profile=profile(name, version))
+    say(store, "none", "a")
+    say(store, "moved", "a", profile=profile("support", 1))
+    store.session("moved").repin(profile("sales", 2))
+    names = ("support-1", "sales-1", "sales-None", "none", "moved")
+    found = {name: outcome_of(source_of(store, profile="support"), name) for name in names}
+    skipped = {name: one.reason for name, one in found.items() if isinstance(one, Skipped)}
+    assert skipped == {"sales-1": "other_profile", "moved": "other_profile"}
+    assert not any(isinstance(outcome_of(source_of(store), name), Skipped) for name in names)
 
 
 def test_the_stewards_own_sessions_are_skipped_by_their_origin(store: Store) -> None:

@@ -11,6 +11,7 @@ from ctxsteward.envelope import Store, open_store
 from ctxsteward.envelope.erasers import Told
 from ctxsteward.envelope.erasure import forget
 from ctxsteward.schemas import Erased
+from ctxsteward.steward.admission import AdmissionPolicy
 from ctxsteward.steward.artifacts import Artifact, Artifacts, made
 from ctxsteward.steward.ledger import Ledger
 from ctxsteward.steward.observation import Place
@@ -104,6 +105,23 @@ def test_a_forgotten_session_leaves_no_byte(tmp_path: Path) -> None:
             assert texts(ledger) == [SECRETS[1]]
             with pytest.raises(Erased):
                 artifacts.put(kept[0])
+        assert_no_byte(tmp_path, "marzipan")
+    assert_no_byte(tmp_path, "marzipan")
+
+
+def test_what_was_judged_of_forgotten_words_leaves_no_byte(tmp_path: Path) -> None:
+    """A record for many is kept as it was written, until one it rests on is forgotten."""
+    with (
+        open_store(f"file:{tmp_path}/store") as store,
+        Ledger.open(tmp_path / "ledger.sqlite", store, TENANT, AGENT) as ledger,
+    ):
+        for who in ("ann", "bob"):
+            ledger.absorb(artifact(store, f"s-{who}", [SECRETS[0]], principal=who, reach="shared"))
+        found = ledger.judged(policy=AdmissionPolicy(independent_principals=2))
+        assert [record.text for record in found.shared] == [SECRETS[0]]
+        for who in ("ann", "bob"):
+            ledger.withdraw(session=f"s-{who}", told=TOLD)
+        assert ledger.judged(policy=AdmissionPolicy(independent_principals=2)).shared == ()
         assert_no_byte(tmp_path, "marzipan")
     assert_no_byte(tmp_path, "marzipan")
 

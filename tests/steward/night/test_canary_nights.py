@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from ctxsteward.envelope.erasure import forget
 from ctxsteward.envelope.store import open_store
+from ctxsteward.steward.arms import arms_of
+from ctxsteward.steward.canary import Arm
+from ctxsteward.steward.nights import Nights
 from ctxsteward.steward.report import NightReport
 from ctxsteward.steward.settings import NightSettings
 
@@ -67,3 +71,20 @@ def test_a_canary_of_few_sessions_goes_on_and_nothing_overtakes_it(tmp_path: Pat
     assert third.canary is not None
     assert (third.outcome, third.version, third.canary.level) == ("unchanged", 2, "extended")
     assert "is a canary still" in third.changes[-1]
+
+
+def test_a_session_counts_once_however_often_it_is_read(tmp_path: Path) -> None:
+    """A night that reads everything anew makes one complaint no two."""
+    settings = started(tmp_path)
+    sessions(tmp_path, 1, 4, "Thank you, that is all.")
+    sessions(tmp_path, 2, 4, "No, that's wrong: refunds take 5 days.")
+    for day in (24, 25, 26):
+        night(settings.model_copy(update={"night": f"2026-11-{day}", "full": day > 24}))
+    with open_store(settings.store) as store:
+        nights = [one for _, one in Nights(store, "acme", "support").history()][2:]
+        arms = arms_of(store, settings, nights, (1, 2))
+        for name in ("v2-0", "v1-0"):
+            forget(store, session=name, tenant="acme", who="dpo", why="asked", when="2026-11-27T00:00:00Z")
+        left = arms_of(store, settings, nights, (1, 2))
+    assert arms == (Arm(sessions=4, turns=8), Arm(sessions=4, turns=8, corrections=4))
+    assert left == (Arm(sessions=3, turns=6), Arm(sessions=3, turns=6, corrections=3)), "the forgotten count no more"

@@ -11,6 +11,7 @@ import click
 from ..failures import FOUND
 from ..options import common
 from ..output import print_json, table_console
+from ..telemetry_options import telemetry
 
 if TYPE_CHECKING:
     from ..narration import Narrator
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 @click.command(short_help="Tell the whole story on shipped data, offline.")
 @common
 @click.pass_context
+@telemetry
 def demo(ctx: click.Context, as_json: bool, store: str, tenant: str) -> None:
     """Replay the shipped incident, a day on call, under a small budget, and check what comes out.
 

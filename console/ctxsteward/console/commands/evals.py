@@ -9,6 +9,8 @@ import click
 
 from ..options import common
 from ..output import print_json, progress, table_console
+from .evals_cost import cost
+from .evals_run import list_suites, run
 
 if TYPE_CHECKING:
     from ctxsteward.evals.recall import Row
@@ -16,9 +18,13 @@ if TYPE_CHECKING:
 MOST_BUDGET_TOKENS = 1_000_000
 
 
-@click.group(short_help="Measure recall and more on your data.")
+@click.group(short_help="Long-horizon suites held to gates; recall and cost on your data.")
 def evals() -> None:
-    """Measure what an envelope shows, on data with known answers."""
+    """Hold what envelopes show, and what they cost, to numbers."""
+
+
+for _command in (list_suites, run, cost):
+    evals.add_command(_command)
 
 
 @evals.command(short_help="Is the evidence for each question in the envelope?")

@@ -7,10 +7,12 @@ from importlib.util import find_spec
 import click
 
 from ..options import common
+from ..telemetry_options import telemetry
 
 
 @click.command(short_help="Serve one session's tools over MCP (stdio).")
 @click.option("--session", "session_id", required=True, metavar="ID", help="Session that the tools read.")
+@telemetry
 @common
 def mcp(session_id: str, as_json: bool, store: str, tenant: str) -> None:
     """Serve search_context and resolve_reference of one session to an MCP client, over stdin and stdout.

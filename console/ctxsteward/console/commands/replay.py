@@ -10,6 +10,7 @@ import click
 from ..failures import FOUND
 from ..options import building, common, provider, read_builder, read_profile, read_provider
 from ..output import note, print_json, progress, table_console, unicode_console
+from ..telemetry_options import telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 @building
 @click.option("--run", type=int, metavar="N", help="Only this transcript of the file, from 0; default: all.")
 @provider
+@telemetry
 @common
 def replay(
     transcript: str | None,

@@ -15,7 +15,7 @@ from ..steward_options import (
     token,
 )
 
-BLOCKED = 3
+BLOCKED, ROLLED_BACK = 3, 4
 
 
 @click.command(short_help="What waits for people; approve or reject it.")
@@ -104,13 +104,15 @@ def promote(
 @actors_option
 @profile_name
 @common
+@click.pass_context
 def rollback(
-    version: int, note: str, actor: str | None, token: str | None, actors: str | None, profile_name: str | None,
-    as_json: bool, store: str, tenant: str,
+    ctx: click.Context, version: int, note: str, actor: str | None, token: str | None, actors: str | None,
+    profile_name: str | None, as_json: bool, store: str, tenant: str,
 ) -> None:  # fmt: skip
     """Commit the content of version V again, as a new version; records that were erased since stay away.
 
-    It is an operator's. Where V is what is in force, nothing is written.
+    It is an operator's. What it takes back returns by a person's will alone. Exit code 4; where V is what is in force,
+    nothing is written, and it is 0.
     """
     from .. import steward_promoting
     from ..steward_place import placed
@@ -124,3 +126,5 @@ def rollback(
         click.echo(f"version {found['version']} is in force; it says what version {version} said")
     else:
         click.echo(f"version {version} says what is in force; nothing was written")
+    if found["written"]:
+        ctx.exit(ROLLED_BACK)

@@ -9,6 +9,7 @@ import click
 from ..options import common
 from ..output import print_json, table_console
 from ..steward_options import actors_option, profile_name
+from ..telemetry_options import telemetry
 
 
 @click.command(short_help="Run one night over whatever transcripts are due.")
@@ -23,12 +24,13 @@ from ..steward_options import actors_option, profile_name
 @click.option("--night", metavar="DATE", help="Its date, by which records age; default: today.")
 @click.option("--canary", "canary_share", type=float, metavar="SHARE", help="Give a new version to this share first.")
 @click.option("--profile", type=click.Path(), metavar="FILE", help="Commit this profile (YAML) first, if it is new.")
-@click.option("--settings", type=click.Path(), metavar="FILE", help="Settings of the night (YAML); options win.")
+@click.option("--settings", type=click.Path(), metavar="FILE", help="Settings (YAML); default: CTXSTEWARD_SETTINGS.")
 @click.option("--html", type=click.Path(), metavar="FILE", help="Write the report as a page of its own, too.")
 @actors_option
 @profile_name
 @common
 @click.pass_context
+@telemetry
 def run(
     ctx: click.Context, /, transcripts: tuple[str, ...], profile: str | None, settings: str | None, html: str | None,
     actors: str | None, profile_name: str | None, as_json: bool, store: str, tenant: str, **options: object,

@@ -25,6 +25,7 @@ from .origin import known_findings, seal_findings, stranger_findings
 from .parts import Part, expected_parts, head_texts
 from .reading import context_of, read_units
 from .request import Sent, read_sent
+from .telemetry import audited
 from .units import Unit, canonical
 
 
@@ -49,12 +50,26 @@ def audit(
 ) -> tuple[Finding, ...]:
     """Every difference between the envelope and the request, classified, the cause first; empty where there is none.
 
-    `sent` is a request's arguments, or what `sealed_request` makes. With `keys` a seal is verified, without it is taken
-    at its word. `known` are other envelopes to recognize (earlier ones, other sessions'); they are read only where
-    something differs. `counter` defaults to the envelope's own.
+    `sent` is a request's arguments, or what `sealed_request` makes. With `keys` a seal is verified, and missed where a
+    logged request has none; without them it is taken at its word. `known` are other envelopes to recognize (earlier
+    ones, other sessions'); they are read only where something differs. `counter` defaults to the envelope's own.
     """
+    found = _differences(expected, sent, provider, seal, keys, known, counter)
+    audited(found)
+    return found
+
+
+def _differences(
+    expected: Envelope,
+    sent: object,
+    provider: str | None,
+    seal: object,
+    keys: Keys | None,
+    known: Iterable[Envelope],
+    counter: Counter | None,
+) -> tuple[Finding, ...]:
     request = read_sent(sent, provider=provider, seal=seal)
-    sealed = list(seal_findings(request.seal, expected, keys)) if request.seal is not None else []
+    sealed = list(seal_findings(request, expected, keys))
     if _is_the_same(expected, request):
         return ranked(sealed)
     compared = _compare(expected, request)

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ctxsteward.schemas import Finding
-from ctxsteward.schemas.seal import SealDocument
 
 from ..envelope import Envelope, Provider
 from ..keyring import Keys
@@ -22,6 +21,7 @@ from .alignment import LIKE_ENOUGH, Alignment
 from .kinds import KINDS, Kind, finding
 from .parts import Part, head_texts
 from .reading import read_units
+from .request import Sent
 from .units import Unit
 from .wording import change_of, likeness
 
@@ -45,8 +45,14 @@ class _Names(NamedTuple):
     address: str
 
 
-def seal_findings(seal: SealDocument, expected: Envelope, keys: Keys | None) -> Iterator[Finding]:
+def seal_findings(request: Sent, expected: Envelope, keys: Keys | None) -> Iterator[Finding]:
     """What the seal says about the payload beside it; a seal that does not verify is believed in nothing."""
+    seal = request.seal
+    if seal is None:
+        if request.logged and keys is not None and expected.seal is not None:
+            text = "the request was logged without the seal that its envelope was built with"
+            yield finding("altered_text", text, field="seal")
+        return
     if seal.tenant == expected.tenant and keys is not None and not is_authentic(keys, seal):
         text = "the seal does not verify under the tenant's key that it names: it was changed, or made by somebody else"
         yield finding("altered_text", text, field="seal.mac")

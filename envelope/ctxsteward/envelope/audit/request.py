@@ -31,6 +31,8 @@ class Sent:
     providers: tuple[Provider, ...]
     """Whose request it is; several where the shape alone does not tell."""
     seal: SealDocument | None
+    logged: bool
+    """It is what a service logs: a payload with its provider and its seal."""
 
 
 def sealed_request(envelope: Envelope, provider: Provider, *, cache: bool = True) -> Wire:
@@ -43,7 +45,8 @@ def read_sent(sent: object, *, provider: str | None = None, seal: object = None)
     """Read what was sent; what the caller names counts more than what the log says."""
     if not isinstance(sent, dict):
         raise InputError(f"sent: found {_kind(sent)}; expected a request's arguments as an object")
-    if "payload" in sent and not CONTEXT_ARGUMENTS & set(sent):
+    logged = "payload" in sent and not CONTEXT_ARGUMENTS & set(sent)
+    if logged:
         payload = sent["payload"]
         provider = sent.get("provider") if provider is None else provider
         seal = sent.get("seal") if seal is None else seal
@@ -60,6 +63,7 @@ def read_sent(sent: object, *, provider: str | None = None, seal: object = None)
         context=context,
         providers=providers,
         seal=None if seal is None else read_seal(seal),
+        logged=logged,
     )
 
 

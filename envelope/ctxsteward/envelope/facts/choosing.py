@@ -1,9 +1,9 @@
 """Which facts a user turn is shown: ranked for its message, fitted into recall's room, each once.
 
 The ranker is that of recall (`ranking.sayings`). A fact takes part that scores at least `LEAST_FRACTION` of the best,
-or that stands whatever is asked; best first, whatever still fits. Facts take `FACTS_FRACTION` of recall's room at most,
-fence and label counted; what they leave is for recalled messages. What the head's records, the window or a recalled
-message say already is passed over. What was chosen, and why not the others, is in the selection's log by id.
+or that stands whatever is asked; best first, whatever still fits. Facts take `Budgets.facts_fraction` of recall's room
+at most, fence and label counted; what they leave is for recalled messages. What the head's records, the window or a
+recalled message say already is passed over. What was chosen, and why not the others, is in the selection's log by id.
 """
 
 from __future__ import annotations
@@ -22,15 +22,13 @@ from ..layout import context_text, recalled_rows
 from ..ranking.weights import Weights
 from ..selection import LOGGED_CANDIDATES, Scored, verbatim
 from .fact import Fact, fact_line, in_order
-from .known import Candidate, Offers, offers_to
+from .known import Candidate, Offers, offers_to, shared_logs
 
 if TYPE_CHECKING:
     from ..groups import Entry
     from ..session import Session
     from ..state import State
 
-FACTS_FRACTION = 0.5
-"""Of recall's room."""
 LEAST_FRACTION = 0.3
 """Of the best score: what scores less shares a day or a neighbour with an answer, and says nothing itself."""
 STANDING_SCORE = 0.5
@@ -64,7 +62,12 @@ class Offered:
 
 
 def offer(
-    session: Session, state: State, room_tokens: int, counter: Counter, weights: Weights | None = None
+    session: Session,
+    state: State,
+    room_tokens: int,
+    counter: Counter,
+    facts_fraction: float,
+    weights: Weights | None = None,
 ) -> Offered:
     """Rank and fit what is known for this user turn; decides nothing about messages."""
     known, findings = offers_to(session, state)
@@ -72,7 +75,7 @@ def offer(
         return Offered(findings=tuple(findings))
     ranked = _ranked(known, session.shown(state.last_user).message.text, weights or Weights())
     said = _Said(session, state)
-    fit = _Fit(state, counter, int(room_tokens * FACTS_FRACTION))
+    fit = _Fit(state, counter, int(room_tokens * facts_fraction))
     rows = [row._replace(why=row.why or said.where(row.candidate.held.fact) or fit.take(row)) for row in ranked]
     return Offered(rows=tuple(rows), tokens=fit.tokens, findings=tuple(findings))
 
@@ -125,13 +128,13 @@ class _Said:
         records = (state.head.profile or {}).get("meta", ())
         self._ids = {record["id"] for record in records}
         self._texts = {_words(record["text"]) for record in records}
-        self._session, self._shown = session.id, verbatim(state)
+        self._shared, self._shown = shared_logs(session), verbatim(state)
 
     def where(self, fact: Fact) -> str:
         """Where a fact is said already; empty: nowhere."""
         if fact.id in self._ids or _words(fact.text) in self._texts:
             return IN_HEAD
-        own = {source.ordinal for source in fact.sources if source.session == self._session}
+        own = _own_ordinals(fact, self._shared)
         return IN_WINDOW if not self._shown.isdisjoint(own) else ""
 
 
@@ -139,13 +142,18 @@ class _Recalled:
     """What recalled messages say."""
 
     def __init__(self, session: Session, event: Selected) -> None:
-        self._session, self._refs = session.id, frozenset(event.refs)
+        self._shared, self._refs = shared_logs(session), frozenset(event.refs)
         self._texts = {_words(session.shown(ordinal).message.text): ordinal for ordinal in event.refs}
 
     def where(self, fact: Fact) -> str:
-        own = {source.ordinal for source in fact.sources if source.session == self._session} & self._refs
+        own = _own_ordinals(fact, self._shared) & self._refs
         said = min(own, default=0) or self._texts.get(_words(fact.text), 0)
         return f"§{said} is recalled" if said else ""
+
+
+def _own_ordinals(fact: Fact, shared: Mapping[str, float]) -> set[int]:
+    """Messages of this session's log, what it shares with others included, that a fact rests on."""
+    return {source.ordinal for source in fact.sources if source.ordinal <= shared.get(source.session, 0)}
 
 
 def _words(text: str) -> str:

@@ -1,7 +1,9 @@
 """What a session knows of its user, its project and itself: read once, kept while it is true, shown by reference.
 
 Its *audiences* are the principal of the newest user message, the project it was opened for, and the session alone: the
-one way to a fact, so those of another user cannot be reached. A shelf is read once a session and audience, and again
+one way to a fact, so those of another user cannot be reached. A fork is of the sessions that it was forked from, too,
+as far as it shares their log: it knows whatever rests on messages up to the fork, whichever night it was learned, and
+nothing that was said in them afterwards. A shelf is read once a session and audience, and again
 after `REFRESH_TURNS` user turns; where a profile has no facts, one request tells for all audiences.
 
 The log holds ids and addresses (`events.FactRef`), no text: that is read from the vault when it is laid out, so that
@@ -10,7 +12,8 @@ an erased fact leaves old envelopes, too. What is kept here lives in `Session.ca
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from ctxsteward.schemas import Erased, Finding, StoreError, StoreUnavailable
@@ -39,9 +42,10 @@ class Candidate(NamedTuple):
 class Offers:
     """What some sets have to offer together, indexed once."""
 
-    def __init__(self, sets: tuple[tuple[Audience, Active], ...]) -> None:
+    def __init__(self, sets: tuple[tuple[Audience, Active], ...], shared: Mapping[str, float]) -> None:
+        """`shared` are the sessions whose log this one shares, up to which ordinal."""
         self.sets = sets
-        self.candidates = tuple(_distinct(sets))
+        self.candidates = tuple(_distinct(sets, shared))
         self.facts = tuple(in_order(candidate.held.fact for candidate in self.candidates))
         self.index = SayingIndex(self.facts)
 
@@ -90,13 +94,18 @@ class Known:
 
 def audiences_of(session: Session, state: State) -> tuple[Audience, ...]:
     """Whose facts this session may be shown now, the narrowest first."""
-    found = [Audience("session", session.id)]
+    found = [Audience("session", id) for id in shared_logs(session)]
     if state.head.project is not None:
         found.append(Audience("project", state.head.project))
     principal = speaker_of(session, state)
     if principal is not None:
         found.append(Audience("user", principal))
     return tuple(found)
+
+
+def shared_logs(session: Session) -> dict[str, float]:
+    """The session itself, and those it was forked from; up to which ordinal their messages are its own."""
+    return {session.id: inf} | {origin.session: origin.ordinal for origin in session.origins()}
 
 
 def speaker_of(session: Session, state: State) -> str | None:
@@ -128,7 +137,7 @@ def offers_to(session: Session, state: State) -> tuple[Offers | None, list[Findi
     if not any(active.held for _, active in sets):
         return None, findings
     if known.offered is None or not known.offered.is_of(sets):
-        known.offered = Offers(sets)
+        known.offered = Offers(sets, shared_logs(session))
     return known.offered, findings
 
 
@@ -176,14 +185,21 @@ def _is_due(known: Known, profile: str, audience: Audience, turn: int) -> bool:
     return found is None or turn - found[0] >= REFRESH_TURNS
 
 
-def _distinct(sets: Iterable[tuple[Audience, Active]]) -> Iterator[Candidate]:
+def _distinct(sets: Iterable[tuple[Audience, Active]], shared: Mapping[str, float]) -> Iterator[Candidate]:
     seen: set[str] = set()
     for audience, active in sets:
         for held in active.held:
+            if audience.kind == "session" and not _is_shared(held.fact, audience.name, shared):
+                continue
             words = " ".join(held.fact.text.split()).casefold()
             if seen.isdisjoint((held.fact.id, words)):
                 seen.update((held.fact.id, words))
                 yield Candidate(audience, held)
+
+
+def _is_shared(fact: Fact, session: str, shared: Mapping[str, float]) -> bool:
+    """Whether a fact of a session is one of this one, too: its own, or resting on shared messages alone."""
+    return shared[session] == inf or all(source.ordinal <= shared.get(source.session, 0) for source in fact.sources)
 
 
 def _texts(known: Known, chosen: Selected) -> Iterator[Fact]:

@@ -160,19 +160,20 @@ class FactShelves:
 
     def replace(self, sets: Mapping[Audience, Iterable[Fact]], *, who: str, why: str, when: str) -> Replaced:
         """Make these the sets of their audiences, and empty those of all others."""
+        note = {"who": who, "why": why, "when": when}
+        done = [self.commit(audience, facts, **note) for audience, facts in sets.items()]
+        written = [one for one in done if one.written]
+        emptied = self.keep_only(sets, **note)
+        return Replaced(
+            len(written) + emptied, emptied + sum(not one.facts for one in written),
+            tuple(finding for one in done for finding in one.findings),
+        )  # fmt: skip
+
+    def keep_only(self, audiences: Iterable[Audience], *, who: str, why: str, when: str) -> int:
+        """Empty the shelves of all other audiences; how many were not empty. Costs one listing of all links."""
         note = _note(who, why, when)
-        wanted = {self.folder(audience): (audience, checked_facts(facts)) for audience, facts in sets.items()}
-        written = emptied = 0
-        findings: list[Finding] = []
-        for folder in sorted({*wanted, *self.folders()}):
-            if folder in wanted:
-                done = self._commit(checked_audience(wanted[folder][0]), folder, wanted[folder][1], note, None)
-                findings += done.findings
-            else:
-                done = self._commit(None, folder, (), note, None)
-            written += done.written
-            emptied += done.written and not done.facts
-        return Replaced(written, emptied, tuple(findings))
+        others = sorted(self.folders().keys() - set(map(self.folder, audiences)))
+        return sum(self._commit(None, folder, (), note, None).written for folder in others)
 
     def _commit(
         self, audience: Audience | None, folder: str, facts: tuple[Fact, ...], note: dict[str, str], told: str | None

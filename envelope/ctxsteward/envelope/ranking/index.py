@@ -3,7 +3,8 @@
 A turn is scored together with its neighbours (context-indexed BM25): what answers a question often shares no word with
 it, but its neighbours do. Postings hold each turn's own terms only; surroundings are summed at the query, so adding a
 turn costs its own terms, and a query the postings it touches, at most about `MAX_POSTINGS`. A *sitting* is a run of
-turns of one day: neighbours do not reach across it, and it is scored as a whole, with the words of its date.
+turns of one day: neighbours do not reach across it, and it is scored as a whole, with the words of its date, where
+there are several: one alone would only lift what shares no word with the query above 0.
 
 A score is the sum of its signals, each scaled to its weight at its best turn. Ties go to the older turn: what a sitting
 began with says more.
@@ -117,13 +118,14 @@ class TurnIndex:
         if not (dated or weights.recency):
             return []
         near, wide, asked = self._surroundings(query, weights)
+        several = len(self._sitting_starts) > 1  # one alone tells no turns apart
         found = Found(
             weights=weights,
             near=_scaled(near, weights.near),
             wide=_scaled(wide, weights.wide),
             asked=_scaled(asked, weights.asked),
-            sittings=_scaled(self._sittings.scores(dated, weights), weights.sitting),
-            dates=_scaled(self._dates.scores(dated, weights), weights.date),
+            sittings=_scaled(self._sittings.scores(dated, weights), weights.sitting) if several else {},
+            dates=_scaled(self._dates.scores(dated, weights), weights.date) if several else {},
             speaker=self._named(query_text),
             pinned=pinned,
             recency=weights.recency / max(1, len(self) - 1),

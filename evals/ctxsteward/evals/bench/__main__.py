@@ -14,12 +14,27 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from . import Row, canaries, cards, cold, imports, journal, outage, selection, steward, transcripts, warm
+from . import (
+    Row,
+    audit,
+    canaries,
+    cards,
+    cold,
+    harness,
+    imports,
+    journal,
+    outage,
+    selection,
+    steward,
+    telemetry,
+    transcripts,
+    warm,
+)  # fmt: skip
 
-BENCHES: dict[str, Callable[[Path | None], Iterator[Row]]] = {
-    module.NAME: module.run
-    for module in (imports, warm, cold, journal, outage, selection, cards, transcripts, canaries, steward)
-}
+MODULES = (
+    imports, warm, cold, journal, outage, audit, selection, cards, transcripts, canaries, harness, steward, telemetry,
+)  # fmt: skip
+BENCHES: dict[str, Callable[[Path | None], Iterator[Row]]] = {module.NAME: module.run for module in MODULES}
 
 BEGIN, END = "<!-- bench -->", "<!-- /bench -->"
 

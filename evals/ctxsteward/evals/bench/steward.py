@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -28,6 +29,7 @@ from ctxsteward.steward.ingest.folder import is_named_like_transcript
 from ctxsteward.steward.night import run_night
 from ctxsteward.steward.report import NightReport
 from ctxsteward.steward.settings import NightSettings
+from ctxsteward.steward.stages import Admitted
 from ctxsteward.steward.surroundings import of_this_process
 from ctxsteward.steward.wiring import Isolate, harvest_in_process, in_a_worker, opened
 
@@ -110,26 +112,43 @@ def _in_process(reaper: Reaper, settings: NightSettings) -> InProcess[Any]:
     return InProcess(reaper)
 
 
-def _night(settings: NightSettings, *, isolate: Isolate = in_a_worker) -> NightReport:
+def _night(
+    settings: NightSettings, *, isolate: Isolate = in_a_worker, told: Callable[[Admitted], object] = lambda found: None
+) -> NightReport:
     with opened(settings, of_this_process(), isolate=isolate) as opening:
-        return run_night(opening.stages, opening.shell)
+
+        def admit(date: str, run: str) -> Admitted:
+            found = opening.stages.admit(date, run)
+            told(found)
+            return found
+
+        return run_night(replace(opening.stages, admit=admit), opening.shell)
 
 
 # -- a night with little that is new ------------------------------------------------------------------------------
 
 
 def _increment() -> Iterator[Row]:
+    judged: list[int] = []
     with TemporaryDirectory() as folder:
         inside = Path(folder) / "in"
         write(inside, FULL)
         settings = _settings(folder, night="2026-11-22")
-        full = _night(settings)
+        full = _night(settings, told=lambda found: judged.append(found.looked_at))
         write(inside, FULL // 100, FULL)
-        little = _night(settings.model_copy(update={"night": "2026-11-23"}))
-    share = 100 * little.cpu_seconds / full.cpu_seconds
+        little = _night(_next(settings, "2026-11-23"), told=lambda found: judged.append(found.looked_at))
+        none = _night(_next(settings, "2026-11-24"), told=lambda found: judged.append(found.looked_at))
+    share, idle = (100 * one.cpu_seconds / full.cpu_seconds for one in (little, none))
     yield row(NAME, f"work of a night with 1 % new / that of the full one, {FULL:,} transcripts", share, "%", at_most=3)
+    yield row(NAME, "work of a night with nothing new / that of the full one", idle, "%")
     yield row(NAME, f"CPU of the full night, {FULL:,} transcripts", full.cpu_seconds, "s")
     yield row(NAME, f"CPU of the night with {FULL // 100} new ones", little.cpu_seconds, "s")
+    yield row(NAME, "drafts judged in the night with 1 % new / in the full one", 100 * judged[1] / judged[0], "%")
+    yield row(NAME, "drafts judged in the night with nothing new", judged[2], "", at_most=0)
+
+
+def _next(settings: NightSettings, night: str) -> NightSettings:
+    return settings.model_copy(update={"night": night})
 
 
 def _settings(folder: str, **more: Any) -> NightSettings:
@@ -149,6 +168,7 @@ import re, sys
 from pathlib import Path
 from ctxsteward.evals.bench.steward import _night
 from ctxsteward.steward.settings import NightSettings
+from ctxsteward.steward.stages import Admitted
 _night(NightSettings.model_validate_json(sys.argv[1]))
 print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
 """

@@ -40,13 +40,21 @@ def judged(
     draft: Draft, policy: AdmissionPolicy, now_seconds: float | None = None, review: Review | None = None
 ) -> Verdict:
     """Judge a draft by itself: its support, its age, what people said of it."""
+    said = by_person(review)
+    if said is not None:
+        return said
+    if -inf < draft.moment.seconds < last_confirmed(draft.kind, draft.audience.width, policy, now_seconds):
+        return Verdict("expired", ("faded",))
+    return by_support(draft.kind, draft.audience.width, draft.backing, policy)
+
+
+def by_person(review: Review | None) -> Verdict | None:
+    """What a person decided, whatever stands behind it and however old it is; None: nobody did."""
     if review is not None and review.state == "rejected":
         return Verdict("rejected", ("rejected_by_person",))
     if review is not None and review.state == "approved" and review.who:
         return Verdict("active", ("approved",))
-    if -inf < draft.moment.seconds < last_confirmed(draft.kind, draft.audience.width, policy, now_seconds):
-        return Verdict("expired", ("faded",))
-    return by_support(draft.kind, draft.audience.width, draft.backing, policy)
+    return None
 
 
 def last_confirmed(kind: RecommendationKind, width: Width, policy: AdmissionPolicy, now_seconds: float | None) -> float:

@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import NamedTuple
 
 from ctxsteward.envelope.keys import AddressKey, address_of, subject_of
@@ -126,11 +127,20 @@ def made(
             source=replayed.source, session=replayed.session, principal=replayed.principal, principals=principals,
             project=replayed.project, transcript=name, extractor=extractor, revision=revision,
             messages=len(replayed.utterances), shown=tuple(sorted(replayed.shown)),
-            observations=tuple(sorted(set(found), key=repr)), cited=_cited(found, texts),
+            observations=tuple(_ordered(found)), cited=_cited(found, texts),
             takes=() if at else taken, refused=0 if at else refused,
         )
         for at, (principals, found) in enumerate([first, *sorted(others, key=lambda group: group[0])])
     )  # fmt: skip
+
+
+def _ordered(found: Iterable[Observation]) -> Iterator[Observation]:
+    """Each once, in the order of their `repr`, which begins with kind and text: where these differ it is not asked."""
+    by_text: dict[tuple[str, str], list[Observation]] = {}
+    for one in found:
+        by_text.setdefault((one.kind, repr(one.text)), []).append(one)
+    for _, alike in sorted(by_text.items(), key=itemgetter(0)):
+        yield from alike if len(alike) == 1 else sorted(set(alike), key=repr)
 
 
 def transcript_address(key: AddressKey, replayed: Replayed, extractor: str) -> str:

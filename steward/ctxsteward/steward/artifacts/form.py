@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any
 
 from pydantic import ValidationError
@@ -62,7 +63,11 @@ def observation_fields(observation: Observation) -> dict[str, Any]:
 
 def observation_of(fields: dict[str, Any]) -> Observation:
     """The inverse of `observation_fields`."""
-    subject, attribute, cardinality = fields["slot"]
-    slot = Slot(subject=subject, attribute=attribute, cardinality=cardinality)
+    slot = _slot(*fields["slot"])
     places = tuple(Place(*place) for place in fields["places"])
     return Observation(**{**fields, "slot": slot, "places": places})
+
+
+@lru_cache(maxsize=4096)
+def _slot(subject: str, attribute: str, cardinality: Any) -> Slot:
+    return Slot(subject=subject, attribute=attribute, cardinality=cardinality)

@@ -89,8 +89,11 @@ class Artifacts:
 
     def is_among(self, forgotten: frozenset[str], session: str, principal: str | None) -> bool:
         """Whether a principal in a session, or (None) the session itself, is among the forgotten."""
-        subject = session if principal is None else subject_for(session, principal)
-        return self._vault.subject_address(subject) in forgotten
+        return self.subject(session, principal) in forgotten
+
+    def subject(self, session: str, principal: str | None) -> str:
+        """The address under which a principal in a session, or (None) the session itself, may be forgotten."""
+        return self._vault.subject_address(session if principal is None else subject_for(session, principal))
 
     def _refuse_forgotten(self, artifact: Artifact) -> None:
         """Asked of the tombstones: another process may have written one, or a session have gone without its people."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -106,10 +106,15 @@ def _unmet(found: list[Token]) -> list[Token]:
 
 
 def _bounded(found: list[Token]) -> list[Token]:
-    """A "not" before "more than" bounds the figure; it turns its clause round no more."""
+    """A "not" before "more than" bounds the figure; it turns its clause round no more.
+
+    Of "not unlogged for more than a day" it stays: bound and prefix are each turned round, and it is logged in a day.
+    """
     for index, token in enumerate(found):
         following = found[index + 1].key if index + 1 < len(found) else ""
         if not (token.key in COMPARED and following == "than") and token.key not in ZH_COMPARED:
+            continue
+        if _is_undone(found[:index]):
             continue
         for place in range(index - 1, -1, -1):
             before = found[place]
@@ -119,6 +124,12 @@ def _bounded(found: list[Token]) -> list[Token]:
                 found[place] = before._replace(kind="idiom", operator=None)
                 break
     return found
+
+
+def _is_undone(before: Sequence[Token]) -> bool:
+    """Whether the last word that says anything is what was not done: "unlogged", "unread"."""
+    last = next((token for token in reversed(before) if token.kind not in ("small", "idiom")), None)
+    return last is not None and last.kind == "word" and last.key.startswith("un") and len(last.key) > 4
 
 
 @lru_cache(maxsize=1 << 16)

@@ -6,7 +6,7 @@ budgets gives 0 wherever an envelope was needed. All values lie in 0..1, but for
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ctxsteward.envelope.budgets import HEAD_SECTIONS
 from ctxsteward.envelope.builder import EnvelopeBuilder
@@ -34,10 +34,12 @@ ANTICIPATED = 0.5
 """Share of an event's words that a record which anticipates it has."""
 
 
-def replay(case: Case, document: ProfileDocument, wanted: Texts, builder: EnvelopeBuilder) -> Values:
-    """Values of the guards that need envelopes."""
+def replay(case: Case, document: ProfileDocument, wanted: Texts, make: Callable[[], EnvelopeBuilder]) -> Values:
+    """Values of the guards that need envelopes; recall comes with the question alone, where canaries are sought."""
+    builder, quiet = make(), make()
+    quiet.selector = None
     try:
-        envelopes = list(_envelopes(case, document, builder))
+        envelopes = list(_envelopes(case, document, quiet, builder))
     except (BudgetExceeded, WindowExceeded):
         return dict.fromkeys(
             ("policies_verbatim", "locked_present", "canary_facts", "prefix_stable", "section_budgets"), 0.0
@@ -102,14 +104,18 @@ def anticipates(document: ProfileDocument, held: Held) -> float:
     )
 
 
-def _envelopes(case: Case, document: ProfileDocument, builder: EnvelopeBuilder) -> Iterator[Envelope]:
+def _envelopes(
+    case: Case, document: ProfileDocument, quiet: EnvelopeBuilder, builder: EnvelopeBuilder
+) -> Iterator[Envelope]:
     keys = memory_keys(lambda size: b"g" * size)  # thrown away with the session
     with Store(MemoryJournal(), MemoryObjects(), keys, uri="memory:", draw_nonce=lambda: "0" * 9) as store:
         session = store.session(case.id, profile=Profile.from_document(document))
-        for message in (*case.messages, {"role": "user", "content": case.question}):
+        for message in case.messages:
             session.append(message)
             if message["role"] == "user":
-                yield builder.build(session)
+                yield quiet.build(session)
+        session.append({"role": "user", "content": case.question})
+        yield builder.build(session)
 
 
 def _head(envelope: Envelope) -> tuple[str, ...]:

@@ -69,6 +69,8 @@ class GateReport:
     pairs: tuple[Pair, ...]
     digests: tuple[str, str]
     """Of champion and challenger; in process only, never stored."""
+    replay: str = ""
+    """Key of the challenger's replay (`suite.FrozenGate.key`), in process only; empty: it is not known again."""
 
     @property
     def passed(self) -> bool:

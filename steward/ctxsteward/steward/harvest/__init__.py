@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from ..observation import Harvester, Observation, Place
+from ..observation import Harvester, Observation
 from ..replayed import Replayed
 from . import corrections, decisions, eval_failures, facts, preferences, tool_errors
 from .hearing import Conversation, listen
@@ -70,13 +70,12 @@ def _once(observations: Iterable[Observation]) -> list[Observation]:
     A liking that scores is a fact where it would score without it, else the wish that it is, which needs company.
     """
     kept: list[Observation] = []
-    told = list(observations)
-    strict = {_place(one) for one in told if one.strength == "strict"}
-    facts = {_place(one) for one in told if one.strength == "scored" and one.score >= MIN_FACT_SCORE}
-    wishes = {_place(one) for one in told if one.kind == "preference" and one.strength == "broad"}
+    told = [(one, one.places[0][:3]) for one in observations]
+    strict = {place for one, place in told if one.strength == "strict"}
+    facts = {place for one, place in told if one.strength == "scored" and one.score >= MIN_FACT_SCORE}
+    wishes = {place for one, place in told if one.kind == "preference" and one.strength == "broad"}
     seen = set()
-    for one in told:
-        place = _place(one)
+    for one, place in told:
         claim = (place, one.slot.attribute)
         if one.kind != "eval_failure" and (
             claim in seen
@@ -87,7 +86,3 @@ def _once(observations: Iterable[Observation]) -> list[Observation]:
         seen.add(claim)
         kept.append(one)
     return kept
-
-
-def _place(observation: Observation) -> Place:
-    return observation.places[0]._replace(relation="supports")

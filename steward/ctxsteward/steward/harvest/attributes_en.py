@@ -27,7 +27,7 @@ ATTRIBUTES = Table(
     birthday | born | \bi was born (?:on|in)(?: the)? (?P<v>(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {MONTH}|{MONTH}(?: the)? \d{{1,2}}(?:st|nd|rd|th)?)(?:,? \d{{4}})?|\d{{4}}-\d\d-\d\d)
     birth_year | born | \bi was born in (?P<v>\d{{4}})\b
     origin | born grew raised | \bi (?:was (?:born(?: and raised)?|raised)|grew up) (?:in|near|around) {PLACE}{ENDS}
-    origin | from originally | \bi(?:'m| am| come)(?: originally)? from {PLACE}{ENDS}
+    origin | from+i from+i'm | \bi(?:'m| am| come)(?: originally)? from {PLACE}{ENDS}
     origin | hometown | \bmy (?:hometown|home town|home country|native country) is {PLACE}{ENDS}
     age | old turned turn turning | \bi(?:'m| am| just turned| turned| turn|'m turning| am turning| will turn) (?P<v>\d{{1,2}})(?: years old| this| last| next| on| in|[.,!]|$)
     home | live living based home house apartment reside | \b(?:i|we)(?:'m| am|'re| are)? (?:currently |now |still |both |all )?(?:live|living|based|reside|residing)(?: here| now| out| down| up)? (?:in|near|outside|just outside|at) {PLACE}{ENDS}

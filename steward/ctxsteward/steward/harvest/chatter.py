@@ -2,8 +2,8 @@
 """What scores like a fact and is none: requests, replies and small talk.
 
 `is_small_talk` holds everywhere: greetings and catching up with nothing behind them. `is_errand` is what one says to an
-assistant to get something done: a request, an acknowledgement, what one does not have or know. `is_statement` is what
-is left inside a task: a sentence that states something, with a number, a name or a date in it.
+assistant to get something done: a request, an acknowledgement, what one does not have or know. Of what is left inside a
+task, `has_detail` tells what states something: a number, a name or a date is in it.
 
 >>> from ..replayed import Replayed, Utterance
 >>> from .hearing import listen
@@ -12,8 +12,8 @@ is left inside a task: a sentence that states something, with a number, a name o
 ...     return listen(Replayed(source="s", session="s", principal="ann", format="openai", digest="", utterances=(said,))).sentences[0]
 >>> [is_small_talk(heard(text)) for text in ("Been a busy week since we talked.", "Been a while, but I moved to Bonn in May.")]
 [True, False]
->>> [is_statement(heard(text)) for text in ("Please cancel booking XK2 today.", "Booking XK2 is for 3 May.")]
-[False, True]
+>>> [is_errand(heard(text)) for text in ("Please cancel booking XK2 today.", "Booking XK2 is for 3 May.")]
+[True, False]
 """
 
 from __future__ import annotations
@@ -54,6 +54,14 @@ _SMALL_TALK = re.compile(
     r"|\b(?:no doubt|come on|go for it)?[, ]*\byou(?:'ve| have)? got this\b|\bi(?:'m| am) (?:so |really |super |very )*(?:proud of|happy for|glad for|stoked for|excited for|rooting for) you\b[^,.;!?–—]{0,60}"
     r"|\b(?:can't|cannot) wait to (?:hear|see (?:you|it|what|how))\b[^,.;!?–—]{0,50}|\bi(?:'m| am) (?:all ears|here for you|doing (?:\w+ )?(?:good|great|well|fine|ok|okay))\b"
 )
+_SMALL_WORDS = (
+    "been ", "since ", "haven't ", "have not ", "hadn't ", "long time", "to hear", "to see", "to chat", "to talk",
+    "to catch up", "to meet", "happened", "changed", "going on", "happening", "gone on", "believe", "guess", "to share",
+    "to tell", "news", "how's", "how is", "how are", "how have", "what's ", "talk ", "chat ", "speak ", "see ", "catch ",
+    "write ", "keep in touch", "keep me posted", "take care", "hop", "wish", "have a", "thank", "appreciate", "got this",
+    "of you", "for you", "wait to", "all ears", "doing ",
+)  # fmt: skip
+"""Small talk has one of these in it."""
 _FIRST = listed("i i'm i've i'd i'll me my mine we we've we're our us")
 _ABOUT_YOU = re.compile(
     r"(?:(?:wow|yeah|hey|yep|and|oh|so|man|aw+|no doubt|keep it up|great|nice)[,.!]* )*(?:[a-z]{2,12}, )?(?:you've|you're|you'll|you are|you have|you got|you seem|you look|your|let's)\b"
@@ -111,11 +119,17 @@ def is_small_talk(sentence: Sentence) -> bool:
         return found > 0 and len(_CHINESE.findall(left)) < MIN_LEFT_CHARS
     if _ABOUT_YOU.match(low) and sentence.words.isdisjoint(_FIRST):
         return True
+    if not _may_be_small(low):
+        return False
     left, found = _SMALL_TALK.subn(" ", low)
     if not found or _DEED.search(left):
         return False
     words = [word for word in _WORD.findall(left) if word not in STOP and word not in _FILLERS]
     return len(words) < MIN_LEFT_WORDS
+
+
+def _may_be_small(low: str) -> bool:
+    return any(words in low for words in _SMALL_WORDS)
 
 
 def is_errand(sentence: Sentence) -> bool:
@@ -125,7 +139,7 @@ def is_errand(sentence: Sentence) -> bool:
     return any(one.search(sentence.low) for one in (_REQUEST, _LACK, _REPLY))
 
 
-def is_statement(sentence: Sentence, of_case: bool = True) -> bool:
-    """Whether it states something: no errand and, where it is of the case at hand, with a number, a name or a date."""
+def has_detail(sentence: Sentence) -> bool:
+    """Whether it has a number, a name or a date in it."""
     detail = _CHINESE_DETAIL if sentence.has_chinese else _DETAIL
-    return not is_errand(sentence) and (not of_case or detail.search(sentence.heard) is not None)
+    return detail.search(sentence.heard) is not None

@@ -26,6 +26,10 @@ _SENSITIVE = re.compile(
     r"|gay|lesbian|bisexual|transgender|trans|queer|muslim|jewish|christian|catholic|hindu|buddhist|atheist|kosher|halal|salary|debt|bankrupt\w*|divorc\w+|arrest\w+|convict\w+|union member|republican|democrat|immigra\w+|asylum)\b"
     r"|过敏|糖尿病|癌|抑郁|焦虑症|残疾|轮椅|癫痫|哮喘|怀孕|艾滋|自闭|手术|确诊|不耐受|同性恋|穆斯林|基督徒|佛教|清真|犹太|工资|欠债|破产|离婚|被捕|前科|党员"
 )
+_HEAD_CHARS = 5
+_HEADS = frozenset(word[:_HEAD_CHARS] for word in re.findall("[a-z]+", _SENSITIVE.pattern))
+"""How the English ones begin; some that are none, too."""
+_JOINT = re.compile("[-']")
 
 
 class Line(NamedTuple):
@@ -44,7 +48,7 @@ def in_one_line(sentence: Sentence, start: int = 0, stop: int | None = None) -> 
     room = MAX_TEXT_CHARS - len(lead)
     first, last = (0, len(sentence.text)) if len(sentence.text) <= room else _clauses(sentence.text, start, stop, room)
     words = " ".join(sentence.text[first:last].split())
-    if not words or len(words) > room or _CONTROL.search(words):
+    if not words or len(words) > room or (not words.isprintable() and _CONTROL.search(words)):
         return None
     text = lead + words
     if len(text) < MIN_TEXT_CHARS:
@@ -112,7 +116,19 @@ def _subject(sentence: Sentence, topic: Topic) -> str:
     return (speaker_of(sentence.said) or "user").lower()
 
 
+def _may_be_sensitive(sentence: Sentence) -> bool:
+    """Whether a word begins as one of the list does: a look-up a word, where the list costs a search for each."""
+    if sentence.has_chinese:
+        return True
+    for word in sentence.words:
+        if word[:_HEAD_CHARS] in _HEADS:
+            return True
+        if not word.isalpha() and any(part[:_HEAD_CHARS] in _HEADS for part in _JOINT.split(word)):
+            return True
+    return False
+
+
 def _sensitivity(sentence: Sentence, topic: Topic) -> Literal["none", "personal", "sensitive"]:
-    if _SENSITIVE.search(sentence.low):
+    if _may_be_sensitive(sentence) and _SENSITIVE.search(sentence.low):
         return "sensitive"
     return "personal" if topic.is_personal else "none"

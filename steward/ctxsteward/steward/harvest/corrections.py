@@ -18,12 +18,12 @@ from ctxsteward.summarizers.words import STOP, stem
 
 from ..observation import Observation, Reach, Strength
 from .claims import claim, in_one_line
-from .cues_corrections import BARE_CHINESE, BARE_ENGLISH, CHINESE, ENGLISH
+from .cues_corrections import BARE_CHINESE, BARE_ENGLISH, BARE_WORDS, CHINESE, ENGLISH
 from .facts import named_fact
 from .guards import doubt
 from .hearing import Conversation, Sentence
 from .locality import is_local, is_of_project
-from .matching import Match
+from .matching import Match, matches
 from .slots import Topic, value_of
 from .things import Thing, is_corrective, is_telling, thing_in
 from .wordlists import listed
@@ -80,9 +80,11 @@ def _is_bare(sentence: Sentence) -> bool:
     """ "That's wrong." and the like; a mere "no" only where nothing was asked."""
     if sentence.asked and _NO.fullmatch(sentence.low):
         return False
-    return not sentence.is_question and bool(
-        BARE_ENGLISH.fullmatch(sentence.low) or BARE_CHINESE.fullmatch(sentence.low)
-    )
+    if sentence.is_question:
+        return False
+    if not sentence.words.isdisjoint(BARE_WORDS) and BARE_ENGLISH.fullmatch(sentence.low):
+        return True
+    return sentence.has_chinese and BARE_CHINESE.fullmatch(sentence.low) is not None
 
 
 def _corrected(sentence: Sentence, bare: Sentence | None, conversation: Conversation) -> Observation | None:
@@ -111,15 +113,14 @@ def _corrected(sentence: Sentence, bare: Sentence | None, conversation: Conversa
 
 
 def _match(sentence: Sentence) -> Match | None:
-    for table in (ENGLISH, CHINESE):
-        for match in table.matches(sentence):
-            if _is_contrast(match, sentence):
-                continue
-            if sentence.has_chinese and doubt(sentence, match.start_of("v")) not in (None, "past"):
-                continue
-            is_answer = match.label == "broad" and sentence.asked and _NO.match(sentence.low)
-            if not is_answer and doubt(sentence, match.found.start()) in (None, "past"):
-                return match
+    for match in matches(sentence, ENGLISH, CHINESE):
+        if _is_contrast(match, sentence):
+            continue
+        if sentence.has_chinese and doubt(sentence, match.start_of("v")) not in (None, "past"):
+            continue
+        is_answer = match.label == "broad" and sentence.asked and _NO.match(sentence.low)
+        if not is_answer and doubt(sentence, match.found.start()) in (None, "past"):
+            return match
     return None
 
 

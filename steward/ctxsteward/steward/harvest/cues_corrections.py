@@ -7,6 +7,7 @@ import re
 
 from .matching import Table
 from .things import VERBS
+from .wordlists import listed
 
 _T = r"(?:[^,.;!?]|[,.](?=\d))"
 _END = r"(?=[,.;!?]|$)"
@@ -81,6 +82,11 @@ BARE_ENGLISH = re.compile(
     r"|(?:sorry[,.]? )?(?:i misspoke|my mistake|i was wrong)[.!]*"
 )
 """A sentence that says only that something is wrong: what follows is right."""
+BARE_WORDS = listed(
+    "wrong incorrect outdated out not right no nope mistaken inaccurate isn't wasn't misunderstood misread misheard"
+    " backwards mixed misspoke mistake"
+)
+"""One of them is in every such sentence."""
 BARE_CHINESE = re.compile(
     r"(?:不对|错了|不是|不正确|你?(?:理解|弄|搞|写|记|说)错了|搞反了|弄反了|这?不对吧?|不是这样的?|不是这个意思|我说错了)[。.！!，,]*"
 )

@@ -2,7 +2,7 @@
 """How people state wishes in English: standing ones, plain ones, weak ones.
 
 A row is ``strength | anchors | pattern``: the pattern is tried only on a sentence that holds one of the anchors as a
-word, so that most sentences cost one look-up a word. ``{S}`` is the start of a clause, ``{DO}`` a verb that one gives
+word (``a+b``: both), so that most sentences cost one look-up a word. ``{S}`` is the start of a clause, ``{DO}`` a verb that one gives
 an assistant. Group ``o`` begins what the wish is about. The lists are hand-set; nothing is trained.
 
 `standing`: holds until taken back ("from now on", "never", "call me"). `stated`: a plain preference; it stands unless
@@ -29,8 +29,8 @@ PREFERENCES = Table(
     r"""
     standing | always never | {S}(?:always|never|never ever) (?!{IDLE})(?P<o>{DO}\b.*)
     standing | ever | {S}(?:don't|do not) ever (?!{IDLE})(?P<o>\w+.*)
-    standing | from going moving henceforth | \b(?:from (?:now|here|today|this point|this day) (?:on|onwards?|forward)|(?:going|moving) forward|henceforth)\b,? (?:(?:i want|i'd like|i would like|i need|i expect|i prefer|please|always|never|only|just|you|we|don't|do not|no more|no|all|any|every)\b ?)?(?P<o>{DO}\b.*|(?<=want )you.*|(?<=like )you.*|(?<=you )(?:should|must|may|can|will|have).*|(?<=prefer ).*|(?<=no ).*|(?<=all )(?:of )?(?:your|my|the).*|(?<=every ).*\b(?:should|must)\b.*)
-    standing | from going moving henceforth | ^(?!.*\b(?:i'll|i will|we'll|i'm|we're|i am)\b)(?=.*\b{DO}\b)(?=.*\b(?:me|my|you|your|in|the|a|to|all|any|every|it)\b)(?P<o>.*) (?:from (?:now|here|today|this point) (?:on|onwards?|forward)|going forward|henceforth)[.!]*$
+    standing | from+now from+here from+today from+point from+day going+forward moving+forward henceforth | \b(?:from (?:now|here|today|this point|this day) (?:on|onwards?|forward)|(?:going|moving) forward|henceforth)\b,? (?:(?:i want|i'd like|i would like|i need|i expect|i prefer|please|always|never|only|just|you|we|don't|do not|no more|no|all|any|every)\b ?)?(?P<o>{DO}\b.*|(?<=want )you.*|(?<=like )you.*|(?<=you )(?:should|must|may|can|will|have).*|(?<=prefer ).*|(?<=no ).*|(?<=all )(?:of )?(?:your|my|the).*|(?<=every ).*\b(?:should|must)\b.*)
+    standing | from+now from+here from+today from+point going+forward henceforth | ^(?!.*\b(?:i'll|i will|we'll|i'm|we're|i am)\b)(?=.*\b{DO}\b)(?=.*\b(?:me|my|you|your|in|the|a|to|all|any|every|it)\b)(?P<o>.*) (?:from (?:now|here|today|this point) (?:on|onwards?|forward)|going forward|henceforth)[.!]*$
     standing | future | \bin (?:the )?future,? (?:please |always |never |only |just |don't |do not |you (?:should|must) |i(?:'d| would) (?:like|prefer|rather) )+(?P<o>.*)
     standing | future | \bin (?:the )?future,? (?P<o>{DO}\b (?:me|my|the|a|an|all|any|only|it|in|your)\b.*)
     standing | reference | \bfor (?:future reference|the future|next time)\b[,:]? (?P<o>.*\b(?:i|i'm|my|we|please|you|don't|never|always)\b.*)
@@ -48,7 +48,7 @@ PREFERENCES = Table(
     standing | call address | {S}(?:don't|do not|stop) (?:call|calling|address|addressing) me (?P<o>[\w.' -]+)
     standing:name | go | \bi go by (?P<v>[\w'-]+)(?! (?:bus|train|car|plane|bike|foot|the|my|a|what)\b)
     standing:pronouns | pronouns | \bpronouns (?:are|is|:) ?(?P<v>.+?)(?: please)?[.!]?$
-    standing | in concise brief short formal | {S}(?:be|stay|keep it|make it|remain) (?:more |very |as |extra )?(?P<o>\w+(?: and \w+)?) in (?:all|every|each|any)(?: of)? (?:your|the|our) {OUT}\b
+    standing | in+all in+every in+each in+any | {S}(?:be|stay|keep it|make it|remain) (?:more |very |as |extra )?(?P<o>\w+(?: and \w+)?) in (?:all|every|each|any)(?: of)? (?:your|the|our) {OUT}\b
     standing | keep make write tone | {S}(?:keep|make|leave) (?P<o>(?:your|all|all your|every|the|any|all the|all of your) {OUT} (?:\w+ ){{0,2}}?(?:short|shorter|brief|concise|simple|formal|informal|casual|plain|long|detailed|neutral|polite|clean|to the point|under|below|within|in|at|friendly|professional|technical|minimal|direct|neat|tidy|crisp|terse|succinct|lower case|readable|accessible)\b.*)
     standing | keep | {S}keep (?:it|things|that) (?P<o>(?:short|brief|concise|formal|casual|simple)\b.*\b(?:always|with me|every time|in general|when you|unless)\b.*)
     standing | write give show send format put | {S}(?:write|give|show|send|format|put|quote|state|tell) (?:me |to me )?(?P<o>(?:all|every|any|each) (?:of )?(?:my|your|the|our)?\b ?\w+.*\b(?:in|as|with|without|to|by)\b.*)
@@ -81,9 +81,9 @@ PREFERENCES = Table(
     standing | only | \bi (?:eat|drink|fly|wear|use|order|book|buy|cook with|write in|code in|speak|read|watch) (?P<o>[\w' -]+) only\b
     standing:language | speak | \bi (?:only |mainly |mostly )?speak (?P<v>{LANG})\b(?! (?:well|badly|too))
     standing | always | \bi(?:'d| would) always rather (?P<o>.*)
-    standing | from going henceforth | ^(?P<o>(?:\w+,? )?i(?:'d| would)? (?:like|want|need|prefer|expect) .{{3,120}}?),? (?:from (?:now|here|today|this point) on(?:wards?)?(?: out)?|going forward|henceforth)[.!]*$
-    standing | anything everything whatever all | {S}(?P<o>{DO}\b [^?]{{2,80}}\b(?:anything|everything|whatever|all) (?:that )?you (?:send|write|make|say|give|produce|build|book|draft|order|post|show)\b.*)
-    standing | anything everything whatever | ^(?:please,? )?(?:in |for |with )?(?:anything|everything|whatever) you (?:send|write|make|say|give|produce|build|book|draft|order|post|show)\b[^,]{{0,30}}, (?:please |always |never |don't |do not )*(?P<o>{DO}\b.*)
+    standing | from+now from+here from+today from+point going+forward henceforth | ^(?P<o>(?:\w+,? )?i(?:'d| would)? (?:like|want|need|prefer|expect) .{{3,120}}?),? (?:from (?:now|here|today|this point) on(?:wards?)?(?: out)?|going forward|henceforth)[.!]*$
+    standing | anything+you everything+you whatever+you all+you | {S}(?P<o>{DO}\b [^?]{{2,80}}\b(?:anything|everything|whatever|all) (?:that )?you (?:send|write|make|say|give|produce|build|book|draft|order|post|show)\b.*)
+    standing | anything+you everything+you whatever+you | ^(?:please,? )?(?:in |for |with )?(?:anything|everything|whatever) you (?:send|write|make|say|give|produce|build|book|draft|order|post|show)\b[^,]{{0,30}}, (?:please |always |never |don't |do not )*(?P<o>{DO}\b.*)
     standing | everywhere throughout | \b(?:i|we) (?P<o>(?:use|write|name|format|indent|log|deploy|test|spell|keep) [^,.;!?]{{3,60}} (?:everywhere|throughout|across the board))\b
     standing | like want need | \bi (?:really )?(?:don't|do not) (?:like|want|need|care for) (?P<o>[^,.;!?]{{3,50}}(?:,|;| so)+ (?:so )?(?:please )?(?:always |just )?(?:skip|avoid|leave|drop|don't|cut|keep|never|omit|spare)\b.*)
     standing:name | call | {S}call me by my (?:first|last|middle|full|given|nick|maiden) ?name(?:, (?P<v>[\w'-]+))?
@@ -119,12 +119,12 @@ PREFERENCES = Table(
     weak | like love enjoy hate dislike adore detest prefer favor favour loathe | \b(?:i|we|i've|we've|i'd|we'd) (?:really |absolutely |just |do |also |truly |still |always |have |would |kind of |so |quite |totally |definitely |sort of |don't |do not |never |didn't |even )*(?:like|liked|love|loved|enjoy|enjoyed|hate|hated|dislike|adore|adored|detest|prefer|preferred|favou?r|loathe)\b (?!(?:it|that|this|how|your|you|them|these|those|when|to hear|to see|seeing|hearing|the (?:way|idea|sound|energy|vibe))\b(?! one)|to (?:help|check|know|learn more|come|join|chat|try|talk|do|be)\b)(?P<o>.*)
     weak | rather | \b(?:i|we)(?:'d| would| had) (?:much |really |definitely )?rather (?P<o>.*)
     weak | want need like love appreciate | \b(?:i|we)(?:'d| would)? (?:really |just |also |do |only |don't |do not |definitely )*(?:want|need|like|love|appreciate) (?!to\b(?! (?:sit|pay|use|fly|stay|avoid|keep|have|receive|be contacted|leave|depart|arrive|eat|drink)\b)|to (?:keep|have) (?:you|in touch)|your help|help|assistance|some (?:help|assistance|advice)|it\b|that\b|this\b(?! one)|you\b(?! to)|your\b|them\b|'em\b|people to|everyone to|others to|how\b|what\b|you to (?!keep|use|always|never|stop|write|be|only))(?P<o>.*)
-    weak | i'm we're i am | \bi(?:'m| am| was|'ve (?:always )?been) (?:not |really |also |a |an |very |quite |so |pretty |huge |big |super |totally |happy |more )*(?:fan of|into|fond of|keen on|partial to|crazy about|obsessed with|interested in|happy with|used to|passionate about|fine with|good with|picky about) (?P<o>.*)
+    weak | fan into fond keen partial crazy obsessed interested happy used passionate fine good picky | \bi(?:'m| am| was|'ve (?:always )?been) (?:not |really |also |a |an |very |quite |so |pretty |huge |big |super |totally |happy |more )*(?:fan of|into|fond of|keen on|partial to|crazy about|obsessed with|interested in|happy with|used to|passionate about|fine with|good with|picky about) (?P<o>.*)
     weak | usually normally typically tend generally mostly often | \b(?:i|we) (?:usually|normally|typically|tend to|generally|mostly|often) (?P<o>.*)
     weak | stand bear without | \bi (?:can't|cannot|could never|could|can) (?:really )?(?:stand|bear|do without|do really without) (?P<o>.*)
     weak | favorite favourite go-to | \b(?:my|our)(?: all-time| absolute)? (?:fav(?:ou?rite)|go-to)\b(?P<o>.*)
     weak | ideally preferably possible | \b(?:ideally|preferably|if (?:at all )?possible)\b,? ?(?P<o>.*)
-    weak | better best suits works matters important | \b(?P<o>.*)\b(?:works? (?:better|best|well) for me|suits me|better for me|best for me|matters to me|important to me|is (?:nicer|better) for me)\b
+    weak | better+me best+me suits+me works+me matters+me important+me | \b(?P<o>.*)\b(?:works? (?:better|best|well) for me|suits me|better for me|best for me|matters to me|important to me|is (?:nicer|better) for me)\b
     weak | please | \bplease,? (?P<o>(?:don't |do not |no )(?:{DO}|no|only)\b.*|(?:use|keep|make|write|answer|reply|respond|speak|be|avoid|skip|include|format|put|only|no|leave out|seat|choose|pick)\b (?!sure|it clear|changes|the changes).*)
     weak | please | ^(?P<o>.*\b(?:seat|room|table|copy|version|only|one|flight|option|format|email|mail|text|english|french)\b.*),? please[.!]*$
     weak | make keep use give write don't do no avoid skip add send put be answer | ^(?:also |and |but |so |ok |okay |just |then |now |no[,:] )*(?:please )?(?:don't |do not )?(?P<o>(?!keep (?:it up|up|going|in touch|on|me posted|pushing|at it|dreaming|doing|being|making|working|inspiring|those|that)|make (?:sure|your)|be (?:sure|proud|careful|strong|safe|kind))(?:make|keep|use|give me|write|answer|avoid|skip|add|send me|put|be) .*)

@@ -17,7 +17,7 @@ from .cues_decisions import CHINESE, ENGLISH
 from .guards import doubt
 from .hearing import Conversation, Sentence
 from .locality import is_local
-from .matching import Match
+from .matching import Match, matches
 from .slots import Topic
 
 EXTRACTOR = "decisions/1"
@@ -43,7 +43,7 @@ def decisions(conversation: Conversation) -> list[Observation]:
 def _decision(sentence: Sentence, conversation: Conversation) -> Observation | None:
     if len(sentence.text) > MAX_CHARS or sentence.is_question:
         return None
-    match = ENGLISH.first(sentence) or CHINESE.first(sentence)
+    match = next(iter(matches(sentence, ENGLISH, CHINESE)), None)
     if match is None or _OPEN.search(sentence.low) or doubt(sentence, match.found.start()) is not None:
         return None
     text = in_one_line(sentence, match.found.start(), match.found.end())

@@ -18,18 +18,19 @@ from ctxsteward.summarizers.words import STOP, stem
 from ..observation import Observation
 from .attributes_en import ATTRIBUTES as ENGLISH
 from .attributes_zh import ATTRIBUTES as CHINESE
-from .chatter import is_small_talk, is_statement
+from .chatter import has_detail, is_errand, is_small_talk
 from .claims import claim, in_one_line
 from .guards import doubt
 from .hearing import Conversation, Sentence
 from .locality import is_local
-from .matching import Match
+from .matching import Match, matches
 from .scoring import cue_score, share_of
 from .slots import Topic, value_for
+from .substance import is_vague
 from .topics import ONE
 from .wordlists import listed
 
-EXTRACTOR = "facts/2"
+EXTRACTOR = "facts/3"
 MIN_SCORE = 2.1
 MIN_TASK_SCORE = 2.6
 """Inside a task most sentences are of the task."""
@@ -61,6 +62,7 @@ _TIMES = listed(
     actually definitely really absolutely amazing awesome
     """
 )
+_NO_THEME = STOP | _TIMES
 _KIN = {
     "mom": "mother", "mum": "mother", "dad": "father", "kid": "child", "baby": "child", "grandma": "grandmother", "grandpa": "grandfather",
     "puppy": "dog", "kitten": "cat", "妻子": "wife", "老婆": "wife", "太太": "wife", "爱人": "spouse", "丈夫": "husband", "老公": "husband",
@@ -78,19 +80,19 @@ def facts(conversation: Conversation) -> list[Observation]:
 
 
 def _fact(sentence: Sentence, conversation: Conversation) -> Observation | None:
+    if not sentence.is_plain:
+        return None
     named = named_fact(sentence)
     score = cue_score(sentence)
-    if (named is None and score < MIN_SCORE) or not sentence.is_plain:
+    if named is None and score < MIN_SCORE:
         return None
-    if doubt(sentence, 0) not in (None, "past"):
+    if doubt(sentence, 0) not in (None, "past") or (named is None and _is_talk(sentence, conversation)):
+        return None
+    local = named is None and conversation.is_task and not _is_of_life(sentence, score)
+    if local and not has_detail(sentence):
         return None
     text = in_one_line(sentence)
     if text is None:
-        return None
-    local = named is None and conversation.is_task and not _is_of_life(sentence, score)
-    if named is None and (is_small_talk(sentence) or (conversation.is_task and not is_statement(sentence, local))):
-        return None
-    if named is None and not conversation.between_people and _ADDRESSED.search(sentence.low):
         return None
     return claim(
         sentence,
@@ -104,14 +106,24 @@ def _fact(sentence: Sentence, conversation: Conversation) -> Observation | None:
     )
 
 
+def _is_talk(sentence: Sentence, conversation: Conversation) -> bool:
+    """Whether it only keeps the talk going: small talk, an errand of the task, a request."""
+    if conversation.is_task and is_errand(sentence):
+        return True
+    if not conversation.between_people and _ADDRESSED.search(sentence.low):
+        return True
+    return is_small_talk(sentence) or is_vague(sentence.heard)
+
+
 def named_fact(sentence: Sentence) -> Topic | None:
     """The named fact that a sentence states of its speaker."""
-    if not sentence.words & _FIRST and not (sentence.has_chinese and ("我" in sentence.low or "咱" in sentence.low)):
+    if sentence.words.isdisjoint(_FIRST) and not (
+        sentence.has_chinese and ("我" in sentence.low or "咱" in sentence.low)
+    ):
         return None
-    for table in (ENGLISH, CHINESE):
-        for match in table.matches(sentence):
-            if doubt(sentence, match.found.start()) is None and (topic := _named(match, sentence)) is not None:
-                return topic
+    for match in matches(sentence, ENGLISH, CHINESE):
+        if doubt(sentence, match.found.start()) is None and (topic := _named(match, sentence)) is not None:
+            return topic
     return None
 
 
@@ -166,14 +178,14 @@ def _number(numeral: str) -> int:
 
 def _is_of_life(sentence: Sentence, score: float) -> bool:
     """Whether something said inside a task is of the person's life: first person, strongly cued, no request of the task."""
-    if score < MIN_TASK_SCORE or is_local(sentence, strictly=False) or _REQUEST.search(sentence.low):
+    if score < MIN_TASK_SCORE or (sentence.words.isdisjoint(_FIRST) and "我" not in sentence.low):
         return False
-    return bool(sentence.words & _FIRST) or "我" in sentence.low
+    return not _REQUEST.search(sentence.low) and not is_local(sentence, strictly=False)
 
 
 def _theme(sentence: Sentence) -> Topic:
     """What it is about: its longest word that is no everyday one, the first of several."""
-    words = [word for word in _THEME.findall(sentence.low) if word not in STOP and word not in _TIMES]
+    words = [word for word in _THEME.findall(sentence.low) if word not in _NO_THEME]
     if words:
         theme = stem(max(words, key=len))
     else:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .hearing import Sentence
+from .wordlists import Anchors
 
 Doubt = Literal["question", "document", "irony", "indifference", "supposition", "report", "denial", "past"]
 
@@ -23,26 +24,26 @@ WEAKENS: frozenset[Doubt] = frozenset(("question", "document", "past"))
 
 @dataclass(frozen=True, slots=True)
 class _Sign:
-    """A reason's wordings in both languages; the English ones hold one of `words`."""
+    """A reason's wordings in both languages; the English ones hold one of `anchors`."""
 
-    words: frozenset[str]
+    anchors: Anchors
     english: re.Pattern[str]
     chinese: re.Pattern[str]
 
     def marks(self, sentence: Sentence, text: str) -> bool:
         """Whether the text, of this sentence, holds it."""
-        if not self.words.isdisjoint(sentence.words) and self.english.search(text):
+        if self.anchors.are_in(sentence.words) and self.english.search(text):
             return True
         return sentence.has_chinese and self.chinese.search(text) is not None
 
 
 def _sign(words: str, english: str, chinese: str) -> _Sign:
-    return _Sign(frozenset(words.split()), re.compile(english), re.compile(chinese))
+    return _Sign(Anchors(words), re.compile(english), re.compile(chinese))
 
 
 _FACES = re.compile("🙄|😒|😏|🙃")
 _IRONY = _sign(
-    "s yeah oh sure wow yes right because if just call lol lmao kidding doesn't not",
+    "s yeah oh sure wow yes+i right+i because+i if+as who+doesn't just+needed just+wanted call+me lol lmao kidding not",
     r"(?:^|\s)/s\b|\byeah,? right\b|^(?:oh|yeah|sure|wow),? (?:great|sure|right|wonderful|fantastic|perfect|lovely|yeah)\b"
     r"|^(?:sure|oh|yeah|yes|right),? (?:because )?i (?:just |simply |really |absolutely )*(?:love|adore|enjoy|prefer)\b"
     r"|\bbecause i (?:just |simply |really )*(?:love|adore|enjoy)\b|\bas if i\b|\bwho doesn't[.!?]*$|\bjust what i (?:needed|wanted)\b"

@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
 
 from ctxsteward.summarizers.sentences import sentences
 
@@ -55,8 +57,7 @@ _DRAFTING = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sentence:
+class Sentence(NamedTuple):
     """One sentence that a person said."""
 
     said: Utterance
@@ -78,8 +79,12 @@ class Sentence:
 
     def place(self, start: int = 0, stop: int | None = None) -> Place:
         """Byte range of these characters of the sentence."""
-        first = self.first_byte + len(self.text[:start].encode())
-        return Place(self.said.ref, first, first + len(self.text[start:stop].encode()))
+        text = self.text
+        if text.isascii():
+            first = self.first_byte + start
+            return Place(self.said.ref, first, self.first_byte + len(text if stop is None else text[:stop]))
+        first = self.first_byte + len(text[:start].encode())
+        return Place(self.said.ref, first, first + len(text[start:stop].encode()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +121,12 @@ def _named(said: Utterance) -> Utterance:
 
 def speaker_of(said: Utterance) -> str | None:
     """The name that stands for "I"."""
-    name = " ".join(said.speaker.split()) if said.speaker else ""
+    return _name_in(said.speaker) if said.speaker else None
+
+
+@lru_cache(maxsize=256)
+def _name_in(speaker: str) -> str | None:
+    name = " ".join(speaker.split())
     return name if _A_NAME.fullmatch(name) and name.lower() not in _ROLES else None
 
 
@@ -164,30 +174,22 @@ def _sentences(said: Utterance, asked: str | None) -> Iterator[Sentence]:
     own = heard(text[start:stop])
     is_plain = stop - start <= MAX_SPOKEN_CHARS and own.count("\n") < MAX_SPOKEN_LINES
     at, byte, is_ascii = 0, 0, text.isascii()
-    for piece in sentences(own):
-        begin, end = start + piece.start, start + piece.stop
+    for first, last in sentences(own):
+        begin, end = start + first, start + last
         byte += begin - at if is_ascii else len(text[at:begin].encode())
         at = begin
-        mine = own[piece.start : piece.stop]
+        mine = own[first:last]
         low = _lowered(mine)
         words = frozenset(_WORD.findall(low))
-        has_chinese = not low.isascii() and _CHINESE.search(low) is not None
+        has_chinese = not is_ascii and _CHINESE.search(low) is not None
         if not words and not has_chinese:
             continue
-        if is_plain and (has_chinese or words & _DRAFTERS) and _DRAFTING.search(mine):
+        if is_plain and (has_chinese or not words.isdisjoint(_DRAFTERS)) and _DRAFTING.search(mine):
             is_plain = False
+        is_question = _is_question(low, has_chinese)
         yield Sentence(
-            said=said,
-            text=text[begin:end],
-            heard=mine,
-            low=low,
-            words=words,
-            first_byte=byte,
-            is_question=_is_question(low, has_chinese),
-            has_chinese=has_chinese,
-            is_plain=is_plain,
-            asked=asked,
-        )
+            said, text[begin:end], mine, low, words, byte, is_question, has_chinese, is_plain, asked
+        )  # fmt: skip
 
 
 def _spoken(said: Utterance) -> tuple[int, int]:
@@ -206,6 +208,6 @@ def _lowered(text: str) -> str:
 
 
 def _is_question(low: str, has_chinese: bool) -> bool:
-    if _QUESTION.search(low) or _ASKING.match(low):
+    if (("?" in low or "？" in low) and _QUESTION.search(low)) or _ASKING.match(low):
         return True
     return has_chinese and _ASKING_CHINESE.search(low) is not None

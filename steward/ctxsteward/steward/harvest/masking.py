@@ -30,6 +30,7 @@ _QUOTED = re.compile(
     r"\"([^\"\n]{1,400})\"|“([^”\n]{1,400})”|「([^」\n]{1,400})」|『([^』\n]{1,400})』|(?<!\w)‘([^’\n]{3,400})’(?!\w)"
     r"|(?<!\w)'([^'\n]{3,400})'(?!\w)|`([^`\n]{1,400})`"
 )
+_MARKS = '"“「『‘`'
 _NAMED = re.compile(r"\W*(?:[\w'.+#-]{1,30}(?:\s[\w'.+#-]{1,30})?|[\u3400-\u9fff·]{1,6})\W*")
 """Short enough to name a thing rather than to quote a sentence."""
 _HEADER = re.compile(
@@ -61,9 +62,22 @@ def heard(text: str) -> str:
         text = _LINE.sub(lambda match: _blank(match.group()), text)
     if ":" in text or "：" in text:
         text = _without_material(text)
-    if any(mark in text for mark in "\"“「『‘`'"):
+    if _has_quotation(text):
         text = _QUOTED.sub(_without_words, text)
     return text
+
+
+def _has_quotation(text: str) -> bool:
+    """Whether anything can open a quotation; an apostrophe inside a word does not."""
+    for mark in _MARKS:
+        if mark in text:
+            return True
+    at = text.find("'")
+    while at >= 0:
+        if at == 0 or not (text[at - 1].isalnum() or text[at - 1] == "_"):
+            return True
+        at = text.find("'", at + 1)
+    return False
 
 
 def _without_material(text: str) -> str:

@@ -1,14 +1,16 @@
 """A table of cues: which patterns to try on a sentence, found by the words it holds.
 
-A row is ``label | anchors | pattern``, its label ``strength`` or ``strength:attribute``. Anchors are words (English) or
-strings (Chinese); a pattern is tried only where one of its anchors occurs, so that a sentence without any costs one
-look-up a word. Patterns run on lower case, and their gaps are bounded by the sentence.
+A row is ``label | anchors | pattern``, its label ``strength`` or ``strength:attribute``. Anchors are words (English;
+``a+b``: both of them, the rarer one first) or strings (Chinese); a pattern is tried only where one of its anchors
+occurs, so that a sentence without any costs one look-up a word. Patterns run on lower case, and their gaps are bounded
+by the sentence.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from .hearing import Sentence
@@ -48,38 +50,53 @@ class Match(NamedTuple):
         return text[self.found.start(group) : self.found.end(group)].strip() or None
 
 
+class _Row(NamedTuple):
+    """A row at one of its anchors."""
+
+    number: int
+    also: str | None
+    """The other word that must be there."""
+
+
 class Table:
     """Rows in order; the first that fits wins."""
 
     def __init__(self, parts: Mapping[str, str], rows: str, *, chinese: bool = False) -> None:
         self._chinese = chinese
-        self._by_anchor: dict[str, list[int]] = {}
+        self._by_anchor: dict[str, list[_Row]] = {}
         self._cues: list[Cue] = []
         for line in filter(None, map(str.strip, rows.splitlines())):
             label, anchors, pattern = (part.strip() for part in line.split(" | ", 2))
             for anchor in anchors.split():
-                self._by_anchor.setdefault(anchor, []).append(len(self._cues))
+                word, _, also = anchor.partition("+")
+                self._by_anchor.setdefault(word, []).append(_Row(len(self._cues), also or None))
             label, _, attribute = label.partition(":")
             self._cues.append(Cue(label, attribute or None, re.compile(pattern.format(**parts) if parts else pattern)))
         self._anchors = frozenset(self._by_anchor)
 
-    def matches(self, sentence: Sentence) -> Iterator[Match]:
+    def matches(self, sentence: Sentence) -> Iterable[Match]:
         """Every row that fits, in the table's order."""
         held = self._held(sentence)
-        for row in sorted({row for anchor in held for row in self._by_anchor[anchor]}) if held else ():
-            cue = self._cues[row]
-            found = cue.pattern.search(sentence.low)
+        return self._tried(held, sentence) if held else ()
+
+    def _tried(self, held: Iterable[str], sentence: Sentence) -> Iterator[Match]:
+        words, low = sentence.words, sentence.low
+        rows = {row for anchor in held for row, also in self._by_anchor[anchor] if also is None or also in words}
+        for row in sorted(rows):
+            label, attribute, pattern = self._cues[row]
+            found = pattern.search(low)
             if found:
-                yield Match(cue.label, cue.attribute, found)
+                yield Match(label, attribute, found)
 
-    def first(self, sentence: Sentence) -> Match | None:
-        """The first row that fits."""
-        return next(self.matches(sentence), None)
-
-    def _held(self, sentence: Sentence) -> list[str]:
+    def _held(self, sentence: Sentence) -> Iterable[str]:
         if not self._chinese:
-            return list(self._anchors & sentence.words)
-        if not sentence.has_chinese:
-            return []
+            return self._anchors & sentence.words
         low = sentence.low
         return [anchor for anchor in self._by_anchor if anchor in low]
+
+
+def matches(sentence: Sentence, english: Table, chinese: Table) -> Iterable[Match]:
+    """Every row of both tables that fits, the English ones first."""
+    if not sentence.has_chinese:
+        return english.matches(sentence)
+    return chain(english.matches(sentence), chinese.matches(sentence))

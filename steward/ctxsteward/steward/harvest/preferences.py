@@ -19,10 +19,10 @@ from .facts import named_fact
 from .guards import WEAKENS, doubt
 from .hearing import Conversation, Sentence
 from .locality import is_local, is_of_project
-from .matching import Match
+from .matching import Match, matches
 from .slots import Topic, topic_of
 
-EXTRACTOR = "preferences/1"
+EXTRACTOR = "preferences/2"
 MAX_CHARS = 400
 """A longer sentence is not searched for wishes."""
 _JOINED = re.compile(r"(?:and|so|but|because|to|then|also)\b")
@@ -44,11 +44,10 @@ def preferences(conversation: Conversation) -> list[Observation]:
 
 
 def _wish(sentence: Sentence, conversation: Conversation) -> Observation | None:
-    for table in (ENGLISH, CHINESE):
-        for match in table.matches(sentence):
-            observation = _read(match, sentence, conversation)
-            if observation is not None:
-                return observation
+    for match in matches(sentence, ENGLISH, CHINESE):
+        observation = _read(match, sentence, conversation)
+        if observation is not None:
+            return observation
     return None
 
 

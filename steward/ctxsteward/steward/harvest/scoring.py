@@ -90,13 +90,17 @@ def _english(sentence: Sentence) -> float:
     low, words = sentence.low, sentence.words
     content = len(words - STOP)
     score = 0.5 * math.log(1 + low.count(" ") + 1) + 0.25 * RARITY * content / 10
-    if words & _FIRST:
+    if not words.isdisjoint(_FIRST):
         score += 0.35
-    if words & _EVENT or _PERIOD.search(low):
+    if not words.isdisjoint(_EVENT) or _PERIOD.search(low):
         score += 0.9
-    if words & _LIKING or "like to" in low or "always wanted" in low:
+    if not words.isdisjoint(_LIKING) or "like to" in low or "always wanted" in low:
         score += LIKING
-    if ("my" in words or "our" in words) and words & _RELATION and not _RELATION.isdisjoint(_OWNED.findall(low)):
+    if (
+        ("my" in words or "our" in words)
+        and not words.isdisjoint(_RELATION)
+        and not _RELATION.isdisjoint(_OWNED.findall(low))
+    ):
         score += 0.8
     score += 0.25 * min(4, len(_NAME.findall(sentence.heard)))
     if _DIGIT.search(low):

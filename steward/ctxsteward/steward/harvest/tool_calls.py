@@ -15,9 +15,9 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from ..replayed import Call, Replayed, Utterance
+from .latest import latest
 from .tool_codes import Failure, failure
 
 MAX_ARGUMENT_CHARS = 64_000
@@ -54,7 +54,7 @@ class Step:
         return self.answer is not None and self.failure is None
 
 
-@lru_cache(maxsize=2)  # harvesters and the count of hits ask for the same transcript in turn
+@latest
 def steps(replayed: Replayed) -> tuple[Step, ...]:
     """All calls in order; linear in the transcript."""
     found = list(_paired(replayed.utterances))

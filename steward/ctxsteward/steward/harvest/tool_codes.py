@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from .tool_words import OPENING, PLAIN, PYTEST, RAISED, RULES, STATUS_CODES, TRACEBACK, ErrorCode
@@ -46,7 +47,7 @@ class Failure(NamedTuple):
 _JSON_ERROR = re.compile(
     r"""^\s*[{\[]\s*['"](?:error|errors|err|exception|error_message)['"]\s*:\s*(?!null|None|false|False|""|''|\[\s*\]|\{\s*\}|0\b)""",
 )
-_HINT = re.compile(r"[Ee]rr|exception|status|\"code\"|[Cc]ode\"|\"(?:success|ok|type|result)\"|错误|\\\\u9519")
+_HINTS = ("err", "status", 'ode"', "Err", "exception", '"success"', '"ok"', '"type"', '"result"', "错误", r"\\u9519")
 """Without any of these a JSON object reports no error."""
 _NOTHING = ("none", "null", "no", "false", "ok", "success")
 _FEW_KEYS = 4
@@ -93,7 +94,7 @@ def _structured(text: str) -> Failure | None:
     head = text[:64].lstrip()
     if head[:1] not in ("{", "["):
         return None
-    if len(text) <= MAX_JSON_CHARS and _HINT.search(text):
+    if len(text) <= MAX_JSON_CHARS and any(hint in text for hint in _HINTS):
         try:
             value = json.loads(text)
         except (ValueError, RecursionError):
@@ -184,11 +185,30 @@ def _windows(text: str) -> Iterator[tuple[int, int]]:
 
 def _edges(text: str, lines: int = 3) -> Iterator[int]:
     """Where the first and the last lines with text begin, within the head and the tail."""
-    starts = [m.start() for m in re.finditer(r"^(?=.*\S)", text[:HEAD_CHARS], re.MULTILINE)]
-    yield from starts[:lines]
+    head = list(islice(_lines(text[:HEAD_CHARS]), lines))
+    yield from head
     base = max(0, len(text) - TAIL_CHARS)
-    tail = [base + m.start() for m in re.finditer(r"^(?=.*\S)", text[base:], re.MULTILINE)]
-    yield from (place for place in tail[-lines:] if place not in starts[:lines] and (base == 0 or place > base))
+    tail = [base + place for place in islice(_lines_back(text[base:]), lines)]
+    yield from (place for place in reversed(tail) if place not in head and (base == 0 or place > base))
+
+
+def _lines(text: str) -> Iterator[int]:
+    """Where lines begin that are not blank."""
+    start = 0
+    for line in text.split("\n"):
+        if line and not line.isspace():
+            yield start
+        start += len(line) + 1
+
+
+def _lines_back(text: str) -> Iterator[int]:
+    """The same, from the last one."""
+    stop = len(text)
+    while stop >= 0:
+        start = text.rfind("\n", 0, stop) + 1
+        if start < stop and not text[start:stop].isspace():
+            yield start
+        stop = start - 1
 
 
 def _at(text: str, place: int) -> Failure:

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from ..replayed import Replayed
+from .latest import latest
 from .tool_calls import Step, is_tool, steps
 from .tool_diff import blamed, changed, fixes, related
 from .tool_sources import Sources
@@ -38,7 +38,7 @@ class Episode:
     """What helped, by parameter (None: none of them)."""
 
 
-@lru_cache(maxsize=2)  # harvesters and the count of hits ask for the same transcript in turn
+@latest
 def episodes(replayed: Replayed) -> tuple[Episode, ...]:
     """The errors of a transcript in order; linear in it."""
     calls = steps(replayed)

@@ -5,7 +5,8 @@ A writer gets a group (one kind, one slot, the words that people said) and gives
 only if it is still that claim: one sentence of 8 to 280 characters, about the same slot, with the same value and
 polarity, with no number, name or address that the evidence does not hold, and mostly in its words. Whatever else comes
 (prose, mark-up, another slot, an exception) is refused with a reason, and the extractive text stays. Evidence and trust
-are the group's: a wording raises nothing.
+are the group's: a wording raises nothing. A night asks a writer only for records that came out of reconciling and are
+about to be placed (`worded`), never for the words of a tool or an assistant; without a writer all of this is off.
 
 Source: the state design (derived text has the least trust of its sources; records are claims of closed kinds).
 """
@@ -17,8 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from pydantic import ValidationError
+
 from ctxsteward.schemas.profile import Polarity
-from ctxsteward.schemas.recommendation import TRUST, RecommendationKind, Slot, Trust
+from ctxsteward.schemas.recommendation import TRUST, MetaRecommendation, RecommendationKind, Slot, Trust
 from ctxsteward.summarizers.sentences import sentences
 from ctxsteward.summarizers.units import NUMBER_WORDS
 from ctxsteward.summarizers.values import normalize, typed_values
@@ -35,6 +38,10 @@ from .wordlists import listed
 Refusal = Literal[
     "nothing", "failed", "length", "lines", "markup", "prose", "number", "name", "slot", "polarity", "words"
 ]
+SPOKEN: frozenset[Trust] = frozenset(("operator", "user"))
+"""What a writer may read: the words of people."""
+WORDED: frozenset[RecommendationKind] = frozenset(("preference", "correction", "fact", "decision"))
+"""Kinds in people's words; the others are templates of ours."""
 MAX_NEW_FRACTION = 0.4
 """Of the line's content words, the share that the evidence need not hold."""
 
@@ -140,6 +147,26 @@ def written(group: Group, writer: Writer) -> Written:
     if reason is not None:
         return Written(group.text, group.trust, by_writer=False, refused=reason)
     return Written(line, group.trust, by_writer=True)
+
+
+def worded(record: MetaRecommendation, quotes: Sequence[str], writer: Writer) -> MetaRecommendation:
+    """The record in the writer's words, where they are still its claim; evidence, support and trust stay its own.
+
+    `quotes` are the words of its evidence. A record that rests on anything but a person's words is left as it is.
+    """
+    if record.trust not in SPOKEN or record.kind not in WORDED or not quotes:
+        return record
+    group = Group(
+        kind=record.kind, slot=record.slot, text=record.text, quotes=tuple(quotes), trust=record.trust,
+        value=record.value, polarity=record.polarity,
+    )  # fmt: skip
+    line = written(group, writer)
+    if not line.by_writer:
+        return record
+    try:
+        return MetaRecommendation.model_validate(record.model_dump() | {"text": line.text})
+    except ValidationError:
+        return record
 
 
 def refusal(line: str, group: Group) -> Refusal | None:

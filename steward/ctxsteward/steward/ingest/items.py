@@ -9,15 +9,19 @@ A refused item is a value, `Quarantined`, with a reason of a closed set, so that
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from ..judgements import Watched
 
 SIDECAR_SUFFIX = ".session.json"
 """``chat.jsonl.session.json`` tells about ``chat.jsonl``."""
 MAX_ITEM_BYTES = 64 * 1024 * 1024
 MAX_SIDECAR_BYTES = 256 * 1024
 
-SkipReason = Literal["own_output", "open", "deleted", "empty"]
-"""own_output: the steward wrote it. open: it is not over. deleted: its people took it back. empty: no messages."""
+SkipReason = Literal["own_output", "other_profile", "open", "deleted", "empty"]
+"""own_output: the steward wrote it. other_profile: another agent of the tenant had it. open: it is not over. deleted:
+its people took it back. empty: no messages."""
 Reason = Literal[
     "too_large", "unreadable", "invalid", "bad_metadata", "time_limit", "cpu_limit", "memory_limit", "worker_died",
     "failed",
@@ -79,6 +83,10 @@ class Loaded:
     sidecar: bytes | None = None
     layout: Literal["file", "log"] = "file"
     """file: in a format that a reader knows. log: a session of a store, as `stored` writes it."""
+    shown: tuple[str, ...] = ()
+    """Ids of records that its session was shown, where the source knows without reading on."""
+    watched: tuple[Watched, ...] = ()
+    """What is known of these, once somebody has looked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

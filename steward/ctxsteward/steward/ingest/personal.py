@@ -20,7 +20,7 @@ from datetime import date
 
 from ctxsteward.schemas import InputError
 
-from .redaction import Finder, Span
+from .redaction import Finder, FinderFor, Span
 
 _HINT_DIGITS = re.compile(r"[0-9][0-9 ()./\-]{7,}[0-9Xx]")
 _DATE = re.compile(r"(?:19|20)[0-9]{2}-[01][0-9]-[0-3][0-9]")
@@ -56,7 +56,7 @@ _ID_WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
 _WINDOW_CHARS = 48
 
 
-def personal_finder() -> Finder:
+def personal_finder() -> FinderFor:
     """Finds personal data. Raises `InputError` where the libraries are missing."""
     try:
         from datafog.processing.text_processing.regex_annotator import RegexAnnotator
@@ -64,14 +64,21 @@ def personal_finder() -> Finder:
         raise InputError("redaction needs datafog and phonenumbers: pip install 'ctxsteward[steward]'") from error
     address = RegexAnnotator().patterns["EMAIL"]
 
-    def find(text: str) -> list[Span]:
-        spans = list(_addresses(text, address)) if "@" in text else []
-        if _HINT_DIGITS.search(text):
-            for start, stop in _windows(text):
-                spans += _numbers(text[start:stop], start)
-        return spans
+    def finder_for(texts: str) -> Finder | None:
+        has_address, has_number = "@" in texts, next(_windows(texts), None) is not None
+        if not (has_address or has_number):
+            return None
 
-    return find
+        def find(text: str) -> list[Span]:
+            spans = list(_addresses(text, address)) if has_address and "@" in text else []
+            if has_number:
+                for start, stop in _windows(text):
+                    spans += _numbers(text[start:stop], start)
+            return spans
+
+        return find
+
+    return finder_for
 
 
 def _addresses(text: str, address: re.Pattern[str]) -> Iterator[Span]:

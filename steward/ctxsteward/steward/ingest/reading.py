@@ -9,18 +9,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
 
 from ctxsteward.schemas import Damaged, Erased, InputError, InputTooLarge, InvalidTranscript
 from ctxsteward.schemas.message import decode_wire
 
-from ..replayed import Replayed
+from ..replayed import Replayed, ShownFrom
 from .items import MAX_ITEM_BYTES, SIDECAR_SUFFIX, Loaded, Quarantined, Reason, Skipped
 from .metadata import OWN, UNKNOWN, SessionMeta, checked_metadata, read_metadata
 from .redaction import Redactor
-from .replaying import Origin, Said, replay, said_in
+from .replaying import Origin, Said, replay, said_by, said_in
 from .sources import Source
 from .transcripts import Found, Refused, transcripts_of
 
@@ -134,16 +134,22 @@ def _log(loaded: Loaded, settings: IngestSettings) -> Iterator[Outcome]:
         }
     )
     skipped = _skipped(loaded, meta, loaded.name)
+    if skipped is None and document["is_anothers"]:
+        skipped = Skipped(source=loaded.source, name=loaded.name, reason="other_profile", session=loaded.name)
     if skipped is not None:
         yield skipped
         return
     said = (
-        Said(ordinal, decode_wire(json.dumps(wire)), ts, principal, is_injected=origin is not None)
+        said_by(ordinal, decode_wire(json.dumps(wire)))._replace(
+            ts=ts, principal=principal, is_injected=origin is not None
+        )
         for ordinal, wire, ts, principal, origin in document["entries"]
     )
     digest = _digest(settings, hashlib.sha256(loaded.data).hexdigest(), b"")
     origin = Origin(source="store", session=loaded.name, format="store", digest=digest)
-    yield _replayed(loaded, said, origin, meta, settings)
+    found = _replayed(loaded, said, origin, meta, settings)
+    turns = tuple(ShownFrom(id, turn) for id, turn in document["turns"].items())
+    yield replace(found, shown_from=turns) if isinstance(found, Replayed) and turns else found
 
 
 def _replayed(

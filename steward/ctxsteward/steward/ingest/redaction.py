@@ -1,8 +1,9 @@
 """Taking secrets and personal data out of a text before anything is harvested from it.
 
 What is found is replaced by ``[redacted:KIND]``. The finders are advisory: they lower what could leak, and nothing
-that is structural depends on them. They look at the surroundings of cheap hints only, so that a text without any costs
-a few passes at the speed of `str.find`. Replacing is idempotent.
+that is structural depends on them. They look at the surroundings of cheap hints only, and hints are looked for once in
+all texts of a transcript (`Redactor.over`): a finder whose hints are in none of them is not asked of each. Replacing is
+idempotent.
 
 JSON text (arguments of tool calls) is redacted value by value, so that it stays JSON.
 """
@@ -10,9 +11,9 @@ JSON text (arguments of tool calls) is redacted value by value, so that it stays
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal, NamedTuple
 
 Kind = Literal["secret", "private_key", "email", "phone", "card", "ssn", "national_id"]
@@ -28,6 +29,8 @@ class Span(NamedTuple):
 
 Finder = Callable[[str], list[Span]]
 """What is to go, in any order; spans may overlap."""
+FinderFor = Callable[[str], Finder | None]
+"""Out of some texts, a line break between them, a finder that finds in each what there is to find; None: nothing is."""
 
 
 class Redacted(NamedTuple):
@@ -52,13 +55,21 @@ class Redactor:
     personal: bool = True
 
     def __call__(self, text: str) -> Redacted:
-        spans = [span for find in _finders(self.secrets, self.personal) for span in find(text)]
-        return _replaced(text, spans) if spans else Redacted(text, 0)
+        return self.over((text,))(text)
+
+    def over(self, texts: Iterable[str]) -> Redact:
+        """The same for these texts alone, with one search for hints in all of them."""
+        every = "\n".join(texts)
+        finders = [find for made in _finders(self.secrets, self.personal) if (find := made(every)) is not None]
+        return partial(_redacted, finders) if finders else _untouched
 
 
-def redacted_json(text: str, redact: Redact) -> Redacted:
-    """JSON text with its texts redacted, keys too; what is no JSON is redacted as it stands."""
-    if not redact(text).found and "\\" not in text:
+def redacted_json(text: str, redact: Redact, over: Redact | None = None) -> Redacted:
+    """JSON text with its texts redacted, keys too; what is no JSON is redacted as it stands.
+
+    `over`: the same for this very text (`Redactor.over`); what an escape hides in it is for `redact`.
+    """
+    if "\\" not in text and not (over or redact)(text).found:
         return Redacted(text, 0)
     try:
         value, count = _inside(json.loads(text), redact)
@@ -67,9 +78,18 @@ def redacted_json(text: str, redact: Redact) -> Redacted:
     return Redacted(json.dumps(value, ensure_ascii=False), count) if count else Redacted(text, 0)
 
 
+def _redacted(finders: Iterable[Finder], text: str) -> Redacted:
+    spans = [span for find in finders for span in find(text)]
+    return _replaced(text, spans) if spans else Redacted(text, 0)
+
+
+def _untouched(text: str) -> Redacted:
+    return Redacted(text, 0)
+
+
 @lru_cache(maxsize=4)
-def _finders(secrets: bool, personal: bool) -> tuple[Finder, ...]:
-    found: list[Finder] = []
+def _finders(secrets: bool, personal: bool) -> tuple[FinderFor, ...]:
+    found: list[FinderFor] = []
     if secrets:
         from .secrets import secret_finder
 

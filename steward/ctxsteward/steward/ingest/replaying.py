@@ -10,7 +10,10 @@ Of a conversation between two people, which the format alone tells (`PEOPLE_FORM
 with the trust `user`. A name that only the transcript gives is nobody's beyond it: ``Ann@talk-1`` (`person`).
 
 Who a transcript is with: its metadata, else the first user that it names, else its task (trials of one task are not
-independent), else its session. Source: the layered-envelope design (replay); the state design (trust labels).
+independent), else its session: whoever spoke there is unknown, and all unknown speakers together count as one voice
+(`reconcile.support`), however many sessions they had.
+
+Source: the layered-envelope design (replay); the state design (trust labels).
 """
 
 from __future__ import annotations
@@ -21,13 +24,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ctxsteward.envelope.readers import Transcript
-from ctxsteward.schemas import Message
-from ctxsteward.schemas.message import take_wire
+from ctxsteward.schemas import Message, Wire
+from ctxsteward.schemas.message import ToolCallPart, ToolResultPart, take_wire
 from ctxsteward.schemas.recommendation import TRUST, Trust
 
 from ..replayed import Call, Replayed, Role, Utterance
 from .metadata import UNKNOWN, SessionMeta
-from .redaction import Redact, Redacted, redacted_json
+from .redaction import Redacted, Redactor, redacted_json
 
 LEAST: Trust = TRUST[-1]
 PEOPLE_FORMATS = frozenset(("locomo",))
@@ -37,10 +40,13 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "tool": "to
 
 
 class Said(NamedTuple):
-    """A message and what its log or file knows about it."""
+    """What a message says, and what its log or file knows about it."""
 
     ordinal: int
-    message: Message
+    role: str
+    text: str
+    calls: tuple[ToolCallPart, ...] = ()
+    results: tuple[ToolResultPart, ...] = ()
     ts: str | None = None
     principal: str | None = None
     speaker: str | None = None
@@ -65,16 +71,28 @@ class Origin:
 
 def said_in(transcript: Transcript) -> Iterator[Said]:
     """The messages of a transcript, numbered as a session numbers them: leading system messages take no ordinal."""
+    may_show = transcript.format == "swe-agent"
     for ordinal, entry in enumerate(transcript.entries(), 1):
-        message = take_wire(entry.wire)[1]
-        yield Said(
-            ordinal=ordinal,
-            message=message,
+        said = _plain(ordinal, entry.wire) or said_by(ordinal, take_wire(entry.wire)[1])
+        yield said._replace(
             ts=entry.ts,
             principal=entry.principal,
-            speaker=_speaker(transcript.format, message),
-            is_demo=transcript.format == "swe-agent" and entry.phase == "demo",
+            speaker=_speaker(transcript.format, said, entry.wire),
+            is_demo=may_show and entry.phase == "demo",
         )
+
+
+def said_by(ordinal: int, message: Message) -> Said:
+    """What a typed message says."""
+    return Said(ordinal, message.role, message.text, message.tool_calls, message.tool_results)
+
+
+def _plain(ordinal: int, wire: Wire) -> Said | None:
+    """What a message says that is one text, as most are: its reader has checked it."""
+    content, role = wire.get("content"), wire.get("role")
+    if not isinstance(content, str) or not isinstance(role, str) or wire.get("tool_calls") is not None:
+        return None
+    return Said(ordinal, role, content) if role != "tool" else None
 
 
 def replay(
@@ -82,7 +100,7 @@ def replay(
     origin: Origin,
     meta: SessionMeta = UNKNOWN,
     *,
-    redact: Redact | None = None,
+    redact: Redactor | None = None,
     internal_tools: frozenset[str] = frozenset(),
 ) -> Replayed:
     """One transcript, ready to be harvested. What iterating the messages raises passes through."""
@@ -90,11 +108,11 @@ def replay(
     session = meta.session or origin.session
     if origin.format in PEOPLE_FORMATS:
         every = [_of_two(said, session) for said in every]
-    users = (said.principal for said in every if not (said.is_person and said.message.role == "assistant"))
+    users = (said.principal for said in every if not (said.is_person and said.role == "assistant"))
     principal = meta.principal or next(filter(None, users), None)
     if principal is None:
         principal = f"task-{origin.task}" if origin.task is not None else session
-    redacting = _Redacting(redact)
+    redacting = _Redacting(redact, every)
     utterances = tuple(_utterances(every, principal, meta.principal is not None, redacting, internal_tools))
     reached = None if origin.reward is None else origin.reward >= 1.0
     return Replayed(
@@ -128,7 +146,7 @@ def person(name: str, session: str) -> str:
 
 
 def _of_two(said: Said, session: str) -> Said:
-    if not said.speaker or said.message.role not in ("user", "assistant"):
+    if not said.speaker or said.role not in ("user", "assistant"):
         return said
     return said._replace(principal=person(said.speaker, session), is_person=True)
 
@@ -136,19 +154,30 @@ def _of_two(said: Said, session: str) -> Said:
 class _Redacting:
     """Redacts and counts."""
 
-    def __init__(self, redact: Redact | None) -> None:
+    def __init__(self, redact: Redactor | None, every: Iterable[Said]) -> None:
         self._redact = redact
+        self._over = redact.over(_texts(every)) if redact else None
         self.count = 0
 
     def text(self, text: str) -> str:
-        return self._counted(self._redact(text)) if self._redact and text else text
+        return self._counted(self._over(text)) if self._over and text else text
 
     def json(self, text: str) -> str:
-        return self._counted(redacted_json(text, self._redact)) if self._redact and text else text
+        if not (self._redact and self._over and text):
+            return text
+        return self._counted(redacted_json(text, self._redact, self._over))
 
     def _counted(self, redacted: Redacted) -> str:
         self.count += redacted.found
         return redacted.text
+
+
+def _texts(every: Iterable[Said]) -> Iterator[str]:
+    for said in every:
+        if not said.is_demo:
+            yield said.text
+            yield from (result.text for result in said.results)
+            yield from (call.arguments for call in said.calls)
 
 
 def _utterances(
@@ -159,16 +188,14 @@ def _utterances(
     for said in every:
         if said.is_demo:
             continue
-        message = said.message
-        for call in message.tool_calls:
+        for call in said.calls:
             tools[call.id] = call.name
-        yield from _results(said, principal, tools, redacting, internal_tools)
-        calls = tuple(
-            Call(id=call.id, name=call.name, arguments=redacting.json(call.arguments)) for call in message.tool_calls
-        )
-        text = message.text
+        if said.results:
+            yield from _results(said, principal, tools, redacting, internal_tools)
+        calls = tuple(Call(id=call.id, name=call.name, arguments=redacting.json(call.arguments)) for call in said.calls)
+        text = said.text
         if text or calls:
-            role = _ROLES.get(message.role, "system")
+            role = _ROLES.get(said.role, "system")
             yield Utterance(
                 ordinal=said.ordinal,
                 ref=f"§{said.ordinal}",
@@ -197,12 +224,12 @@ def _principal(said: Said, role: Role, principal: str, *, is_fixed: bool) -> str
 def _results(
     said: Said, principal: str, tools: dict[str, str], redacting: _Redacting, internal_tools: frozenset[str]
 ) -> Iterator[Utterance]:
-    for number, result in enumerate(said.message.tool_results, 1):
+    for number, result in enumerate(said.results, 1):
         tool = tools.get(result.call_id, result.name)
         is_internal = tool is not None and tool in internal_tools and not said.is_injected
         yield Utterance(
             ordinal=said.ordinal,
-            ref=f"§{said.ordinal}" if said.message.role == "tool" else f"§{said.ordinal}.{number}",
+            ref=f"§{said.ordinal}" if said.role == "tool" else f"§{said.ordinal}.{number}",
             role="tool",
             text=redacting.text(result.text),
             trust="tool_internal" if is_internal else LEAST,
@@ -214,9 +241,9 @@ def _results(
         )
 
 
-def _speaker(format: str, message: Message) -> str | None:
+def _speaker(format: str, said: Said, wire: Wire) -> str | None:
     """A name that the transcript gives: LoCoMo's begins the text, OpenAI's is a field."""
     if format == "locomo":
-        return message.text.partition(": ")[0]
-    name = message.wire.get("name")
-    return name if isinstance(name, str) and message.role in ("user", "assistant") else None
+        return said.text.partition(": ")[0]
+    name = wire.get("name")
+    return name if isinstance(name, str) and said.role in ("user", "assistant") else None

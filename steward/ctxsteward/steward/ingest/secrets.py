@@ -1,8 +1,10 @@
 """Secrets in a text: keys and tokens of known services, passwords, private keys.
 
 detect-secrets decides, one line at a time, and only those of its plugins are asked whose hint is in the text: its own
-scan of every line would cost many times what parsing does. High entropy alone is no secret here: commit hashes and ids
-are what ordinary transcripts are full of. What people say in prose ("my password is …", "密码是…") is found by cue.
+scan of every line would cost many times what parsing does. Which hints there are is found once in the distinct words of
+many texts: no hint has a blank in it, or else its parts are looked for. High entropy alone is no secret here: commit
+hashes and ids are what ordinary transcripts are full of. What people say in prose ("my password is …", "密码是…") is
+found by cue.
 
 Nothing is ever verified over the network. Source: Yelp/detect-secrets, `detect_secrets.plugins`.
 """
@@ -10,13 +12,13 @@ Nothing is ever verified over the network. Source: Yelp/detect-secrets, `detect_
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import NamedTuple, Protocol
 
 from ctxsteward.schemas import InputError
 
-from .redaction import Finder, Span
+from .redaction import Finder, FinderFor, Span
 
 TOKEN_CHARS = 1_000
 """What a plugin sees of a long line, before and after its hint."""
@@ -80,8 +82,6 @@ _LONG_ROWS = (
     _Row("twilio", "TwilioKeyDetector", ()),
 )
 """Without a hint of their own: words of at least `_LONG_CHARS` characters are shown to them."""
-_TOKEN_CHARS = 13
-"""No token is shorter, with what stands before it in its word."""
 _LONG_CHARS = 34
 _LONG_WORD = re.compile(
     r"(?<![0-9A-Za-z_\-])(?:(?:AC|SK)[a-z0-9]{32}|[0-9]{8,10}:[0-9A-Za-z_\-]{35}|[0-9a-z]{32}-us[0-9]{1,2}"
@@ -91,6 +91,7 @@ _NEW_STYLE = re.compile(
     r"(?<![0-9A-Za-z_\-])(?:sk-(?:proj|ant|svcacct|or)-|github_pat_|hf_|AIza|xapp-)[0-9A-Za-z_\-]{20,200}"
 )
 _NEW_STYLE_HINTS = ("sk-", "github_pat_", "hf_", "AIza", "xapp-")
+_KEY_HINTS = ("PRIVATE KEY", "PuTTY-User")
 _QUOTE = re.compile(r"['\"`]")
 """Without one the keyword plugin finds nothing, slowly."""
 _KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-[23]:")
@@ -111,7 +112,15 @@ _SAID = re.compile(
 )
 
 
-def secret_finder() -> Finder:
+class _Asked(NamedTuple):
+    """A plugin whose hint is in some text."""
+
+    hint: str
+    plugin: _Plugin
+    is_whole: bool
+
+
+def secret_finder() -> FinderFor:
     """Finds secrets. Raises `InputError` where detect-secrets is missing."""
     try:
         hinted = [(row, _plugin(row)) for row in _ROWS]
@@ -119,24 +128,51 @@ def secret_finder() -> Finder:
         keyword = _plugin(_Row("keyword", "KeywordDetector", ()))
     except ImportError as error:
         raise InputError("redaction needs detect-secrets: pip install 'ctxsteward[steward]'") from error
+    rows = [_Asked(hint, plugin, row.is_whole) for row, plugin in hinted for hint in row.hints]
+
+    def finder_for(texts: str) -> Finder | None:
+        distinct = set(texts.split())
+        words = " ".join(distinct)
+        long = " ".join([word for word in distinct if len(word) >= _LONG_CHARS])
+        lower = words.lower()
+        return _finder(
+            [row for row in rows if row.hint in words],
+            bare if _LONG_WORD.search(long) else (),
+            keyword,
+            [cue for cue in _KEYWORDS if all(part in lower for part in cue.split())],
+            is_new_style=any(hint in words for hint in _NEW_STYLE_HINTS),
+            holds_keys=any(hint in texts for hint in _KEY_HINTS),
+        )
+
+    return finder_for
+
+
+def _finder(
+    rows: Sequence[_Asked],
+    bare: Sequence[_Plugin],
+    keyword: _Plugin,
+    keywords: Sequence[str],
+    *,
+    is_new_style: bool,
+    holds_keys: bool,
+) -> Finder | None:
+    """Finds what these hints stand for; None for none."""
+    if not (rows or bare or keywords or is_new_style or holds_keys):
+        return None
 
     def find(text: str) -> list[Span]:
         spans: list[Span] = []
-        long = [word for word in text.split() if len(word) >= _TOKEN_CHARS]
-        if long:
-            for row, plugin in hinted:
-                for hint in row.hints:
-                    if hint in text:
-                        spans += _by_plugin(text, hint, plugin, row.is_whole)
-            if any(hint in text for hint in _NEW_STYLE_HINTS):
-                spans += (Span(match.start(), match.end(), "secret") for match in _NEW_STYLE.finditer(text))
-            if _LONG_WORD.search(" ".join([word for word in long if len(word) >= _LONG_CHARS])):
-                spans += _long_words(text, bare)
-        if "PRIVATE KEY" in text or "PuTTY-User" in text:
+        for hint, plugin, is_whole in rows:
+            if hint in text:
+                spans += _by_plugin(text, hint, plugin, is_whole)
+        if is_new_style and any(hint in text for hint in _NEW_STYLE_HINTS):
+            spans += (Span(match.start(), match.end(), "secret") for match in _NEW_STYLE.finditer(text))
+        if bare:
+            spans += _long_words(text, bare)
+        if holds_keys and any(hint in text for hint in _KEY_HINTS):
             spans += _private_keys(text)
-        lower = text.lower()
-        if len(lower) == len(text):  # else places differ: a few capitals of other alphabets
-            spans += _by_keyword(text, lower, keyword)
+        if keywords:
+            spans += _by_keyword(text, keywords, keyword)
         return spans
 
     return find
@@ -158,8 +194,11 @@ def _by_plugin(text: str, hint: str, plugin: _Plugin, is_whole: bool) -> Iterato
                 yield from _placed(line, secret, start)
 
 
-def _by_keyword(text: str, lower: str, plugin: _Plugin) -> Iterator[Span]:
-    for keyword in _KEYWORDS:
+def _by_keyword(text: str, keywords: Sequence[str], plugin: _Plugin) -> Iterator[Span]:
+    lower = text.lower()
+    if len(lower) != len(text):  # places differ: a few capitals of other alphabets
+        return
+    for keyword in keywords:
         if keyword in lower:
             for start, stop in _lines(lower, keyword, *KEYWORD_CHARS):
                 line = text[start:stop]
@@ -200,7 +239,7 @@ def _private_keys(text: str) -> Iterator[Span]:
             yield Span(begin.start(), done, "private_key")
 
 
-def _long_words(text: str, plugins: list[_Plugin]) -> Iterator[Span]:
+def _long_words(text: str, plugins: Sequence[_Plugin]) -> Iterator[Span]:
     for match in _LONG_WORD.finditer(text):
         if any(True for plugin in plugins for _ in plugin.analyze_string(match[0])):
             yield Span(match.start(), match.end(), "secret")

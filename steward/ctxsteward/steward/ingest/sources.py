@@ -48,15 +48,16 @@ def open_source(
     *,
     store: Store | None = None,
     tenant: str = "default",
+    profile: str | None = None,
     now_seconds: float | None = None,
     settled_seconds: float = SETTLED_SECONDS,
 ) -> Source:
-    """The source that a URI names; the last four arguments are for ``store`` alone."""
+    """The source that a URI names; the last five arguments are for ``store`` alone."""
     scheme, colon, rest = uri.partition(":")
     if uri == STORE:
         if store is None or now_seconds is None:
             raise InputError("source 'store' needs a store and the time of the night")
-        return StoreSource(store, tenant, now_seconds=now_seconds, settled_seconds=settled_seconds)
+        return StoreSource(store, tenant, profile=profile, now_seconds=now_seconds, settled_seconds=settled_seconds)
     if scheme == "s3" and rest.startswith("//"):
         from ctxsteward.envelope.objects.s3 import S3Objects
 

@@ -5,9 +5,14 @@ A session whose messages tell no time counts as over, and as changed just now: i
 anew only where it grew. Its version is the number of its records and their generation, so that it tells of every
 change.
 
-What is handed on is one JSON document, ``{"session", "profile_version", "shown", "meta", "entries": [[ordinal, wire,
-ts, principal, origin], …]}``. A fork hands on its own part alone. Messages that were forgotten, or are damaged, are
-left out. `shown` are ids of the meta records in every profile that the session was under.
+A session belongs to the governed profile that it was under last: one of another profile is another agent's, and what
+was said to that is no evidence here. A session under none, or under a profile of no version, is everybody's.
+
+What is handed on is one JSON document, ``{"session", "is_anothers", "profile_version", "shown", "turns", "meta",
+"entries": [[ordinal, wire, ts, principal, origin], …]}``. A fork hands on its own part alone. Messages that were
+forgotten, or are damaged, are left out. `shown` are ids of the meta records in every profile that the session was
+under, and of the facts that its turns were shown, of a fork's parents too; `turns` says of facts from which user
+message on.
 
 Raises `Erased` for a session that was forgotten, `InputTooLarge`, `StoreError`.
 """
@@ -19,7 +24,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from ctxsteward.envelope.events import Appended, Head
+from ctxsteward.envelope.events import Appended, Head, Selected
 from ctxsteward.envelope.log import Log
 from ctxsteward.envelope.store import Store
 from ctxsteward.envelope.stores.port import Record, SessionKey
@@ -51,11 +56,13 @@ class StoreSource:
         store: Store,
         tenant: str = "default",
         *,
+        profile: str | None = None,
         now_seconds: float,
         settled_seconds: float = SETTLED_SECONDS,
         describe: Describe = _nothing,
     ) -> None:
-        self.store, self.tenant = store, tenant
+        """`profile`: whose sessions; None: of whichever."""
+        self.store, self.tenant, self.profile = store, tenant, profile
         self._now_seconds, self._settled_seconds = now_seconds, settled_seconds
         self._describe = describe
 
@@ -85,12 +92,16 @@ class StoreSource:
         log = Log(session.journal, session.key, session.address_key, session.repair)
         entries: list[list[object]] = []
         heads: list[Head] = []
+        turns: dict[str, int] = {}
         size_bytes = position = 0
         length = session.journal.length(session.key)
         while position < length:
             for row in log.read(position, min(length, position + READ_AHEAD_RECORDS)):
                 if isinstance(row, Head):
                     heads.append(row)
+                elif isinstance(row, Selected):
+                    for fact in row.facts:
+                        turns.setdefault(fact.id, row.turn)
                 elif isinstance(row, Appended) and not row.erased:
                     size_bytes += len(row.wire.encode())
                     entries.append([row.ordinal, json.loads(row.wire), row.ts, row.principal, row.origin])
@@ -99,9 +110,11 @@ class StoreSource:
             position += READ_AHEAD_RECORDS
         if not heads and session.state.head.profile is not None:  # a fork that was never moved to another version
             heads.append(session.state.head)
-        document = {**_profiles(heads), "session": name, "meta": _told(meta, entries), "entries": entries}
+        before = session.shown_records() if session.parent() is not None else frozenset[str]()
+        told = _profiles(self.profile, heads, turns, before)
+        document = {**told, "session": name, "meta": _told(meta, entries), "entries": entries}
         data = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
-        return Loaded(source="store", name=name, data=data, layout="log")
+        return Loaded(source="store", name=name, data=data, layout="log", shown=tuple(told["shown"]))
 
     def close(self) -> None:
         """The store is not the source's own."""
@@ -118,11 +131,17 @@ class StoreSource:
         return None
 
 
-def _profiles(heads: list[Head]) -> dict[str, Any]:
-    """The newest profile version, and ids of the meta records of all of them."""
+def _profiles(wanted: str | None, heads: list[Head], turns: dict[str, int], before: frozenset[str]) -> dict[str, Any]:
+    """Whose it is, its newest profile version, ids of all records that were shown, and since when if that is a turn."""
     profiles = [head.profile for head in heads if head.profile is not None]
-    shown = {record["id"] for profile in profiles for record in profile.get("meta", ())}
-    return {"profile_version": profiles[-1].get("version") if profiles else None, "shown": sorted(shown)}
+    always = before | {record["id"] for profile in profiles for record in profile.get("meta", ())}
+    newest = profiles[-1] if profiles else {}
+    return {
+        "is_anothers": wanted is not None and newest.get("version") is not None and newest.get("name") != wanted,
+        "profile_version": newest.get("version"),
+        "shown": sorted({*always, *turns}),
+        "turns": {id: turn for id, turn in sorted(turns.items()) if id not in always},
+    }
 
 
 def _told(meta: SessionMeta | None, entries: list[list[object]]) -> dict[str, Any]:

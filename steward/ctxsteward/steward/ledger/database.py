@@ -1,13 +1,15 @@
 """The index's file: SQLite with write-ahead log and `secure_delete`; all of it can be derived from artifacts again.
 
-Deleted rows are overwritten; copies that moving pages left behind go when the file is scrubbed. A file of another
-program, or made with other sketches or another version of these tables, is refused before it is touched.
+Deleted rows are overwritten; copies that moving pages left behind go when the file is scrubbed. What an older version
+of these tables derived is dropped when the file is opened, and derived again (`left`). A file of another program, of a
+newer version, or made with other sketches, is refused before it is touched.
 
 Raises `StoreError` (`StoreLocked` where another process does not let go for `BUSY_SECONDS`).
 """
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +19,7 @@ from typing import Any
 
 from ctxsteward.schemas import StoreError, StoreLocked
 
-VERSION = 2
+VERSION = 4
 """Of the tables."""
 APPLICATION_ID = 0x63747872
 """``ctxr``."""
@@ -32,10 +34,13 @@ CREATE TABLE artifacts (
 ) WITHOUT ROWID;
 CREATE INDEX artifacts_by_session ON artifacts (session, source);
 CREATE TABLE seen (
-  id TEXT PRIMARY KEY, artifact TEXT NOT NULL, shown INTEGER NOT NULL, body TEXT NOT NULL
+  id TEXT PRIMARY KEY, artifact TEXT NOT NULL, shown INTEGER NOT NULL, brief TEXT NOT NULL, body TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX seen_by_artifact ON seen (artifact);
-CREATE TABLE said (claim TEXT NOT NULL, seen TEXT NOT NULL, PRIMARY KEY (claim, seen)) WITHOUT ROWID;
+CREATE INDEX seen_by_shown ON seen (id) WHERE shown;
+CREATE TABLE said (
+  claim TEXT NOT NULL, seen TEXT NOT NULL, idle INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (claim, seen)
+) WITHOUT ROWID;
 CREATE INDEX said_by_seen ON said (seen);
 CREATE TABLE claims (id TEXT PRIMARY KEY, component TEXT NOT NULL, body TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX claims_by_component ON claims (component);
@@ -54,26 +59,58 @@ CREATE TABLE derived (seen TEXT PRIMARY KEY, of TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX derived_by_of ON derived (of);
 CREATE TABLE untold (seen TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE stirred (code TEXT NOT NULL, leaf TEXT NOT NULL, PRIMARY KEY (code, leaf)) WITHOUT ROWID;
-CREATE TABLE dirty (component TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE dirty (component TEXT PRIMARY KEY, whole INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE newly (claim TEXT NOT NULL, seen TEXT NOT NULL, PRIMARY KEY (claim, seen)) WITHOUT ROWID;
+CREATE TABLE gathered (component TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE voices (
+  component TEXT NOT NULL, voice BLOB NOT NULL, heard INTEGER NOT NULL, PRIMARY KEY (component, voice)
+) WITHOUT ROWID;
+CREATE TABLE phrases (
+  component TEXT NOT NULL, text TEXT NOT NULL, times INTEGER NOT NULL, rank INTEGER NOT NULL, score REAL NOT NULL,
+  brief TEXT NOT NULL, PRIMARY KEY (component, text)
+) WITHOUT ROWID;
+CREATE INDEX phrases_by_worth ON phrases (component, rank, times DESC, score DESC, text);
 CREATE TABLE drafts (
   component TEXT PRIMARY KEY, id TEXT, rivals TEXT NOT NULL, wide INTEGER NOT NULL, hidden INTEGER NOT NULL,
-  plain INTEGER NOT NULL,
-  digest BLOB NOT NULL, body TEXT, malformed TEXT, kind TEXT, width TEXT, strict INTEGER, scored INTEGER, said INTEGER,
-  recovered INTEGER, from_tool INTEGER, last REAL, counter TEXT, tokens INTEGER NOT NULL DEFAULT 0
+  digest BLOB NOT NULL, kind TEXT, width TEXT, strict INTEGER, scored INTEGER, said INTEGER, recovered INTEGER,
+  from_tool INTEGER, last REAL, shelf TEXT, counter TEXT, tokens INTEGER NOT NULL DEFAULT 0, malformed TEXT, body TEXT
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX drafts_by_id ON drafts (id);
-CREATE INDEX drafts_by_counter ON drafts (counter);
-CREATE INDEX drafts_by_rivals ON drafts (rivals);
-CREATE INDEX drafts_by_gate ON drafts (plain, kind, width, strict, scored, said, recovered, from_tool, last);
+CREATE INDEX drafts_by_counter ON drafts (wide, counter);
+CREATE INDEX drafts_by_rivals ON drafts (rivals) WHERE rivals <> '';
+CREATE INDEX drafts_by_flaw ON drafts (id) WHERE malformed IS NOT NULL;
+CREATE TABLE judged (
+  component TEXT PRIMARY KEY, id TEXT NOT NULL, status TEXT NOT NULL, wide INTEGER NOT NULL, until REAL,
+  covered_by TEXT, shelf TEXT, digest BLOB NOT NULL, content TEXT, standing TEXT NOT NULL, names TEXT, record TEXT
+) WITHOUT ROWID;
+CREATE INDEX judged_by_status ON judged (status) WHERE covered_by IS NULL;
+CREATE INDEX judged_by_until ON judged (until) WHERE until IS NOT NULL;
+CREATE INDEX judged_by_cover ON judged (covered_by) WHERE covered_by IS NOT NULL;
+CREATE INDEX judged_by_shelf ON judged (shelf) WHERE shelf IS NOT NULL;
+CREATE INDEX judged_by_id ON judged (id) WHERE record IS NOT NULL;
+CREATE TABLE unjudged (component TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE unshelved (shelf TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE published (
   id TEXT PRIMARY KEY, content TEXT NOT NULL, revision INTEGER NOT NULL, run TEXT NOT NULL, recorded_at TEXT
 ) WITHOUT ROWID;
+CREATE TABLE uses (
+  reading TEXT PRIMARY KEY, revision INTEGER NOT NULL, fates TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE rests (reading TEXT NOT NULL, subject TEXT NOT NULL, PRIMARY KEY (reading, subject)) WITHOUT ROWID;
+CREATE INDEX rests_by_subject ON rests (subject);
+CREATE TABLE used (
+  record TEXT PRIMARY KEY, shown INTEGER NOT NULL, judged INTEGER NOT NULL, fired INTEGER NOT NULL,
+  complied INTEGER NOT NULL, contradicted INTEGER NOT NULL, unjudged INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE counted (batch TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE erased (session TEXT NOT NULL, principal TEXT NOT NULL, PRIMARY KEY (session, principal)) WITHOUT ROWID;
 """
 _DERIVED = (
     "artifacts", "seen", "said", "claims", "bands", "opposed", "troubled", "taken", "derived", "untold", "stirred",
-    "dirty", "drafts",
+    "dirty", "newly", "gathered", "voices", "phrases", "drafts", "judged", "unjudged", "unshelved",
 )  # fmt: skip
+_STATEMENTS = tuple(filter(None, map(str.strip, _SCHEMA.split(";"))))
+_NAME = re.compile(r"CREATE (?:UNIQUE )?(?:TABLE|INDEX) (\w+)")
 
 
 class Database:
@@ -82,6 +119,8 @@ class Database:
     def __init__(self, path: Path, about: str) -> None:
         """`about` says what is in it and how it was made; another one is refused."""
         self.path = path
+        self.left: tuple[str, ...] = ()
+        """Addresses of the artifacts that an older version of the file held; they have to be taken in again."""
         self._lock = threading.RLock()
         self._depth = 0
         with self._named():
@@ -103,20 +142,38 @@ class Database:
         )
         if (tables or application) and application != APPLICATION_ID:
             raise StoreError(f"{self.path} is a database of something else, not a ledger's; name another file")
-        if tables and version != VERSION:
-            raise StoreError(f"{self.path}: a ledger of version {version}; delete the file, it is made again")
+        if version > VERSION:
+            raise StoreError(f"{self.path}: a ledger of version {version}; update, or delete it: it is made again")
         for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "secure_delete = ON"):
             self._db.execute(f"PRAGMA {pragma}").fetchall()
         with self.writing():
             if not self.rows("SELECT 1 FROM sqlite_master LIMIT 1"):
-                for statement in filter(str.strip, _SCHEMA.split(";")):
-                    self._db.execute(statement)
-                self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                self._db.execute(f"PRAGMA user_version = {VERSION}")
+                self.run(f"PRAGMA application_id = {APPLICATION_ID}")
+                self._create()
                 self.run("INSERT INTO about VALUES ('about', ?)", about)
-        found = self.rows("SELECT value FROM about WHERE name = 'about'")[0][0]
-        if found != about:
-            raise StoreError(f"{self.path}: a ledger of {found}, not of {about}; name another file, or delete this one")
+            if (found := self.noted("about")) != about:
+                raise StoreError(
+                    f"{self.path}: a ledger of {found}, not of {about}; name another file, or delete this one"
+                )
+            if self.rows("PRAGMA user_version")[0][0] < VERSION:
+                self._recreate()
+
+    def _create(self) -> None:
+        """Make the tables that are missing."""
+        there = {row[0] for row in self.rows("SELECT name FROM sqlite_master")}
+        for statement in _STATEMENTS:
+            if _NAME.search(statement)[1] not in there:  # type: ignore[index]
+                self.run(statement)
+        self.run(f"PRAGMA user_version = {VERSION}")
+
+    def _recreate(self) -> None:
+        """Drop what an older version derived, and what has another shape now; what is left is as it was."""
+        self.left = tuple(row[0] for row in self.rows("SELECT address FROM artifacts ORDER BY address"))
+        for name, statement in self.rows("SELECT name, sql FROM sqlite_master WHERE type = 'table'"):
+            if name in _DERIVED or statement not in _STATEMENTS:
+                self.run(f"DROP TABLE {name}")
+        self._create()
+        self.run("DELETE FROM about WHERE name <> 'about'")
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -169,7 +226,20 @@ class Database:
         with self.writing():
             for table in _DERIVED:
                 self.run(f"DELETE FROM {table}")
-            self.run("DELETE FROM about WHERE name = 'digest'")
+            self.run("DELETE FROM about WHERE name <> 'about'")
+
+    def note(self, name: str, value: str | int) -> None:
+        """Keep a text or a number under a name."""
+        self.run("INSERT OR REPLACE INTO about VALUES (?, ?)", name, str(value))
+
+    def noted(self, name: str) -> str | None:
+        rows = self.rows("SELECT value FROM about WHERE name = ?", name)
+        return rows[0][0] if rows else None
+
+    def add_to(self, name: str, more: int) -> None:
+        """Count something on."""
+        if more:
+            self.note(name, int(self.noted(name) or 0) + more)
 
     def scrub(self) -> None:
         """Rewrite the file, so that nothing deleted is left in it."""

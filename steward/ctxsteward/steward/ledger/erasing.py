@@ -8,7 +8,7 @@ Deleted rows are overwritten, and the file is rewritten at the end (`Database.sc
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from ctxsteward.schemas import InputError
 from ..artifacts.keeping import Artifacts
 from .database import Database
 from .index import Index
+from .uses import Uses
 
 _EVERYBODY = ""
 """In the list of what was erased: the whole session."""
@@ -32,8 +33,8 @@ class _Held(NamedTuple):
 class Leaving:
     """Takes out what was forgotten."""
 
-    def __init__(self, database: Database, index: Index, artifacts: Artifacts, tenant: str) -> None:
-        self._db, self._index, self._artifacts, self._tenant = database, index, artifacts, tenant
+    def __init__(self, database: Database, index: Index, uses: Uses, artifacts: Artifacts, tenant: str) -> None:
+        self._db, self._index, self._uses, self._artifacts, self._tenant = database, index, uses, artifacts, tenant
 
     @property
     def path(self) -> Path:
@@ -70,15 +71,17 @@ class Leaving:
             for principal in (None, *one.principals)
             if self._artifacts.is_among(forgotten, one.session, principal)
         }
+        self._uses.withdraw(forgotten)
         return self._take_out(sorted(pairs, key=repr)) if pairs else 0
 
-    def _take_out(self, pairs: Iterable[tuple[str, str | None]]) -> int:
+    def _take_out(self, pairs: Collection[tuple[str, str | None]]) -> int:
         left = 0
         with self._db.writing():
             for session, principal in pairs:
                 self._db.run("INSERT OR IGNORE INTO erased VALUES (?, ?)", session, principal or _EVERYBODY)
                 going = [one.address for one in self._held(session) if principal is None or principal in one.principals]
                 left += self._index.drop(going)
+            self._uses.withdraw({self._artifacts.subject(*pair) for pair in pairs})
             self._index.refresh()
         self._db.scrub()
         return left

@@ -1,4 +1,4 @@
-"""Rows of the index as JSON: claims, observations and drafts, and back. All of it can be derived again."""
+"""Rows of the index as JSON: claims, observations, drafts and how they stand. All of it can be derived again."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import Any
 
 from ctxsteward.envelope.slices import canonical
 
+from ..admission.contest import Standing
+from ..admission.gates import Verdict
 from ..artifacts.form import observation_fields, observation_of
 from ..artifacts.spans import Pointed
 from ..reconcile.claims import Audience, Claim, Origin
 from ..reconcile.draft import Draft
-from ..reconcile.seen import Moment, Seen
+from ..reconcile.gathered import Gathered
+from ..reconcile.seen import Brief, Moment, Seen
 from ..reconcile.support import Backing
 from ..reconcile.wording import Wording
 
@@ -45,8 +48,8 @@ def claim_of(row: str) -> Claim:
 
 def seen_row(seen: Seen) -> str:
     """An observation as text."""
-    fields = [seen.id, observation_fields(seen.observation), seen.origin, seen.spans, sorted(seen.shown)]
-    return canonical(fields).decode()
+    told = seen.told or canonical(observation_fields(seen.observation)).decode()
+    return f'["{seen.id}",{told},{canonical([seen.origin, seen.spans, sorted(seen.shown)]).decode()[1:]}'
 
 
 def seen_of(row: str) -> Seen:
@@ -55,6 +58,54 @@ def seen_of(row: str) -> Seen:
     return Seen(
         id=id_, observation=observation_of(observation), origin=Origin(*origin),
         spans=tuple(Pointed(*span) for span in spans), shown=frozenset(shown),
+    )  # fmt: skip
+
+
+def brief_row(brief: Brief) -> str:
+    """What a draft weighs of an observation, as text."""
+    return _PLAIN.encode(_brief_fields(brief))
+
+
+def brief_of(row: str) -> Brief:
+    """The inverse of `brief_row`."""
+    return _brief(json.loads(row))
+
+
+def _brief_fields(brief: Brief) -> list[Any]:
+    """As JSON values; a time that was not told is null."""
+    id_, seconds, *rest, shown = brief
+    return [id_, None if seconds == float("-inf") else seconds, *rest, sorted(shown)]
+
+
+def _brief(fields: list[Any]) -> Brief:
+    id_, seconds, *rest, shown = fields
+    return Brief._make((id_, float("-inf") if seconds is None else seconds, *rest, frozenset(shown)))
+
+
+_PLAIN = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
+def gathered_row(found: Gathered) -> list[Any]:
+    """What was gathered of a draft's observations, as JSON values; each observation once."""
+    seen: dict[str, tuple[int, Brief]] = {}
+
+    def at(one: Brief | None) -> int | None:
+        return None if one is None else seen.setdefault(one.id, (len(seen), one))[0]
+
+    told = [at(one) for one in found.told or ()]
+    places = [at(found.first), at(found.last), at(found.single), told, [at(one) for one in found.choosable]]
+    rows = [_brief_fields(one) for _, one in seen.values()]
+    return [found.claim, found.score, found.sensitivity, found.is_from_tool, places, rows]
+
+
+def gathered_of(fields: list[Any]) -> Gathered:
+    """The inverse of `gathered_row`."""
+    claim, score, sensitivity, is_from_tool, (first, last, single, told, choosable), rows = fields
+    seen = [_brief(row) for row in rows]
+    return Gathered(
+        claim=claim, first=seen[first], last=seen[last], told=(seen[told[0]], seen[told[1]]) if told else None,
+        single=None if single is None else seen[single], score=score, sensitivity=sensitivity,
+        is_from_tool=is_from_tool, choosable=tuple(seen[at] for at in choosable),
     )  # fmt: skip
 
 
@@ -83,6 +134,23 @@ def draft_of(row: str) -> Draft:
             "backing": Backing(**fields["backing"]),
             "moment": moment,
             "evidence": evidence,
-            "observations": tuple(fields["observations"]),
         }
     )
+
+
+def standing_row(standing: Standing) -> str:
+    """How a record stands, as text; what is nothing is left out."""
+    verdict = standing.verdict
+    fields = {name: value for name in _STANDING if (value := getattr(standing, name))}
+    return canonical([verdict.status, verdict.reasons, fields]).decode()
+
+
+def standing_of(row: str) -> Standing:
+    """The inverse of `standing_row`."""
+    status, reasons, fields = json.loads(row)
+    for name in ("supersedes", "conflicts"):
+        fields[name] = tuple(fields.get(name, ()))
+    return Standing(verdict=Verdict(status, tuple(reasons)), **fields)
+
+
+_STANDING = tuple(name for name in Standing.__slots__ if name != "verdict")

@@ -10,55 +10,37 @@ artifacts alone, and costs what has changed.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from ctxsteward.envelope.keys import AddressKey
-from ctxsteward.envelope.slices import canonical
 
 from ..artifacts.artifact import Artifact, Rank
-from ..reconcile.claims import OWN, PERSONAL, Claim, claims_of, relation
+from ..reconcile.claims import Claim, claims_of, relation
 from ..reconcile.components import Union, components
-from ..reconcile.draft import Draft, draft
 from ..reconcile.seen import Seen, seen_in
 from ..reconcile.sketch import bands
 from .database import Database
-from .form import claim_of, claim_row, draft_row, seen_of, seen_row
+from .drafts import Drafts
+from .form import brief_row, claim_of, claim_row, seen_row
+from .gatherings import MANY
+from .standings import Standings
 from .telling import Telling
-from .writing import Frame, flaw_of
+from .writing import Frame
 
-MAX_CLAIMS_IN_MEMORY = 4_000
-MAX_SEEN_IN_MEMORY = 4_000
-VOICES_TO_BE_SEEN = 2
-"""A wide claim of fewer is not shown beside its author's own."""
-
-
-COMPONENTS_AT_ONCE = 400
-_DRAFT = (
-    "component", "id", "rivals", "wide", "hidden", "plain", "digest", "body", "malformed", "kind", "width", "strict",
-    "scored", "said", "recovered", "from_tool", "last",
-)  # fmt: skip
-
-
-class _Said(NamedTuple):
-    claim: str
-    seen: str
-    body: str
-    shown: int
+MAX_CLAIMS_IN_MEMORY = 2_000
 
 
 class Index:
     """Components of claims in a `Database`; call inside one of its transactions."""
 
-    def __init__(self, database: Database, key: AddressKey, frame: Frame) -> None:
+    def __init__(self, database: Database, key: AddressKey, frame: Frame, many: int = MANY) -> None:
         self._db, self._key, self._frame = database, key, frame
         self._telling = Telling(database, key)
+        self._standings = Standings(database)
+        self._drafts = Drafts(database, frame, self._claim, many)
         self._claims: dict[str, Claim] = {}
-        self._fresh: dict[str, Seen] = {}
-        """Observations that just came, for the drafts they are about to make."""
 
     # -- adding -------------------------------------------------------------------------------------------------
 
@@ -113,13 +95,11 @@ class Index:
         new = {seen.id: (address, seen) for address, seen in fresh if seen.id not in known}
         self._telling.came(seen for _, seen in new.values())
         self._claim_anew(list(new.values()))
+        self._db.add_to("observations", len(new))
         return len(new)
 
     def _claim_anew(self, new: Sequence[tuple[str, Seen]]) -> None:
         """Enter observations with their claims."""
-        if len(self._fresh) + len(new) > MAX_SEEN_IN_MEMORY:
-            self._fresh.clear()
-        self._fresh.update((seen.id, seen) for _, seen in new[:MAX_SEEN_IN_MEMORY])
         found: dict[str, Claim] = {}
         said: list[tuple[str, str]] = []
         for _, seen in new:
@@ -127,11 +107,12 @@ class Index:
                 found[claim.id] = claim
                 said.append((claim.id, seen.id))
         self._db.many(
-            "INSERT INTO seen VALUES (?, ?, ?, ?)",
-            [(seen.id, address, bool(seen.shown), seen_row(seen)) for address, seen in new],
+            "INSERT INTO seen VALUES (?, ?, ?, ?, ?)",
+            [(seen.id, address, bool(seen.shown), brief_row(seen.brief), seen_row(seen)) for address, seen in new],
         )
-        self._db.many("INSERT OR IGNORE INTO said VALUES (?, ?)", said)
+        self._db.many("INSERT OR IGNORE INTO said (claim, seen) VALUES (?, ?)", said)
         self._join(found)
+        self._drafts.came((seen for _, seen in new), said)
 
     def _join(self, found: dict[str, Claim]) -> None:
         """Enter claims, and make one of what is one."""
@@ -146,10 +127,11 @@ class Index:
             sorted((band, claim.id) for claim, own in zip(new, sketched, strict=True) for band in own),
         )
         union = self._compared(new, near)
-        touched = {*standing.values(), *(claim.id for claim in new), *union.members}
-        moved = {label: union.find(label) for label in touched if union.find(label) != label}
+        own = {claim.id for claim in new}
+        moved = {label: union.find(label) for label in union.members if union.find(label) != label}
         self._db.many("UPDATE claims SET component = ?2 WHERE component = ?1", moved.items())
-        self._soil(touched)
+        self._drafts.soil({each for pair in moved.items() if pair[0] not in own for each in pair})
+        self._drafts.soil({*standing.values(), *own, *moved.values()}, is_whole=False)
 
     def _compared(self, new: Sequence[Claim], near: Mapping[str, set[str]]) -> Union:
         """Compare new claims with whatever shares a band; components by label, joined."""
@@ -162,10 +144,9 @@ class Index:
         opposed: set[tuple[str, str]] = set()
         for claim in new:
             for other in sorted(near.get(claim.id, ())):
-                rival = self._claim(other)
-                if claim.polarity == rival.polarity and union.find(labels[other]) == union.find(claim.id):
-                    continue
-                match relation(claim, rival):
+                if union.find(labels[other]) == union.find(claim.id):
+                    continue  # of one polarity, as all of a component are
+                match relation(claim, self._claim(other)):
                     case "same":
                         union.join(labels[other], claim.id)
                     case "opposes":
@@ -206,7 +187,9 @@ class Index:
         derived = self._db.among("SELECT count(*) FROM derived WHERE seen IN (…)", seen)
         self._telling.left(seen)
         self._take_back(seen)
-        return len(seen) - sum(int(row[0]) for row in derived)
+        gone = len(seen) - sum(int(row[0]) for row in derived)
+        self._db.add_to("observations", -gone)
+        return gone
 
     def _take_back(self, seen: Sequence[str]) -> None:
         """Take out observations."""
@@ -217,7 +200,7 @@ class Index:
         )
         self._db.many("DELETE FROM said WHERE seen = ?", [(one,) for one in seen])
         self._db.many("DELETE FROM seen WHERE id = ?", [(one,) for one in seen])
-        self._soil({component for _, component in rows})
+        self._drafts.soil({component for _, component in rows})
         left = {
             row[0] for row in self._db.among("SELECT DISTINCT claim FROM said WHERE claim IN (…)", {c for c, _ in rows})
         }
@@ -235,6 +218,7 @@ class Index:
     def _forget(self, bare: Sequence[str], labels: set[str]) -> None:
         """Drop claims that nobody makes any more, and cut their components."""
         claims = [self._claim(id_) for id_ in bare]
+        self._standings.unbind(bare)
         pairs = [(band, claim.id) for claim, own in zip(claims, bands(claims), strict=True) for band in own]
         self._db.many("DELETE FROM bands WHERE band = ? AND claim = ?", pairs)
         self._db.many("DELETE FROM opposed WHERE one = ?1 OR other = ?1", [(id_,) for id_ in bare])
@@ -245,7 +229,7 @@ class Index:
             members = [row[0] for row in self._db.rows("SELECT id FROM claims WHERE component = ?", label)]
             cut = self._cut(members)
             self._db.many("UPDATE claims SET component = ?2 WHERE id = ?1", cut.items())
-            self._soil({label, *cut.values()})
+            self._drafts.soil({label, *cut.values()})
 
     def _cut(self, members: Sequence[str]) -> dict[str, str]:
         claims = [self._claim(id_) for id_ in members]
@@ -260,76 +244,18 @@ class Index:
     def refresh(self) -> int:
         """Draft anew what has changed; how many components that were."""
         self._tell()
-        echoes = self._db.rows(
-            "SELECT DISTINCT k.component FROM dirty d JOIN claims c ON c.component = d.component "
-            "JOIN said s ON s.claim = c.id JOIN seen n ON n.id = s.seen AND n.shown "
-            "JOIN said t ON t.seen = s.seen JOIN claims k ON k.id = t.claim"
-        )  # what a session was shown in one scope lends nothing in another either
-        self._soil({row[0] for row in echoes})
-        due = [row[0] for row in self._db.rows("SELECT component FROM dirty ORDER BY component")]
-        total = self.total() - _sum(self._db.among("SELECT digest FROM drafts WHERE component IN (…)", due))
-        self._db.many("DELETE FROM drafts WHERE component = ?", [(label,) for label in due])
-        for start in range(0, len(due), COMPONENTS_AT_ONCE):
-            rows = self._drafted(due[start : start + COMPONENTS_AT_ONCE])
-            total += _sum((row[_DRAFT.index("digest")],) for row in rows)
-            insert = f"INSERT INTO drafts ({', '.join(_DRAFT)}) VALUES ({', '.join('?' * len(_DRAFT))})"
-            self._db.many(insert, rows)
-        if due:
-            self._db.run("INSERT OR REPLACE INTO about VALUES ('digest', ?)", f"{total % (1 << 256):064x}")
-        self._db.run("DELETE FROM dirty")
-        self._fresh.clear()
-        return len(due)
+        return self._drafts.refresh()
 
     def total(self) -> int:
         """Sum of the digests of all drafts, which tells two sets apart; refresh first."""
-        rows = self._db.rows("SELECT value FROM about WHERE name = 'digest'")
-        return int(rows[0][0], 16) if rows else 0
-
-    def _drafted(self, labels: Sequence[str]) -> list[tuple[object, ...]]:
-        rows = self._db.among(
-            "SELECT c.component, c.id, s.seen, n.body, n.shown FROM claims c JOIN said s ON s.claim = c.id "
-            "JOIN seen n ON n.id = s.seen WHERE c.component IN (…)", labels
-        )  # fmt: skip
-        found: dict[str, list[_Said]] = defaultdict(list)
-        for component, *row in rows:
-            found[component].append(_Said(*row))
-        return [self._draft(label, sorted(said)) for label, said in sorted(found.items())]
-
-    def _draft(self, label: str, rows: Sequence[_Said]) -> tuple[object, ...]:
-        claim = self._claim(label)
-        rivals = min(filter(None, (self._claim(id_).group for id_ in {row.claim for row in rows})), default="")
-        names = self._names(label) if any(row.shown for row in rows) else ()
-        made = draft(
-            [(row.claim, self._fresh.get(row.seen) or seen_of(row.body)) for row in rows], claim.audience, rivals, names
-        )
-        digest = hashlib.sha256(canonical([label, *([row.claim, row.seen] for row in rows)])).digest()
-        if made is None:
-            return (label, None, "", 0, 1, 0, digest, *(None,) * (len(_DRAFT) - 7))
-        wide, backing, seconds = made.audience.width not in OWN, made.backing, made.moment.seconds
-        hidden, flaw = wide and _is_hidden(made), flaw_of(made, self._frame)
-        return (
-            label, made.id, made.group, wide, hidden, flaw is None and not hidden, digest, draft_row(made), flaw,
-            made.kind, made.audience.width, backing.strict, backing.scored, backing.said, backing.recovered,
-            backing.from_tool, None if seconds == float("-inf") else seconds,
-        )  # fmt: skip
-
-    def _names(self, label: str) -> set[str]:
-        """Ids under which what this component says may have been shown, in whichever scope."""
-        rows = self._db.rows(
-            "SELECT DISTINCT m.id FROM claims c JOIN said s ON s.claim = c.id JOIN said t ON t.seen = s.seen "
-            "JOIN claims k ON k.id = t.claim JOIN claims m ON m.component = k.component WHERE c.component = ?", label
-        )  # fmt: skip
-        return {row[0] for row in rows}
+        return self._drafts.total()
 
     # -- inside -------------------------------------------------------------------------------------------------
-
-    def _soil(self, labels: Iterable[str]) -> None:
-        self._db.many("INSERT OR IGNORE INTO dirty VALUES (?)", [(label,) for label in labels])
 
     def forget_memory(self) -> None:
         """The tables were emptied."""
         self._claims.clear()
-        self._fresh.clear()
+        self._drafts.forget_memory()
 
     def _claim(self, id_: str) -> Claim:
         found = self._claims.get(id_)
@@ -347,12 +273,3 @@ class Index:
 def _rank(text: str) -> Rank:
     revision, extractor, messages, transcript = json.loads(text)
     return Rank(revision, tuple(extractor), messages, transcript)
-
-
-def _sum(rows: Iterable[tuple[object, ...]]) -> int:
-    return sum(int.from_bytes(row[0], "big") for row in rows if isinstance(row[0], bytes))
-
-
-def _is_hidden(made: Draft) -> bool:
-    """Whether it only repeats what stands in its one author's own scope."""
-    return made.kind in PERSONAL and made.backing.said < VOICES_TO_BE_SEEN

@@ -19,29 +19,34 @@ Source: the layered-envelope design (meta-steward); the state design (erasure, t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
 from ctxsteward.envelope.erasers import Told
+from ctxsteward.envelope.facts import Audience, Fact
 from ctxsteward.envelope.keys import AddressKey
 from ctxsteward.envelope.store import Store
 from ctxsteward.envelope.supports import Support
-from ctxsteward.schemas.recommendation import Evidence, MetaRecommendation, Review, Status
+from ctxsteward.schemas.recommendation import Evidence, MetaRecommendation, Review
 
 from ..admission.policy import AdmissionPolicy
-from ..artifacts.artifact import Artifact, Cited
+from ..artifacts.artifact import Artifact
 from ..artifacts.keeping import Artifacts
-from ..artifacts.spans import Quote, quotes, verified
-from ..reconcile.seen import instant
+from ..artifacts.spans import Quote
 from ..reconcile.sketch import SKETCH
+from .citing import Citing
 from .database import Database
 from .erasing import Leaving
-from .form import draft_of, seen_of
+from .form import draft_of
+from .gatherings import MANY
 from .index import Index
-from .judging import Found, Judging
-from .voices import support
-from .writing import Frame, LineCounter, Stamp, content_of, line, recommendation, stamped
+from .records import Asked, Judged, Records
+from .shelf import facts_of
+from .standings import Standings
+from .uses import Uses
+from .writing import Frame, LineCounter, line
 
 _NO_REVIEWS: Mapping[str, Review] = {}
 
@@ -53,15 +58,12 @@ class Flawed(NamedTuple):
     flaw: str
 
 
-class Judged(NamedTuple):
-    """What the gates say of all records."""
+class Unshelved(NamedTuple):
+    """Whose shelves are to be written."""
 
-    statuses: Mapping[Status, int]
-    """How many have which."""
-    digest: str
-    """Of all that they say: equal for equal records."""
-    shared: tuple[MetaRecommendation, ...]
-    """Those that are active and reach more than their author, by id."""
+    audiences: tuple[Audience, ...]
+    is_whole: bool
+    """These are all audiences: whatever else has a shelf is known no longer."""
 
 
 class Size(NamedTuple):
@@ -76,28 +78,40 @@ class Size(NamedTuple):
 class Ledger:
     """Observations and records of one agent."""
 
-    def __init__(self, database: Database, store: Store, frame: Frame, key: AddressKey) -> None:
+    def __init__(self, database: Database, store: Store, frame: Frame, key: AddressKey, many: int = MANY) -> None:
         """Use `open`."""
-        self._db, self._store, self._frame, self._key = database, store, frame, key
+        self._db, self._store = database, store
         self._artifacts = Artifacts(store, frame.tenant)
-        self._index = Index(database, key, frame)
-        self._leaving = Leaving(database, self._index, self._artifacts, frame.tenant)
+        self._index = Index(database, key, frame, many)
+        self._records = Records(database, frame, key)
+        self._citing = Citing(database, self._artifacts, key, store.vault(frame.tenant).subject_address)
+        self._standings = Standings(database)
+        self.uses = Uses(database)
+        self._leaving = Leaving(database, self._index, self.uses, self._artifacts, frame.tenant)
         self._eraser = self._leaving
         store.erasers.append(self._eraser)
 
     @classmethod
-    def open(cls, path: Path | str, store: Store, tenant: str, agent: str, key: AddressKey | None = None) -> Self:
-        """Open a ledger's file, made if missing; what was forgotten meanwhile leaves it. `key`: the tenant's own."""
+    def open(
+        cls, path: Path | str, store: Store, tenant: str, agent: str, key: AddressKey | None = None, *,
+        many: int = MANY,
+    ) -> Self:  # fmt: skip
+        """Open a ledger's file: made if missing, made anew from the store where an older version made it.
+
+        What was forgotten meanwhile leaves it. `key`: the tenant's own. Of drafts with `many` observations is kept what
+        one more needs; the records are the same for any number.
+        """
         key = key or store.keys.address_key(tenant)
         about = f"tenant {tenant!r}, agent {agent!r}, sketches {SKETCH}"
         database = Database(Path(path), about)
         try:
-            ledger = cls(database, store, Frame(tenant, agent), key)
+            ledger = cls(database, store, Frame(tenant, agent), key, many)
         except BaseException:
             database.close()
             raise
         try:
             ledger.catch_up()
+            ledger.absorb_kept(database.left)
         except BaseException:
             ledger.close()
             raise
@@ -157,9 +171,8 @@ class Ledger:
         run: str = "none",
     ) -> Iterator[MetaRecommendation]:
         """Every record, by id. `approvals` are reviews by the id of a record, or one it once had; `now` is ISO 8601."""
-        policy = policy or AdmissionPolicy()
-        judging = self._judging(now, policy, approvals, counter)
-        yield from self._written(judging, judging.each(), policy, now, run)
+        self._refresh(counter)
+        yield from self._records.each(Asked(policy or AdmissionPolicy(), approvals, now, run))
 
     def judged(
         self,
@@ -170,46 +183,49 @@ class Ledger:
         run: str = "none",
     ) -> Judged:
         """What `records` comes to, without writing out what concerns one person alone."""
-        policy = policy or AdmissionPolicy()
-        judging = self._judging(now, policy, approvals, counter)
-        shared = tuple(self._written(judging, judging.for_many(), policy, now, run))
-        return Judged(*judging.outcome(self._index.total()), shared)
+        with self._db.writing():
+            self._refresh(counter, for_many=True)
+            return self._records.judged(Asked(policy or AdmissionPolicy(), approvals, now, run), self._index.total())
 
-    def _judging(
-        self, now: str | None, policy: AdmissionPolicy, approvals: Mapping[str, Review], counter: LineCounter | None
-    ) -> Judging:
-        self._refresh(counter)
-        return Judging(self._db, policy, None if now is None else instant(now), approvals)
-
-    def _written(
-        self, judging: Judging, found: Iterable[Found], policy: AdmissionPolicy, now: str | None, run: str
-    ) -> Iterator[MetaRecommendation]:
-        is_published = bool(self._db.rows("SELECT 1 FROM published LIMIT 1"))
-        for component, draft, standing, tokens in found:
-            before = self._stamps(draft.names) if is_published else {}
-            merged = tuple(sorted(before.keys() - {draft.id}))
-            half_life_days = policy.half_life(draft.kind, session=draft.audience.width == "session")
-            record = recommendation(
-                draft, standing, self._frame, half_life_days=half_life_days, tokens=tokens, run=run, merged=merged,
-                review=judging.review(component),
-            )  # fmt: skip
-            stamp = before.get(draft.id)
-            yield stamped(record, stamp, now, content_of(record, self._key) if stamp else "")
-
-    def record(self, id: str, **judged_by: object) -> MetaRecommendation | None:
+    def record(
+        self,
+        id: str,
+        now: str | None = None,
+        policy: AdmissionPolicy | None = None,
+        approvals: Mapping[str, Review] = _NO_REVIEWS,
+        counter: LineCounter | None = None,
+        run: str = "none",
+    ) -> MetaRecommendation | None:
         """One record, by its id or one it once had; arguments as for `records`."""
-        found = self._db.rows("SELECT d.id FROM claims c JOIN drafts d ON d.component = c.component WHERE c.id = ?", id)
-        wanted = found[0][0] if found else id
-        return next((one for one in self.records(**judged_by) if one.id == wanted), None)  # type: ignore[arg-type]
+        self._refresh(counter)
+        return self._records.one(Asked(policy or AdmissionPolicy(), approvals, now, run), id)
 
     def publish(self, records: Iterable[MetaRecommendation]) -> None:
         """Remember the stamps of records that were committed; of what is left out, nothing is remembered any more."""
-        rows = [
-            (one.id, content_of(one, self._key), one.revision, one.run, one.validity.recorded_at) for one in records
-        ]
         with self._db.writing():
-            self._db.run("DELETE FROM published")
-            self._db.many("INSERT INTO published VALUES (?, ?, ?, ?, ?)", rows)
+            self._records.publish(records)
+
+    # -- shelves ------------------------------------------------------------------------------------------------
+
+    def unshelved(self, after: str | None) -> Unshelved:
+        """Audiences that have to be told what is known of them, as `judged` left it.
+
+        `after`: the run that wrote the shelves last. Where that was not told by this ledger (`shelved`), all of them.
+        """
+        is_whole = after is None or self._db.noted("shelved") != after
+        known = set(self._standings.shelves()) if is_whole else set[str]()
+        known |= {row[0] for row in self._db.rows("SELECT shelf FROM unshelved")}
+        return Unshelved(tuple(Audience(*json.loads(one)) for one in sorted(known)), is_whole)
+
+    def facts(self, audience: Audience) -> tuple[Fact, ...]:
+        """What is active for this audience alone, by value, as `judged` left it."""
+        return facts_of(self._standings.on(json.dumps(audience)))
+
+    def shelved(self, run: str) -> None:
+        """Note that this run has written all shelves."""
+        with self._db.writing():
+            self._db.note("shelved", run)
+            self._db.run("DELETE FROM unshelved")
 
     def flawed(self) -> tuple[Flawed, ...]:
         """What fits no record by the published schema, and why; by id."""
@@ -222,6 +238,15 @@ class Ledger:
         self._refresh(None)
         return f"{self._index.total():064x}"
 
+    def observations(self) -> int:
+        """How many were harvested, as `size` says, without counting them."""
+        return int(self._db.noted("observations") or 0)
+
+    def components(self) -> int:
+        """How many different claims there are, as `size` says, without counting them."""
+        self._refresh(None)
+        return int(self._db.noted("components") or 0)
+
     def size(self) -> Size:
         tables = ("artifacts", "seen", "claims", "drafts")
         self._refresh(None)
@@ -232,67 +257,36 @@ class Ledger:
 
     def why(self, id: str) -> tuple[Quote, ...]:
         """The spans a record rests on, with their words; empty for an id that is not known."""
-        evidence = self._evidence(id)
-        return tuple(quotes(evidence, self._cited(evidence)))
+        self._refresh(None)
+        return self._citing.why(id)
 
     def support(self, record: MetaRecommendation, policy: AdmissionPolicy | None = None) -> Support | None:
         """Everybody behind a record, for whoever forgets; None where it is not known or counts no voices."""
         self._refresh(None)
-        rows = self._db.rows("SELECT body FROM drafts WHERE id = ? AND malformed IS NULL", record.id)
-        if not rows:
-            return None
-        draft = draft_of(rows[0][0])
-        seen = self._db.among("SELECT body FROM seen WHERE id IN (…)", draft.observations)
-        approved = record.review is not None and record.review.state == "approved"
-        address = self._store.vault(self._frame.tenant).subject_address
-        return support(
-            draft, (seen_of(row[0]) for row in seen), policy or AdmissionPolicy(), address, approved=approved
-        )
+        return self._citing.support(record, policy or AdmissionPolicy())
 
     def broken(self, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
         """Those of the evidence whose bytes are not what their addresses say, or are gone."""
-        told = zip(evidence, self._cited(evidence), strict=True)
-        return tuple(one for one, cited in told if not verified(one, cited, self._key))
-
-    def _evidence(self, id: str) -> tuple[Evidence, ...]:
-        self._refresh(None)
-        rows = self._db.rows(
-            "SELECT d.body FROM claims c JOIN drafts d ON d.component = c.component "
-            "WHERE c.id = ? AND d.id IS NOT NULL",
-            id,
-        )
-        return tuple(Evidence(**one) for row in rows for one in draft_of(row[0]).evidence)
-
-    def _cited(self, evidence: Sequence[Evidence]) -> list[Cited | None]:
-        found: dict[tuple[str, str], dict[str, Cited]] = {}
-        for one in evidence:
-            place = (one.source, one.session)
-            if place not in found:
-                rows = self._db.rows("SELECT address FROM artifacts WHERE live AND source = ? AND session = ?", *place)
-                kept = [self._artifacts.find(row[0]) for row in rows]
-                found[place] = {cited.ref: cited for artifact in kept if artifact for cited in artifact.cited}
-        return [found[one.source, one.session].get(one.ref) for one in evidence]
+        return self._citing.broken(evidence)
 
     # -- inside -------------------------------------------------------------------------------------------------
 
-    def _refresh(self, counter: LineCounter | None) -> None:
+    def _refresh(self, counter: LineCounter | None, *, for_many: bool = False) -> None:
         with self._db.writing():
             self._index.refresh()
             if counter is not None:
-                self._count(counter)
+                self._count(counter, for_many=for_many)
 
-    def _count(self, counter: LineCounter) -> None:
-        """Count the lines of drafts that this counter has not counted."""
-        stale = self._db.rows(
-            "SELECT component, body FROM drafts WHERE (counter IS NULL OR counter < ?1 OR counter > ?1) "
-            "AND id IS NOT NULL", counter.name
-        )  # fmt: skip
+    def _count(self, counter: LineCounter, *, for_many: bool) -> None:
+        """Count the lines of drafts that this counter has not counted; of those alone that may be for many."""
+        query = (
+            "SELECT component, body FROM drafts WHERE wide = ?2 AND id IS NOT NULL "
+            "AND (counter IS NULL OR counter < ?1 OR counter > ?1)"
+        )
+        stale = [row for wide in ((1,) if for_many else (0, 1)) for row in self._db.rows(query, counter.name, wide)]
         counts = [(counter.name, counter.text(line(draft_of(body))), component) for component, body in stale]
         self._db.many("UPDATE drafts SET counter = ?, tokens = ? WHERE component = ?", counts)
-
-    def _stamps(self, names: Sequence[str]) -> dict[str, Stamp]:
-        rows = self._db.among("SELECT id, content, revision, run, recorded_at FROM published WHERE id IN (…)", names)
-        return {id_: Stamp(*rest) for id_, *rest in rows}
+        self._standings.recount(component for component, _ in stale)
 
     def close(self) -> None:
         """Let go of the file, and of the store's erasures."""

@@ -123,9 +123,9 @@ class Telling:
         found = {}
         for address, seen in recoveries:
             for other in told(seen.observation, troubles):
-                data = canonical([seen.id, observation_fields(other)])
-                id_ = address_of(self._key, "", "derived", data)[:32]
-                found[id_] = (seen.id, address, replace(seen, id=id_, observation=other))
+                text = canonical(observation_fields(other)).decode()
+                id_ = address_of(self._key, "", "derived", f'["{seen.id}",{text}]'.encode())[:32]
+                found[id_] = (seen.id, address, replace(seen, id=id_, observation=other, told=text))
         return found
 
     def _troubles(self, group: Group) -> set[Trouble]:

@@ -83,6 +83,11 @@ def flaw_of(draft: Draft, frame: Frame) -> str | None:
     return None
 
 
+def lower95(draft: Draft, standing: Standing) -> float:
+    """Lower end of the 95 % interval of the share of voices that confirm it."""
+    return round(wilson_lower95(max(1, draft.backing.principals), standing.contradicts), 6)
+
+
 def line(draft: Draft) -> str:
     """About what it costs to show it: id, text and one source, as a profile renders them."""
     first = draft.evidence[0]
@@ -150,7 +155,7 @@ def _fields(
         },
         "confidence": {
             "score": round(draft.score * voices / (voices + standing.contradicts), 6),
-            "lower95": round(wilson_lower95(voices, standing.contradicts), 6),
+            "lower95": lower95(draft, standing),
             "method": f"wilson95/{counted}",
         },
         "validity": {

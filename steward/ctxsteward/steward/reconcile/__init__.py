@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from .claims import Audience, Claim, claims_of, is_claim_id, relation
-from .draft import Draft, draft
+from .draft import Draft, drawn
 from .seen import Seen, seen_in
-from .support import Backing, backing, wilson_lower95
+from .support import Backing, wilson_lower95
 
 __all__ = [
     "Audience",
@@ -13,9 +13,8 @@ __all__ = [
     "Claim",
     "Draft",
     "Seen",
-    "backing",
     "claims_of",
-    "draft",
+    "drawn",
     "is_claim_id",
     "relation",
     "seen_in",

@@ -6,25 +6,24 @@ claims are its `names`.
 
 Words: of the strongest cue, rather seen at this tool than at a sibling, said most often, scored highest, then the first
 in order. Evidence: up to eight spans, of as many principals and sessions as there are. Sensitivity is the greatest,
-trust the least of the evidence.
+trust the least of the evidence. All of it is drawn from what was gathered of the observations (`gathered`), so a draft
+whose observations grow is drawn again without the old ones; what it quotes is read only where it quotes others.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ctxsteward.schemas.recommendation import MAX_EVIDENCE, TRUST, RecommendationKind
 
-from ..harvest.tool_siblings import EXTRACTOR as SIBLINGS
-from .claims import OWN, TEMPLATED, Audience
-from .seen import Moment, Seen
-from .support import Backing, backing, lending
-
-_STRENGTHS = ("strict", "recovered", "scored", "broad")
-_SENSITIVITIES = ("none", "personal", "sensitive")
+from ..observation import Observation
+from .claims import Audience
+from .gathered import Gathered
+from .seen import Brief, Moment, Seen
+from .support import Backing, Counts, backing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,59 +46,63 @@ class Draft:
     last: str | None
     moment: Moment
     """Of its newest observation."""
-    observations: tuple[str, ...]
-    """Ids of those that support it, sorted."""
+    answers: str | None = None
+    """The question that its words answer: an index key, never shown."""
 
 
-def draft(members: Sequence[tuple[str, Seen]], audience: Audience, group: str, names: Iterable[str]) -> Draft | None:
-    """The record that these observations make, each with the id of its claim; None where nothing supports it.
+class Quoting(NamedTuple):
+    """Ids of the observations that a draft quotes."""
 
-    `names` are the ids under which the record may have been shown, in any scope.
-    """
-    known = {*names, *(claim for claim, _ in members)}
-    claims = {seen.id: claim for claim, seen in members}
-    seen = sorted(_standing(lending([seen for _, seen in members], known)), key=lambda one: one.moment)
-    if not seen:
-        return None
-    told = [one for one in seen if one.ts is not None]
-    spoken = _representative(seen)
-    evidence = tuple(_evidence(seen, spoken))
+    spoken: str
+    """Whose words it has."""
+    holder: str
+    """Whose slot and value."""
+    chosen: tuple[str, ...]
+    """Its evidence."""
+
+
+class Words(NamedTuple):
+    """What those that are quoted give to a draft."""
+
+    said: dict[str, Any]
+    evidence: tuple[dict[str, Any], ...]
+    answers: str | None
+
+
+Whole = Callable[[Collection[str]], Mapping[str, Seen]]
+"""Observations by their ids."""
+
+
+def quoting(found: Gathered, spoken: Brief) -> Quoting:
+    """Whom to quote beside the one whose words the draft has."""
+    holder = spoken if spoken.is_single else found.single or spoken
+    return Quoting(spoken.id, holder.id, tuple(one.id for one in _chosen(found.choosable, spoken)))
+
+
+def words(quoted: Quoting, whole: Whole) -> Words:
+    """Quote these."""
+    found = whole({quoted.spoken, quoted.holder, *quoted.chosen})
+    evidence = tuple(_evidence([found[id_] for id_ in quoted.chosen]))
+    spoken = found[quoted.spoken].observation
+    return Words(_said(spoken, found[quoted.holder].observation, evidence), evidence, spoken.answers)
+
+
+def drawn(
+    found: Gathered, counts: Counts, told: Words, names: Iterable[str], audience: Audience, group: str
+) -> Draft:  # fmt: skip
+    """The record that observations make, out of what was gathered of them; `names` are ids of all its claims."""
     return Draft(
-        id=claims[seen[0].id], names=tuple(sorted(set(claims.values()))), kind=seen[0].observation.kind,
-        audience=audience, group=group, said=_said(spoken, seen, evidence), evidence=evidence,
-        backing=backing(seen, own=audience.width in OWN), score=max(one.observation.score for one in seen),
-        first=told[0].ts if told else None, last=told[-1].ts if told else None, moment=seen[-1].moment,
-        observations=tuple(sorted(one.id for one in seen)),
+        id=found.claim, names=tuple(sorted(names)), kind=found.first.kind, audience=audience, group=group,
+        said=told.said | {"sensitivity": found.sensitivity}, evidence=told.evidence,
+        backing=backing(counts, is_from_tool=found.is_from_tool), score=found.score,
+        first=found.told[0].ts if found.told else None, last=found.told[1].ts if found.told else None,
+        moment=found.last.moment, answers=told.answers,
     )  # fmt: skip
 
 
-def _standing(seen: Sequence[Seen]) -> Sequence[Seen]:
-    """Where people said it, what only a tool or the assistant said lends nothing."""
-    if seen and seen[0].observation.kind in TEMPLATED:
-        return seen
-    return [one for one in seen if one.is_said] or seen
-
-
-def _representative(seen: Sequence[Seen]) -> Seen:
-    if len(seen) == 1:
-        return seen[0]
-    often = Counter(one.observation.text for one in seen)
-
-    def worth(one: Seen) -> tuple[object, ...]:
-        observation = one.observation
-        rank = (_STRENGTHS.index(observation.strength), observation.extractor == SIBLINGS)
-        return (not one.is_said, rank, -often[observation.text], -observation.score, observation.text, one.moment)
-
-    return min(seen, key=worth)
-
-
-def _said(spoken: Seen, seen: Sequence[Seen], evidence: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    observation = spoken.observation
-    holder = next(
-        (one.observation for one in (spoken, *seen) if one.observation.slot.cardinality == "one"), observation
-    )
+def _said(observation: Observation, holder: Observation, evidence: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """In the words of one observation, with the slot and value of one whose slot holds one value."""
     name, _, version = observation.extractor.partition("/")
-    sensitivity = max((one.observation.sensitivity for one in seen), key=_SENSITIVITIES.index)
     return {
         "slot": holder.slot.model_dump(),
         "tool": observation.tool,
@@ -110,24 +113,22 @@ def _said(spoken: Seen, seen: Sequence[Seen], evidence: Sequence[dict[str, Any]]
         "modality": observation.modality,
         "trigger": observation.trigger,
         "action": observation.action,
-        "sensitivity": sensitivity,
         "trust": max((one["trust"] for one in evidence), key=TRUST.index),
         "extractor": {"name": name or "unnamed", "version": version or "0"},
     }
 
 
-def _evidence(seen: Sequence[Seen], spoken: Seen) -> list[dict[str, Any]]:
-    """The representative's first, then by turns of principals and sessions; what is left over goes to their context."""
+def _chosen(choosable: Sequence[Brief], spoken: Brief) -> list[Brief]:
+    """The representative, then by turns of principals and sessions."""
     chosen = [spoken]
-    waiting = [one for one in seen if one is not spoken]
-    told: Counter[tuple[str, str]] = Counter({("principal", spoken.observation.principal): 1})
-    told["session", spoken.origin.session] += 1
+    waiting = [one for one in choosable if one.id != spoken.id]
     while waiting and len(chosen) < MAX_EVIDENCE:
-        best = min(waiting, key=lambda one: _repeats(one, told))
-        waiting.remove(best)
-        chosen.append(best)
-        told["principal", best.observation.principal] += 1
-        told["session", best.origin.session] += 1
+        chosen.append(waiting.pop(_next(waiting, chosen)))
+    return chosen
+
+
+def _evidence(chosen: Sequence[Seen]) -> list[dict[str, Any]]:
+    """The first spans of all of them; what is left over goes to their context."""
     first = [(one, 0) for one in chosen]
     rest = [(one, at) for one in chosen for at in range(1, len(one.spans))]
     found: dict[tuple[str, str, int, int], dict[str, Any]] = {}
@@ -137,10 +138,18 @@ def _evidence(seen: Sequence[Seen], spoken: Seen) -> list[dict[str, Any]]:
     return list(found.values())[:MAX_EVIDENCE]
 
 
-def _repeats(one: Seen, told: Counter[tuple[str, str]]) -> tuple[int, int, int]:
-    """Of equals the first in time is taken: that is their order."""
-    principal, session = told["principal", one.observation.principal], told["session", one.origin.session]
-    return (principal, session, _STRENGTHS.index(one.observation.strength))
+def _next(waiting: Sequence[Brief], chosen: Sequence[Brief]) -> int:
+    """Whose principal, then session, was heard least often; of equals the first, which are the strongest in time."""
+    principals = Counter(one.principal for one in chosen)
+    sessions = Counter(one.session for one in chosen)
+    best, least = 0, (MAX_EVIDENCE, MAX_EVIDENCE)
+    for at, one in enumerate(waiting):
+        heard = principals[one.principal], sessions[one.session]
+        if heard < least:
+            best, least = at, heard
+            if heard == (0, 0):
+                break
+    return best
 
 
 def _span(one: Seen, at: int) -> dict[str, Any]:

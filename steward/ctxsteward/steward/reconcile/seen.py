@@ -7,18 +7,19 @@ messages; one without a time comes before all that have one.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
 from ctxsteward.envelope.keys import AddressKey, address_of
 from ctxsteward.envelope.slices import canonical
+from ctxsteward.schemas.recommendation import RecommendationKind, Trust
 
 from ..artifacts.artifact import Artifact
 from ..artifacts.form import observation_fields
 from ..artifacts.spans import Pointed, pointed
-from ..observation import Observation
+from ..observation import Observation, Strength
 from .claims import Origin
 
 _PART = re.compile(r"\d+|\D+")
@@ -45,6 +46,8 @@ class Seen:
     spans: tuple[Pointed, ...]
     shown: frozenset[str] = frozenset()
     """Records that its session was shown."""
+    told: str = field(default="", compare=False)
+    """The observation as its id was made of it, so that it is written once; empty: not told."""
 
     @property
     def is_anonymous(self) -> bool:
@@ -57,32 +60,84 @@ class Seen:
         return self.spans[0].trust in ("operator", "user")
 
     @property
-    def is_told_by_tool(self) -> bool:
-        return self.spans[0].trust in ("tool_internal", "tool_external")
-
-    @property
     def place(self) -> tuple[str, str, int, int]:
         """Where the claim stands: what several harvesters find in one place was said once."""
         return (self.origin.session, *self.spans[0][:3])
 
     @property
-    def ts(self) -> str | None:
-        return self.observation.ts or self.spans[0].ts
+    def brief(self) -> Brief:
+        """All of it that a draft weighs."""
+        observation, span = self.observation, self.spans[0]
+        ts = observation.ts or span.ts
+        return Brief(
+            id=self.id, seconds=instant(ts), source=self.origin.source, session=self.origin.session, ref=span.ref,
+            start=span.start, stop=span.stop, trust=span.trust, principal=observation.principal, kind=observation.kind,
+            strength=observation.strength, extractor=observation.extractor, text=observation.text,
+            score=observation.score, ts=ts, sensitivity=observation.sensitivity,
+            is_single=observation.slot.cardinality == "one", shown=self.shown,
+        )  # fmt: skip
+
+
+class Brief(NamedTuple):
+    """What a draft weighs of an observation; the few that it quotes are read whole."""
+
+    id: str
+    seconds: float
+    """Unix time; -inf: not told."""
+    source: str
+    session: str
+    ref: str
+    """Of its first span; so are the next three."""
+    start: int
+    stop: int
+    trust: Trust
+    principal: str
+    kind: RecommendationKind
+    strength: Strength
+    extractor: str
+    text: str
+    score: float
+    ts: str | None
+    sensitivity: str
+    is_single: bool
+    """Its slot holds one value."""
+    shown: frozenset[str]
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether nobody knows who said it."""
+        return self.principal == self.session
+
+    @property
+    def is_said(self) -> bool:
+        """Whether a person, or the operator, said it: the claim itself, not what stands around it."""
+        return self.trust in ("operator", "user")
+
+    @property
+    def is_told_by_tool(self) -> bool:
+        return self.trust in ("tool_internal", "tool_external")
+
+    @property
+    def place(self) -> tuple[str, str, int, int]:
+        """Where the claim stands: what several harvesters find in one place was said once."""
+        return (self.session, self.ref, self.start, self.stop)
 
     @property
     def moment(self) -> Moment:
-        return Moment(instant(self.ts), _natural(self.origin.source), _ordinal(self.spans[0].ref), self.id)
+        return Moment(self.seconds, _natural(self.source), _ordinal(self.ref), self.id)
 
 
 def seen_in(artifact: Artifact, key: AddressKey) -> tuple[Seen, ...]:
     """The observations of an artifact."""
     origin = Origin(artifact.source, artifact.session, artifact.project)
     shown = frozenset(artifact.shown)
+    lead = canonical([*origin])[:-1]
     found = []
     for observation, spans in zip(artifact.observations, pointed(artifact, key), strict=True):
-        data = canonical([*origin, observation_fields(observation)])
-        id_ = address_of(key, "", "observation", data)[:32]
-        found.append(Seen(id=id_, observation=observation, origin=origin, spans=spans, shown=shown))
+        told = canonical(observation_fields(observation))
+        id_ = address_of(key, "", "observation", b"%b,%b]" % (lead, told))[:32]
+        one = Seen(id=id_, observation=observation, origin=origin, spans=spans, shown=shown, told=told.decode())
+        found.append(one)
     return tuple(found)
 
 

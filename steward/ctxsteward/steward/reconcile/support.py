@@ -4,20 +4,43 @@ Within one person's own scope each session counts once, in a wider one each prin
 as one principal together, because they may be one. A session that was shown the record lends it nothing. Only what a
 person said counts towards a gate; an error that a fix recovered counts by events.
 
+Counts are of sets of *voices*: a place, a session or a principal, with how it was heard. What more comes counts what
+it adds to the set.
+
 Source: Wilson 1927 (score interval); the state design (k independent principals).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from ..observation import Strength
-from .seen import Seen
+from .claims import TEMPLATED
+from .seen import Brief
 
 Z95 = 1.959963984540054
 _UNKNOWN = ""
+
+Voice = tuple[object, ...]
+"""A place, a session, or a principal."""
+
+
+class Counts(NamedTuple):
+    """How many voices were heard how; what stands at place n is counted by bit n."""
+
+    events: int = 0
+    recovered: int = 0
+    sessions: int = 0
+    principals: int = 0
+    strict: int = 0
+    scored: int = 0
+    said: int = 0
+
+
+_EVENT, _RECOVERED, _SESSION, _PRINCIPAL, _STRICT, _SCORED, _SAID = (1 << at for at in range(len(Counts._fields)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,23 +62,43 @@ class Backing:
     """Nothing but what a tool returned."""
 
 
-def lending(seen: Sequence[Seen], names: Collection[str]) -> list[Seen]:
-    """Those whose session was not shown a record of one of these ids."""
-    return [one for one in seen if one.shown.isdisjoint(names)]
+def supporting(members: Collection[tuple[str, Brief]], names: Collection[str]) -> list[tuple[str, Brief]]:
+    """Those, each with its claim, that lend a record support that may have been shown under one of these ids.
+
+    Where people said it, what only a tool or the assistant said lends nothing.
+    """
+    lending = [(claim, one) for claim, one in members if not one.shown or one.shown.isdisjoint(names)]
+    if lending and lending[0][1].kind in TEMPLATED:
+        return lending
+    return [(claim, one) for claim, one in lending if one.is_said] or lending
 
 
-def backing(seen: Sequence[Seen], *, own: bool) -> Backing:
-    """Count what stands behind a claim."""
-    return Backing(
-        events=len({one.place for one in seen}),
-        sessions=len({one.origin.session for one in seen}),
-        principals=_independent(seen, own=own),
-        strict=_independent(_said(seen, "strict"), own=own),
-        scored=_independent(_said(seen, "scored"), own=own),
-        said=_independent(_said(seen), own=own),
-        recovered=len({one.place for one in seen if one.observation.strength == "recovered"}),
-        from_tool=all(one.is_told_by_tool for one in seen),
-    )
+def voices(seen: Iterable[Brief], *, own: bool) -> dict[Voice, int]:
+    """Who was heard, and how, as bits of `Counts`."""
+    found: dict[Voice, int] = {}
+    for one in seen:
+        said = _SAID | _CUES.get(one.strength, 0) if one.is_said else 0
+        session, speaker = (one.session,), (one.session,)
+        if not own:
+            speaker = ("", _UNKNOWN if one.is_anonymous else one.principal)  # type: ignore[assignment]
+        found[one.place] = found.get(one.place, 0) | _EVENT | (_RECOVERED if one.strength == "recovered" else 0)
+        found[session] = found.get(session, 0) | _SESSION
+        found[speaker] = found.get(speaker, 0) | _PRINCIPAL | said
+    return found
+
+
+def counted(found: Mapping[Voice, int]) -> Counts:
+    """How many voices were heard how."""
+    times = Counter(found.values())
+    if len(times) == 1:
+        ((heard, many),) = times.items()
+        return Counts._make(many if heard & bit else 0 for bit in _BITS)
+    return Counts._make(sum(many for heard, many in times.items() if heard & bit) for bit in _BITS)
+
+
+def backing(counts: Counts, *, is_from_tool: bool) -> Backing:
+    """What stands behind a claim."""
+    return Backing(**counts._asdict(), from_tool=is_from_tool)
 
 
 def wilson_lower95(confirming: int, contradicting: int) -> float:
@@ -73,11 +116,5 @@ def wilson_lower95(confirming: int, contradicting: int) -> float:
     return max(0.0, min(1.0, (centre - spread) / (1 + z2 / n)))
 
 
-def _said(seen: Sequence[Seen], strength: Strength | None = None) -> list[Seen]:
-    return [one for one in seen if one.is_said and strength in (None, one.observation.strength)]
-
-
-def _independent(seen: Sequence[Seen], *, own: bool) -> int:
-    if own:
-        return len({one.origin.session for one in seen})
-    return len({_UNKNOWN if one.is_anonymous else one.observation.principal for one in seen})
+_CUES = {"strict": _STRICT, "scored": _SCORED}
+_BITS = (_EVENT, _RECOVERED, _SESSION, _PRINCIPAL, _STRICT, _SCORED, _SAID)

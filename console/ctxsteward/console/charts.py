@@ -1,4 +1,4 @@
-"""Plots of nights as inline SVG: bars, stacked bars, lines over nights. Strings in, strings out; the same bytes for the
+"""Plots as inline SVG: bars, stacked bars, lines over nights or runs. Strings in, strings out; the same bytes for the
 same figures.
 
 Lengths are SVG user units. Colours are classes that the page's style sheet sets, for light and dark. Every text is

@@ -1,0 +1,105 @@
+"""``python -m ctxsteward.evals.peers``: ours beside other libraries, on the same inputs, by the same judge.
+
+Needs the peers' environment (``make peers`` builds it) and a folder of public transcripts. ``--write
+docs/benchmarks.md`` puts the table between that file's markers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from ctxsteward.envelope.counting import Counter
+from ctxsteward.envelope.tokens import load_tokenizer
+from ctxsteward.schemas import ContextError
+
+from ..cost_prompts import Sizer
+from ..recall import RECALL_FRACTION
+from ..recall_tables import check_markers
+from .adapter import PEERS
+from .inputs import RUNS, Inputs, read_inputs
+from .judge import Measured, measure
+from .process import AdapterProcess
+from .sending import Everything, Ours, Sender
+from .table import EVERYTHING, NAME, columns, peers_block, table, write_table
+
+PYTHON = Path(".venv-peers/bin/python")
+OURS, OURS_WITHOUT_RECALL = "ours", "ours, no recall"
+
+
+def senders(python: Path) -> dict[str, Callable[[], Sender]]:
+    """Everybody who is measured, by name."""
+    return {
+        EVERYTHING: Everything,
+        OURS: partial(Ours, "defaults at this budget; for recall `recall_fraction=0.9`"),
+        OURS_WITHOUT_RECALL: partial(Ours, "`recall_fraction=0`", {"recall_fraction": 0.0}),
+        **{name: partial(AdapterProcess, python, name) for name in PEERS},
+    }
+
+
+def run(
+    python: Path, names: Sequence[str], inputs: Inputs, sizer: Sizer, tell: Callable[[str], None]
+) -> list[Measured]:
+    """Measure everything itself, and then these."""
+    known = senders(python)
+    asked = {OURS: partial(Ours, "", {"recall_fraction": RECALL_FRACTION})}
+    wanted = [EVERYTHING, *(name for name in names if name != EVERYTHING)]
+    return [measure(name, known[name], inputs, sizer, recalling=asked.get(name), tell=tell) for name in wanted]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Measure and print the table; exit 2 on what cannot be used."""
+    parser = argparse.ArgumentParser(prog="python -m ctxsteward.evals.peers", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(senders(PYTHON))}; default: all")
+    parser.add_argument("--data", type=Path, required=True, help="folder of public transcripts")
+    parser.add_argument("--python", type=Path, default=PYTHON, help="of the peers' environment; default: %(default)s")
+    parser.add_argument("--json", action="store_true", help="a JSON object a sender")
+    parser.add_argument(
+        "--write", type=Path, metavar="FILE", help=f"Markdown with <!-- {NAME} --> and <!-- /{NAME} -->"
+    )
+    options = parser.parse_args(argv)
+    known = senders(options.python)
+    unknown = [name for name in options.names if name not in known]
+    if unknown:
+        parser.error(f"unknown sender {unknown[0]!r}; one of: {', '.join(known)}")
+    missing = [name for name in RUNS if not (options.data / name).is_dir()]
+    if missing:
+        parser.error(f"--data {options.data}: no folder {missing[0]}; pass the folder of public transcripts")
+    if not options.python.is_file():
+        parser.error(f"--python {options.python}: no such file; run `make peers` first")
+    try:
+        if options.write:
+            check_markers(options.write, (NAME,))
+        _measure(options)
+    except (ContextError, OSError) as error:
+        parser.error(str(error))
+    return 0
+
+
+def _measure(options: argparse.Namespace) -> None:
+    sizer = Sizer(Counter(load_tokenizer("o200k_base")))
+    started = time.monotonic()
+    _tell("reading inputs")
+    inputs = read_inputs(options.data, sizer)
+    measured = run(options.python, options.names or list(senders(options.python)), inputs, sizer, _tell)
+    if options.json:
+        for one in measured:
+            print(json.dumps(dataclasses.asdict(one), ensure_ascii=False))
+    else:
+        print("\n".join(table(measured, columns(inputs))))
+    if options.write:
+        write_table(options.write, peers_block(measured, inputs, time.monotonic() - started))
+
+
+def _tell(text: str) -> None:
+    print(f"peers: {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,499 @@
+"""A peer, spoken to over JSON lines: runs inside the peers' environment and imports nothing of ours.
+
+``python adapter.py NAME`` reads one request a line from stdin and answers one line on stdout:
+
+- ``{"op": "open", "budget_tokens": 4000}``: a new conversation
+- ``{"op": "send", "messages": […]}``: OpenAI chat messages that were added; what would be sent now
+- ``{"op": "preview", "messages": […]}``: the same, without keeping them
+- ``{"op": "expand", "after_seconds": 3600}``: texts that references in the last messages sent lead to, so much later
+
+Answers: ``{"messages": […], "cpu_seconds": …}``, ``{"texts": […]}``, to open ``{"version": …, "note": …}``, or
+``{"error": …}``. CPU is that of deciding what to send, without converting messages from and to the wire. There is no
+model, no key and no network: whatever connects is refused. Every peer counts tokens as it does by default. One file,
+because it is all that the peers' environment sees of us.
+"""
+
+import asyncio
+import copy
+import importlib
+import json
+import logging
+import re
+import socket
+import sys
+import time
+import warnings
+from types import SimpleNamespace
+from typing import Any
+
+Wire = dict[str, Any]
+
+
+def load(name: str) -> Any:
+    """A module of the peer."""
+    return importlib.import_module(name)
+
+
+def calls_of(wire: Wire) -> list[tuple[str, str, str]]:
+    """Id, name and arguments of each tool call."""
+    return [
+        (call["id"], call["function"]["name"], call["function"]["arguments"]) for call in wire.get("tool_calls") or ()
+    ]
+
+
+def assistant(text: str | None, calls: list[tuple[str, str, str]]) -> Wire:
+    """An assistant message of the wire."""
+    made = [{"id": id, "type": "function", "function": {"name": name, "arguments": args}} for id, name, args in calls]
+    return {"role": "assistant", "content": text or None, **({"tool_calls": made} if made else {})}
+
+
+def tool(call_id: str, text: str) -> Wire:
+    """A tool message of the wire."""
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
+
+
+class Peer:
+    """One conversation with one peer."""
+
+    package = ""
+    note = ""
+
+    def __init__(self, budget_tokens: int) -> None:
+        self.budget_tokens = budget_tokens
+        self.history: list[Any] = []
+
+    def add(self, wires: list[Wire]) -> None:
+        """Take in messages, converted."""
+        self.history += [self.read(wire) for wire in wires]
+
+    def read(self, wire: Wire) -> Any:
+        """The peer's own message."""
+        return wire
+
+    def decide(self) -> list[Any]:
+        """The messages to send, as the peer's own."""
+        raise NotImplementedError
+
+    def write(self, messages: list[Any]) -> list[Wire]:
+        """Messages of the wire."""
+        return messages
+
+    def fork(self) -> "Peer":
+        """A copy that may go its own way."""
+        return copy.deepcopy(self)
+
+    def expand(self, sent: list[Wire]) -> list[str]:
+        """Texts that references in these messages lead to."""
+        return []
+
+
+# -- LangChain -------------------------------------------------------------------------------------------------------
+
+
+class LangChain(Peer):
+    """Messages of langchain-core."""
+
+    package = "langchain"
+
+    def read(self, wire: Wire) -> Any:
+        (message,) = load("langchain_core.messages").convert_to_messages([wire])
+        return message
+
+    def write(self, messages: list[Any]) -> list[Wire]:
+        made: list[Wire] = []
+        for message in messages:
+            if message.type == "ai":
+                calls = [(call["id"], call["name"], json.dumps(call["args"])) for call in message.tool_calls]
+                made.append(assistant(message.content, calls))
+            elif message.type == "tool":
+                made.append(tool(message.tool_call_id, message.content))
+            else:
+                made.append({"role": {"human": "user"}.get(message.type, message.type), "content": message.content})
+        return made
+
+
+class TrimMessages(LangChain):
+    """`trim_messages` as its documentation recommends it."""
+
+    note = "`strategy='last'`, `start_on='human'`, `end_on=('human', 'tool')`, approximate counter"
+
+    def decide(self) -> list[Any]:
+        trim = load("langchain_core.messages").trim_messages
+        kept: list[Any] = trim(
+            self.history, max_tokens=self.budget_tokens, token_counter="approximate", strategy="last",
+            start_on="human", end_on=("human", "tool"),
+        )  # fmt: skip
+        return kept
+
+
+class ClearToolUses(LangChain):
+    """`ClearToolUsesEdit`, applied to a copy of the whole history at every call, as its middleware does."""
+
+    note = "trigger at the budget, keeps 3 results; clears nothing but tool results"
+
+    def decide(self) -> list[Any]:
+        edit = load("langchain.agents.middleware").ClearToolUsesEdit(trigger=self.budget_tokens)
+        count = load("langchain_core.messages.utils").count_tokens_approximately
+        messages = copy.deepcopy(self.history)
+        edit.apply(messages, count_tokens=count)
+        return messages
+
+
+# -- Microsoft agent-framework ---------------------------------------------------------------------------------------
+
+
+class AgentFramework(Peer):
+    """`ContextWindowCompactionStrategy`: evicts tool results at half the window, truncates at 0.8 of it."""
+
+    package = "agent-framework-core"
+    note = "`ContextWindowCompactionStrategy`, defaults; window = budget"
+
+    def __init__(self, budget_tokens: int) -> None:
+        super().__init__(budget_tokens)
+        strategy = load("agent_framework").ContextWindowCompactionStrategy
+        self.strategy = strategy(max_context_window_tokens=budget_tokens, max_output_tokens=0)
+
+    def read(self, wire: Wire) -> Any:
+        framework = load("agent_framework")
+        contents: list[Any] = []
+        if wire["role"] == "tool":
+            contents.append(framework.Content.from_function_result(wire["tool_call_id"], result=wire["content"]))
+        elif wire.get("content"):
+            contents.append(wire["content"])
+        for id, name, arguments in calls_of(wire):
+            contents.append(framework.Content.from_function_call(id, name, arguments=arguments))
+        return framework.Message(wire["role"], contents)
+
+    def decide(self) -> list[Any]:
+        kept: list[Any] = asyncio.run(load("agent_framework").apply_compaction(self.history, strategy=self.strategy))
+        return kept
+
+    def write(self, messages: list[Any]) -> list[Wire]:
+        made: list[Wire] = []
+        for message in messages:
+            calls = [(c.call_id, c.name, c.arguments) for c in message.contents if c.type == "function_call"]
+            results = [c for c in message.contents if c.type == "function_result"]
+            made += [tool(c.call_id, str(c.result)) for c in results]
+            if str(message.role) == "assistant":
+                made.append(assistant(message.text, calls))
+            elif not results:
+                made.append({"role": str(message.role), "content": message.text})
+        return made
+
+
+# -- pydantic-ai-harness ---------------------------------------------------------------------------------------------
+
+
+class PydanticAI(Peer):
+    """A compaction capability, called as a run calls it before a model request; its edits persist."""
+
+    package = "pydantic-ai-harness"
+
+    def __init__(self, budget_tokens: int) -> None:
+        super().__init__(budget_tokens)
+        model = load("pydantic_ai.models.test").TestModel()
+        usage = load("pydantic_ai.usage").RunUsage()
+        self.names: dict[str, str] = {}
+        self.context = load("pydantic_ai.tools").RunContext(deps=None, model=model, usage=usage, messages=self.history)
+        self.capability = self.compaction(load("pydantic_ai_harness.compaction"))
+
+    def compaction(self, room: Any) -> Any:
+        """The capability."""
+        raise NotImplementedError
+
+    def read(self, wire: Wire) -> Any:
+        messages = load("pydantic_ai.messages")
+        if wire["role"] == "assistant":
+            parts = [messages.TextPart(wire["content"])] if wire.get("content") else []
+            for id, name, arguments in calls_of(wire):
+                self.names[id] = name
+                parts.append(messages.ToolCallPart(name, arguments, tool_call_id=id))
+            return messages.ModelResponse(parts)
+        if wire["role"] == "tool":
+            id = wire["tool_call_id"]
+            return messages.ModelRequest([messages.ToolReturnPart(self.names.get(id, "tool"), wire["content"], id)])
+        return messages.ModelRequest([messages.UserPromptPart(wire["content"])])
+
+    def decide(self) -> list[Any]:
+        models = load("pydantic_ai.models")
+        request = models.ModelRequestContext(
+            model=self.context.model, messages=list(self.history), model_settings=None,
+            model_request_parameters=models.ModelRequestParameters(),
+        )  # fmt: skip
+        made = asyncio.run(self.capability.before_model_request(self.context, request))
+        return list(made.messages)
+
+    def write(self, messages: list[Any]) -> list[Wire]:
+        made: list[Wire] = []
+        for message in messages:
+            if message.kind == "response":
+                text = "".join(part.content for part in message.parts if part.part_kind == "text")
+                calls = [
+                    (p.tool_call_id, p.tool_name, p.args_as_json_str())
+                    for p in message.parts
+                    if p.part_kind == "tool-call"
+                ]
+                made.append(assistant(text, calls))
+                continue
+            for part in message.parts:
+                if part.part_kind == "tool-return":
+                    made.append(tool(part.tool_call_id, part.model_response_str()))
+                else:
+                    role = "system" if part.part_kind == "system-prompt" else "user"
+                    made.append({"role": role, "content": part.content})
+        return made
+
+
+class SlidingWindow(PydanticAI):
+    """`SlidingWindowCompaction`: over the budget, the newest half of it stays."""
+
+    note = "`SlidingWindowCompaction(max_tokens=budget, keep_tokens=budget/2)`"
+
+    def compaction(self, room: Any) -> Any:
+        return room.SlidingWindowCompaction(max_tokens=self.budget_tokens, keep_tokens=self.budget_tokens // 2)
+
+
+class Tiered(PydanticAI):
+    """`TieredCompaction` of the tiers that need no model."""
+
+    note = "`TieredCompaction`: clears old tool results, then slides a window; no summary tier"
+
+    def compaction(self, room: Any) -> Any:
+        budget = self.budget_tokens
+        tiers = [
+            room.ClearToolResults(max_tokens=budget),
+            room.SlidingWindowCompaction(max_tokens=budget, keep_tokens=budget // 2),
+        ]
+        return room.TieredCompaction(tiers=tiers, target_tokens=budget)
+
+
+# -- Strands Agents --------------------------------------------------------------------------------------------------
+
+
+class Strands(Peer):
+    """`SlidingWindowConversationManager` with its proactive compression; what it drops is gone."""
+
+    package = "strands-agents"
+    note = "`SlidingWindowConversationManager(per_turn=True, proactive_compression=True)`; window = budget"
+
+    def __init__(self, budget_tokens: int) -> None:
+        super().__init__(budget_tokens)
+        room = load("strands.agent.conversation_manager")
+        manager = room.SlidingWindowConversationManager(per_turn=True, proactive_compression=True)
+        self.hooks = load("strands.hooks").HookRegistry()
+        manager.register_hooks(self.hooks)
+        model = SimpleNamespace(context_window_limit=budget_tokens, estimate_utilization=lambda n: n / budget_tokens)
+        self.agent = SimpleNamespace(messages=self.history, model=model)
+
+    def add(self, wires: list[Wire]) -> None:
+        for wire in wires:
+            if wire["role"] == "tool":
+                result = {
+                    "toolUseId": wire["tool_call_id"],
+                    "status": "success",
+                    "content": [{"text": wire["content"]}],
+                }
+                before = self.history[-1] if self.history else {"content": []}
+                if before["content"] and "toolResult" in before["content"][-1]:
+                    before["content"].append({"toolResult": result})
+                else:
+                    self.history.append({"role": "user", "content": [{"toolResult": result}]})
+                continue
+            content: list[Wire] = [{"text": wire["content"]}] if wire.get("content") else []
+            for id, name, arguments in calls_of(wire):
+                content.append({"toolUse": {"toolUseId": id, "name": name, "input": json.loads(arguments or "{}")}})
+            self.history.append({"role": wire["role"], "content": content})
+
+    def decide(self) -> list[Any]:
+        event = load("strands.hooks").BeforeModelCallEvent
+        tokens = load("strands.models.model")._estimate_tokens_with_heuristic(self.history)
+        self.hooks.invoke_callbacks(event(agent=self.agent, invocation_state={}, projected_input_tokens=tokens))
+        return self.history
+
+    def write(self, messages: list[Any]) -> list[Wire]:
+        made: list[Wire] = []
+        for message in messages:
+            text = "".join(block["text"] for block in message["content"] if "text" in block)
+            uses = [block["toolUse"] for block in message["content"] if "toolUse" in block]
+            for block in message["content"]:
+                if "toolResult" in block:
+                    result = block["toolResult"]
+                    made.append(tool(result["toolUseId"], "".join(part["text"] for part in result["content"])))
+            if message["role"] == "assistant":
+                made.append(assistant(text, [(u["toolUseId"], u["name"], json.dumps(u["input"])) for u in uses]))
+            elif text:
+                made.append({"role": "user", "content": text})
+        return made
+
+
+# -- LlamaIndex ------------------------------------------------------------------------------------------------------
+
+
+class LlamaIndex(Peer):
+    """`Memory` in an SQLite database in memory, without blocks: those need a model or an embedder."""
+
+    package = "llama-index-core"
+    note = "`Memory(token_limit=budget)`, flushes a tenth of it; no memory blocks"
+    loop: Any = None
+
+    def __init__(self, budget_tokens: int) -> None:
+        super().__init__(budget_tokens)
+        LlamaIndex.loop = LlamaIndex.loop or asyncio.new_event_loop()
+        memory = load("llama_index.core.memory").Memory
+        # 0.7 of the limit is the history's; so that this is the budget
+        limit = round(budget_tokens / 0.7)
+        self.memory = memory.from_defaults(token_limit=limit, token_flush_size=max(1, budget_tokens // 10))
+        self.waiting: list[Any] = []
+
+    def add(self, wires: list[Wire]) -> None:
+        self.waiting += [self.read(wire) for wire in wires]
+
+    def read(self, wire: Wire) -> Any:
+        extra: Wire = {"tool_call_id": wire["tool_call_id"]} if wire["role"] == "tool" else {}
+        if wire.get("tool_calls"):
+            extra["tool_calls"] = wire["tool_calls"]
+        message = load("llama_index.core.llms").ChatMessage
+        return message(role=wire["role"], content=wire.get("content") or "", additional_kwargs=extra)
+
+    def decide(self) -> list[Any]:
+        kept: list[Any] = self.loop.run_until_complete(self._decide())
+        return kept
+
+    async def _decide(self) -> list[Any]:
+        waiting, self.waiting = self.waiting, []
+        await self.memory.aput_messages(waiting)
+        kept: list[Any] = await self.memory.aget()
+        return kept
+
+    def write(self, messages: list[Any]) -> list[Wire]:
+        made: list[Wire] = []
+        for message in messages:
+            role, extra = str(message.role.value), message.additional_kwargs
+            if role == "tool":
+                made.append(tool(extra["tool_call_id"], message.content or ""))
+            elif role == "assistant":
+                made.append(assistant(message.content, calls_of(extra)))
+            else:
+                made.append({"role": role, "content": message.content or ""})
+        return made
+
+    def fork(self) -> Peer:
+        twin = LlamaIndex(self.budget_tokens)
+        self.loop.run_until_complete(self._copy_to(twin))
+        return twin
+
+    async def _copy_to(self, twin: "LlamaIndex") -> None:
+        await twin.memory.aset(await self.memory.aget())
+
+
+# -- headroom --------------------------------------------------------------------------------------------------------
+
+
+class Headroom(Peer):
+    """`compress` over the whole history at every call; its text model would have to be downloaded."""
+
+    package = "headroom-ai"
+    note = "`compress(messages)`, defaults without the downloaded text model; knows no budget"
+
+    def __init__(self, budget_tokens: int) -> None:
+        super().__init__(budget_tokens)
+        self.compress = load("headroom").compress
+
+    def decide(self) -> list[Any]:
+        messages = copy.deepcopy(self.history)
+        kept: list[Any] = self.compress(messages, model="gpt-4o", kompress_model="disabled").messages
+        return kept
+
+    def fork(self) -> Peer:
+        twin = Headroom(self.budget_tokens)
+        twin.history = list(self.history)
+        return twin
+
+    def expand(self, sent: list[Wire]) -> list[str]:
+        store = load("headroom.cache.compression_store").get_compression_store()
+        marks = re.findall(r"(?:<<ccr:|hash=)([a-f0-9]{12,24})", "\n".join(str(wire.get("content")) for wire in sent))
+        found = [store.retrieve(mark) for mark in dict.fromkeys(marks)]
+        return [str(entry.original_content) for entry in found if entry is not None]
+
+
+# -- the loop --------------------------------------------------------------------------------------------------------
+
+PEERS: dict[str, type[Peer]] = {
+    "langchain-trim": TrimMessages,
+    "langchain-clear-tools": ClearToolUses,
+    "agent-framework": AgentFramework,
+    "pydantic-ai-window": SlidingWindow,
+    "pydantic-ai-tiered": Tiered,
+    "strands": Strands,
+    "llama-index": LlamaIndex,
+    "headroom": Headroom,
+}
+
+
+class Clock:
+    """The process's clock, which can be set forward."""
+
+    def __init__(self) -> None:
+        self.now, self.ahead_seconds = time.time, 0.0
+
+    def __call__(self) -> float:
+        return self.now() + self.ahead_seconds
+
+
+def refuse(*_: object) -> None:
+    """There is no network here."""
+    raise OSError("the peers' benchmark is offline")
+
+
+def serve(kind: type[Peer], clock: Clock) -> None:
+    """Answer requests until stdin ends."""
+    answers = sys.stdout
+    sys.stdout = sys.stderr  # whatever a peer prints is not an answer
+    state: dict[str, Any] = {}
+    for line in sys.stdin:
+        try:
+            answer = answered(kind, state, json.loads(line), clock)
+        except Exception as error:
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        answers.write(json.dumps(answer, ensure_ascii=True) + "\n")
+        answers.flush()
+
+
+def answered(kind: type[Peer], state: dict[str, Any], request: Wire, clock: Clock) -> Wire:
+    """One request's answer."""
+    match request["op"]:
+        case "open":
+            state["peer"], state["sent"] = kind(request["budget_tokens"]), []
+            return {"version": load("importlib.metadata").version(kind.package), "note": kind.note}
+        case "send" | "preview" as op:
+            peer: Peer = state["peer"] if op == "send" else state["peer"].fork()
+            peer.add(request["messages"])
+            started = time.process_time()
+            decided = peer.decide()
+            seconds = time.process_time() - started
+            sent = peer.write(decided)
+            if op == "send":
+                state["sent"] = sent
+            return {"messages": sent, "cpu_seconds": seconds}
+        case "expand":
+            clock.ahead_seconds = request["after_seconds"]
+            try:
+                return {"texts": state["peer"].expand(state["sent"])}
+            finally:
+                clock.ahead_seconds = 0.0
+        case op:
+            return {"error": f"unknown request {op!r}"}
+
+
+def main() -> None:
+    """Serve the peer named on the command line."""
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    socket.socket.connect = refuse  # type: ignore[method-assign]
+    clock = Clock()
+    time.time = clock
+    serve(PEERS[sys.argv[1]], clock)
+
+
+if __name__ == "__main__":
+    main()

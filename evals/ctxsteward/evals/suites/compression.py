@@ -1,0 +1,274 @@
+"""Far more is said than fits: what survives many compactions, what it costs, and that everything stays accounted for.
+
+Typed values (`canaries`: safety rules, constraints, decisions, identifiers, numbers, updated values, near-duplicates)
+are planted in a conversation with a budget of about a fifth of its tokens. Around them: repetitions and slight
+variations of earlier messages, tool results of many sizes, some larger than the whole budget. At checkpoints and at the
+end the values said so far are looked for in the envelope for a question that names none of them. What is not shown must
+be reachable by a reference of its own or by one search with its sentence's other words. Costs are prompt tokens with
+the provider's prefix cache priced at a tenth, against sending everything.
+
+Source: `canaries`, `cost_prompts`; the layered-envelope design (re-compaction, losses, prefix).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from statistics import median
+
+from ctxsteward.schemas import Ref, Wire
+
+from .. import canary_texts_en, canary_texts_zh
+from ..canaries import Canary, filled, normalize, planted_values, shows
+from ..transcripts import Call, Prefix, budget_faults
+from . import pasted
+from .judging import bullets_of, dynamic_of, owed, prefix_kept, reaches
+from .playing import Asked, Called, Ended, play
+from .pricing import COST_RATIO, Costs
+from .scenario import TURNS, Ask, Draw, Scenario
+from .scoring import Metric, Score, Unscored, holds
+from .setup import Setup
+from .suite import Scores, Stage, Suite
+from .talk import Talk, assistant, user
+
+TOKENS_A_TURN = 26
+"""Of the dynamic budget: about a fifth of what a turn takes in full."""
+TURNS_A_CANARY = 5
+CHECKPOINTS = 3
+"""Beside the end."""
+OWED_EVERY = 5
+"""Calls of a long scenario of which one is checked for all that a call owes; of others each."""
+SYSTEM = {"en": "You help with whatever comes up, briefly.", "zh": "你是一个随叫随到的助手，回答简短。"}
+GENERIC = {
+    "en": (
+        "Please sum up what I told you so far.", "What should a colleague know who takes over?",
+        "Anything you would double-check first?",
+    ),
+    "zh": ("请把我说过的要点总结一下。", "接手的同事应该知道什么？", "有什么要先核对一遍的吗？"),
+}  # fmt: skip
+METRICS = (
+    Metric(name="canaries_shown", about="Planted values, in their newest form, that the envelope shows."),
+    Metric(name="safety_rules", about="Safety rules among them."),
+    Metric(name="stale", about="Old values shown without the newer one.", kind="count", better="lower"),
+    Metric(name="updates_followed", about="Updated values whose old one no bullet still gives as if it held."),
+    Metric(name="reachable", about="Planted values that one reference or one search leads to."),
+    Metric(name="accounted", about="Messages that are in the window, cited, or a recorded loss at the end."),
+    Metric(name="sound", about="Calls that keep all that a call owes: valid, cited, in budget, newest verbatim."),
+    Metric(name="within_budget", about="Calls over no budget but for what is always verbatim."),
+    Metric(name="prefix_stable", about="Calls whose bytes extend the last one's, where nothing was compacted."),
+    Metric(name="compactions", about="Compactions of a scenario.", kind="mean"),
+    Metric(name="depth", about="Share of the section that a compaction frees.", kind="mean"),
+    COST_RATIO,
+    Metric(
+        name="late_cpu_ratio", about="CPU of the last builds against those after the first compaction.", kind="ratio",
+        better="lower",
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planted:
+    """A value that was said, and the words around it."""
+
+    canary: Canary
+    query: str
+    """Its newest sentence without the value."""
+
+    @property
+    def said_at(self) -> int:
+        return self.canary.ordinals[-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall(Ask):
+    """A question, and what was planted before it."""
+
+    planted: tuple[Planted, ...]
+
+
+def make(draw: Draw) -> Scenario:
+    """A conversation that outgrows its budget several times."""
+    rng, texts = draw.random("compression"), canary_texts_en if draw.language == "en" else canary_texts_zh
+    found = list(_unambiguous(rng, texts.DEV if draw.split == "docs" else texts.HELD_OUT, texts.SLOTS, draw.turns))
+    talk = Talk.of(draw, avoid=[value for _, _, values in found for value in values])
+    due: dict[int, list[tuple[int, int]]] = {}
+    for place, (_, sentences, _) in enumerate(found):
+        for number, (turn, _) in enumerate(sentences):
+            due.setdefault(turn, []).append((place, number))
+    told: list[list[int]] = [[] for _ in found]
+    messages: list[Wire] = []
+    asks: list[Ask] = []
+    checkpoints = {int(draw.turns * (part + 1) / (CHECKPOINTS + 1)) for part in range(CHECKPOINTS)} | {draw.turns - 1}
+    for turn in range(draw.turns):
+        said = due.get(turn, [])
+        news = [found[place][1][number][1] for place, number in said]
+        messages.append(user(_statement(rng, talk, news) if news else _chatter(rng, talk, messages)))
+        for place, _ in said:
+            told[place].append(len(messages))
+        if rng.random() < 0.3:
+            messages += _tools(rng, talk)
+        acked = news and rng.random() < 0.5
+        messages.append(assistant(filled(rng.choice(texts.REPLIES), rng, texts.SLOTS) if acked else talk.assistant()))
+        if turn in checkpoints:
+            asks.append(_ask(rng, draw, len(messages), [*_planted(found, told)]))
+    return Scenario(draw=draw, messages=tuple(messages), asks=tuple(asks), system=SYSTEM[draw.language])
+
+
+Found = tuple[str, list[tuple[int, str]], list[str]]
+
+
+def _unambiguous(
+    rng: Random, phrasings: dict[str, tuple[str, ...]], slots: dict[str, tuple[str, ...]], turns: int
+) -> Iterator[Found]:
+    """Values to plant, none of which stands in another's sentences."""
+    texts: list[str] = []
+    values: list[str] = []
+    for kind, sentences, marked in planted_values(rng, phrasings, slots, turns, max(14, turns // TURNS_A_CANARY)):
+        mine = [normalize(value) for value in marked]
+        said = [normalize(sentence) for _, sentence in sentences]
+        clash = any(value in text for value in mine for text in texts) or any(
+            value in text for value in values for text in said
+        )
+        if clash:
+            continue
+        texts += said
+        values += mine
+        yield kind, sentences, marked
+
+
+def _statement(rng: Random, talk: Talk, sentences: Sequence[str]) -> str:
+    before = talk.user() if rng.random() < 0.25 else ""
+    after = talk.user() if not before and rng.random() < 0.25 else ""
+    return talk.join(before, *sentences, after)
+
+
+def _chatter(rng: Random, talk: Talk, before: Sequence[Wire]) -> str:
+    """Something new in passing; or once more what was said before, in nearly the same words."""
+    earlier = [m["content"] for m in before[-60:] if m["role"] == "user" and talk.is_idle(m["content"])]
+    if not earlier or rng.random() > 0.2:
+        return talk.user()
+    again = rng.choice(earlier)
+    return again if rng.random() < 0.3 else talk.join(again, talk.user())
+
+
+def _tools(rng: Random, talk: Talk) -> list[Wire]:
+    """A tool call; every sixth result is far larger than what a call may show."""
+    if rng.random() > 1 / 6:
+        return talk.tools()
+    output = talk.fresh(lambda: pasted.tool_output(rng, talk.subject.things, rows=rng.randint(150, 400)))
+    call_id = f"call_large_{rng.randrange(16**8):08x}"
+    return [
+        pasted.calls((call_id, output.name, output.arguments)),
+        {"role": "tool", "tool_call_id": call_id, "content": output.result},
+    ]
+
+
+def _planted(found: Sequence[Found], told: Sequence[Sequence[int]]) -> Iterator[Planted]:
+    """What was said so far, in its newest form."""
+    for (kind, sentences, values), places in zip(found, told, strict=True):
+        if not places:
+            continue
+        now = len(places) - 1
+        value, sentence = values[now], sentences[now][1]
+        canary = Canary(kind=kind, value=value, ordinals=tuple(places), stale=tuple(values[:now]))  # type: ignore[arg-type]
+        yield Planted(canary=canary, query=" ".join(sentence.replace(value, " ").split()) or sentence)
+
+
+def _ask(rng: Random, draw: Draw, after: int, planted: Sequence[Planted]) -> Recall:
+    return Recall(
+        metric="canaries_shown", after=after, question=rng.choice(GENERIC[draw.language]), planted=tuple(planted),
+        wants=tuple(one.canary.value for one in planted),
+        avoids=tuple(old for one in planted for old in one.canary.stale),
+    )  # fmt: skip
+
+
+def play_compression(scenario: Scenario, setup: Setup, stage: Stage) -> Scores:
+    """Play it; judge values at checkpoints, the promises of every call, and the account at the end."""
+    account = Account(Costs(setup.builder().counter))
+    every = 1 if scenario.turns <= TURNS[1] else OWED_EVERY
+    for moment in play(scenario, setup, stage, dynamic_tokens=TOKENS_A_TURN * scenario.turns):
+        match moment:
+            case Called(call=call):
+                yield from account.read(call)
+                if call.number % every == 0:
+                    yield owed("sound", call)
+            case Asked(ask=Recall() as ask):
+                for planted in ask.planted:
+                    yield from judge(planted, moment)
+            case Ended():
+                yield from account.balance(moment)
+    yield late_cpu(stage.build_cpu_seconds, account.first)
+
+
+def judge(planted: Planted, asked: Asked) -> Iterator[Score]:
+    """One planted value in the envelope for one question."""
+    window, canary = normalize(dynamic_of(asked.envelope)), planted.canary
+    shown = shows(window, canary.value)
+    stale = [] if shown else [old for old in canary.stale if shows(window, old)]
+    why = f"{canary.kind}: {canary.value!r} of §{planted.said_at} is not shown"
+    yield holds("canaries_shown", shown, asked.at, why)
+    if canary.kind == "safety_rule":
+        yield holds("safety_rules", shown, asked.at, why)
+    yield Score("stale", float(bool(stale)), asked.at, f"{why}, but {stale} is" if stale else "")
+    if canary.stale:
+        lines = [normalize(line) for line in bullets_of(asked.envelope).splitlines()]
+        alone = [old for old in canary.stale for line in lines if shows(line, old) and not shows(line, canary.value)]
+        yield holds(
+            "updates_followed", not alone, asked.at, f"a bullet still says {alone}; since then {canary.value!r}"
+        )
+    kept = reaches(asked, planted.said_at, planted.query)
+    yield holds("reachable", kept, asked.at, f"nothing leads to §{planted.said_at}: {planted.query!r}")
+
+
+@dataclass(slots=True)
+class Account:
+    """What is added up over the calls of one scenario."""
+
+    costs: Costs
+    prefix: Prefix = field(default_factory=Prefix)
+    lost: set[int] = field(default_factory=set)
+    compactions: int = 0
+    first: int = 0
+    """Number of the first call that compacted."""
+
+    def read(self, call: Call) -> Iterator[Score]:
+        """One call: its budget, its prefix, its compactions, its price."""
+        faults = list(budget_faults(call.envelope, call.session))
+        yield holds("within_budget", not faults, f"call {call.number}", "; ".join(faults))
+        yield from prefix_kept("prefix_stable", self.prefix, call)
+        for report in call.envelope.reports:
+            self.first = self.first or call.number
+            self.compactions += 1
+            self.lost |= {Ref.parse(loss.ref).ordinal for loss in report.losses}
+            yield Score("depth", (report.pre_tokens - report.post_tokens) / report.pre_tokens)
+        self.costs.read(call)
+
+    def balance(self, ended: Ended) -> Scores:
+        """The end: whether everything that was said is accounted for, and what it cost."""
+        state = ended.session.state
+        here = {ordinal for group in state.groups for ordinal in group.ordinals}
+        cited = {Ref.parse(ref).ordinal for bullet in state.bullets for ref in bullet.citations}
+        for ordinal in range(1, len(ended.session) + 1):
+            kept = ordinal in here or ordinal in cited or ordinal in self.lost
+            yield holds("accounted", kept, f"§{ordinal}", "neither shown, nor cited, nor a recorded loss")
+        yield Score("compactions", self.compactions)
+        yield Score("cost_ratio", self.costs.ratio)
+
+
+def late_cpu(seconds: Sequence[float], first: int) -> Score | Unscored:
+    """The median of the last fifth of the builds against that of the first fifth from the first compaction on."""
+    rows = seconds[first - 1 :] if first else ()
+    part = len(rows) // 5
+    if part < 3 or median(rows[:part]) <= 0:
+        return Unscored("late_cpu_ratio", "too few builds after the first compaction")
+    return Score("late_cpu_ratio", median(rows[-part:]) / median(rows[:part]))
+
+
+SUITE = Suite(
+    name="compression",
+    about="Far more is said than fits: what matters is shown, the rest is accounted for, within budget, cheaply.",
+    metrics=METRICS,
+    make=make,
+    play=play_compression,
+)

@@ -1,0 +1,250 @@
+"""Goals, rules, tasks and decisions as they now stand: set, changed, done, dropped, open again; over many compactions.
+
+Somebody works with an assistant on things of two fields of life, among much other talk. At seeded checkpoints and at
+the end somebody asks for all of it, for one kind, or for one thing. An aim that stands must be shown as it now stands;
+one that is over must not be shown as standing. Shown means: its newest words are in the rendered envelope for the
+question, verbatim or quoted in a bullet. Reachable means: the envelope names the message that said so, in full or by a
+reference of its own (a range does not count), or one `search_context` call for what the thing is called finds it.
+
+Source: the eval list of the layered-envelope design (goal continuity: drift below 5 % over 50 and more turns).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from ctxsteward.schemas import Wire
+
+from .. import canary_texts_en, canary_texts_zh
+from ..canaries import normalize, shows
+from . import texts_goals_en, texts_goals_zh
+from .aims import KINDS, Aim, Counts, Kind, Phrasings, Saying, draw_aims
+from .judging import dynamic_of, reaches
+from .playing import Asked, Called, Ended, play
+from .scenario import LONG_TURNS, Ask, Draw, Scenario
+from .scoring import Metric, Score, holds
+from .setup import DYNAMIC_TOKENS, Setup
+from .suite import Scores, Stage, Suite
+from .talk import Talk, assistant, user
+
+ASKED_EVERY = 18
+"""User turns between two checkpoints, about."""
+LONG_DYNAMIC_TOKENS = 4_000
+"""Of a long scenario: what stands in it at once would by itself outgrow what bullets may take of the others' budget."""
+FEW = Counts(goals=3, rules=4, tasks=6, choices=3)
+MANY = Counts(goals=5, rules=6, tasks=12, choices=6)
+SHOWN: dict[Kind, str] = {
+    "goal": "goals_shown", "rule": "constraints_shown", "task": "todos_open", "choice": "decisions_shown",
+}  # fmt: skip
+METRICS = (
+    Metric(name="goal_drift", about="Aims not shown or reachable as they stand, or shown outdated.", better="lower"),
+    Metric(name="goals_shown", about="Goals that stand and are shown as they stand."),
+    Metric(name="constraints_shown", about="Rules and limits in force that are shown as they stand."),
+    Metric(name="decisions_shown", about="Decisions that are shown as they stand."),
+    Metric(name="todos_open", about="Open tasks that are shown as open."),
+    Metric(name="done_stays_done", about="Done, dropped and lifted things that are not shown as if they stood."),
+    Metric(name="stale", about="Outdated words shown without what replaced them.", kind="count", better="lower"),
+    Metric(name="reachable", about="Aims whose newest words one reference or one search leads to."),
+    Metric(name="compactions", about="Compactions of a scenario.", kind="mean"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """An aim at one moment: what shows it as it stands, and what would show it as it stood."""
+
+    kind: Kind
+    key: str
+    wants: tuple[str, ...]
+    """Any of them."""
+    outdated: tuple[str, ...]
+    is_open: bool
+    said_at: int
+    """Ordinal of the message that said so last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint(Ask):
+    """A question, and all it is about."""
+
+    known: tuple[Known, ...]
+
+
+class Told:
+    """What was said of each aim so far."""
+
+    def __init__(self, aims: Sequence[Aim]) -> None:
+        self.aims = aims
+        self.at: list[list[int]] = [[] for _ in aims]
+
+    def say(self, aim: int, ordinal: int) -> Saying:
+        """The next stage of an aim is said in this message."""
+        stage = self.aims[aim].stages[len(self.at[aim])]
+        self.at[aim].append(ordinal)
+        return stage
+
+    def known(self, *, only: Kind | None = None) -> Iterator[Known]:
+        """All that was said of so far, as it stands."""
+        for aim, places in zip(self.aims, self.at, strict=True):
+            if places and only in (None, aim.kind):
+                yield _known(aim, places)
+
+
+def _known(aim: Aim, places: Sequence[int]) -> Known:
+    *before, now = aim.stages[: len(places)]
+    wants = tuple(filter(None, (now.mark, now.same_as)))
+    outdated = tuple(dict.fromkeys(old.mark for old in before if old.mark not in wants))
+    return Known(kind=aim.kind, key=aim.key, wants=wants, outdated=outdated, is_open=now.is_open, said_at=places[-1])
+
+
+def phrasings_of(draw: Draw) -> Phrasings:
+    """The half of the texts that a draw's split uses."""
+    texts = texts_goals_en if draw.language == "en" else texts_goals_zh
+    found: Phrasings = texts.DEV if draw.split == "docs" else texts.HELD_OUT
+    return found
+
+
+def make(draw: Draw) -> Scenario:
+    """A conversation in which aims are set and change, and are asked for at checkpoints and at the end."""
+    rng, phrasings = draw.random("goals"), phrasings_of(draw)
+    slots = (canary_texts_en if draw.language == "en" else canary_texts_zh).SLOTS
+    aims = draw_aims(rng, phrasings, slots, MANY if draw.turns >= LONG_TURNS[0] else FEW)
+    talk = Talk.of(draw, avoid=[stage.mark for aim in aims for stage in aim.stages])
+    writer = Writer(rng, phrasings, talk, Told(aims))
+    due = scheduled(rng, aims, draw.turns)
+    asks: list[Ask] = []
+    checkpoint = rng.randint(ASKED_EVERY // 2, ASKED_EVERY)
+    for turn in range(draw.turns):
+        writer.turn([aim for at, aim in due if at == turn])
+        last = turn == draw.turns - 1
+        if turn >= checkpoint or last:
+            checkpoint = turn + rng.randint(ASKED_EVERY - 5, ASKED_EVERY + 5)
+            asks += writer.questions(everything=last)
+    return Scenario(draw=draw, messages=tuple(writer.messages), asks=tuple(asks))
+
+
+def scheduled(rng: Random, aims: Sequence[Aim], turns: int) -> list[tuple[int, int]]:
+    """Turns at which each stage of each aim is said, in order; the first aim is the conversation's task."""
+    due: list[tuple[int, int]] = []
+    first: list[int] = []
+    for place, aim in enumerate(aims):
+        early = first[aim.after] + 1 if aim.after >= 0 else 0
+        at = 0 if place == 0 else rng.randint(early, max(early, int(turns * 0.75)))
+        first.append(at)
+        for _ in aim.stages:
+            due.append((min(at, turns - 2), place))
+            at += rng.randint(3, max(4, turns // 3))
+    return sorted(due, key=lambda row: row[0])
+
+
+@dataclass(slots=True)
+class Writer:
+    """Writes the conversation turn by turn."""
+
+    rng: Random
+    phrasings: Phrasings
+    talk: Talk
+    told: Told
+    messages: list[Wire]
+
+    def __init__(self, rng: Random, phrasings: Phrasings, talk: Talk, told: Told) -> None:
+        self.rng, self.phrasings, self.talk, self.told, self.messages = rng, phrasings, talk, told, []
+
+    def turn(self, due: Sequence[int]) -> None:
+        """One user turn with what is due in it."""
+        said = [aim for aim in due if self._next(aim).by == "user"]
+        done = [aim for aim in due if aim not in said]
+        stages = [self.told.say(aim, len(self.messages) + 1) for aim in said]
+        self.messages.append(user(self._statement([stage.text for stage in stages])))
+        if done or self.rng.random() < 0.2:
+            self.messages += self.talk.tools()
+        finished = [self.told.say(aim, len(self.messages) + 1).text for aim in done]
+        self.messages.append(assistant(self._reply([stage.text for stage in stages], finished)))
+
+    def _next(self, aim: int) -> Saying:
+        return self.told.aims[aim].stages[len(self.told.at[aim])]
+
+    def _statement(self, texts: Sequence[str]) -> str:
+        """What the user says: the news alone, as a list, or somewhere in other talk."""
+        if not texts:
+            return self.talk.user()
+        if len(texts) > 1 and self.rng.random() < 0.5:
+            return "\n".join([self.rng.choice(self.phrasings.list_lead), *(f"- {text}" for text in texts)])
+        form = self.rng.random()
+        before = self.talk.user() if form < 0.2 else ""
+        after = self.talk.user() if 0.2 <= form < 0.45 else ""
+        return self.talk.join(before, *texts, after)
+
+    def _reply(self, said: Sequence[str], finished: Sequence[str]) -> str:
+        form = self.rng.random()
+        if finished:
+            return self.talk.join(*finished, self.talk.assistant() if form < 0.3 else "")
+        if said and form < 0.2:
+            return self.rng.choice(self.phrasings.echoes).format(it=said[0])
+        if said and form < 0.65:
+            return self.rng.choice(self.phrasings.acks)
+        return self.talk.assistant()
+
+    def questions(self, *, everything: bool) -> Iterator[Ask]:
+        """What is asked now: for all, for one kind, for one thing; at the end for each kind."""
+        said = self.phrasings
+        about: dict[Kind, tuple[str, ...]] = {
+            "goal": said.about_goals, "rule": said.about_rules, "task": said.about_tasks, "choice": said.about_choices,
+        }  # fmt: skip
+        yield self._ask(self.rng.choice(said.about_all), tuple(self.told.known()), "all")
+        for kind in KINDS if everything else (self.rng.choice(KINDS),):
+            if known := tuple(self.told.known(only=kind)):
+                yield self._ask(self.rng.choice(about[kind]), known, kind)
+        for one in self.rng.sample(every := list(self.told.known()), min(2, len(every))):
+            yield self._ask(self.rng.choice(said.about_one).format(key=one.key), (one,), "one")
+
+    def _ask(self, question: str, known: tuple[Known, ...], kind: str) -> Checkpoint:
+        return Checkpoint(
+            metric="goal_drift", after=len(self.messages), question=question, kind=kind, known=known,
+            wants=tuple(one.wants[0] for one in known if one.is_open),
+            avoids=tuple(old for one in known for old in one.outdated),
+        )  # fmt: skip
+
+
+def play_goals(scenario: Scenario, setup: Setup, stage: Stage) -> Scores:
+    """Play it; judge every aim at every checkpoint."""
+    compactions = 0
+    dynamic_tokens = LONG_DYNAMIC_TOKENS if scenario.draw.turns >= LONG_TURNS[0] else DYNAMIC_TOKENS
+    for moment in play(scenario, setup, stage, dynamic_tokens=dynamic_tokens):
+        match moment:
+            case Asked(ask=Checkpoint() as ask):
+                for known in ask.known:
+                    yield from judge(known, moment)
+            case Called():
+                compactions += len(moment.call.envelope.reports)
+            case Ended():
+                yield Score("compactions", compactions)
+
+
+def judge(known: Known, asked: Asked) -> Iterator[Score]:
+    """One aim in the envelope for one question."""
+    window = normalize(dynamic_of(asked.envelope))
+    shown = any(shows(window, mark) for mark in known.wants)
+    stale = [] if shown else [mark for mark in known.outdated if shows(window, mark)]
+    kept = reaches(asked, known.said_at, known.key)
+    at = f"{asked.at} ({asked.ask.kind})"
+    why = f"{known.kind} {known.key}: " + (f"outdated: {stale}" if stale else f"not shown: {known.wants[0]!r}")
+    if known.is_open:
+        yield holds(SHOWN[known.kind], shown, at, why)
+    else:
+        yield holds("done_stays_done", not stale, at, why)
+    yield holds("reachable", kept, at, f"{known.kind} {known.key}: nothing leads to §{known.said_at}")
+    yield Score("stale", float(bool(stale)), at, why if stale else "")
+    drifted = bool(stale) or not kept or (known.is_open and not shown)
+    yield Score("goal_drift", float(drifted), at, why if drifted else "")
+
+
+SUITE = Suite(
+    name="goal-continuity",
+    about="Goals, rules, tasks and decisions are shown as they now stand, whatever was said and compacted since.",
+    metrics=METRICS,
+    make=make,
+    play=play_goals,
+)

@@ -1,0 +1,44 @@
+"""What a run of an eval suite tells OpenTelemetry, where somebody listens: the figures whose trend is watched.
+
+    eval.score       gauge; labels `suite`, `metric`   the figure; left out where nothing could be scored
+    eval.gate        gauge, 0 | 1; labels `suite`, `metric`   whether the figure's gates passed
+    eval.run.count   counter; labels `suite`, `outcome`: passed | failed
+
+Suites and figures are named in code and gate files, at most `MOST` different ones of each; further ones are ``other``.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from ctxsteward.envelope.instruments import Board, Instrument
+from ctxsteward.schemas.eval_result import EvalResult
+
+MOST = 100
+OUTCOMES = ("passed", "failed")
+INSTRUMENTS = (
+    Instrument(name="eval.score", kind="gauge", unit="1", about="Figures of eval suites in their last run.",
+               labels={"suite": MOST, "metric": MOST}),
+    Instrument(name="eval.gate", kind="gauge", unit="1", about="Whether a figure passed its gates in the last run.",
+               labels={"suite": MOST, "metric": MOST}),
+    Instrument(name="eval.run.count", kind="counter", unit="1", about="Runs of eval suites.",
+               labels={"suite": MOST, "outcome": OUTCOMES}),
+)  # fmt: skip
+
+
+@cache
+def board() -> Board:
+    """This process's numbers."""
+    return Board(INSTRUMENTS)
+
+
+def tell_eval(result: EvalResult) -> None:
+    """Tell of a finished run."""
+    numbers = board()
+    numbers.add("eval.run.count", 1, result.suite, OUTCOMES[not result.passed])
+    for figure in result.metrics:
+        if figure.value is not None:
+            numbers.set("eval.score", figure.value, result.suite, figure.name)
+    failed = {gate.metric for gate in result.gates if not gate.passed}
+    for metric in dict.fromkeys(gate.metric for gate in result.gates):
+        numbers.set("eval.gate", float(metric not in failed), result.suite, metric)

@@ -1,0 +1,56 @@
+"""Builders that are wrong on purpose: each breaks one promise, for the suites to see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ctxsteward.envelope import Budgets, EnvelopeBuilder
+from ctxsteward.envelope.policy import Choice, Choose, Due, Policy, Window, choose, due
+from ctxsteward.evals.suites.setup import Setup
+from ctxsteward.schemas import Source, Summarizer, Summary
+from ctxsteward.summarizers import extractive
+
+
+def everything_leaves(window: Window, need_tokens: int) -> Choice:
+    """Drops the last raw turn, the task and results that nobody has seen with the rest."""
+    return Choice(drop=tuple(row.group for row in window.candidates if row.group.last != window.state.ordinal))
+
+
+def never(window: Window) -> bool:
+    return False
+
+
+def blank(source: Source, *, budget_tokens: int) -> Summary:
+    """Keeps nothing."""
+    return Summary(bullets=(), superseded=tuple(range(len(source.standing))))
+
+
+def keeps_old_values(source: Source, *, budget_tokens: int) -> Summary:
+    """Reads only the first half of what leaves: what was said last is lost, what it replaced is not."""
+    half = source.messages[: len(source.messages) // 2]
+    return extractive(replace(source, messages=half, visible=()), budget_tokens=budget_tokens)
+
+
+def quotes_all(source: Source, *, budget_tokens: int) -> Summary:
+    """Makes a bullet of each message by itself: nothing ever replaces anything."""
+    bullets = (
+        bullet
+        for item in source.messages
+        for bullet in extractive(replace(source, messages=(item,), standing=(), visible=()), budget_tokens=60).bullets
+    )
+    return Summary(bullets=tuple(bullets))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrong(Setup):
+    """A setup whose builder is given these plug points."""
+
+    choose: Choose = choose
+    due: Due = due
+    shrink: Summarizer = extractive
+
+    def builder(self, *, dynamic_tokens: int = 2_000) -> EnvelopeBuilder:
+        return EnvelopeBuilder(
+            tokenizer=self.tokenizer, budgets=Budgets(dynamic_tokens=dynamic_tokens), summarizer=self.shrink,
+            policy=Policy(choose=self.choose, due=self.due), selector=self.selector,
+        )  # fmt: skip

@@ -1,0 +1,179 @@
+"""The cache suite: green over the product, red where damage is served, a request goes unaudited, or nothing is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Session, Store
+from ctxsteward.envelope.audit import audit
+from ctxsteward.envelope.testing import FirstLine, memory_store
+from ctxsteward.evals.suites import cache
+from ctxsteward.evals.suites.disturbed import misses, opened_cold
+from ctxsteward.evals.suites.disturbing import FAULTS, PLANTED, Fault, Touched, World, copied
+from ctxsteward.evals.suites.heads import head, revised
+from ctxsteward.evals.suites.running import play_one
+from ctxsteward.evals.suites.scenario import Draw, drawn
+from ctxsteward.evals.suites.scoring import Score
+from ctxsteward.evals.suites.setup import Setup
+from ctxsteward.evals.suites.suite import Stage
+from ctxsteward.evals.suites.tampering import PROVIDERS, TAMPERINGS, Scene
+from ctxsteward.schemas import Wire
+
+
+@pytest.mark.parametrize("draw", [Draw("cache", "docs", 1), Draw("cache", "ci", 2)], ids=lambda draw: draw.id)
+def test_what_the_product_stores_and_sends_can_be_disturbed(draw: Draw) -> None:
+    result = play_one(draw, Setup())
+    assert result.error is None
+    wanted = {metric.name: float(metric.better == "higher") for metric in cache.METRICS}
+    assert {name: tally.mean for name, tally in result.tallies.items()} == wanted
+    assert result.tallies["audit_misses"].count >= 30
+
+
+def test_a_scenario_is_the_same_every_time_and_the_splits_share_no_remark() -> None:
+    made = [cache.make(draw) for draw in drawn("cache", "docs", 8)]
+    assert made == [cache.make(draw) for draw in drawn("cache", "docs", 8)]
+    assert len({str(one.profile) for one in made}) == 8
+    docs, ci = ({text for texts in cache.REMARKS[split].values() for text in texts} for split in ("docs", "ci"))
+    assert docs.isdisjoint(ci)
+
+
+# -- a world to disturb -----------------------------------------------------------------------------------------
+
+
+class Talked:
+    """A session with everything: compactions, notes, two heads, selections."""
+
+    def __init__(self) -> None:
+        document = head(Random(3), "en")
+        self.store: Store = memory_store()
+        self.said: list[Wire] = []
+        self.setup = Setup(budgets=Budgets(dynamic_tokens=700))
+        self.session: Session = self.store.session("s", tenant="evals", profile=Profile.from_document(document))
+        builder = self.setup.builder()
+        for turn in range(30):
+            self.say("user", f"question {turn} about valve {turn % 5}, " + "word " * 12)
+            builder.build(self.session)
+            self.say("assistant", f"answer {turn} " + "word " * 10)
+            if turn in (3, 28):
+                self.session.note("snapshot", f"step {turn}")
+            if turn == 27:
+                self.session.repin(Profile.from_document(revised(Random(4), document)))
+        self.say("user", "and now, what about valve 2?")
+        self.before: Envelope = builder.build(self.session)
+
+    def say(self, role: str, text: str) -> None:
+        self.said.append({"role": role, "content": text})
+        self.session.append(self.said[-1])
+
+    def disturbed(self, fault: Fault, seed: int = 0) -> tuple[Touched | None, str, bool]:
+        world = copied(self.store, self.session.key)
+        touched = fault.do(Random(seed), world)
+        if touched is None:
+            return None, "", False
+        return touched, *opened_cold(world, self.before, self.said, self.setup, fault, touched)
+
+
+@pytest.fixture(scope="module")
+def talked() -> Talked:
+    return Talked()
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_every_fault_disturbs_something_and_is_dealt_with(name: str, talked: Talked) -> None:
+    for seed in range(3):
+        told = misses()
+        touched, wrong, unhandled = talked.disturbed(FAULTS[name], seed)
+        assert touched is not None
+        assert (wrong, unhandled) == ("", False)
+        if FAULTS[name].told and not touched.ordinals:
+            assert misses() != told
+
+
+def test_an_envelope_that_differs_where_it_must_not_is_found(talked: Talked) -> None:
+    for name, fault in FAULTS.items():
+        if fault.outcome == "flagged" and name.startswith("an original in the window"):
+            assert talked.disturbed(replace(fault, outcome="remade"))[1] != "", "something is gone"
+    summaries = FAULTS["every summary is corrupted"]
+    assert talked.disturbed(replace(summaries, outcome="same"))[1].startswith("the bytes are others")
+
+
+def test_a_stale_copy_that_is_served_is_found(talked: Talked) -> None:
+    """A journal whose records pass for right: written with the tenant's own key, another message's words."""
+
+    def served(rng: Random, world: World) -> Touched:
+        place = world.positions("message")[-3]
+        record = world.rows[place]
+        other = memory_store().session("s", tenant="evals")
+        other.extend({"role": "user", "content": "x"} for _ in range(record.ordinal - 1))
+        other.append({"role": "assistant", "content": PLANTED})
+        world.journal.records[place] = other.journal.message(other.key, record.ordinal)
+        return Touched(ordinals=frozenset((record.ordinal,)))
+
+    _, wrong, unhandled = talked.disturbed(Fault(do=served, outcome="flagged"))
+    assert unhandled
+    assert wrong == "what an intruder wrote is shown"
+
+
+# -- requests that are not what was built -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def scene(talked: Talked) -> Scene:
+    def other(id: str, tenant: str) -> Envelope:
+        session = talked.store.session(id, tenant=tenant)
+        session.append({"role": "user", "content": "Something else entirely, in another place."})
+        return talked.setup.builder().build(session)
+
+    draft = talked.session.draft()
+    draft.repin(Profile.from_document(head(Random(9), "en")))
+    earlier = talked.session.fork(at=len(talked.said) - 2)
+    return Scene(
+        expected=talked.before, earlier=talked.setup.builder().build(earlier), neighbour=other("t", "evals"),
+        foreigner=other("s", "others"), other_head=talked.setup.builder().rebuild(draft), said=talked.said,
+        remarks=cache.REMARKS["docs"]["en"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TAMPERINGS)
+def test_every_tampering_changes_the_request_and_is_audited(name: str, scene: Scene, talked: Talked) -> None:
+    done = 0
+    for seed in range(6):
+        for provider in PROVIDERS:
+            sent = TAMPERINGS[name](Random(f"{name} {seed}"), scene, provider)
+            if sent is not None:
+                done += 1
+                assert audit(scene.expected, sent, keys=talked.store.keys), (provider, seed)
+    assert done >= 6
+
+
+# -- each figure can fail ---------------------------------------------------------------------------------------
+
+
+def test_with_an_auditor_that_sees_nothing_or_always_cries_the_suite_is_red(scene: Scene) -> None:
+    alarm = audit(scene.expected, {"messages": []}, provider="openai-chat")
+    assert alarm
+    for found, metric in (((), "audit_misses"), (alarm, "false_alarms")):
+        scores = played(auditor=lambda *_, found=found, **__: found)
+        assert {score.value for score in scores if score.metric == metric} == {1.0}
+
+
+def test_without_a_seal_the_suite_is_red() -> None:
+    class Unsealed(EnvelopeBuilder):
+        def build(self, session: Session) -> Envelope:
+            return replace(super().build(session), seal=None)
+
+    class Setting(Setup):
+        def builder(self, *, dynamic_tokens: int = 0) -> EnvelopeBuilder:
+            return Unsealed(tokenizer="o200k_base", budgets=Budgets(dynamic_tokens=900), summarizer=FirstLine())
+
+    assert next(score for score in played(Setting()) if score.metric == "sealed").value == 0
+
+
+def played(setup: Setup | None = None, *, auditor: cache.Auditor = audit) -> Iterator[Score]:
+    scenario = cache.make(Draw("cache", "docs", 2))
+    found = cache.play_cache(scenario, setup or Setup(), Stage(), auditor=auditor)
+    return (score for score in found if isinstance(score, Score))

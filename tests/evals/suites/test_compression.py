@@ -1,0 +1,187 @@
+"""The compression suite: what it makes, that the product holds it, and that each figure can fail."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxsteward.envelope import EnvelopeBuilder
+from ctxsteward.envelope.testing import memory_store
+from ctxsteward.evals.canaries import KINDS, Canary
+from ctxsteward.evals.cost_prompts import Prices
+from ctxsteward.evals.suites import compression
+from ctxsteward.evals.suites.compression import Account, Planted, Recall, judge, late_cpu
+from ctxsteward.evals.suites.judging import prefix_kept
+from ctxsteward.evals.suites.playing import Asked, Called, Ended, play
+from ctxsteward.evals.suites.pricing import Costs
+from ctxsteward.evals.suites.running import play_one
+from ctxsteward.evals.suites.scenario import Draw, drawn
+from ctxsteward.evals.suites.scoring import Score, Unscored
+from ctxsteward.evals.suites.setup import Setup
+from ctxsteward.evals.suites.suite import Stage
+from ctxsteward.evals.transcripts import Call, Prefix
+from ctxsteward.schemas import Wire
+
+from .doubles import Wrong, blank, everything_leaves, never, quotes_all
+
+EN, ZH = Draw("compression", "docs", 2), Draw("compression", "docs", 5)
+
+
+@pytest.mark.parametrize("draw", [EN, ZH], ids=["English", "Chinese"])
+def test_the_product_keeps_what_matters(draw: Draw) -> None:
+    result = play_one(draw, Setup())
+    tallies = result.tallies
+    assert result.error is None
+    assert tallies["canaries_shown"].mean >= 0.85
+    assert tallies["stale"].total == 0
+    assert tallies["compactions"].total >= 5
+    assert 0.1 < tallies["depth"].mean < 0.9
+    assert tallies["cost_ratio"].mean < 1
+    for name in ("safety_rules", "reachable", "accounted", "sound", "within_budget", "prefix_stable"):
+        assert tallies[name].mean == 1, name
+        assert tallies[name].count > 0, name
+
+
+def test_a_summarizer_that_keeps_nothing_turns_values_and_rules_red() -> None:
+    tallies = play_one(EN, Wrong(shrink=blank, selector=None)).tallies
+    assert tallies["canaries_shown"].mean < 0.6
+    assert tallies["safety_rules"].mean < 1
+
+
+def test_a_builder_that_never_compacts_turns_budget_and_compactions_red() -> None:
+    tallies = play_one(EN, Wrong(due=never, selector=None)).tallies
+    assert tallies["within_budget"].mean < 1
+    assert tallies["compactions"].total == 0
+    assert tallies["depth"].count == 0, "not scored is no figure"
+    assert set(tallies["late_cpu_ratio"].unscored) == {"too few builds after the first compaction"}
+
+
+def test_a_summarizer_that_follows_no_update_is_seen() -> None:
+    assert play_one(EN, Setup()).tallies["updates_followed"].mean == 1
+    assert play_one(EN, Wrong(shrink=quotes_all, selector=None)).tallies["updates_followed"].mean < 1
+
+
+def test_a_builder_that_drops_the_last_raw_turn_is_not_sound() -> None:
+    assert play_one(EN, Wrong(choose=everything_leaves)).tallies["sound"].mean < 1
+
+
+def judged(said: str, canary: Canary) -> dict[str, float]:
+    session = memory_store().session("s")
+    session.append({"role": "user", "content": said})
+    session.append({"role": "assistant", "content": "Fine."})
+    planted = Planted(canary=canary, query="zzz")
+    ask = Recall(metric="canaries_shown", after=2, question="Anything else?", wants=(), planted=(planted,))
+    envelope = EnvelopeBuilder(tokenizer="o200k_base").preview(session, ask.question)
+    return {s.metric: s.value for s in judge(planted, Asked(ask=ask, envelope=envelope, session=session, wires=()))}
+
+
+RULE = Canary(kind="safety_rule", value="never restart it", ordinals=(1,))
+PORT = Canary(kind="updated_value", value="5433", ordinals=(1, 2), stale=("5432",))
+
+
+@pytest.mark.parametrize(
+    ("said", "canary", "wanted"),
+    [
+        ("Please never restart it.", RULE, {"canaries_shown": 1, "safety_rules": 1, "stale": 0, "reachable": 1}),
+        ("Please restart it.", RULE, {"canaries_shown": 0, "safety_rules": 0, "stale": 0, "reachable": 1}),
+        ("The port is 5432.", PORT, {"canaries_shown": 0, "stale": 1, "updates_followed": 1, "reachable": 1}),
+        ("It was 5432, it is 5433.", PORT, {"canaries_shown": 1, "stale": 0, "updates_followed": 1, "reachable": 1}),
+        (
+            "The port is 5433.",
+            Canary(kind="number", value="5433", ordinals=(7,)),
+            {"canaries_shown": 1, "stale": 0, "reachable": 0},
+        ),
+    ],
+    ids=["shown", "not shown", "old alone", "old beside new", "nothing leads there"],
+)
+def test_each_value_can_be_missed(said: str, canary: Canary, wanted: dict[str, float]) -> None:
+    assert judged(said, canary) == wanted
+
+
+def test_messages_of_compactions_that_nobody_recorded_are_not_accounted_for() -> None:
+    blind = Account(Costs(Setup().builder().counter))
+    scenario = compression.make(EN)
+    for moment in play(scenario, Setup(), Stage(), dynamic_tokens=1_000):
+        if isinstance(moment, Ended):
+            scores = [
+                score for score in blind.balance(moment) if isinstance(score, Score) and score.metric == "accounted"
+            ]
+    assert len(scores) == len(scenario.messages)
+    assert 0 < sum(score.value for score in scores) < len(scores)
+
+
+def calls(*texts: str) -> list[Call]:
+    """A call behind each user text of one session."""
+    session, maker = memory_store().session("s"), EnvelopeBuilder(tokenizer="o200k_base", selector=None)
+    made = []
+    for number, text in enumerate(texts, 1):
+        session.append({"role": "user", "content": text})
+        made.append(Call(number=number, session=session, envelope=maker.build(session), wires=()))
+        session.append({"role": "assistant", "content": "Fine."})
+    return made
+
+
+def test_bytes_that_change_before_the_turn_are_seen() -> None:
+    prefix = Prefix()
+    same, other = calls("one", "two", "three"), calls("one", "2", "three")
+    scores = [
+        score.value for call in (same[0], same[1], other[2]) for score in prefix_kept("prefix_stable", prefix, call)
+    ]
+    assert scores == [1, 0]
+
+
+def test_bytes_that_change_cost_more() -> None:
+    def ratio(rows: list[Call]) -> float:
+        costs = Costs(Setup().builder().counter, Prices(block_tokens=1))
+        said: list[Wire] = []
+        for call in rows:
+            said.append({"role": "user", "content": "one two three " * 9})
+            call.wires = list(said)
+            costs.read(call)
+        return costs.ratio
+
+    same, other = (calls(*(f"{label} {n} " * 20 for n in range(4))) for label in ("one", "two"))
+    assert ratio([same[0], other[1], same[2], other[3]]) > 1.5 * ratio(same)
+
+
+def test_late_builds_are_held_against_early_ones() -> None:
+    assert late_cpu([9.0, *[1.0] * 15, *[3.0] * 5], 2) == Score("late_cpu_ratio", 3.0)
+    assert isinstance(late_cpu([1.0] * 30, 0), Unscored)
+    assert isinstance(late_cpu([1.0] * 12, 1), Unscored)
+
+
+def test_cpu_is_read_from_the_clock_it_is_given() -> None:
+    ticks = iter(range(10_000))
+    stage = Stage(cpu_seconds=lambda: float(next(ticks)))
+    built = [moment for moment in play(compression.make(EN), Setup(), stage) if isinstance(moment, Called)]
+    assert stage.build_cpu_seconds == [1.0] * len(built)
+
+
+def test_the_same_draw_makes_the_same_bytes_and_plants_every_kind() -> None:
+    for split in ("docs", "ci"):
+        draws = list(drawn("compression", split, 4))
+        made = [compression.make(draw) for draw in draws]
+        assert made == [compression.make(draw) for draw in draws]
+        for draw, one in zip(draws, made, strict=True):
+            assert one.turns == draw.turns
+            last = one.asks[-1]
+            assert isinstance(last, Recall)
+            assert {planted.canary.kind for planted in last.planted} == set(KINDS)
+            for planted in last.planted:
+                assert planted.canary.value in str(one.messages[planted.said_at - 1]["content"])
+
+
+def test_results_outgrow_the_budget_and_messages_come_again() -> None:
+    for draw in [*drawn("compression", "ci", 4)][1:]:
+        scenario = compression.make(draw)
+        results = [len(m["content"]) for m in scenario.messages if m["role"] == "tool"]
+        assert max(results) > 4 * compression.TOKENS_A_TURN * draw.turns
+        said = [m["content"] for m in scenario.messages if m["role"] == "user"]
+        assert len(set(said)) < len(said)
+
+
+def test_the_envelope_is_about_a_fifth_of_the_conversation() -> None:
+    counter = Setup().builder().counter
+    for draw in (EN, ZH):
+        scenario = compression.make(draw)
+        tokens = sum(counter.text(str(message["content"])) for message in scenario.messages)
+        assert 0.08 < compression.TOKENS_A_TURN * draw.turns / tokens < 0.3

@@ -1,0 +1,141 @@
+# ruff: noqa: E501  -- a case a line reads better than wrapped ones
+"""The goal-continuity suite: what it makes, that the product holds it, and that each figure can fail."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxsteward.envelope import EnvelopeBuilder
+from ctxsteward.envelope.testing import memory_store
+from ctxsteward.evals.canaries import normalize, shows
+from ctxsteward.evals.suites import goal_continuity
+from ctxsteward.evals.suites.goal_continuity import Checkpoint, Known, judge
+from ctxsteward.evals.suites.playing import Asked
+from ctxsteward.evals.suites.running import play_one
+from ctxsteward.evals.suites.scenario import Draw, drawn
+from ctxsteward.evals.suites.scoring import ScenarioResult
+from ctxsteward.evals.suites.setup import Setup
+
+from .doubles import Wrong, blank, everything_leaves, keeps_old_values, never
+
+EN, ZH = Draw("goal-continuity", "docs", 10), Draw("goal-continuity", "docs", 14)
+SHOWN = ("goals_shown", "constraints_shown", "decisions_shown", "todos_open")
+
+
+def played(draw: Draw, setup: Setup) -> ScenarioResult:
+    result = play_one(draw, setup)
+    assert result.error is None
+    return result
+
+
+@pytest.mark.parametrize("draw", [EN, ZH], ids=["English", "Chinese"])
+def test_the_product_shows_aims_as_they_stand(draw: Draw) -> None:
+    tallies = played(draw, Setup()).tallies
+    assert tallies["goal_drift"].mean < 0.05
+    assert tallies["goal_drift"].count >= 40
+    assert tallies["compactions"].total >= 5
+    for name in (*SHOWN, "done_stays_done", "reachable"):
+        assert tallies[name].mean >= 0.9, name
+
+
+def test_a_summarizer_that_keeps_nothing_turns_every_aim_red() -> None:
+    tallies = played(EN, Wrong(shrink=blank, selector=None)).tallies
+    assert tallies["goal_drift"].mean > 0.5
+    assert all(tallies[name].mean < 0.6 for name in SHOWN)
+
+
+def test_old_words_without_the_new_ones_turn_stale_and_done_red() -> None:
+    results = [
+        played(Draw("goal-continuity", "docs", n), Wrong(shrink=keeps_old_values, selector=None)) for n in (2, 3)
+    ]
+    assert sum(result.tallies["stale"].total for result in results) > 0
+    assert any(result.tallies["done_stays_done"].mean < 1 for result in results)
+    assert all(result.tallies["goal_drift"].mean > 0.05 for result in results)
+
+
+def test_without_compactions_the_figure_says_so() -> None:
+    assert played(EN, Wrong(due=never)).tallies["compactions"].total == 0
+
+
+def judged(known: Known) -> dict[str, float]:
+    session = memory_store().session("s")
+    session.extend(
+        [{"role": "user", "content": "Todo: order the oak worktop."}, {"role": "assistant", "content": "Fine."}]
+    )
+    ask = Checkpoint(metric="goal_drift", after=2, question="What is left?", wants=(), known=(known,))
+    envelope = EnvelopeBuilder(tokenizer="o200k_base").preview(session, ask.question)
+    return {s.metric: s.value for s in judge(known, Asked(ask=ask, envelope=envelope, session=session, wires=()))}
+
+
+def task(wants: str, *, outdated: tuple[str, ...] = (), is_open: bool = True, said_at: int = 1) -> Known:
+    return Known(kind="task", key="zzz", wants=(wants,), outdated=outdated, is_open=is_open, said_at=said_at)
+
+
+OAK = "order the oak worktop"
+
+
+@pytest.mark.parametrize(
+    ("known", "wanted"),
+    [
+        (task(OAK), {"todos_open": 1, "reachable": 1, "stale": 0, "goal_drift": 0}),
+        (task("paint the door"), {"todos_open": 0, "reachable": 1, "stale": 0, "goal_drift": 1}),
+        (task("sold", outdated=(OAK,), is_open=False), {"done_stays_done": 0, "reachable": 1, "stale": 1, "goal_drift": 1}),
+        (task("sold", is_open=False), {"done_stays_done": 1, "reachable": 1, "stale": 0, "goal_drift": 0}),
+        (task(OAK, outdated=("Fine",)), {"todos_open": 1, "reachable": 1, "stale": 0, "goal_drift": 0}),
+        (task(OAK, said_at=9), {"todos_open": 1, "reachable": 0, "stale": 0, "goal_drift": 1}),
+    ],
+    ids=["shown", "not shown", "shown as if open", "over and gone", "old beside new", "nothing leads there"],
+)  # fmt: skip
+def test_each_figure_can_fail(known: Known, wanted: dict[str, float]) -> None:
+    assert judged(known) == wanted
+
+
+def test_a_wrong_choice_of_what_leaves_is_survived_by_bullets_or_seen() -> None:
+    """Dropping the last raw turn as well leaves no more than the bullets: drift, or at least no better figure."""
+    good, bad = (played(EN, setup).tallies["reachable"] for setup in (Setup(), Wrong(choose=everything_leaves)))
+    assert bad.total <= good.total
+
+
+def test_the_same_draw_makes_the_same_bytes() -> None:
+    for split in ("docs", "ci"):
+        draws = list(drawn("goal-continuity", split, 6))
+        assert [goal_continuity.make(draw) for draw in draws] == [goal_continuity.make(draw) for draw in draws]
+
+
+def test_every_mark_is_said_and_stands_in_no_other_message_before() -> None:
+    for draw in drawn("goal-continuity", "ci", 9):
+        scenario = goal_continuity.make(draw)
+        texts = [normalize(str(message["content"] or "")) for message in scenario.messages]
+        assert scenario.turns == draw.turns
+        for ask in scenario.asks:
+            assert isinstance(ask, Checkpoint)
+            for known in ask.known:
+                assert shows(texts[known.said_at - 1], known.wants[0])
+                assert not any(shows(text, known.wants[0]) for text in texts[: known.said_at - 1]), known
+
+
+def test_aims_of_all_kinds_are_set_changed_and_finished_in_both_languages() -> None:
+    last = [one.asks[-1].after for one in map(goal_continuity.make, drawn("goal-continuity", "ci", 4))]
+    assert all(after > 100 for after in last)
+    for split in ("docs", "ci"):
+        for language in ("en", "zh"):
+            asks = [
+                known
+                for draw in drawn("goal-continuity", split, 12)
+                if draw.language == language
+                for ask in goal_continuity.make(draw).asks
+                if isinstance(ask, Checkpoint)
+                for known in ask.known
+            ]
+            assert {(known.kind, known.is_open) for known in asks} >= {
+                ("goal", True), ("goal", False), ("rule", True), ("rule", False), ("task", True), ("task", False), ("choice", True),
+            }  # fmt: skip
+            assert {known.kind for known in asks if known.outdated} == {"goal", "rule", "task", "choice"}
+
+
+def test_the_splits_share_no_phrasing_of_an_aim() -> None:
+    def said(split: str) -> set[str]:
+        asks = (ask for draw in drawn("goal-continuity", split, 10) for ask in goal_continuity.make(draw).asks)  # type: ignore[arg-type]
+        return {ask.question for ask in asks if ask.kind != "one"}
+
+    assert said("docs").isdisjoint(said("ci"))

@@ -1,0 +1,166 @@
+"""The governance suite: green over the product, red where memory goes further than it may, or stays for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from ctxsteward.envelope import EnvelopeBuilder
+from ctxsteward.envelope.testing import memory_store
+from ctxsteward.evals.suites import governance, governed, governed_after
+from ctxsteward.evals.suites.governed import Run
+from ctxsteward.evals.suites.heads import head
+from ctxsteward.evals.suites.nights import PROFILE, World, moment
+from ctxsteward.evals.suites.running import play_one
+from ctxsteward.evals.suites.scenario import Draw, drawn
+from ctxsteward.evals.suites.scoring import Score, Unscored
+from ctxsteward.evals.suites.setup import Setup
+from ctxsteward.evals.suites.stories import HERE, THERE, Planted, Story, Teller, Visit
+from ctxsteward.evals.suites.suite import Scores, Stage
+from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
+
+DRAW = Draw("governance", "docs", 2)
+DOCUMENT = head(Random(1), "en", meta=False)
+RECORD = MetaRecord(id="r9", text="The refund limit is 9417 EUR.", sources=("s-1§1",))
+
+
+@pytest.mark.parametrize("draw", [DRAW, Draw("governance", "ci", 4)], ids=lambda draw: draw.id)
+def test_memory_goes_as_far_as_it_may(draw: Draw) -> None:
+    result = play_one(draw, Setup())
+    assert result.error is None
+    exact = {metric.name: metric for metric in governance.METRICS if metric.name != "benign_passes"}
+    wanted = {name: float(metric.better == "higher") for name, metric in exact.items()}
+    assert {name: result.tallies[name].mean for name in exact} == wanted
+    assert result.tallies["benign_passes"].count >= 5
+    assert result.turns >= 50
+
+
+def test_a_story_is_the_same_every_time_and_no_two_are_alike() -> None:
+    made = [governance.make(draw) for draw in drawn("governance", "docs", 10)]
+    assert made == [governance.make(draw) for draw in drawn("governance", "docs", 10)]
+    assert len({str(one.messages) for one in made}) == 10
+    assert all(one.turns >= one.draw.turns for one in made)
+    assert {one.tags["canary"] for one in made} == {"bad", "good"}
+
+
+def test_every_planted_figure_occurs_in_one_sentence_alone() -> None:
+    for draw in drawn("governance", "ci", 6):
+        story = Teller(draw).story()
+        figures = [one.figure for one in story.planted]
+        assert len(set(figures)) == len(figures)
+        for one in story.planted:
+            holders = {visit.id for visit in story.visits if one.figure in str(visit.wires)}
+            assert holders == one.sessions, one
+
+
+# -- each figure can fail ---------------------------------------------------------------------------------------
+
+
+def leaks(kind: str, tenant: str, *authors: str) -> dict[str, float]:
+    """What is said of an envelope for Ben in his tenant that shows this figure."""
+    planted = Planted(kind, tenant, "9417", "it is 9417", frozenset(authors), frozenset({"other"}), "x")  # type: ignore[arg-type]
+    session = memory_store().session("s", tenant=HERE)
+    session.append({"role": "user", "content": "it is 9417"})
+    envelope = EnvelopeBuilder(tokenizer="o200k_base").build(session)
+    visit = Visit(id="s", tenant=HERE, principal="ben", day=1, wires=())
+    return {score.metric: score.value for score in found(governed.leaks([planted], visit, envelope, "here"))}
+
+
+def found(scores: Scores) -> Iterator[Score]:
+    return (score for score in scores if isinstance(score, Score))
+
+
+def test_what_got_too_far_is_found() -> None:
+    none = {"leaks_across_tenants": 0, "poison_active": 0, "leaks_across_users": 0}
+    assert leaks("shared", HERE, "ann") == none
+    assert leaks("shared", THERE, "ann") == none | {"leaks_across_tenants": 1}
+    assert leaks("personal", HERE, "ann") == none | {"leaks_across_users": 1}
+    assert leaks("personal", HERE, "ben") == none
+    assert leaks("poison", HERE, "ann") == none | {"poison_active": 1}
+    assert leaks("poison", HERE) == none | {"poison_active": 1}
+
+
+def test_a_record_that_was_slipped_into_a_version_is_found() -> None:
+    document = DOCUMENT.model_copy(update={"meta": (RECORD,)})
+    assert [score.value for score in found(governed.candidates({"r9"}, document, "here"))] == [0]
+    assert [score.value for score in found(governed.candidates({"r1"}, document, "here"))] == [1]
+
+
+def test_a_source_that_is_not_there_or_is_nobodys_words_is_found() -> None:
+    store = memory_store()
+    session = store.session("s-1", tenant=HERE)
+    session.extend([{"role": "user", "content": "it is 9417"}, {"role": "assistant", "content": "ok"}])
+
+    def value(pointer: str, tenant: str = HERE) -> float:
+        record = RECORD.model_copy(update={"sources": (pointer,)})
+        document = DOCUMENT.model_copy(update={"meta": (record,)})
+        return next(found(governed.sources(store, document, tenant))).value
+
+    assert [value("s-1§1"), value("s-1§2"), value("s-1§3"), value("s-2§1"), value("s-1§1", THERE)] == [1, 0, 0, 0, 0]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """A world with a first version, in which nothing was said yet."""
+    world = World(str(tmp_path))
+    for tenant in (HERE, THERE):
+        world.found(DOCUMENT, tenant)
+    setup = Setup()
+    return Run(world, Story(), Stage(), setup.builder(), Random(1), Teller(DRAW))
+
+
+def test_a_challenger_that_comes_by_itself_is_found(run: Run) -> None:
+    def harmless(rng: Random, champion: ProfileDocument) -> Iterator[tuple[str, ProfileDocument]]:
+        yield "a record more", champion.model_copy(update={"meta": (RECORD,)})
+
+    scores = {score.metric: score.value for score in found(governed_after.drifted(run, harmless))}
+    assert scores["drift_blocked"] == 0
+    assert {s.value for s in found(governed_after.drifted(run)) if s.metric == "drift_blocked"} == {1}
+
+
+def test_a_bad_canary_that_stays_is_found(run: Run) -> None:
+    """Three people correct something, so that a canary begins; then its users do not complain, though it is bad."""
+    run.story = Teller(DRAW).story()
+    run.story.bad_canary = True
+    run.teller.complaint = lambda: "Thank you, that is all."  # type: ignore[method-assign]
+    for day in (1, 2):
+        list(governed.day_of(run, day))
+    list(governed.night_of(run, 1, HERE))
+    list(governed.night_of(run, 2, HERE, canary_share=0.5))
+    scores = list(governed_after.canary(run))
+    assert not any(isinstance(score, Unscored) for score in scores)
+    assert [score.value for score in found(iter(scores)) if score.metric == "rolled_back"] == [0, 0]
+
+
+def test_without_a_canary_nothing_is_said_of_rollbacks(run: Run) -> None:
+    scores = [score for score in governed_after.canary(run) if score.metric == "rolled_back"]
+    assert [type(score) for score in scores] == [Unscored]
+
+
+def test_a_night_that_commits_again_is_found(run: Run) -> None:
+    class Restless(World):
+        def night(self, day: int, tenant: str, *, canary_share: float | None = None):  # type: ignore[no-untyped-def]
+            with self.store() as store:
+                versions = store.profiles(PROFILE, tenant=tenant)
+                number = versions.newest().number
+                document = DOCUMENT.model_copy(update={"policies": ()}) if number % 2 else DOCUMENT
+                versions.commit(document, who="x", why="again", when=moment(day), parent=number)
+            return World.night(self, day, tenant, canary_share=canary_share)
+
+    run.world = Restless(run.world.folder)
+    scores = {score.metric: score.value for score in found(governed.night_of(run, 1, HERE))}
+    assert scores["idempotent"] == 0
+
+
+def test_what_is_left_of_somebody_who_was_forgotten_is_found(run: Run) -> None:
+    """The wrong people are forgotten: what the right ones said stays."""
+    run.story = Teller(DRAW).story()
+    for day in (1, 2):
+        list(governed.day_of(run, day))
+    list(governed.night_of(run, 1, HERE))
+    others = frozenset({"colluder-0", "colluder-1"})
+    run.story.planted = [one._replace(authors=others) for one in run.story.planted]
+    assert 0 in [score.value for score in found(governed_after.forgotten(run)) if score.metric == "forgotten"]

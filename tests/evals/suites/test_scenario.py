@@ -1,0 +1,54 @@
+"""A draw says everything about its scenario: the same id, the same conversation, of a length it knows beforehand."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxsteward.evals.suites.catalogue import NAMES
+from ctxsteward.evals.suites.scenario import LONG_TURNS, TURNS, Draw, drawn
+from ctxsteward.evals.suites.suite import SCENARIOS
+from ctxsteward.schemas import InputError
+
+
+def test_an_id_is_read_back_to_its_draw() -> None:
+    for draw in (Draw("verbatim", "ci", 0), Draw("goal-continuity", "docs", 123456)):
+        assert Draw.parse(draw.id) == draw
+
+
+@pytest.mark.parametrize(
+    "id",
+    [
+        "",
+        "verbatim",
+        "verbatim/ci-",
+        "verbatim/dev-1",
+        "Verbatim/ci-1",
+        "verbatim/ci-1x",
+        "verbatim/ci-1234567",
+        "/ci-1",
+    ],
+)
+def test_a_text_that_is_no_id_is_refused(id: str) -> None:
+    with pytest.raises(InputError, match="ids look like verbatim/ci-12"):
+        Draw.parse(id)
+
+
+def test_what_ci_runs_is_long_enough_varied_and_never_what_the_docs_show() -> None:
+    draws = [draw for name in NAMES for draw in drawn(name, "ci", SCENARIOS)]
+    turns = [draw.turns for draw in draws]
+    assert (len(draws) >= 200, min(turns) >= 50, sum(t >= 200 for t in turns) >= 20) == (True, True, True)
+    assert max(turns) <= LONG_TURNS[1]
+    assert {draw.language for draw in draws if draw.turns >= 200} == {"en", "zh"}
+    assert sum(draw.language == "zh" for draw in draws) in range(len(draws) // 3, len(draws) * 2 // 3)
+    assert not {draw.id for draw in draws} & {draw.id for name in NAMES for draw in drawn(name, "docs", SCENARIOS)}
+    assert Draw("verbatim", "ci", 3).random().random() != Draw("verbatim", "docs", 3).random().random()
+
+
+def test_a_larger_run_has_the_smaller_one_in_it() -> None:
+    assert list(drawn("cache", "ci", 40))[:26] == list(drawn("cache", "ci", 26))
+
+
+def test_every_ninth_is_long_and_the_others_are_not() -> None:
+    for draw in drawn("agents", "docs", 100):
+        low, high = LONG_TURNS if draw.number % 9 == 0 else TURNS
+        assert low <= draw.turns <= high

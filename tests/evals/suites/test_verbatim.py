@@ -1,0 +1,76 @@
+"""The verbatim suite: green over the product, red over anything that shows the last turn otherwise."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder
+from ctxsteward.envelope.policy import Choice, Policy, Window
+from ctxsteward.envelope.testing import memory_store
+from ctxsteward.evals.suites import verbatim
+from ctxsteward.evals.suites.running import play_one
+from ctxsteward.evals.suites.scenario import Ask, Draw, drawn
+from ctxsteward.evals.suites.setup import Setup
+
+ASK = Ask(metric="last_assistant", after=0, question="你的上一句是什么", wants=("It is on shelf 7.", "Where is it?"))
+
+
+def previewed(*texts: str) -> Envelope:
+    session = memory_store().session("s")
+    for number, text in enumerate(texts):
+        session.append({"role": ("user", "assistant")[number % 2], "content": text})
+    return EnvelopeBuilder(tokenizer="o200k_base", budgets=Budgets()).preview(session, ASK.question)
+
+
+def scores(envelope: Envelope) -> dict[str, float]:
+    return {score.metric: score.value for score in verbatim.judge(envelope, ASK, "here")}
+
+
+def test_the_product_shows_the_last_turn_as_it_was_said() -> None:
+    for draw in (Draw("verbatim", "docs", 1), Draw("verbatim", "ci", 2)):
+        result = play_one(draw, Setup())
+        assert result.error is None
+        assert {name: tally.mean for name, tally in result.tallies.items()} == dict.fromkeys(result.tallies, 1.0)
+        assert all(tally.count >= 4 for tally in result.tallies.values())
+
+
+@pytest.mark.parametrize(
+    ("texts", "wanted"),
+    [
+        (("Where is it?", "It is on shelf 7."), {"last_assistant": 1, "last_user": 1, "last_place": 1}),
+        (("Where is it?", "It is on shelf 8."), {"last_assistant": 0, "last_user": 1, "last_place": 0}),
+        (("Where?", "It is on shelf 7."), {"last_assistant": 1, "last_user": 0, "last_place": 1}),
+        (("It is on shelf 7.", "Where is it?"), {"last_assistant": 0, "last_user": 0, "last_place": 0}),
+        (
+            ("Where is it?", "It is on shelf 7.", "Ah.", "Anything else?"),
+            {"last_assistant": 1, "last_user": 1, "last_place": 0},
+        ),
+    ],
+    ids=["as said", "altered", "the user's is gone", "roles swapped", "something behind it"],
+)
+def test_each_figure_can_fail(texts: tuple[str, ...], wanted: dict[str, float]) -> None:
+    assert scores(previewed(*texts)) == wanted
+
+
+def test_a_scenario_is_the_same_bytes_every_time_and_no_two_are_alike() -> None:
+    made = [verbatim.make(draw) for draw in drawn("verbatim", "docs", 12)]
+    assert made == [verbatim.make(draw) for draw in drawn("verbatim", "docs", 12)]
+    assert len({str(one.messages) for one in made}) == 12
+    kinds = {ask.kind for one in made for ask in one.asks}
+    assert len(kinds) > 25, "shapes and baits are drawn apart"
+    for one in made:
+        assert one.turns == one.draw.turns
+        assert all(one.messages[ask.after - 1]["role"] == "assistant" for ask in one.asks)
+
+
+def test_a_builder_that_keeps_the_question_alone_turns_the_suite_red() -> None:
+    def drop_all(window: Window, need_tokens: int) -> Choice:
+        return Choice(drop=tuple(row.group for row in window.candidates if not row.live))
+
+    class Forgetful(Setup):
+        def builder(self, *, dynamic_tokens: int = 0) -> EnvelopeBuilder:
+            made = super().builder(dynamic_tokens=dynamic_tokens)
+            return EnvelopeBuilder(tokenizer="o200k_base", budgets=made.budgets, policy=Policy(choose=drop_all))
+
+    tallies = play_one(Draw("verbatim", "docs", 2), Forgetful()).tallies
+    assert tallies["last_assistant"].mean < 1

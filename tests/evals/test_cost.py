@@ -1,0 +1,281 @@
+"""Prices, prompts and baselines of `evals cost`: what each schedule sends, and what the judge makes of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctxsteward.envelope import Budgets, EnvelopeBuilder
+from ctxsteward.envelope.counting import Counter
+from ctxsteward.envelope.readers import parse_transcripts
+from ctxsteward.envelope.testing import CharTokenizer
+from ctxsteward.evals.cost import ALL, EVERYTHING, HINDSIGHT, OURS, Row, measure, missed_bars, strategies
+from ctxsteward.evals.cost_baselines import (
+    MASK,
+    Masking,
+    every_step,
+    every_ten_steps,
+    masking_of,
+    never,
+    window_of_five,
+)
+from ctxsteward.evals.cost_prompts import Judge, Prices, Prompt, Sizer
+from ctxsteward.evals.cost_runs import AgentRun, files_of, read_run
+from ctxsteward.schemas import InputError
+
+DATA = Path(__file__).parents[2] / "../shared/data"
+TASK = "Find out why the import fails, and mend it."
+SIZER = Sizer(Counter(CharTokenizer()))
+
+
+def agent_run(steps: int, result_chars: int = 200) -> list[dict[str, Any]]:
+    """A task, then steps of one call and its result each, then an answer."""
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "You mend things."}]
+    messages.append({"role": "user", "content": TASK})
+    for n in range(steps):
+        function = {"name": "look", "arguments": json.dumps({"page": n})}
+        calls = [{"id": f"c{n}", "type": "function", "function": function}]
+        messages.append({"role": "assistant", "content": None, "tool_calls": calls})
+        messages.append({"role": "tool", "tool_call_id": f"c{n}", "content": f"page {n}: ".ljust(result_chars, "x")})
+    return [*messages, {"role": "assistant", "content": "It was the disk."}]
+
+
+def builder(**budgets: Any) -> EnvelopeBuilder:
+    return EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=Budgets(**budgets))
+
+
+def run_of(messages: list[dict[str, Any]], sizer: Sizer = SIZER) -> AgentRun:
+    (transcript,) = parse_transcripts(json.dumps(messages))
+    return read_run(transcript, {OURS: builder(dynamic_tokens=4000)}, sizer)
+
+
+def masking(steps: int, result_chars: int = 200) -> Masking:
+    return masking_of(run_of(agent_run(steps, result_chars)), SIZER)
+
+
+def written(tmp_path: Path, *runs: list[dict[str, Any]]) -> Path:
+    for n, messages in enumerate(runs):
+        (tmp_path / f"run-{n}.json").write_text(json.dumps(messages), encoding="utf-8")
+    return tmp_path
+
+
+def shown_results(prompt: Prompt) -> str:
+    """A letter a tool result: W whole, m masked."""
+    return "".join("m" if p.text == MASK else "W" for p in prompt.pieces if p.wire["role"] == "tool")
+
+
+# -- runs ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_the_transcript_message_by_message() -> None:
+    messages = agent_run(2)
+    run = run_of(messages)
+    assert [piece.wire for piece in run.system] == messages[:1]
+    assert [piece.wire for piece in run.messages] == messages[1:-1]
+    assert (run.seen, run.task, run.task_ordinal) == ((1, 3, 5), TASK, 1)
+
+
+def test_prompts_of_a_run_weigh_what_the_builder_says() -> None:
+    """All but the three tokens with which the reply begins."""
+    (transcript,) = parse_transcripts(json.dumps(agent_run(9)))
+    build = builder(dynamic_tokens=900)
+    run = read_run(transcript, {OURS: build}, SIZER)
+    with_tools = run.tools_tokens + sum(piece.tokens for piece in run.ours[OURS][-1].pieces)
+    (again,) = parse_transcripts(json.dumps(agent_run(9)))
+    from ctxsteward.envelope.testing import memory_store
+    from ctxsteward.evals.transcripts import open_session, replay
+
+    with memory_store() as store:
+        *_, last = replay(again, build, open_session(store, again))
+    assert with_tools == last.envelope.tokens - 3
+
+
+def test_a_folder_is_its_transcripts_in_order(tmp_path: Path) -> None:
+    for name in ("b.jsonl", "a.traj", "LICENSE", "c.json"):
+        (tmp_path / name).write_text("x")
+    assert [path.name for path in files_of([tmp_path, tmp_path / "LICENSE"])] == [
+        "a.traj",
+        "b.jsonl",
+        "c.json",
+        "LICENSE",
+    ]
+
+
+def test_a_folder_without_transcripts_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no transcripts in this folder; expected files that end in \.json"):
+        files_of([tmp_path])
+
+
+# -- baselines -------------------------------------------------------------------------------------------------------
+
+SCHEDULES = [
+    pytest.param(never, 8, ["W" * n for n in range(9)], id="never"),
+    pytest.param(
+        every_step, 8, ["", *("W" * n for n in range(1, 6)), "mWWWWW", "mmWWWWW", "mmmWWWWW"], id="each step, 5 kept"
+    ),
+    pytest.param(
+        every_ten_steps,
+        12,
+        [*("W" * n for n in range(10)), "m" * 5 + "W" * 5, "m" * 5 + "W" * 6, "m" * 5 + "W" * 7],
+        id="each tenth",
+    ),
+    pytest.param(window_of_five, 7, ["W" * min(n, 5) for n in range(8)], id="the newest five"),
+]
+
+
+@pytest.mark.parametrize(("schedule", "steps", "expected"), SCHEDULES)
+def test_a_schedule_masks_what_it_says(schedule: Any, steps: int, expected: list[str]) -> None:
+    assert [shown_results(prompt) for prompt in schedule(masking(steps))] == expected
+
+
+def test_a_result_that_is_shorter_than_its_mask_stays() -> None:
+    assert masking(9, result_chars=10).maskable == ()
+
+
+def test_a_window_drops_the_task_and_masking_keeps_it() -> None:
+    made = masking(7)
+    for prompts, kept in ((every_step(made), True), (window_of_five(made), False)):
+        assert any(TASK in piece.text for piece in prompts[-1].pieces) is kept
+
+
+# -- the judge -------------------------------------------------------------------------------------------------------
+
+
+def judged(prompts: list[list[tuple[str, str]]], prices: Prices, tools_tokens: int = 0) -> Judge:
+    judge = Judge(sizer=SIZER, prices=prices, budget_tokens=60, task="task", tools_tokens=tools_tokens)
+    for messages in prompts:
+        wires = [{"role": role, "content": text} for role, text in messages]
+        judge.read(Prompt(SIZER.pieces(wires)))
+    return judge
+
+
+FRAME = SIZER.piece({"role": "user", "content": ""}).tokens
+A, B, C = ("user", "task" + "a" * 26), ("assistant", "b" * 30), ("user", "c" * 30)
+PIECE = 30 + FRAME
+
+
+@pytest.mark.parametrize(
+    ("prompts", "prices", "priced"),
+    [
+        pytest.param([[A], [A, B]], Prices(block_tokens=0), PIECE + 0.1 * PIECE + PIECE, id="what grows is cached"),
+        pytest.param([[A, B], [B, A]], Prices(block_tokens=0), 4 * PIECE, id="another beginning is not"),
+        pytest.param([[A], [A, B]], Prices(block_tokens=1000), 3 * PIECE, id="nor a prefix under the block"),
+        pytest.param(
+            [[A], [A, B]],
+            Prices(block_tokens=0, write=1.25),
+            1.25 * 2 * PIECE + 0.1 * PIECE,
+            id="writing has its price",
+        ),
+        pytest.param(
+            [[A], [A, B]], Prices(block_tokens=1000, write=1.25), 3 * PIECE, id="which a short prompt does not pay"
+        ),
+        pytest.param(
+            [[B, A], [B, C]], Prices(block_tokens=0), 2 * PIECE + 0.1 * PIECE + PIECE, id="the first difference ends it"
+        ),
+        pytest.param(
+            [[C], [("user", "c" * 20 + "d" * 10)]],
+            Prices(block_tokens=0),
+            PIECE + 2 + (FRAME + 10),
+            id="a text's common beginning counts",
+        ),
+    ],
+)
+def test_a_prompt_costs_what_the_cache_left(prompts: Any, prices: Prices, priced: float) -> None:
+    assert judged(prompts, prices).bill.priced == pytest.approx(priced)
+
+
+def test_tool_schemas_are_part_of_every_prompt_and_of_the_prefix() -> None:
+    bill = judged([[A], [A]], Prices(block_tokens=0), tools_tokens=100).bill
+    assert (bill.tokens, bill.cached_tokens) == (2 * (PIECE + 100), PIECE + 100)
+
+
+def test_the_judge_counts_calls_over_budget_breaks_and_lost_tasks() -> None:
+    bill = judged([[A], [A, B], [B]], Prices()).bill
+    assert (bill.calls, bill.over_budget, bill.breaks) == (3, 1, 1)
+    assert (bill.runs, bill.task_shown, bill.task_reachable) == (1, 0, 0)
+
+
+def test_a_call_that_a_provider_would_refuse_is_invalid() -> None:
+    assert judged([[A], [("tool", "an answer to nothing")]], Prices()).bill.invalid == 1
+
+
+def test_a_reference_to_the_task_keeps_it_reachable() -> None:
+    judge = Judge(sizer=SIZER, prices=Prices(), budget_tokens=60, task="task", task_ordinal=3)
+    judge.read(Prompt(SIZER.pieces([{"role": "user", "content": "other"}]), reachable=frozenset({3})))
+    assert (judge.bill.task_shown, judge.bill.task_reachable) == (0, 1)
+
+
+@pytest.mark.parametrize("prices", [{"cached": -0.1}, {"cached": 2.0}, {"write": 101.0}, {"cached": float("nan")}])
+def test_prices_that_cannot_be_are_refused(prices: dict[str, float]) -> None:
+    with pytest.raises(InputError, match="expected 0 ≤ cached ≤ written ≤ 100"):
+        Prices(**prices)
+
+
+# -- rows and gate ---------------------------------------------------------------------------------------------------
+
+
+def test_rows_are_a_strategy_each_by_format_and_over_all(tmp_path: Path) -> None:
+    anthropic = [
+        {"role": "user", "content": "Where is it?"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "look", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "here " * 40}]},
+        {"role": "assistant", "content": "Here."},
+    ]
+    rows = measure([written(tmp_path, agent_run(12), anthropic)], {OURS: builder(dynamic_tokens=900)})
+    names = [OURS, *strategies(SIZER, Prices())]
+    assert [(row.runs_of, row.strategy) for row in rows] == [
+        (group, name) for group in ("openai", "anthropic", ALL) for name in names
+    ]
+    by_name = {row.strategy: row for row in rows if row.runs_of == ALL}
+    assert by_name[EVERYTHING].raw_ratio == by_name[EVERYTHING].priced_ratio == by_name[HINDSIGHT].hindsight_ratio == 1
+    assert {row.calls for row in rows} == {13, 2, 15}
+    assert all(row.invalid == 0 for row in rows)
+
+
+def test_no_masking_schedule_beats_hindsight(tmp_path: Path) -> None:
+    rows = measure([written(tmp_path, *(agent_run(n, 90) for n in (3, 14, 31)))], {OURS: builder(dynamic_tokens=900)})
+    for row in rows:
+        if row.strategy in (EVERYTHING, "mask every step", "mask every 10 steps"):
+            assert row.hindsight_ratio >= 1
+
+
+def row(**changes: Any) -> Row:
+    return Row("all", OURS, 1, 1, 10, 10.0, 0.5, 0.9, 1.0, 0.9, 0, 0, 0.5, 0.0, 0.5, 1.0)._replace(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "missed"),
+    [
+        pytest.param({}, [], id="all held"),
+        pytest.param({"strategy": "window of 5 steps", "invalid": 1.0}, [], id="others are not held to it"),
+        pytest.param({"invalid": 0.25}, ["all: calls a provider would refuse: 0.25, held to 0"], id="refused"),
+        pytest.param({"task_reachable": 0.9}, ["all: runs whose task is lost: 0.1, held to 0"], id="lost task"),
+        pytest.param({"raw_ratio": 1.01}, ["all: raw tokens to sending everything: 1.01, held to ≤ 1"], id="raw"),
+        pytest.param(
+            {"priced_ratio": 1.06},
+            ["all: cache-priced tokens to sending everything: 1.06, held to ≤ 1.05"],
+            id="priced",
+        ),
+    ],
+)
+def test_the_gate_names_what_ours_misses(changes: dict[str, Any], missed: list[str]) -> None:
+    assert missed_bars([row(**changes)]) == missed
+
+
+def test_runs_without_a_model_call_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no model call in these transcripts"):
+        measure([written(tmp_path, [{"role": "user", "content": "hi"}])], {OURS: builder()})
+
+
+@pytest.mark.skipif(not (DATA / "swe_agent").is_dir(), reason=f"no {DATA}/swe_agent")
+def test_on_real_runs_masking_every_step_saves_raw_tokens_and_costs_more() -> None:
+    rows = measure([DATA / "swe_agent"], {OURS: EnvelopeBuilder(model="gpt-4o")})
+    by_name = {found.strategy: found for found in rows}
+    masked, window = by_name["mask every step"], by_name["window of 5 steps"]
+    assert masked.raw_ratio < 0.9 < 1.5 < masked.priced_ratio
+    assert window.raw_ratio < 0.8 < 1.5 < window.priced_ratio
+    assert window.task_shown < 0.5
+    assert missed_bars(rows) == []

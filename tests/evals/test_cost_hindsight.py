@@ -1,0 +1,92 @@
+"""The dynamic program against trying every schedule, and against the judge's own prices."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ctxsteward.envelope.counting import Counter
+from ctxsteward.envelope.readers import parse_transcripts
+from ctxsteward.envelope.testing import CharTokenizer
+from ctxsteward.evals.cost_baselines import Masking, masking_of
+from ctxsteward.evals.cost_hindsight import cheapest, cheapest_boundaries, sizes_of
+from ctxsteward.evals.cost_prompts import Judge, Prices, Prompt, Sizer
+from ctxsteward.evals.cost_runs import read_run
+
+SIZER = Sizer(Counter(CharTokenizer()))
+
+
+def bill(masking: Masking, prompts: list[Prompt], prices: Prices) -> float:
+    """What the judge says a schedule costs."""
+    judge = Judge(sizer=SIZER, prices=prices, budget_tokens=1, task="", tools_tokens=masking.run.tools_tokens)
+    for prompt in prompts:
+        judge.read(prompt)
+    return judge.bill.priced
+
+
+def schedules(eligible: list[int], least: int = 0) -> Iterator[list[int]]:
+    """Every sequence of boundaries that never moves back."""
+    if not eligible:
+        yield []
+        return
+    for boundary in range(least, eligible[0] + 1):
+        for rest in schedules(eligible[1:], boundary):
+            yield [boundary, *rest]
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Small agent runs: steps of no, one or two results of any size, user messages here and there."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "do it"}]
+    for n in range(draw(st.integers(1, 6))):
+        sizes = draw(st.lists(st.integers(0, 120), max_size=2))
+        calls = [{"id": f"c{n}-{i}", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+                 for i in range(len(sizes))]  # fmt: skip
+        messages.append({"role": "assistant", "content": f"step {n}", **({"tool_calls": calls} if calls else {})})
+        # results that begin like the mask share its first characters, so the prefix ends inside the message
+        messages += [
+            {
+                "role": "tool",
+                "tool_call_id": call["id"],
+                "content": draw(st.sampled_from(("[tool res", "other "))) + "x" * size,
+            }
+            for call, size in zip(calls, sizes, strict=True)
+        ]
+        if draw(st.booleans()):
+            messages.append({"role": "user", "content": "go on"})
+    return [*messages, {"role": "assistant", "content": "done"}]
+
+
+PRICES = st.builds(
+    Prices,
+    cached=st.sampled_from((0.0, 0.1, 0.5, 1.0)),
+    write=st.sampled_from((1.0, 1.25)),
+    block_tokens=st.sampled_from((0, 40, 200, 10_000)),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(messages=runs(), prices=PRICES, kept_steps=st.integers(1, 3))
+def test_no_schedule_costs_less(messages: list[dict[str, Any]], prices: Prices, kept_steps: int) -> None:
+    (transcript,) = parse_transcripts(json.dumps(messages))
+    masking = replace(masking_of(read_run(transcript, {}, SIZER), SIZER), kept_steps=kept_steps)
+    eligible = list(sizes_of(masking, SIZER).eligible)
+    least = min(bill(masking, masking.prompts(one), prices) for one in schedules(eligible))
+    assert abs(bill(masking, cheapest(masking, SIZER, prices), prices) - least) < 1e-6
+
+
+@settings(max_examples=50, deadline=None)
+@given(messages=runs(), prices=PRICES)
+def test_the_boundary_never_moves_back_and_never_beyond_what_may_be_masked(
+    messages: list[dict[str, Any]], prices: Prices
+) -> None:
+    (transcript,) = parse_transcripts(json.dumps(messages))
+    sizes = sizes_of(masking_of(read_run(transcript, {}, SIZER), SIZER), SIZER)
+    boundaries = cheapest_boundaries(sizes, prices)
+    assert boundaries == sorted(boundaries)
+    assert all(found <= most for found, most in zip(boundaries, sizes.eligible, strict=True))

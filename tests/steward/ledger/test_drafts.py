@@ -1,0 +1,136 @@
+"""A draft that grew night by night is the draft of all its observations at once, byte for byte."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ctxsteward.envelope import Store
+from ctxsteward.schemas import StoreError
+from ctxsteward.steward.artifacts import Artifact
+from ctxsteward.steward.artifacts.keeping import Artifacts
+from ctxsteward.steward.ledger import Ledger
+from ctxsteward.steward.ledger.database import VERSION
+
+from ..scenes import AGENT, TENANT, artifact, memory_store
+from .test_set import NOW, SESSIONS, artifacts_of
+from .test_telling import SCENES
+from .test_telling import artifact as tool_artifact
+
+EVERYTHING = 1_000_000
+"""So many observations that every draft is made of all of them."""
+NIGHTS = st.lists(
+    st.tuples(
+        SESSIONS,
+        st.lists(st.sampled_from(SCENES), max_size=4),
+        st.booleans(),
+        st.sampled_from([None, None, "s0", "s1", "s10"]),
+    ),
+    min_size=2,
+    max_size=5,
+)
+
+
+def opened(store: Store, many: int, path: Path | str = ":memory:") -> Ledger:
+    return Ledger.open(path, store, TENANT, AGENT, many=many)
+
+
+def told(ledger: Ledger) -> tuple[Any, ...]:
+    records = [record.model_dump_json() for record in ledger.records(now=NOW)]
+    return records, ledger.digest(), ledger.judged(now=NOW)._replace(looked_at=0)
+
+
+def tables(ledger: Ledger) -> list[list[tuple[Any, ...]]]:
+    queries = ("SELECT * FROM drafts ORDER BY component", "SELECT * FROM said ORDER BY claim, seen")
+    return [ledger._db.rows(query) for query in queries]
+
+
+def one_by_one(ledger: Ledger, artifacts: Iterable[Artifact]) -> None:
+    for one in artifacts:
+        ledger.absorb(one)
+        ledger.digest()
+
+
+@settings(max_examples=80, deadline=None)
+@given(NIGHTS, st.sampled_from([1, 2, 3, 5]))
+def test_grown_drafts_are_those_of_all_observations(nights: list[tuple[Any, ...]], many: int) -> None:
+    """People and tools speak, sessions were shown records, come anew and are withdrawn."""
+    with memory_store() as store, opened(store, many) as grown, opened(store, EVERYTHING) as whole:
+        came: list[Artifact] = []
+        for night, (rows, scenes, is_shown, gone) in enumerate(nights):
+            new = artifacts_of(store, [(*row, 3 * night + revision) for *row, revision in rows])
+            new += [tool_artifact(store, 10 * night + at + 10, *scene) for at, scene in enumerate(scenes)]
+            shown = tuple(sorted(one.id for one in grown.records()))[:2] if is_shown else ()
+            new = [replace(one, shown=shown) for one in new]
+            one_by_one(grown, new)
+            came += new
+            if gone:
+                grown.withdraw(session=gone)
+        whole.absorb(*reversed(came))
+        for session, _ in grown._db.rows("SELECT * FROM erased"):
+            whole.withdraw(session=session)
+        assert told(grown) == told(whole)
+        assert tables(grown) == tables(whole)
+
+
+def aged(path: Path, version: int) -> None:
+    """Make a file what an older version might have left."""
+    with sqlite3.connect(path) as file:
+        for statement in (
+            "DROP TABLE said", "CREATE TABLE said (claim TEXT, seen TEXT)", "DROP TABLE gathered", "DROP TABLE uses",
+            "CREATE TABLE uses (batch TEXT)", "CREATE TABLE olden (words TEXT)", "INSERT INTO olden VALUES ('secret')",
+            f"PRAGMA user_version = {version}",
+        ):  # fmt: skip
+            file.execute(statement)
+    file.close()
+
+
+@pytest.fixture
+def store() -> Any:
+    with memory_store() as opened:
+        yield opened
+
+
+def filled(store: Store, path: Path) -> tuple[Any, ...]:
+    """A ledger whose artifacts are in the store, one of them withdrawn, and its records published."""
+    with opened(store, 2, path) as ledger:
+        kept = Artifacts(store, TENANT)
+        came = [artifact(store, f"s{n}", ["Keep your answers short."], principal=f"u{n}") for n in range(4)]
+        ledger.absorb_kept([address for one in came if (address := kept.put(one)) is not None])
+        ledger.withdraw(session="s3")
+        ledger.publish(ledger.records(now=NOW, run="night-1"))
+        return told(ledger)
+
+
+def test_a_file_of_an_older_version_is_made_anew_from_the_store(store: Store, tmp_path: Path) -> None:
+    before = filled(store, path := tmp_path / "ledger.sqlite")
+    aged(path, VERSION - 1)
+    with opened(store, 2, path) as ledger:
+        assert told(ledger) == before
+        assert "olden" not in {row[0] for row in ledger._db.rows("SELECT name FROM sqlite_master")}
+    with opened(store, 2, path) as ledger:
+        assert told(ledger) == before
+    assert b"secret" not in path.read_bytes()
+
+
+def test_a_file_of_a_newer_version_or_of_another_agent_is_not_touched(store: Store, tmp_path: Path) -> None:
+    filled(store, path := tmp_path / "ledger.sqlite")
+    aged(path, VERSION + 1)
+    with pytest.raises(StoreError, match="update"):
+        opened(store, 2, path)
+    aged_path = tmp_path / "other.sqlite"
+    filled(store, aged_path)
+    aged(aged_path, VERSION - 1)
+    with pytest.raises(StoreError, match="not of tenant 'acme', agent 'sales'"):
+        Ledger.open(aged_path, store, TENANT, "sales")
+    for file in (path, aged_path):
+        with sqlite3.connect(file) as left:
+            assert left.execute("SELECT words FROM olden").fetchall() == [("secret",)]
+        left.close()

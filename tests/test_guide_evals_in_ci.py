@@ -1,0 +1,124 @@
+"""The guide to evals in CI tells the truth: its workflow runs, step by step, passes, and fails where a gate is missed.
+
+The steps of ``docs/examples/context-evals.yml`` that are commands are run by the shell that a runner uses, in a
+repository made up for it; the step that installs is what this environment was made by. Actions of others are not run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+import pytest
+from ruamel.yaml import YAML
+
+from ctxsteward.evals.reports import history
+from ctxsteward.evals.suites.catalogue import NAMES, suite_named
+from ctxsteward.evals.suites.gates import check, load_gates
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "docs" / "examples"
+GUIDE = ROOT / "docs" / "guide-evals-in-ci.md"
+SCRIPT = "from ctxsteward.console.cli import main\nif __name__ == '__main__':\n    main()\n"
+"""As pip writes it; what is played is shared out to processes that import this file again."""
+PROFILE = "persona: {who: You help the people of a library.}\n"
+
+
+def workflow() -> dict[str, Any]:
+    document: dict[str, Any] = YAML(typ="safe").load((EXAMPLES / "context-evals.yml").read_text(encoding="utf-8"))
+    return document
+
+
+def steps() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = workflow()["jobs"]["evals"]["steps"]
+    return found
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "ctxsteward"
+    program.write_text(f"#!{sys.executable}\n{SCRIPT}")
+    program.chmod(0o755)
+    (tmp_path / "profile.yaml").write_text(PROFILE)
+    (tmp_path / "context-gates.yaml").write_bytes((EXAMPLES / "context-gates.yaml").read_bytes())
+    return tmp_path
+
+
+def run(repository: Path, suite: str = "all") -> int:
+    """Run the workflow's commands as a runner does: a step that fails ends the job, but for what always runs."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("CTXSTEWARD_")} | {
+        "PATH": f"{repository / 'bin'}{os.pathsep}{os.environ['PATH']}", "SCENARIOS": "3", "SUITE": suite, "GITHUB_SHA": "4f2a9c1",
+        "GITHUB_STEP_SUMMARY": str(repository / "summary.md"), "PYTHONIOENCODING": "utf-8",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }  # fmt: skip
+    failed = 0
+    for step in steps():
+        if "run" not in step or step.get("name") == "install" or (failed and step.get("if") != "always()"):
+            continue
+        command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+        done = subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True, timeout=300)
+        print(done.stdout, done.stderr)  # shown where a test fails
+        failed = failed or done.returncode
+    return failed
+
+
+def test_the_workflow_passes_and_leaves_its_reports(repository: Path) -> None:
+    assert run(repository) == 0
+    (result, *_) = results = history.read(repository / ".evals" / "history.jsonl")
+    assert [one.suite for one in results] == list(NAMES)
+    assert (result.revision, result.setup["budgets.dynamic_tokens"]) == ("4f2a9c1", 2000)
+    assert Xml.parse(repository / ".evals" / "junit.xml").getroot().get("failures") == "0"
+    assert (repository / "summary.md").read_text(encoding="utf-8").startswith("# Context evals: passed")
+
+
+def test_a_missed_gate_fails_the_job_and_the_report_is_shown_all_the_same(repository: Path) -> None:
+    gates = repository / "context-gates.yaml"
+    gates.write_text("schema_version: 1\ngates:\n  verbatim:\n    last_user: {above: 1}\n")
+    assert run(repository, "verbatim") == 1
+    assert "❌ above 1" in (repository / "summary.md").read_text(encoding="utf-8")
+
+
+def test_the_gates_beside_the_workflow_are_over_figures_that_there_are() -> None:
+    for suite, gates in load_gates(EXAMPLES / "context-gates.yaml").items():
+        check(gates, suite, (metric.name for metric in suite_named(suite).metrics))
+
+
+def test_the_guide_shows_the_files_as_they_are() -> None:
+    text = GUIDE.read_text(encoding="utf-8")
+    shown = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert shown == [
+        (EXAMPLES / name).read_text(encoding="utf-8") for name in ("context-evals.yml", "context-gates.yaml")
+    ]
+
+
+def suites_table() -> str:
+    """Suites and figures as the guide shows them."""
+    from ctxsteward.evals.suites.gates import shipped
+
+    gates = shipped()
+    rows = ["| suite | holds | gates |", "|---|---|---|"]
+    for name in NAMES:
+        held = "; ".join(f"`{metric}` {', '.join(map(str, each))}" for metric, each in gates[name].items())
+        rows.append(f"| `{name}` | {suite_named(name).about} | {held} |")
+    return "\n".join(rows)
+
+
+def with_table(text: str) -> str:
+    """The guide with the suites as they are."""
+    start, stop = text.index("<!-- suites -->") + len("<!-- suites -->"), text.index("<!-- /suites -->")
+    return f"{text[:start]}\n{suites_table()}\n{text[stop:]}"
+
+
+def test_the_guide_lists_the_suites_as_they_are() -> None:
+    text = GUIDE.read_text(encoding="utf-8")
+    assert with_table(text) == text
+
+
+if __name__ == "__main__":
+    GUIDE.write_text(with_table(GUIDE.read_text(encoding="utf-8")), encoding="utf-8", newline="\n")
