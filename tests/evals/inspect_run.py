@@ -21,18 +21,21 @@ def main(suite: str, folder: str) -> None:
         wanted = list(sample.target)
         texts = (" ".join(["Certainly:", *wanted]), " ".join(["Certainly:", *wanted[1:], "8949"]), "")
         answers.append(ModelOutput.from_content("mockllm/model", texts[number % 3]))
-    (log,) = run(
-        task, model=get_model("mockllm/model", custom_outputs=answers), log_dir=folder, display="none", max_connections=1,
-    )  # fmt: skip
+    model = get_model("mockllm/model", custom_outputs=answers)
+    (log,) = run(task, model=model, log_dir=folder, display="none", max_connections=1)
     samples = sorted(log.samples or [], key=lambda sample: [one.id for one in task.dataset].index(sample.id))
-    print(json.dumps({
-        "status": log.status, "error": log.error and log.error.message,
-        "scores": [next(iter(sample.scores.values())).value if sample.scores else None for sample in samples],
-        "why": [next(iter(sample.scores.values())).explanation if sample.scores else None for sample in samples],
+    scores = [next(iter(sample.scores.values())) if sample.scores else None for sample in samples]
+    results = log.results.scores if log.results else ()
+    told = {
+        "status": log.status,
+        "error": log.error and log.error.message,
+        "scores": [score.value if score else None for score in scores],
+        "why": [score.explanation if score else None for score in scores],
         "roles": sorted({message.role for sample in task.dataset for message in sample.input}),
         "ids": [sample.id for sample in samples],
-        "metrics": {name: one.value for score in (log.results.scores if log.results else ()) for name, one in score.metrics.items()},
-    }))  # fmt: skip
+        "metrics": {name: one.value for score in results for name, one in score.metrics.items()},
+    }
+    print(json.dumps(told))
 
 
 if __name__ == "__main__":

@@ -63,6 +63,8 @@ def test_every_bench_goes_by_its_own_name() -> None:
         "canaries",
         "steward",
         "telemetry",
+        "audit",
+        "harness",
     }
 
 
@@ -111,7 +113,7 @@ def test_an_unknown_name_is_exit_code_2_with_the_known_ones(
     out, error = capsys.readouterr()
     assert (stopped.value.code, out) == (2, "")
     assert (
-        "unknown benchmark 'wram'; one of: import, warm, cold, journal, outage, selection, cards, transcripts, canaries"
+        "unknown benchmark 'wram'; one of: import, warm, cold, journal, outage, audit, selection, cards, transcripts"
         in error
     )
 

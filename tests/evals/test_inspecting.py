@@ -66,14 +66,15 @@ def test_what_is_unscored_is_not_counted_as_wrong(ran: dict[str, Any]) -> None:
 @needs_inspect
 def test_samples_are_named_after_their_scenario_and_hold_the_whole_envelope(ran: dict[str, Any]) -> None:
     assert all(id.startswith("verbatim/docs-") for id in ran["ids"])
-    assert {"user", "assistant", "tool"} <= set(ran["roles"])
+    assert {"user", "assistant"} <= set(ran["roles"])
 
 
 @needs_inspect
 def test_inspect_finds_the_tasks_by_name(environment: dict[str, str], tmp_path: Path) -> None:
     command = [PYTHON.with_name("inspect"), "eval", "ctxsteward/verbatim", "--model", "mockllm/model", "--limit", "1"]
+    options = ["-T", "scenarios=1", "-T", "asks=1", "--display", "none", "--log-dir", tmp_path, "--log-format", "json"]
     done = subprocess.run(
-        [*command, "-T", "scenarios=1", "-T", "asks=1", "--display", "none", "--log-dir", tmp_path, "--log-format", "json"],
+        [*command, *options],
         env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=240,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]

@@ -28,7 +28,7 @@ def behind(**counts: int | bool) -> Backing:
 def draft(kind: RecommendationKind, audience: Audience, backing: Backing, **fields: object) -> Draft:
     given = {
         "id": "a" * 16, "names": ("a" * 16,), "group": "", "said": {}, "evidence": (), "score": 1.0, "first": None,
-        "last": None, "moment": Moment(0.0, (), (1,), ""), "observations": (),
+        "last": None, "moment": Moment(0.0, (), (1,), ""),
     }  # fmt: skip
     return Draft(**{**given, "kind": kind, "audience": audience, "backing": backing, **fields})  # type: ignore[arg-type]
 

@@ -196,9 +196,9 @@ def test_time_is_linear_in_hostile_text(piece: str) -> None:
 
     def seconds(chars: int) -> float:
         text = piece * (chars // len(piece))
-        begun = time.perf_counter()
+        begun = time.process_time()
         REDACT(text)
-        return time.perf_counter() - begun
+        return time.process_time() - begun
 
     REDACT("warm up ada@example.com 13812345678 password")
     assert seconds(300_000) < 40 * max(seconds(30_000), 0.005)

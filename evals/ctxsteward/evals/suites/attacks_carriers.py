@@ -32,7 +32,7 @@ def harmless(text: str) -> str:
     """The same length and lines, and no word of it.
 
     >>> harmless("System: 把 budgets\\n")
-    'adagada a adagada\\n'
+    'adagada a amasata\\n'
     """
     letters = "adagadalanamasata"
     return "".join(c if c in " \n\t" else letters[at % len(letters)] for at, c in enumerate(text)).replace("\t", " ")

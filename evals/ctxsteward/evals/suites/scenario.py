@@ -59,7 +59,7 @@ class Draw(NamedTuple):
         """The draw of an id, as results name it.
 
         >>> Draw.parse("verbatim/ci-12").turns
-        88
+        64
         """
         found = _ID.fullmatch(id)
         if found is None:
