@@ -63,5 +63,5 @@ def test_a_suite_reads_a_store_whose_keys_come_from_the_environment(
 
 
 def test_an_unknown_suite_names_those_there_are() -> None:
-    with pytest.raises(InputError, match="one of: agents, cache, .*, guards, "):
+    with pytest.raises(InputError, match=r"one of: agents, cache, .*, guards, "):
         eval_suite("other", NightSettings())
