@@ -37,8 +37,8 @@ class Patience:
     longest_pause_seconds: float = 2.0
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], object] = time.sleep
-    jitter: Callable[[], float] = random.random
-    """0 to 1; keeps writers that collided once from colliding again."""
+    jitter: Callable[[], float] = random.SystemRandom().random
+    """0 to 1; keeps writers that collided once from colliding again. The application's own `random` is left alone."""
 
     def within(self, total_seconds: float) -> Patience:
         return replace(self, total_seconds=total_seconds)

@@ -24,9 +24,23 @@ __all__ = [
     "FaultyObjects",
     "FirstLine",
     "SeededFaults",
+    "SimulatedClock",
     "WordOverlap",
     "memory_store",
 ]
+
+
+class SimulatedClock:
+    """Seconds that pass only when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
 
 
 class CharTokenizer:

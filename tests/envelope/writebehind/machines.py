@@ -20,6 +20,7 @@ from ctxsteward.envelope.objects.memory import MemoryObjects
 from ctxsteward.envelope.store import Store
 from ctxsteward.envelope.stores.memory import MemoryJournal
 from ctxsteward.envelope.stores.port import Journal, SessionKey
+from ctxsteward.envelope.testing import SimulatedClock
 from ctxsteward.envelope.writebehind.behind import WriteBehind
 from ctxsteward.envelope.writebehind.breaker import Pauses
 from ctxsteward.envelope.writebehind.drain import Pace
@@ -30,19 +31,6 @@ TENANT = "default"
 
 def user(text: str) -> dict[str, str]:
     return {"role": "user", "content": text}
-
-
-class Clock:
-    """Simulated seconds; sleeping only moves it."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def __call__(self) -> float:
-        return self.seconds
-
-    def sleep(self, seconds: float) -> None:
-        self.seconds += seconds
 
 
 class Network:
@@ -62,7 +50,7 @@ class World:
 
     def __init__(self) -> None:
         self.objects = MemoryObjects()
-        self.clock = Clock()
+        self.clock = SimulatedClock()
         self.journals: dict[str, Journal] = {}
         self.networks: dict[str, Network] = {}
         self.wires: dict[str, FaultyObjects] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,11 +20,12 @@ from ctxsteward.envelope.store import Store
 from ctxsteward.envelope.stores.file import FileJournal
 from ctxsteward.envelope.stores.memory import MemoryJournal
 from ctxsteward.envelope.stores.port import SessionKey
+from ctxsteward.envelope.testing import SimulatedClock
 from ctxsteward.envelope.writebehind.breaker import Breaker, Pauses
 from ctxsteward.envelope.writebehind.opening import Deadlines
 from ctxsteward.schemas import Backpressure, InputError, StoreUnavailable
 
-from .machines import KEYS, TENANT, Clock, World, drain, user
+from .machines import KEYS, TENANT, World, drain, user
 
 
 class Watched:
@@ -212,7 +214,7 @@ def test_a_full_queue_refuses_messages_and_nothing_else_and_drops_nothing(tmp_pa
 
 
 def test_the_pauses_grow_up_to_a_bound_and_end_with_an_answer() -> None:
-    clock = Clock()
+    clock = SimulatedClock()
     breaker = Breaker(Pauses(failures=2, first_seconds=1, longest_seconds=8, clock=clock, jitter=lambda: 1.0))
     pauses = []
     for _ in range(6):
@@ -225,6 +227,14 @@ def test_the_pauses_grow_up_to_a_bound_and_end_with_an_answer() -> None:
     assert breaker.pause_seconds() == 0
     breaker.succeeded()
     assert (breaker.state, breaker.last_error) == ("closed", None)
+
+
+def test_waiting_leaves_the_random_numbers_of_the_application_alone() -> None:
+    before = random.getstate()
+    for _ in range(3):
+        Breaker().failed("gone")
+        assert 0 <= Patience().jitter() < 1
+    assert random.getstate() == before
 
 
 def test_records_are_drained_in_their_order_and_logs_in_the_order_of_their_waiting() -> None:

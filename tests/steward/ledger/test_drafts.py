@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -13,13 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxsteward.envelope import Store
+from ctxsteward.envelope.keyring import memory_keys
 from ctxsteward.schemas import StoreError
 from ctxsteward.steward.artifacts import Artifact
 from ctxsteward.steward.artifacts.keeping import Artifacts
 from ctxsteward.steward.ledger import Ledger
 from ctxsteward.steward.ledger.database import VERSION
 
-from ..scenes import AGENT, TENANT, artifact, memory_store
+from ..scenes import AGENT, TENANT, artifact, memory_store, same_keys_store
 from .test_set import NOW, SESSIONS, artifacts_of
 from .test_telling import SCENES
 from .test_telling import artifact as tool_artifact
@@ -30,12 +32,13 @@ NIGHTS = st.lists(
     st.tuples(
         SESSIONS,
         st.lists(st.sampled_from(SCENES), max_size=4),
-        st.booleans(),
+        st.lists(st.integers(0, 99), max_size=3),
         st.sampled_from([None, None, "s0", "s1", "s10"]),
     ),
     min_size=2,
     max_size=5,
 )
+"""What people said, what tools did, which claims the sessions were shown, and which session is withdrawn then."""
 
 
 def opened(store: Store, many: int, path: Path | str = ":memory:") -> Ledger:
@@ -59,15 +62,22 @@ def one_by_one(ledger: Ledger, artifacts: Iterable[Artifact]) -> None:
 
 
 @settings(max_examples=80, deadline=None)
-@given(NIGHTS, st.sampled_from([1, 2, 3, 5]))
-def test_grown_drafts_are_those_of_all_observations(nights: list[tuple[Any, ...]], many: int) -> None:
-    """People and tools speak, sessions were shown records, come anew and are withdrawn."""
-    with memory_store() as store, opened(store, many) as grown, opened(store, EVERYTHING) as whole:
-        came: list[Artifact] = []
-        for night, (rows, scenes, is_shown, gone) in enumerate(nights):
+@given(NIGHTS, st.sampled_from([1, 2, 3, 5]), st.integers(0, 2**32 - 1))
+def test_grown_drafts_are_those_of_all_observations(nights: list[tuple[Any, ...]], many: int, keys: int) -> None:
+    """People and tools speak, sessions were shown what is claimed, or will be, come anew and are withdrawn."""
+    with (
+        same_keys_store(memory_keys(Random(keys).randbytes)) as store,
+        opened(store, many) as grown, opened(store, EVERYTHING) as whole, opened(store, EVERYTHING) as foreseen,
+    ):  # fmt: skip
+        news: list[list[Artifact]] = []
+        for night, (rows, scenes, _, _) in enumerate(nights):
             new = artifacts_of(store, [(*row, 3 * night + revision) for *row, revision in rows])
-            new += [tool_artifact(store, 10 * night + at + 10, *scene) for at, scene in enumerate(scenes)]
-            shown = tuple(sorted(one.id for one in grown.records()))[:2] if is_shown else ()
+            news.append(new + [tool_artifact(store, 10 * night + at + 10, *one) for at, one in enumerate(scenes)])
+            foreseen.absorb(*news[-1])
+        names = [row[0] for row in foreseen._db.rows("SELECT id FROM claims ORDER BY id")]
+        came: list[Artifact] = []
+        for new, (_, _, picked, gone) in zip(news, nights, strict=True):
+            shown = tuple(sorted({names[at % len(names)] for at in picked})) if names else ()
             new = [replace(one, shown=shown) for one in new]
             one_by_one(grown, new)
             came += new
@@ -78,6 +88,28 @@ def test_grown_drafts_are_those_of_all_observations(nights: list[tuple[Any, ...]
             whole.withdraw(session=session)
         assert told(grown) == told(whole)
         assert tables(grown) == tables(whole)
+
+
+def test_what_was_shown_lends_nothing_once_a_name_of_it_is_known() -> None:
+    """Ann was shown what Bob's own record will be called, and says it to all; Bob's words are one only later."""
+    first, later = "I prefer aisle seats on planes.", "I prefer aisle seats on long planes."
+    with memory_store() as store:
+        bob = artifact(store, "s2", [first], principal="bob", reach="shared")
+        own = artifact(store, "s3", [later], principal="bob")
+        with opened(store, 1) as ledger:
+            ledger.absorb(own)
+            (name,) = (one.id for one in ledger.records())
+        ann = artifact(store, "s1", [first], principal="ann", reach="shared", shown=(name,))
+        for many in (1, EVERYTHING):
+            with opened(store, many) as grown, opened(store, EVERYTHING) as whole:
+                one_by_one(grown, [ann, bob, own])
+                whole.absorb(ann, bob, own)
+                assert len([one for one in whole.records() if one.scope.user == "bob"]) == 1
+                assert told(grown) == told(whole)
+                grown.withdraw(session="s3")
+                with opened(store, EVERYTHING) as without:
+                    without.absorb(ann, bob)
+                    assert told(grown)[0] == told(without)[0]
 
 
 def aged(path: Path, version: int) -> None:

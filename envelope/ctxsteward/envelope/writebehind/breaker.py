@@ -29,8 +29,8 @@ class Pauses:
     first_seconds: float = 0.5
     longest_seconds: float = 8.0
     clock: Callable[[], float] = time.monotonic
-    jitter: Callable[[], float] = random.random
-    """0 to 1."""
+    jitter: Callable[[], float] = random.SystemRandom().random
+    """0 to 1; the application's own `random` is left alone."""
 
 
 class Breaker:

@@ -13,13 +13,14 @@ import re
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ctxsteward.envelope.one_transaction import one_transaction
 from ctxsteward.schemas import StoreError, StoreLocked
 
-VERSION = 4
+VERSION = 5
 """Of the tables."""
 APPLICATION_ID = 0x63747872
 """``ctxr``."""
@@ -38,6 +39,8 @@ CREATE TABLE seen (
 ) WITHOUT ROWID;
 CREATE INDEX seen_by_artifact ON seen (artifact);
 CREATE INDEX seen_by_shown ON seen (id) WHERE shown;
+CREATE TABLE shown (name TEXT NOT NULL, seen TEXT NOT NULL, PRIMARY KEY (name, seen)) WITHOUT ROWID;
+CREATE INDEX shown_by_seen ON shown (seen);
 CREATE TABLE said (
   claim TEXT NOT NULL, seen TEXT NOT NULL, idle INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (claim, seen)
 ) WITHOUT ROWID;
@@ -106,8 +109,8 @@ CREATE TABLE counted (batch TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE erased (session TEXT NOT NULL, principal TEXT NOT NULL, PRIMARY KEY (session, principal)) WITHOUT ROWID;
 """
 _DERIVED = (
-    "artifacts", "seen", "said", "claims", "bands", "opposed", "troubled", "taken", "derived", "untold", "stirred",
-    "dirty", "newly", "gathered", "voices", "phrases", "drafts", "judged", "unjudged", "unshelved",
+    "artifacts", "seen", "shown", "said", "claims", "bands", "opposed", "troubled", "taken", "derived", "untold",
+    "stirred", "dirty", "newly", "gathered", "voices", "phrases", "drafts", "judged", "unjudged", "unshelved",
 )  # fmt: skip
 _STATEMENTS = tuple(filter(None, map(str.strip, _SCHEMA.split(";"))))
 _NAME = re.compile(r"CREATE (?:UNIQUE )?(?:TABLE|INDEX) (\w+)")
@@ -182,17 +185,12 @@ class Database:
             if self._depth:
                 yield
                 return
-            self._db.execute("BEGIN IMMEDIATE")
-            self._depth += 1
-            try:
-                yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                with suppress(sqlite3.Error):
-                    self._db.execute("ROLLBACK")
-                raise
-            finally:
-                self._depth -= 1
+            with one_transaction(self._db):
+                self._depth += 1
+                try:
+                    yield
+                finally:
+                    self._depth -= 1
 
     def rows(self, query: str, *values: object) -> list[Any]:
         with self._lock, self._named():

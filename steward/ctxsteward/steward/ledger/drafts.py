@@ -41,12 +41,19 @@ _INSERT = f"INSERT INTO drafts ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * 
 _NO_SUPPORT = (None, "", 0, 1)
 _MODULUS = 1 << 256
 
+_ANY_SHOWN = "SELECT 1 FROM seen INDEXED BY seen_by_shown WHERE shown LIMIT 1"
 _ECHOES = (
     "SELECT DISTINCT k.component FROM dirty d CROSS JOIN claims c ON c.component = d.component "
-    "CROSS JOIN said s ON s.claim = c.id CROSS JOIN seen n INDEXED BY seen_by_shown ON n.id = s.seen AND n.shown "
-    "CROSS JOIN said t ON t.seen = s.seen CROSS JOIN claims k ON k.id = t.claim WHERE d.whole"
+    "CROSS JOIN said s ON s.claim = c.id CROSS JOIN said t ON t.seen = s.seen CROSS JOIN claims k ON k.id = t.claim "
+    "WHERE d.whole AND k.component <> d.component AND k.component NOT IN (SELECT component FROM gathered) "
+    "AND EXISTS (SELECT 1 FROM claims m CROSS JOIN said u ON u.claim = m.id "
+    "CROSS JOIN seen n INDEXED BY seen_by_shown ON n.id = u.seen AND n.shown WHERE m.component = k.component)"
 )
-"""What a session was shown in one scope lends nothing in another either."""
+"""What a session was shown in one scope lends nothing in another either; kept is nothing of what was shown."""
+_NAMED = (
+    "SELECT DISTINCT k.component FROM shown x CROSS JOIN said t ON t.seen = x.seen "
+    "CROSS JOIN claims k ON k.id = t.claim WHERE x.name IN (…)"
+)
 _SHOWN_ANEW = (
     "SELECT DISTINCT c.component FROM newly y CROSS JOIN seen n INDEXED BY seen_by_shown ON n.id = y.seen AND n.shown "
     "CROSS JOIN claims c ON c.id = y.claim CROSS JOIN drafts d ON d.component = c.component "
@@ -101,6 +108,10 @@ class Drafts:
         kept = {row[0] for row in self._db.among(query, sorted({claim for claim, _ in said}))}
         self._db.many("INSERT OR IGNORE INTO newly VALUES (?, ?)", [pair for pair in said if pair[0] in kept])
 
+    def named(self, claims: Sequence[str]) -> None:
+        """Claims are new: what sessions were shown under these names may lend nothing any more."""
+        self.soil([row[0] for row in self._db.among(_NAMED, claims)])
+
     def forget_memory(self) -> None:
         """The tables were emptied."""
         self._fresh.clear()
@@ -134,7 +145,8 @@ class Drafts:
         """Components that only grew and of which something is kept, and the others that have changed."""
         self._db.run("UPDATE dirty SET whole = 1 WHERE NOT whole AND component NOT IN (SELECT component FROM gathered)")
         self.soil([row[0] for row in self._db.rows(_SHOWN_ANEW)])
-        self.soil([row[0] for row in self._db.rows(_ECHOES)])
+        if self._db.rows(_ANY_SHOWN):
+            self.soil([row[0] for row in self._db.rows(_ECHOES)])
         rows = self._db.rows("SELECT component, whole FROM dirty ORDER BY component")
         return [label for label, whole in rows if not whole], [label for label, whole in rows if whole]
 

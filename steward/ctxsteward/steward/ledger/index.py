@@ -110,6 +110,8 @@ class Index:
             "INSERT INTO seen VALUES (?, ?, ?, ?, ?)",
             [(seen.id, address, bool(seen.shown), brief_row(seen.brief), seen_row(seen)) for address, seen in new],
         )
+        names = [(name, seen.id) for _, seen in new for name in sorted(seen.shown)]
+        self._db.many("INSERT INTO shown VALUES (?, ?)", names)
         self._db.many("INSERT OR IGNORE INTO said (claim, seen) VALUES (?, ?)", said)
         self._join(found)
         self._drafts.came((seen for _, seen in new), said)
@@ -132,6 +134,7 @@ class Index:
         self._db.many("UPDATE claims SET component = ?2 WHERE component = ?1", moved.items())
         self._drafts.soil({each for pair in moved.items() if pair[0] not in own for each in pair})
         self._drafts.soil({*standing.values(), *own, *moved.values()}, is_whole=False)
+        self._drafts.named(sorted(own))
 
     def _compared(self, new: Sequence[Claim], near: Mapping[str, set[str]]) -> Union:
         """Compare new claims with whatever shares a band; components by label, joined."""
@@ -199,7 +202,8 @@ class Index:
             "SELECT DISTINCT c.id, c.component FROM said s JOIN claims c ON c.id = s.claim WHERE s.seen IN (…)", seen
         )
         self._db.many("DELETE FROM said WHERE seen = ?", [(one,) for one in seen])
-        self._db.many("DELETE FROM seen WHERE id = ?", [(one,) for one in seen])
+        for statement in ("shown WHERE seen", "seen WHERE id"):
+            self._db.many(f"DELETE FROM {statement} = ?", [(one,) for one in seen])
         self._drafts.soil({component for _, component in rows})
         left = {
             row[0] for row in self._db.among("SELECT DISTINCT claim FROM said WHERE claim IN (…)", {c for c, _ in rows})
