@@ -143,18 +143,12 @@ def _gates(asked: str | None, names: Sequence[str]) -> Mapping[str, Gates]:
 def _played(name: str, draws: Sequence[Draw], asked: Asked, gates: Gates, tell: Callable[[str], None]) -> EvalResult:
     from datetime import UTC, datetime
 
-    from ctxsteward.evals.suites.catalogue import suite_named
-    from ctxsteward.evals.suites.results import result
-    from ctxsteward.evals.suites.running import in_order, run
+    from ctxsteward.evals.suites.results import played
 
-    played = []
-    for one in run(draws, asked.setup, workers=asked.workers or os.cpu_count() or 1):
-        played.append(one)
-        tell(f"{name} {len(played)} of {len(draws)}")
-    return result(
-        suite_named(name), in_order(played, draws), split=draws[0].split, setup=asked.setup, gates=gates,
+    return played(
+        name, draws, asked.setup, workers=asked.workers or os.cpu_count() or 1, gates=gates,
         when=datetime.now(UTC).isoformat(timespec="seconds"), revision=asked.revision,
-        reproduce=_command(name, asked, len(draws)),
+        reproduce=_command(name, asked, len(draws)), tell=lambda done: tell(f"{name} {done} of {len(draws)}"),
     )  # fmt: skip
 
 

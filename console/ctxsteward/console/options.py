@@ -32,7 +32,7 @@ def common(command: _Command) -> _Command:
     return command
 
 
-def _completer(
+def completer(
     names: Callable[[], Sequence[str]],
 ) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     return lambda ctx, parameter, incomplete: [name for name in names() if name.startswith(incomplete)]
@@ -70,7 +70,7 @@ def building(command: _Command) -> _Command:
             default="auto",
             show_default=True,
             metavar="NAME",
-            shell_complete=_completer(format_names),
+            shell_complete=completer(format_names),
             help="Format of the transcript; auto decides and says which.",
         ),
         click.option(
@@ -78,7 +78,7 @@ def building(command: _Command) -> _Command:
             default=DEFAULT_MODEL,
             show_default=True,
             metavar="NAME",
-            shell_complete=_completer(model_names),
+            shell_complete=completer(model_names),
             help="Model whose tokens and window count.",
         ),
         click.option(
@@ -86,7 +86,7 @@ def building(command: _Command) -> _Command:
             "budgets",
             multiple=True,
             metavar="KEY=NUMBER",
-            shell_complete=_completer(lambda: [f"{name}=" for name in budget_names()]),
+            shell_complete=completer(lambda: [f"{name}=" for name in budget_names()]),
             help="A field of Budgets, such as dynamic_tokens=900; repeatable.",
         ),
         click.option("--profile", type=click.Path(), metavar="FILE", help="Profile (YAML) of the head."),
@@ -98,7 +98,7 @@ def building(command: _Command) -> _Command:
 provider = click.option(
     "--provider",
     metavar="NAME",
-    shell_complete=_completer(provider_names),
+    shell_complete=completer(provider_names),
     help="Print the request as this provider's client takes it: openai-chat, openai-responses, anthropic, "
     "gemini, text.",
 )

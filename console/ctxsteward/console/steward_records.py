@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from .steward_place import Place
 
-SHORT_DIGITS = 12
 REASONS: Mapping[str, str] = {
     "strict_cue": "said outright, for its author alone",
     "scored_fact": "a lasting fact of its author, for its author alone",

@@ -93,7 +93,7 @@ def _dynamic_shared(before: DynamicLayout, now: DynamicLayout, count_tokens: Cou
     if old is not new and (old is None or new is None or old.digest != new.digest):
         if old is None or new is None:
             return 0
-        text, common = new.text, _common(old.text, new.text)
+        text, common = new.text, common_beginning(old.text, new.text)
         return count_tokens(common) if count_tokens else new.tokens * len(common) // (len(text) or 1)
     if before.strip is not now.strip:
         return _shared(before.fragments, now.fragments)
@@ -127,10 +127,10 @@ def _shared(before: tuple[Fragment, ...], now: tuple[Fragment, ...]) -> int:
     return tokens
 
 
-def _common(one: str, other: str) -> str:
+def common_beginning(one: str, other: str) -> str:
     """The beginning that two texts share.
 
-    >>> _common("- a\\n- b", "- a\\n- cc")
+    >>> common_beginning("- a\\n- b", "- a\\n- cc")
     '- a\\n- '
     """
     low, high = 0, min(len(one), len(other))

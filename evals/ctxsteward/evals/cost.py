@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ctxsteward.envelope import EnvelopeBuilder
 from ctxsteward.schemas import InputError
 
-from .cost_baselines import Masking, every_step, every_ten_steps, masking_of, never, window_of_five
+from .cost_baselines import Masking, Schedule, every_step, every_ten_steps, masking_of, never, window_of_five
 from .cost_hindsight import cheapest
 from .cost_prompts import Bill, Judge, Prices, Prompt, Sizer
 from .cost_runs import AgentRun, read_runs
@@ -94,10 +94,10 @@ def measure(
     return list(_rows(bills))
 
 
-def strategies(sizer: Sizer, prices: Prices) -> Mapping[str, Callable[[Masking], list[Prompt]]]:
+def strategies(sizer: Sizer, prices: Prices) -> Mapping[str, Schedule]:
     """The baselines by name."""
 
-    def close(strategy: Callable[[Masking], list[Prompt]], masking: Masking) -> list[Prompt]:
+    def close(strategy: Schedule, masking: Masking) -> list[Prompt]:
         return strategy(replace(masking, kept_steps=1))
 
     best = partial(cheapest, sizer=sizer, prices=prices)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ctxsteward.envelope.churn import common_beginning
 from ctxsteward.envelope.counting import Counter
 from ctxsteward.envelope.models import DEFAULT_CACHE_BLOCK_TOKENS
 from ctxsteward.schemas import InputError, Message, Wire
@@ -111,12 +112,8 @@ class Sizer:
         """Tokens of the text with which two different messages of one role begin."""
         if old.wire.get("role") != new.wire.get("role"):
             return 0
-        length = 0
-        for one, other in zip(old.text, new.text, strict=False):
-            if one != other:
-                break
-            length += 1
-        return self.counter.text(new.text[:length]) if length else 0
+        common = common_beginning(old.text, new.text)
+        return self.counter.text(common) if common else 0
 
 
 class Prompt(NamedTuple):

@@ -6,24 +6,21 @@ bytes under the same head. Raises what the builder raises, with the call it was,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder
 from ctxsteward.envelope.readers import Transcript, read_transcripts
-from ctxsteward.envelope.render.text import spans
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import InputError
 
 from .cost_prompts import Piece, Prompt, Sizer
 from .transcripts import open_session, replay
+from .windows import named_in, window_of
 
 SUFFIXES = (".json", ".jsonl", ".traj")
 ALL_TOKENS = 10**9
-_RANGE = re.compile(r"§(\d+)-§(\d+)")
-_REF = re.compile(r"§(\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +102,5 @@ def _roomy(sizer: Sizer) -> EnvelopeBuilder:
 
 def reachable_ordinals(envelope: Envelope) -> frozenset[int]:
     """Messages that this envelope shows, or leads to by a reference or a range of references."""
-    text = "\n".join(span.text for span in spans(envelope))
-    found = {int(number) for number in _REF.findall(text)}
-    for first, last in _RANGE.findall(text):
-        found.update(range(int(first), int(last) + 1))
     shown = {ordinal for fragment in envelope.dynamic.fragments for ordinal in fragment.refs}
-    return frozenset(found | shown)
+    return named_in(window_of(envelope)) | shown

@@ -29,9 +29,8 @@ from ctxsteward.envelope.facts import Audience, Fact, FactSource
 from ctxsteward.envelope.facts.fact import MAX_FACTS
 from ctxsteward.envelope.readers import read_transcripts
 from ctxsteward.envelope.tokens import load_tokenizer
-from ctxsteward.schemas import InputError
 
-from .facts import Asked, Store, admitted, asked, content_words
+from .facts import Asked, Store, admitted, asked, content_words, printed
 from .recall import RECALL_FRACTION
 from .transcripts import new_message
 
@@ -193,16 +192,7 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Print the table of a file; 2 for bad usage or input."""
-    if len(arguments) != 1:
-        print("usage: python -m ctxsteward.evals.fact_shares DATA", file=sys.stderr)
-        return 2
-    try:
-        rows = measure(arguments[0])
-    except (InputError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    print("\n".join(lines(rows)))
-    return 0
+    return printed("fact_shares", arguments, lambda data: lines(measure(data)))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -250,18 +250,23 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
         yield f"| {' | '.join(cells)} |"
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Print the table of a file; 2 for bad usage or input."""
+def printed(module: str, arguments: Sequence[str], table: Callable[[str], Iterable[str]]) -> int:
+    """Print the table of the file that the arguments name; 2 for bad usage or input."""
     if len(arguments) != 1:
-        print("usage: python -m ctxsteward.evals.facts DATA", file=sys.stderr)
+        print(f"usage: python -m ctxsteward.evals.{module} DATA", file=sys.stderr)
         return 2
     try:
-        rows = measure(arguments[0])
+        rows = list(table(arguments[0]))
     except (InputError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
-    print("\n".join(lines(rows)))
+    print("\n".join(rows))
     return 0
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the table of a file; 2 for bad usage or input."""
+    return printed("facts", arguments, lambda data: lines(measure(data)))
 
 
 if __name__ == "__main__":

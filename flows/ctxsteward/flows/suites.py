@@ -16,8 +16,7 @@ from prefect import flow, task
 from ctxsteward.envelope.store import open_store
 from ctxsteward.evals.suites.catalogue import NAMES, suite_named
 from ctxsteward.evals.suites.gates import shipped
-from ctxsteward.evals.suites.results import result
-from ctxsteward.evals.suites.running import in_order, run
+from ctxsteward.evals.suites.results import played
 from ctxsteward.evals.suites.scenario import drawn
 from ctxsteward.evals.suites.setup import Setup
 from ctxsteward.schemas import InputError
@@ -39,20 +38,21 @@ def guards(settings: NightSettings) -> dict[str, Any]:
     ).document()
 
 
-def played(name: str, settings: NightSettings) -> dict[str, Any]:
+def long_horizon(name: str, settings: NightSettings) -> dict[str, Any]:
     """An eval suite of CI's size, over the profile in force, at the shipped gates."""
     with open_store(settings.store, journal=settings.journal, keys=of_this_process().keys()) as store:
         profile = store.profiles(settings.profile, tenant=settings.tenant).newest().profile
-    suite, setup = suite_named(name), Setup(profile=profile)
-    draws = list(drawn(name, "ci", suite.scenarios))
-    scenarios = in_order(list(run(draws, setup, workers=settings.workers)), draws)
-    when = of_this_process().when
-    found = result(suite, scenarios, split="ci", setup=setup, gates=shipped().get(name, {}), when=when)
+    found = played(
+        name, list(drawn(name, "ci", suite_named(name).scenarios)), Setup(profile=profile), workers=settings.workers,
+        gates=shipped().get(name, {}), when=of_this_process().when,
+    )  # fmt: skip
     document: dict[str, Any] = found.model_dump(mode="json")
     return document
 
 
-SUITES: Mapping[str, Suite] = MappingProxyType({"guards": guards} | {name: partial(played, name) for name in NAMES})
+SUITES: Mapping[str, Suite] = MappingProxyType(
+    {"guards": guards} | {name: partial(long_horizon, name) for name in NAMES}
+)
 
 
 @task(persist_result=False)

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -125,15 +124,6 @@ class BatchResult:
     """What it took this time."""
     tokens: int = 0
     """Of models, this time."""
-
-    @property
-    def arms(self) -> Mapping[str, Mapping[str, int]]:
-        """What its sessions showed, by version."""
-        found: dict[str, Counter[str]] = {}
-        for use in self.uses:
-            if use.version is not None:
-                found.setdefault(str(use.version), Counter()).update(use.arm)
-        return dict(sorted(found.items()))
 
 
 class BatchRecords:

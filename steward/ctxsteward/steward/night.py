@@ -193,7 +193,7 @@ class _Night:
             observations=decided.absorbed.observations, records=decided.admitted.digest,
             statuses=dict(decided.admitted.statuses), version=promoted.version, outcome=promoted.outcome,
             final=self._address(["final", decided.absorbed.digest, promoted.final]),
-            counts=self._counts | dict(read.hits), arms={version: dict(arm) for version, arm in read.arms.items()},
+            counts=self._counts | dict(read.hits),
             quarantined=dict(sorted(read.reasons.items())),
             drift=drift.level if drift else None, gate=gate.level if gate else None,
             supports=promoted.supports,
@@ -223,7 +223,6 @@ class _Read:
         self.skipped: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
         self.hits: Counter[str] = Counter()
-        self.arms: dict[str, Counter[str]] = {}
         self.gone: list[Gone] = []
         self.quarantined: list[Refused] = []
         self.failed: list[BatchFailed] = []
@@ -240,8 +239,6 @@ class _Read:
         self.skipped.update(ended.skipped)
         self.hits.update(ended.hits)
         self.gone += ended.gone
-        for version, arm in ended.arms.items():
-            self.arms.setdefault(version, Counter()).update(arm)
         self.reasons.update(one.reason for one in ended.quarantined)
         self.quarantined += ended.quarantined
 

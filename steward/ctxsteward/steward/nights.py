@@ -3,7 +3,7 @@
     steward/<tenant>/<profile>/nights/000000000001.json
     body: {"schema_version": 1, "night": "2026-11-22", "run": …, "marks": {URI of a source: its watermark},
            "batches": [address], "ledger": digest, "observations": n, "records": digest, "statuses": {status: n},
-           "version": 7 | null, "outcome": "promoted", "final": …, "counts": {…}, "arms": {…},
+           "version": 7 | null, "outcome": "promoted", "final": …, "counts": {…},
            "quarantined": {reason: n}, "drift": "INFO" | "WARN" | "BLOCK" | null, "gate": …,
            "supports": [{"blob", "key"}]}
 
@@ -64,8 +64,6 @@ class Night:
     final: str
     counts: Mapping[str, int] = field(default_factory=dict)
     """How many after each stage, and what use was made of records."""
-    arms: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """What sessions showed, by the version they were under."""
     quarantined: Mapping[str, int] = field(default_factory=dict)
     """Transcripts by reason."""
     drift: str | None = None

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from ..options import DEFAULT_MODEL, budget_names, common, model_names
-from ..options import _completer as completer
+from ..options import DEFAULT_MODEL, budget_names, common, completer, model_names
 from ..output import print_json, table_console
 from ..telemetry_options import telemetry
 

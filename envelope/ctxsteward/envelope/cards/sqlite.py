@@ -26,7 +26,7 @@ import threading
 import time
 from array import array
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from struct import unpack
@@ -35,6 +35,7 @@ from typing import Any
 from ctxsteward.schemas import StoreError, StoreLocked, UnsupportedVersion
 from ctxsteward.schemas.cards import ContextCard
 
+from ..one_transaction import one_transaction
 from .port import EVERYTHING, CardedSession, Done, EmbeddingSpace, newest, ordinals_of, space_of
 
 VERSION = 1
@@ -256,15 +257,8 @@ class SqliteCards:
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """One transaction: all of it, or nothing."""
-        with self._lock, self._named():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                with suppress(sqlite3.Error):
-                    self._db.execute("ROLLBACK")
-                raise
+        with self._lock, self._named(), one_transaction(self._db):
+            yield
 
     @contextmanager
     def _named(self) -> Iterator[None]:

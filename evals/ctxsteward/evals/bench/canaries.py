@@ -7,12 +7,10 @@ envelope shows, singly or in the range of the compacted messages, and resolves t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
-from ctxsteward.envelope.render.text import spans
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.envelope.tokens import count_message, load_tokenizer
 from ctxsteward.schemas import Message
@@ -20,14 +18,13 @@ from ctxsteward.schemas.message import encode_wire
 
 from ..canaries import KINDS, CanaryKind, KindScore, Scenario, scenario, score
 from ..canary_stories import stories
+from ..windows import named_in, window_of
 from . import Row, row
 
 NAME = "canaries"
 WINDOW_FRACTION = 0.2
 MIN_ROUNDS = 5
 SEEDS = range(6)
-_RANGE = re.compile(r"§(\d+)-§(\d+)")
-_REF = re.compile(r"§(\d+)")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,12 +58,9 @@ def play(case: Scenario, nonce: str = "000000000") -> Outcome:
             envelope = builder.build(session)
             compactions += len(envelope.reports)
     assert envelope is not None
-    text = "\n".join(span.text for span in spans(envelope))
+    text = window_of(envelope)
     found = score(case, text)
-    shown = {int(n) for n in _REF.findall(text)}
-    shown.update(ordinal for group in session.state.groups for ordinal in group.ordinals)
-    for start, stop in _RANGE.findall(text):
-        shown |= set(range(int(start), int(stop) + 1))
+    shown = named_in(text).union(ordinal for group in session.state.groups for ordinal in group.ordinals)
     reachable = sum(
         canary.ordinals[-1] in shown
         and encode_wire(session.resolve(f"§{canary.ordinals[-1]}"))

@@ -13,6 +13,7 @@ from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session, Store, open_
 from ctxsteward.envelope.accounting import text_of
 from ctxsteward.schemas import Bullet, Ref, Wire
 
+from ..windows import window_of
 from .citing import (
     accounted,
     bullets_cited,
@@ -27,7 +28,6 @@ from .citing import (
     resolves,
     results_quote,
 )  # fmt: skip
-from .judging import window_of
 from .outputs import exchange, outputs_of
 from .scenario import Ask, Scenario
 from .scoring import Score, Unscored, holds

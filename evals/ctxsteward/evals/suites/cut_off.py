@@ -19,7 +19,7 @@ from ctxsteward.envelope.objects.memory import MemoryObjects
 from ctxsteward.envelope.objects.port import ObjectStore
 from ctxsteward.envelope.stores.memory import MemoryJournal
 from ctxsteward.envelope.stores.port import Journal
-from ctxsteward.envelope.testing import memory_store
+from ctxsteward.envelope.testing import SimulatedClock, memory_store
 from ctxsteward.envelope.writebehind.breaker import Pauses
 from ctxsteward.envelope.writebehind.drain import Pace
 
@@ -33,19 +33,6 @@ MESSAGES = 48
 """Of the scenario, from its beginning."""
 PASSES = 60
 """Of the drain, after the store is back."""
-
-
-class SimulatedClock:
-    """Seconds that pass only when somebody sleeps."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def __call__(self) -> float:
-        return self.seconds
-
-    def sleep(self, seconds: float) -> None:
-        self.seconds += seconds
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 from ctxsteward.steward.assignment import profile_for
 
 from ..canaries import normalize, shows
-from .judging import window_of
+from ..windows import window_of
 from .nights import PROFILE, World, moment
 from .scoring import Score, holds
 from .stories import Planted, Story, Teller, Visit

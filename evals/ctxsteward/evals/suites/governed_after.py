@@ -13,8 +13,8 @@ from ctxsteward.steward.gate import FrozenGate
 from ctxsteward.steward.promotion import assess, promote, rollback
 
 from ..canaries import normalize, shows
+from ..windows import window_of
 from .governed import Run, built, leaks, night_of, opened_for, visited
-from .judging import window_of
 from .nights import PROFILE, moment
 from .scoring import Unscored, holds
 from .stories import HERE, THERE, Visit

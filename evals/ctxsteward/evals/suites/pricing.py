@@ -42,14 +42,12 @@ class Costs:
     def read(self, call: Call) -> None:
         """Count one call."""
         pieces = self._sizer.pieces(call.envelope.render("openai-chat", cache=False)["messages"])
-        self.ours += self._price(sum(piece.tokens for piece in pieces), self._sizer.shared_tokens(self._before, pieces))
+        shared = self._sizer.shared_tokens(self._before, pieces)
+        self.ours += self.prices.of(sum(piece.tokens for piece in pieces), shared)
         self._before, before = pieces, self._said_tokens
         self._said_tokens += sum(self._sizer.piece(wire).tokens for wire in call.wires[self._said :])
         self._said = len(call.wires)
-        self.everything += self._price(self._said_tokens, before)
-
-    def _price(self, tokens: int, shared: int) -> float:
-        return self.prices.fresh(tokens) - self.prices.saved(shared)
+        self.everything += self.prices.of(self._said_tokens, before)
 
     @property
     def ratio(self) -> float:

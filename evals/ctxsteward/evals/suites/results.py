@@ -3,20 +3,45 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 
 from ctxsteward.schemas.eval_result import EvalMiss, EvalResult, MetricResult
 
+from .catalogue import suite_named
 from .gates import Gates, check, judged
 from .intervals import Part, interval
-from .scenario import LONG_TURNS, Split
+from .running import in_order, run
+from .scenario import LONG_TURNS, Draw, Split
 from .scoring import Metric, ScenarioResult
 from .setup import Setup
 from .suite import Suite
 
 MISSES_TOLD = 10
 """Of one figure, over all scenarios."""
+
+
+def played(
+    name: str,
+    draws: Sequence[Draw],
+    setup: Setup,
+    *,
+    workers: int,
+    gates: Gates,
+    when: str,
+    revision: str | None = None,
+    reproduce: str = "",
+    tell: Callable[[int], object] = lambda done: None,
+) -> EvalResult:
+    """Play these scenarios of a suite over so many processes, and judge them; `tell` hears how many are done."""
+    found: list[ScenarioResult] = []
+    for one in run(draws, setup, workers=workers):
+        found.append(one)
+        tell(len(found))
+    return result(
+        suite_named(name), in_order(found, draws), split=draws[0].split, setup=setup, gates=gates, when=when,
+        revision=revision, reproduce=reproduce,
+    )  # fmt: skip
 
 
 def result(

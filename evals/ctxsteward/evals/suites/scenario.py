@@ -21,7 +21,6 @@ from ctxsteward.schemas.profile import ProfileDocument
 
 Language = Literal["en", "zh"]
 Split = Literal["docs", "ci"]
-SPLITS: tuple[Split, ...] = ("docs", "ci")
 
 TURNS = (50, 90)
 LONG_TURNS = (200, 400)
