@@ -133,6 +133,6 @@ def test_a_long_text_is_probed_at_its_head_and_its_tail() -> None:
 def test_no_text_makes_probing_slow(unit: str) -> None:
     """A tool result is an attacker's text: 20,000 characters of anything stay far under a second of CPU."""
     text = (unit * LOOK_CHARS)[:LOOK_CHARS]
-    started = time.process_time()
+    started = time.thread_time()
     probes(text)
-    assert time.process_time() - started < 2.0
+    assert time.thread_time() - started < 2.0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 
@@ -29,3 +30,11 @@ def prefect() -> Iterator[None]:
 
     with prefect_test_harness(server_startup_timeout=90):
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_events_afterwards() -> Iterator[None]:
+    """Prefect's thread that sends events draws from `random` at any time, which tests of other files would notice."""
+    yield
+    if (sending := sys.modules.get("prefect.events.worker")) is not None:
+        sending.EventsWorker.drain_all(timeout=30)

@@ -98,6 +98,6 @@ HOSTILE = [
 def test_time_is_linear_in_the_text(piece: str) -> None:
     """A quarter of a second is thirty times what it takes; a quadratic pattern takes minutes."""
     harvest(talk(piece * 50))
-    started = time.process_time()
+    started = time.thread_time()
     harvest(talk(piece * (40_000 // len(piece))))
-    assert time.process_time() - started < 1.0
+    assert time.thread_time() - started < 1.0

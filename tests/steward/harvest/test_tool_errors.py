@@ -422,9 +422,9 @@ def test_every_verb_has_a_template() -> None:
 
 
 def cpu(transcript: Replayed) -> float:
-    started = time.process_time()
+    started = time.thread_time()
     tool_errors(transcript)
-    return time.process_time() - started
+    return time.thread_time() - started
 
 
 def test_time_grows_with_the_transcript_alone() -> None:

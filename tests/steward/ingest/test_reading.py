@@ -439,9 +439,9 @@ def test_reading_costs_no_more_than_three_times_what_parsing_and_counting_tokens
     def best_seconds(work: Callable[[], None]) -> float:
         times = []
         for _ in range(5):
-            begun = time.perf_counter()
+            begun = time.thread_time()
             work()
-            times.append(time.perf_counter() - begun)
+            times.append(time.thread_time() - begun)
         return min(times)
 
     parsing, reading = best_seconds(parse_and_count), best_seconds(read)

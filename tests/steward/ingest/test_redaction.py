@@ -196,9 +196,12 @@ def test_time_is_linear_in_hostile_text(piece: str) -> None:
 
     def seconds(chars: int) -> float:
         text = piece * (chars // len(piece))
-        begun = time.process_time()
+        return min(once(text) for _ in range(3))
+
+    def once(text: str) -> float:
+        begun = time.thread_time()
         REDACT(text)
-        return time.process_time() - begun
+        return time.thread_time() - begun
 
     REDACT("warm up ada@example.com 13812345678 password")
     assert seconds(300_000) < 40 * max(seconds(30_000), 0.005)
