@@ -14,7 +14,7 @@ PEERS_ASKED := 'langchain>=1.4,<2' 'agent-framework-core>=1.23,<2' 'pydantic-ai-
 SOAKED = $(shell grep -rlE --include='test_*.py' 'CTXSTEWARD_(SOAK|DAMAGES)' tests | sort)
 ROOMS := schemas envelope summarizers steward evals flows console
 
-.PHONY: help demo test soak check evals evals-full bench peers inspect ministack lock clean
+.PHONY: help demo test soak check evals evals-full bench peers adapters inspect ministack lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -57,6 +57,8 @@ bench: $(STAMP)  ## the figures of docs/benchmarks.md; DATA=FOLDER of public tra
 
 peers: $(PEERS_VENV)/.installed  ## ours beside other libraries, same inputs, under 10 minutes; needs DATA=FOLDER
 	$(BIN)/python -m ctxsteward.evals.peers --python $(PEERS_VENV)/bin/python --data $(or $(DATA),DATA)
+
+adapters: $(PEERS_VENV)/.installed  ## the environment of those other libraries
 
 $(PEERS_VENV)/.installed: requirements-peers.lock | $(STAMP)
 	test -x $(PEERS_VENV)/bin/python || $(PYTHON) -m venv --without-pip $(PEERS_VENV)

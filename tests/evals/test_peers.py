@@ -222,7 +222,7 @@ def test_an_adapter_imports_nothing_of_ours() -> None:
     assert {line.split()[1].partition(".")[0] for line in imports} <= sys.stdlib_module_names
 
 
-@pytest.mark.skipif(not PYTHON.is_file(), reason=f"no {PYTHON.parents[1].name}; `make peers` builds it")
+@pytest.mark.skipif(not PYTHON.is_file(), reason=f"no {PYTHON.parents[1].name}; `make adapters` builds it")
 @pytest.mark.parametrize("name", PEERS)
 def test_a_real_peer_answers_every_request(name: str) -> None:
     made = measure(name, lambda: AdapterProcess(PYTHON, name), inputs(), SIZER)
@@ -235,7 +235,7 @@ def test_a_real_peer_answers_every_request(name: str) -> None:
     assert all(ms > 0 for ms in made.call_ms)
 
 
-@pytest.mark.skipif(not PYTHON.is_file(), reason=f"no {PYTHON.parents[1].name}; `make peers` builds it")
+@pytest.mark.skipif(not PYTHON.is_file(), reason=f"no {PYTHON.parents[1].name}; `make adapters` builds it")
 @pytest.mark.parametrize("name", PEERS)
 def test_what_fits_the_budget_comes_back_as_it_went_in(name: str) -> None:
     process = AdapterProcess(PYTHON, name)
