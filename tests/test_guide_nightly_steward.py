@@ -109,6 +109,30 @@ def test_the_guide_names_every_verb_reason_and_exit_code() -> None:
     assert [code for code in (0, 1, 2, 3, 4) if f"| {code} |" not in text] == []
 
 
+def test_the_guides_figures_are_those_of_the_program() -> None:
+    from ctxsteward.steward.admission.policy import AdmissionPolicy
+    from ctxsteward.steward.approvals import EXPIRES_DAYS
+    from ctxsteward.steward.fitting import HIGH_TOKENS, LOW_TOKENS, MARGIN
+    from ctxsteward.steward.ingest.stored import SETTLED_SECONDS
+    from ctxsteward.steward.ingest.watermark import OVERLAP_SECONDS
+    from ctxsteward.steward.settings import NightSettings
+
+    days = AdmissionPolicy().half_life_days
+    text = " ".join(GUIDE.read_text(encoding="utf-8").split())
+    for told in (
+        f"only if it is worth {MARGIN:.0%} more".replace("%", " %"),
+        f"fitted to {LOW_TOKENS}-{HIGH_TOKENS} tokens",
+        f"halves in {days['fact']:.0f} days (corrections, facts), {days['preference']:.0f} (preferences), "
+        f"{days['decision']:.0f} (decisions, tool errors), {days['eval_failure']:.0f} (eval failures), "
+        f"{AdmissionPolicy().session_half_life_days:.0f} (whatever is for one session)",
+        f"an overlap of {OVERLAP_SECONDS / 3600:.0f} hours",
+    ):
+        assert told in text
+    assert (SETTLED_SECONDS, "quiet for six hours" in text) == (6 * 3600, True)
+    assert (EXPIRES_DAYS, "holds seven days" in text) == (7, True)
+    assert (NightSettings().lease_seconds, "any other after two minutes" in text) == (120, True)
+
+
 def test_the_guides_settings_are_settings_and_its_sidecar_is_one() -> None:
     from ctxsteward.console.steward_settings import read_settings
     from ctxsteward.steward.ingest.metadata import read_metadata

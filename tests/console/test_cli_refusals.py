@@ -91,6 +91,8 @@ READ = [
     Case("resolve no such tool result", "resolve §10.1 --session demo", "holds 0 tool results"),
     Case("resolve no such tool output", "resolve tool:9999 --session demo", "tool outputs"),
     Case("resolve from before the start", "resolve 1 --session demo --offset -1", "--offset"),
+    Case("rebuild no address of digits", "replay --from deadbeef", "no envelope of tenant 'default' has this address"),
+    Case("no command of a group", "evals", "evals: Missing command; one of: bench, cost, list, recall, run; see"),
     Case("unknown schema", "schema envelop", "schema envelop: no such schema; one of: message"),
     Case("unknown shell", "completion tcsh", "completion"),
     Case("demo in no store", "demo --store nowhere", "store 'nowhere' is none"),

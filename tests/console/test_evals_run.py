@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -13,6 +16,7 @@ from ctxsteward.console.cli import cli
 from ctxsteward.evals.suites.catalogue import NAMES
 from ctxsteward.schemas.eval_result import EvalResult
 
+SOURCES = os.pathsep.join(part for part in sys.path if part)
 ONE = ("--only", "verbatim/docs-1", "--workers", "1")
 IMPOSSIBLE = "schema_version: 1\ngates:\n  verbatim:\n    last_place: {above: 1}\n"
 
@@ -90,10 +94,65 @@ def test_what_was_asked_wrongly_is_refused_before_anything_is_played(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_gate_over_an_unknown_figure_is_refused_before_anything_is_played(tmp_path: Path) -> None:
-    gates = tmp_path / "gates.yaml"
-    gates.write_text("schema_version: 1\ngates:\n  verbatim:\n    last_plaice: {above: 1}\n")
-    result = run("run", "verbatim", *ONE, "--gate", str(gates), code=2)
-    assert "'last_plaice': the suite has no such figure" in result.stderr
-    gates.write_text("schema_version: 1\ngates:\n  verbatm:\n    last_place: {above: 1}\n")
-    assert "'verbatm' is none" in run("run", "verbatim", *ONE, "--gate", str(gates), code=2).stderr
+@pytest.mark.parametrize(
+    ("suite", "says"),
+    [
+        ("verbatim:\n    last_asistant: {at_least: 1}", "'last_asistant': the suite has no such figure"),
+        ("verbtim:\n    last_user: {at_least: 1}", "eval suite 'verbtim' is none"),
+    ],
+)
+def test_a_gate_over_nothing_is_refused_with_the_name_of_its_file(suite: str, says: str, tmp_path: Path) -> None:
+    gates = tmp_path / "mine.yaml"
+    gates.write_text(f"schema_version: 1\ngates:\n  {suite}\n")
+    (line,) = run("run", "verbatim", *ONE, "--gate", str(gates), code=2).stderr.splitlines()
+    assert line.startswith(f"ctxsteward: {gates}: ")
+    assert says in line
+
+
+def test_a_history_that_cannot_be_written_is_refused_before_anything_is_played(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = run("run", "verbatim", *ONE, "--history", str(tmp_path / "file" / "h.jsonl"), code=2)
+    assert "--history" in result.stderr
+    assert not result.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_report_that_cannot_be_written_keeps_no_other_back(tmp_path: Path) -> None:
+    page, kept = tmp_path / "page.html", tmp_path / "h.jsonl"
+    args = ("run", "verbatim", *ONE, "--junit", "/dev/full", "--html", str(page), "--history", str(kept))
+    assert "/dev/full: cannot be written (No space left on device)" in run(*args, code=2).stderr
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert len(kept.read_text(encoding="utf-8").splitlines()) == 1
+
+
+def test_one_scenario_is_counted_as_one() -> None:
+    assert run("run", "verbatim", *ONE).stderr.startswith("ctxsteward: 1 scenario, ")
+
+
+def test_a_suite_whose_packages_are_missing_is_refused_before_another_is_played(tmp_path: Path) -> None:
+    without = "import sys; sys.modules['rensa'] = None; from ctxsteward.console.cli import main; main()"
+    args = [sys.executable, "-c", without, "evals", "run", "all", "--scenarios", "1", "--workers", "1"]
+    done = subprocess.run(args, cwd=tmp_path, env=os.environ | {"PYTHONPATH": SOURCES}, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "eval suite governance needs rensa" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_benchmark_runs_by_name_and_its_rows_are_printed() -> None:
+    result = CliRunner().invoke(cli, ["evals", "bench", "import", "--json"])
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert {row["bench"] for row in rows} == {"import"}
+    assert result.exit_code == any(row["ok"] is False for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["bench", "wram"], "no such benchmark"),
+        (["bench", "import", "--data", "nowhere"], "--data nowhere: no such folder"),
+        (["bench", "import", "--write", "nowhere.md"], "--write nowhere.md"),
+    ],
+)
+def test_a_benchmark_that_is_none_is_one_line(args: list[str], says: str) -> None:
+    (line,) = run(*args, code=2).stderr.splitlines()
+    assert says in line

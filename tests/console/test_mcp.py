@@ -26,6 +26,7 @@ from mcp.client.stdio import get_default_environment, stdio_client
 SECONDS = 60
 SOURCES = [part for part in sys.path if part]
 COMMAND = [sys.executable, "-c", "from ctxsteward.console.cli import main; main()", "mcp"]
+ENVIRONMENT = {**get_default_environment(), "PYTHONPATH": ":".join(SOURCES)}
 
 
 @pytest.fixture
@@ -41,9 +42,8 @@ def store(tmp_path: Path) -> str:
 
 @asynccontextmanager
 async def connected(store: str, *args: str) -> AsyncIterator[ClientSession]:
-    environment = {**get_default_environment(), "PYTHONPATH": ":".join(SOURCES)}
     server = StdioServerParameters(
-        command=COMMAND[0], args=[*COMMAND[1:], "--store", store, "--session", "s", *args], env=environment
+        command=COMMAND[0], args=[*COMMAND[1:], "--store", store, "--session", "s", *args], env=ENVIRONMENT
     )
     with anyio.fail_after(SECONDS):
         async with stdio_client(server) as (incoming, outgoing), ClientSession(incoming, outgoing) as client:
@@ -125,6 +125,12 @@ def test_output_is_bounded_and_wrong_calls_are_answered(store: str) -> None:
     anyio.run(talk)
 
 
+def test_a_client_that_goes_away_ends_the_server_quietly(store: str) -> None:
+    args = [*COMMAND, "--session", "s", "--store", store]
+    done = subprocess.run(args, env=ENVIRONMENT, input=b"", capture_output=True, timeout=SECONDS)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
 def test_what_another_process_appends_is_found_at_the_next_call(store: str) -> None:
     async def talk() -> None:
         async with connected(store) as client:
@@ -149,7 +155,7 @@ def test_what_another_process_appends_is_found_at_the_next_call(store: str) -> N
 def test_a_server_of_nothing_does_not_start(store: str, args: list[str], names: str) -> None:
     done = subprocess.run(
         [*COMMAND, "--store", store, *args],
-        env={**get_default_environment(), "PYTHONPATH": ":".join(SOURCES)},
+        env=ENVIRONMENT,
         capture_output=True,
         text=True,
         timeout=SECONDS,

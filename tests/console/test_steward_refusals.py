@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -174,6 +176,24 @@ def test_a_missing_extra_is_named(package: str, folder: Path, monkeypatch: pytes
     result = run("run", "--transcripts", "logs", *runner, "--store", "file:store", code=2)
     assert f"needs the extra `{extra}`" in result.stderr
     assert f"pip install 'ctxsteward[{extra}]'" in result.stderr
+
+
+@pytest.mark.parametrize("args", ["review", "why 0123456789abcdef"])
+def test_records_are_read_with_the_extra_only_and_that_is_one_line(args: str, tmp_path: Path) -> None:
+    store = f"file:{tmp_path / 'store'}"
+    with open_store(store) as opened:
+        opened.profiles("desk").commit(
+            Profile.from_text("You help."), who="ada", when="2026-11-22T09:00:00Z", why="agreed"
+        )
+    without = "import sys; sys.modules['rensa'] = None; from ctxsteward.console.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", without, "steward", *args.split(), "--store", store], capture_output=True, text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(part for part in sys.path if part)}, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        "ctxsteward: this needs rensa, which the extra `steward` brings; pip install 'ctxsteward[steward]'"
+    ]
 
 
 @pytest.mark.parametrize(

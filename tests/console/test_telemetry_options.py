@@ -132,3 +132,13 @@ def test_without_it_nothing_is_loaded() -> None:
         "assert not [name for name in sys.modules if name.startswith('opentelemetry')]"
     )
     subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL, timeout=120, check=True)
+
+
+def test_a_collector_that_is_down_spoils_nothing_and_no_attempt_is_told_of(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", MAIN, "demo", "--telemetry", "otlp=http://127.0.0.1:9"], cwd=tmp_path,
+        env=os.environ | {"OTEL_EXPORTER_OTLP_TIMEOUT": "1"}, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+    told = {line.split(" due to ")[0] for line in done.stderr.splitlines()[1:]}
+    assert told == {"Failed to export spans batch", "Failed to export metrics batch"}

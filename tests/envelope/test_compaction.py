@@ -23,6 +23,7 @@ from ctxsteward.envelope.keyring import memory_keys
 from ctxsteward.envelope.keys import address_of
 from ctxsteward.envelope.layout import bullet_line
 from ctxsteward.envelope.objects.memory import MemoryObjects
+from ctxsteward.envelope.policy import Window
 from ctxsteward.envelope.stores.memory import MemoryJournal
 from ctxsteward.envelope.stores.port import Record, SessionKey
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, WordOverlap, memory_store
@@ -34,6 +35,7 @@ from .histories import NONCE, Wire
 
 CHARS = Counter(CharTokenizer())
 THOUSAND = Budgets(dynamic_tokens=1_000)
+RECALLING = Budgets(dynamic_tokens=1_000, recall_fraction=0.4)
 
 
 def builder(
@@ -101,7 +103,7 @@ class Trigger(NamedTuple):
     "case",
     [
         pytest.param(Trigger(THOUSAND, 799), id="0.8 of all where nothing is recalled"),
-        pytest.param(Trigger(Budgets(dynamic_tokens=1_000, recall_fraction=0.4), 479), id="0.8 of what recall leaves"),
+        pytest.param(Trigger(RECALLING, 799), id="0.8 of all before the first, when there is nothing to recall"),
         pytest.param(Trigger(Budgets(dynamic_tokens=1_000, compact_at_fraction=0.9), 899), id="the caller's fraction"),
         pytest.param(Trigger(THOUSAND, 949, pinned=150), id="pinned tokens do not count"),
         pytest.param(Trigger(THOUSAND, 799, note="ship on Friday"), id="notes do"),
@@ -127,8 +129,24 @@ def test_the_trigger_is_exact(case: Trigger, extra: int) -> None:
         assert envelope.reports[0].pre_tokens == case.below + 1
 
 
+@pytest.mark.parametrize("cold", [False, True])
+@pytest.mark.parametrize("extra", [0, 1])
+def test_after_the_first_compaction_the_history_leaves_recall_its_share(extra: int, cold: bool) -> None:
+    """479 of the 600 tokens that recall leaves are no reason to compact, 480 are; to a process that opens it, too."""
+    budgets = Budgets(dynamic_tokens=1_000, recall_fraction=0.4, compact_to_fraction=0.6)
+    store, maker = memory_store(), builder(budgets)
+    session = opened(store)
+    session.extend(chat(40, 21))
+    assert len(maker.build(session).reports) == 1
+    left = 479 + extra - Window(session.state, maker.build(session).dynamic, budgets).history_tokens
+    session.extend([user(words(left - 21)), user(words(21))])
+    if cold:
+        session, maker = opened(store), builder(budgets)
+    assert len(maker.build(session).reports) == extra
+
+
 def test_in_a_tool_loop_the_history_may_use_what_recall_left() -> None:
-    maker = builder(Budgets(dynamic_tokens=1_000, recall_fraction=0.4), selector=lambda request: [])
+    maker = builder(RECALLING, selector=lambda request: [])
     session, compacted = opened(), []
     session.append(user(words(20)))
     for n in range(14):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
 from ctxsteward.schemas import InputError, InvalidMessage, InvalidReference, Message, Ref, ReferenceNotFound
 
 from .histories import Wire
+from .in_threads import in_threads
 
 CHARS = Counter(CharTokenizer())
 
@@ -474,30 +473,6 @@ def test_entries_are_a_range(session: Session) -> None:
 # -- threads -----------------------------------------------------------------------------------------------
 
 
-def threads(count: int, work: Callable[[int], None]) -> list[BaseException]:
-    """Run `work(n)` in so many threads that switch often; what they raised."""
-    raised: list[BaseException] = []
-
-    def run(n: int) -> None:
-        try:
-            work(n)
-        except BaseException as error:
-            raised.append(error)
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        workers = [threading.Thread(target=run, args=(n,)) for n in range(count)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join(60)
-        assert not any(worker.is_alive() for worker in workers)
-    finally:
-        sys.setswitchinterval(interval)
-    return raised
-
-
 def test_eight_threads_with_a_session_each_lose_nothing_and_agree_on_one_order() -> None:
     store = memory_store()
     sessions = [opened(store) for _ in range(8)]
@@ -506,7 +481,7 @@ def test_eight_threads_with_a_session_each_lose_nothing_and_agree_on_one_order()
         for m in range(50):
             sessions[n].append(user(f"{n}/{m}"))
 
-    assert threads(8, work) == []
+    assert in_threads(8, work) == []
     reference = opened(store)
     said = [wire["content"] for wire in wires(reference)]
     assert sorted(said) == sorted(f"{n}/{m}" for n in range(8) for m in range(50))
@@ -525,7 +500,7 @@ def test_eight_threads_with_the_same_ids_write_each_message_once() -> None:
             assert sessions[n].append(user(f"{m}"), id=f"m-{m}").message.text == f"{m}"
 
     for _ in range(3):
-        assert threads(8, work) == []
+        assert in_threads(8, work) == []
     assert wires(opened(store)) == [user(f"{m}") for m in range(50)]
 
 
@@ -540,7 +515,7 @@ def test_threads_that_append_and_build_compact_once_at_a_time() -> None:
             envelope = maker.build(sessions[n])
             assert envelope.dynamic.tokens <= 1_500
 
-    assert threads(4, work) == []
+    assert in_threads(4, work) == []
     reference = opened(store)
     assert len(reference) == 120
     assert reference.state.compactions == len(reference.reports()) > 3

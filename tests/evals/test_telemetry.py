@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ctxsteward.evals import telemetry
+from ctxsteward.evals.suites import results
 from ctxsteward.evals.suites.catalogue import suite_named
 from ctxsteward.evals.suites.gates import shipped
 from ctxsteward.evals.suites.results import result
@@ -30,6 +31,19 @@ def test_a_run_s_figures_and_gates_are_told() -> None:
     gates = {metric: value for (suite, metric), value in numbers.numbers("eval.gate").items() if suite == "verbatim"}
     assert gates == {gate.metric: 1.0 for gate in found.gates}
     assert numbers.numbers("eval.run.count")["verbatim", "passed"] == before + 1
+
+
+def test_whoever_plays_a_suite_tells_of_it() -> None:
+    numbers = telemetry.board()
+    before = numbers.numbers("eval.run.count").get(("verbatim", "passed"), 0)
+
+    found = results.played(
+        "verbatim", list(drawn("verbatim", "docs", 1)), Setup(), workers=1, gates={}, when="2026-11-22"
+    )
+
+    assert numbers.numbers("eval.run.count")["verbatim", "passed"] == before + 1
+    first = found.metrics[0]
+    assert numbers.numbers("eval.score")["verbatim", first.name] == first.value
 
 
 def test_a_gate_that_failed_stands_at_0_until_it_passes() -> None:

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from ctxsteward.envelope import Store
 from ctxsteward.envelope.keys import AddressKey
+from ctxsteward.envelope.objects.names import steward_folder
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.schemas import InputError
-from ctxsteward.steward.approvals import Approvals
+from ctxsteward.schemas import InputError, UnsupportedVersion
+from ctxsteward.steward.approvals import Approvals, canary_of
 from ctxsteward.steward.assignment import is_challenger, profile_for, running, started, version_for
 from ctxsteward.steward.canary import Arm, Decision, Kind, chance, decide, settle
 from ctxsteward.steward.settings import CanaryLimits
@@ -189,7 +190,15 @@ def test_rolling_back_brings_the_champion_back_once(store: Store, approvals: App
     assert again is None
     assert [info.key for info in store.objects.list("")] == before
     assert assigned(store) == {3}
-    assert approvals.canary_of(2) == "rollback"
+    assert canary_of(store, 2, profile="support", tenant="acme") == "rollback"
+
+
+def test_how_a_canary_ended_is_not_guessed_from_links_of_a_later_program(store: Store) -> None:
+    reviews = store.chain(steward_folder("acme", "support", "reviews"), tenant="acme")
+    reviews.append(reviews.head(), {"schema_version": 2, "kind": "canary", "version": 2, "ended": "kept"})
+
+    with pytest.raises(UnsupportedVersion):
+        profile_for(store, "support", "s-1", tenant="acme")
 
 
 def test_a_version_that_is_no_canary_is_left_alone(store: Store, approvals: Approvals) -> None:

@@ -16,7 +16,7 @@ from ctxsteward.envelope.tokens import load_tokenizer
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 from ctxsteward.schemas.recommendation import MetaRecommendation
-from ctxsteward.steward.fitting import MARGIN, fit, slice_tokens, usable
+from ctxsteward.steward.fitting import MARGIN, fit, slice_tokens, usable, value
 from ctxsteward.steward.hits import Hit
 
 NOW = "2026-11-22T04:00:00+00:00"
@@ -239,13 +239,25 @@ def test_a_newcomer_must_be_worth_more_by_a_margin() -> None:
     assert ids(fit([incumbent, slightly], CHARS, 0, room, room)) == ["new"]
 
 
-def test_incumbents_keep_their_order_and_their_bytes_and_newcomers_follow() -> None:
+def test_a_slice_that_says_the_same_keeps_its_order_and_its_bytes() -> None:
     before = fit(some(4), CHARS, 0, 999, 999)[::-1]
     grown = [record.model_copy(update={"revision": 2}) for record in some(4)]
-    found = fit([*grown, made("best", kind="correction")], CHARS, 0, 999, 999, incumbents=before)
 
-    assert found[:4] == before
-    assert ids(found[4:]) == ["best"]
+    assert fit(grown, CHARS, 0, 999, 999, incumbents=before) == before
+
+
+@pytest.mark.parametrize("change", ["one more", "one less", "other words"])
+def test_a_slice_that_changes_stands_in_order_of_value(change: str) -> None:
+    before = fit(some(4), CHARS, 0, 999, 999)[::-1]
+    now = {
+        "one more": [*some(4), made("best", kind="correction")],
+        "one less": some(3),
+        "other words": [*some(3), made("r03", "Say it in other words, please.")],
+    }[change]
+    found = fit(now, CHARS, 0, 999, 999, incumbents=before)
+
+    values = {record.id: value(record, None, None) for record in now}
+    assert ids(found) == sorted(values, key=lambda id: (-values[id], id))
 
 
 def test_thirty_nights_of_small_changes_leave_the_prefix_alone() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from ctxsteward.steward.artifacts import made
 from ctxsteward.steward.harvest import EXTRACTOR, harvest
-from ctxsteward.steward.ledger import Ledger
+from ctxsteward.steward.ledger import AsOf, Ledger
 from ctxsteward.steward.replayed import Call, Replayed, Utterance
 
 from .poisons import poisons
@@ -63,7 +63,7 @@ def active_of(talks: Iterator[Replayed]) -> list[tuple[str, str]]:
         key = store.keys.address_key(TENANT)
         for talk in talks:
             ledger.absorb(*made(talk, harvest(talk), extractor=EXTRACTOR, key=key))
-        return [(one.kind, one.text) for one in ledger.records(now=NOW) if one.status == "active"]
+        return [(one.kind, one.text) for one in ledger.records(AsOf(now=NOW)) if one.status == "active"]
 
 
 def passages(text: str) -> set[str]:
@@ -103,7 +103,7 @@ def test_a_harvester_that_is_wholly_fooled_by_tools_makes_nothing_active() -> No
             lines = [line for line in talk.utterances if line.text in (text,)]
             fooled = [claim(line, reach="shared", principal=f"u{number}") for line in lines]
             ledger.absorb(*made(talk, fooled, extractor=EXTRACTOR, key=key))
-        records = list(ledger.records(now=NOW))
+        records = list(ledger.records(AsOf(now=NOW)))
         assert records
         assert {one.status for one in records if one.scope.is_shared} <= {"candidate"}
         assert [one.text for one in records if one.status == "active"] == []

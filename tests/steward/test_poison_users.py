@@ -10,7 +10,7 @@ from ctxsteward.envelope import Store
 from ctxsteward.schemas.recommendation import MetaRecommendation
 from ctxsteward.steward.artifacts import Artifact, made
 from ctxsteward.steward.harvest import EXTRACTOR, harvest
-from ctxsteward.steward.ledger import Ledger
+from ctxsteward.steward.ledger import AsOf, Ledger
 from ctxsteward.steward.observation import Observation
 from ctxsteward.steward.replayed import Replayed
 
@@ -46,7 +46,7 @@ def active_after(
     with Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
         ledger.absorb(*kept)
         assert ledger.size().observations > 0
-        return [one for one in ledger.records(now=NOW) if one.status == "active"], ledger
+        return [one for one in ledger.records(AsOf(now=NOW)) if one.status == "active"], ledger
 
 
 def beyond(active: Iterable[MetaRecommendation], authors: set[str]) -> list[str]:

@@ -60,7 +60,7 @@ class Root(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             result = super().invoke(ctx)
-            if sys.stdout is not None:
+            if sys.stdout is not None and not sys.stdout.closed:  # a server of stdin and stdout closes them
                 sys.stdout.flush()
         except KeyboardInterrupt:
             raise click.exceptions.Exit(INTERRUPTED) from None

@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .options import read_budgets, read_profile
+from .options import read_budgets, read_profile, unknown_model
 from .output import note, print_json, progress, table_console
 
 if TYPE_CHECKING:
@@ -57,15 +58,19 @@ class Outputs:
         from ctxsteward.schemas import InputError
 
         for name, path in (("junit", self.junit), ("markdown", self.markdown), ("html", self.html)):
-            if path is not None and (path.is_dir() or not path.parent.is_dir()):
-                raise InputError(f"--{name} {path}: not a file in a folder that exists")
+            if path is not None and (path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK)):
+                raise InputError(f"--{name} {path}: not a file in a folder that exists and may be written")
+        if self.history is not None:  # its folder is made
+            there = next(folder for folder in self.history.absolute().parents if os.path.lexists(folder))
+            if not there.is_dir() or not os.access(there, os.W_OK):
+                raise InputError(f"--history {self.history}: {there} is no folder that may be written")
 
 
 def setup(model: str | None, budgets: Sequence[str], summarizer: str, profile: str | None) -> Setup:
     """What is under test; raises `InputError` for names that are none."""
     from ctxsteward.envelope import Budgets
     from ctxsteward.evals.suites.setup import Setup
-    from ctxsteward.schemas import InputError, UnknownModel
+    from ctxsteward.schemas import UnknownModel
 
     governed = read_profile(profile)
     made = Setup(
@@ -75,7 +80,7 @@ def setup(model: str | None, budgets: Sequence[str], summarizer: str, profile: s
     try:
         made.builder()
     except UnknownModel as error:
-        raise InputError(f"--model {model}: no such model is known") from error
+        raise unknown_model(model or "") from error
     return made
 
 
@@ -83,9 +88,10 @@ def run_suites(asked: Asked, outputs: Outputs, *, as_json: bool) -> list[EvalRes
     """Run what was asked, write and print what came of it."""
     from ctxsteward.evals.reports import history
     from ctxsteward.evals.suites import catalogue
-    from ctxsteward.evals.telemetry import tell_eval
 
-    names = catalogue.NAMES if asked.suite == "all" else (catalogue.suite_named(asked.suite).name,)
+    names = catalogue.NAMES if asked.suite == "all" else (asked.suite,)
+    for name in names:
+        catalogue.suite_named(name)  # each is there, with what it needs, before any is played
     gates = _gates(asked.gates, names)
     draws = {name: drawn_for(asked, name) for name in names}
     draws = {name: each for name, each in draws.items() if each}
@@ -100,7 +106,6 @@ def run_suites(asked: Asked, outputs: Outputs, *, as_json: bool) -> list[EvalRes
             if earlier is not None:
                 differences[name] = history.difference(result, earlier)
             results.append(result)
-            tell_eval(result)
             _print(result, differences.get(name), as_json)
     _write(outputs, results, differences, (*known, *results))
     if not as_json:
@@ -128,15 +133,19 @@ def drawn_for(asked: Asked, name: str) -> tuple[Draw, ...]:
 def _gates(asked: str | None, names: Sequence[str]) -> Mapping[str, Gates]:
     """The gates by suite; those of the suites that will run are over figures that these have."""
     from ctxsteward.evals.suites import catalogue, gates
+    from ctxsteward.schemas import InputError
 
     if asked is None:
         return {}
     found = gates.shipped() if asked == "shipped" else gates.load_gates(Path(asked))
-    for name, each in found.items():
-        if name not in catalogue.NAMES:
-            catalogue.suite_named(name)
-        elif name in names:
-            gates.check(each, name, (metric.name for metric in catalogue.suite_named(name).metrics))
+    try:
+        for name, each in found.items():
+            if name not in catalogue.NAMES:
+                catalogue.suite_named(name)
+            elif name in names:
+                gates.check(each, name, (metric.name for metric in catalogue.suite_named(name).metrics))
+    except InputError as error:
+        raise InputError(f"{asked}: {error}") from error
     return found
 
 
@@ -177,32 +186,43 @@ def _conclude(results: Sequence[EvalResult]) -> None:
     held = f"{len(gates) - failed} of {len(gates)} gates passed" if gates else "no gates (--gate holds them)"
     long = sum(one.long_scenarios for one in results)
     seconds = sum(one.cpu_seconds for one in results)
-    note(f"{scenarios:,} scenarios, {long} of 200 and more turns, {turns:,} turns, {seconds:.0f} s of CPU; {held}")
+    many = "scenario" if scenarios == 1 else "scenarios"
+    note(f"{scenarios:,} {many}, {long} of 200 and more turns, {turns:,} turns, {seconds:.0f} s of CPU; {held}")
 
 
 def _write(
     outputs: Outputs, results: Sequence[EvalResult], differences: Mapping[str, Difference], known: Sequence[EvalResult]
 ) -> None:
+    """Write every file that can be; raises `InputError` for the first that cannot."""
     from ctxsteward.evals.reports.history import append
     from ctxsteward.evals.reports.junit import junit
     from ctxsteward.evals.reports.markdown import markdown
+    from ctxsteward.schemas import InputError
 
+    from .evals_page import page
+
+    texts: list[tuple[Path | None, Callable[[], str]]] = [
+        (outputs.junit, lambda: junit(results)),
+        (outputs.markdown, lambda: markdown(results, differences)),
+        (outputs.html, lambda: page(results, differences, known)),
+    ]
+    writes = [partial(_write_text, path, text) for path, text in texts if path is not None]
     if outputs.history:
-        append(outputs.history, results)
-    if outputs.junit:
-        _write_text(outputs.junit, junit(results))
-    if outputs.markdown:
-        _write_text(outputs.markdown, markdown(results, differences))
-    if outputs.html:
-        from .evals_page import page
+        writes.append(partial(append, outputs.history, results))
+    failed: list[InputError] = []
+    for write in writes:
+        try:
+            write()
+        except InputError as error:
+            failed.append(error)
+    if failed:
+        raise failed[0]
 
-        _write_text(outputs.html, page(results, differences, known))
 
-
-def _write_text(path: Path, text: str) -> None:
+def _write_text(path: Path, text: Callable[[], str]) -> None:
     from ctxsteward.schemas import InputError
 
     try:
-        path.write_text(text, encoding="utf-8", newline="\n")
+        path.write_text(text(), encoding="utf-8", newline="\n")
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from error

@@ -25,7 +25,7 @@ def failure_line(error: Exception) -> str | None:
     if isinstance(error, click.UsageError):
         path = _command(error)
         where = f"ctxsteward: {path.partition(' ')[2]}".rstrip(": ")
-        return f"{where}: {error.format_message().rstrip('.?')}; see `{path} --help`"
+        return f"{where}: {_usage(error)}; see `{path} --help`"
     if isinstance(error, click.ClickException):
         return f"ctxsteward: {error.format_message()}"
     if isinstance(error, ContextError):
@@ -33,6 +33,8 @@ def failure_line(error: Exception) -> str | None:
     if isinstance(error, OSError):
         what = (error.strerror or type(error).__name__).lower()
         return f"ctxsteward: {error.filename or 'file'}: {what}; check the path and its permissions"
+    if isinstance(error, ModuleNotFoundError):
+        return _missing_package(error)
     return None
 
 
@@ -58,6 +60,26 @@ def visible(text: str, *, keep: str = "") -> str:
 
 def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode()
+
+
+def _usage(error: click.UsageError) -> str:
+    """What was wrong; click's own answer to a group without a command is its whole help."""
+    context = error.ctx
+    if isinstance(error, click.exceptions.NoArgsIsHelpError) and context and isinstance(context.command, click.Group):
+        return f"Missing command; one of: {', '.join(context.command.list_commands(context))}"
+    return error.format_message().rstrip(".?")
+
+
+def _missing_package(error: ModuleNotFoundError) -> str | None:
+    """Which extra brings what is missing; None where none does."""
+    from .steward_extras import EXTRAS
+
+    module = (error.name or "").partition(".")[0]
+    found = next((package for package in EXTRAS if package.module == module), None)
+    if found is None:
+        return None
+    needed = f"this needs {found.distribution}, which the extra `{found.extra}` brings"
+    return f"ctxsteward: {needed}; pip install 'ctxsteward[{found.extra}]'"
 
 
 def _command(error: click.UsageError) -> str:

@@ -12,6 +12,7 @@ import click
 
 if TYPE_CHECKING:
     from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile
+    from ctxsteward.schemas import InputError
 
 DEFAULT_STORE = "file:.ctxsteward"
 DEFAULT_MODEL = "gpt-4o"
@@ -142,12 +143,19 @@ def _number(text: str) -> float | None:
 def read_builder(model: str, budgets: Sequence[str]) -> EnvelopeBuilder:
     """A builder for this model; raises `InputError` with the nearest names for an unknown one."""
     from ctxsteward.envelope import EnvelopeBuilder
-    from ctxsteward.schemas import InputError, UnknownModel
+    from ctxsteward.schemas import UnknownModel
 
     try:
         return EnvelopeBuilder(model=model, budgets=read_budgets(budgets))
     except UnknownModel as error:
-        raise InputError(f"--model {model}: no such model is known; {_nearest(model, model_names())}") from error
+        raise unknown_model(model) from error
+
+
+def unknown_model(name: str) -> InputError:
+    """What to say of a model that is none: the nearest names."""
+    from ctxsteward.schemas import InputError
+
+    return InputError(f"--model {name}: no such model is known; {_nearest(name, model_names())}")
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:

@@ -36,6 +36,9 @@ FLOWS = (
 )
 S3 = (Package("boto3", "boto3", "s3", "transcripts and stores on S3"),)
 
+EXTRAS = (*STEWARD, *FLOWS, *S3)
+"""All of them."""
+
 Finder = Callable[[str], object]
 """What finds a top-level module by name; None: it is not there."""
 

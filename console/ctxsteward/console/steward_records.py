@@ -47,23 +47,18 @@ REASONS: Mapping[str, str] = {
 class Records:
     """All records of one profile, as on one date."""
 
-    def __init__(
-        self, ledger: Ledger, date: str, reviews: Mapping[str, Review], policy: AdmissionPolicy | None = None
-    ) -> None:
+    def __init__(self, ledger: Ledger, date: str, reviews: Mapping[str, Review], policy: AdmissionPolicy) -> None:
         from ctxsteward.envelope.counting import Counter
         from ctxsteward.envelope.store import DEFAULT_TOKENIZER
         from ctxsteward.envelope.tokens import load_tokenizer
+        from ctxsteward.steward.ledger import AsOf
 
         self.ledger, self.date = ledger, date
-        self._judged_by: dict[str, Any] = {
-            "now": f"{date}T00:00:00+00:00",
-            "policy": policy,
-            "approvals": reviews,
-            "counter": Counter(load_tokenizer(DEFAULT_TOKENIZER)),
-        }
+        counter = Counter(load_tokenizer(DEFAULT_TOKENIZER))
+        self._as_of = AsOf(now=f"{date}T00:00:00+00:00", policy=policy, reviews=reviews, counter=counter)
 
     def __iter__(self) -> Iterator[MetaRecommendation]:
-        return self.ledger.records(**self._judged_by)
+        return self.ledger.records(self._as_of)
 
     @cached_property
     def by_id(self) -> dict[str, MetaRecommendation]:
@@ -78,7 +73,7 @@ class Records:
             return self.by_id[id]
         if len(near) == 1:
             return near[0]
-        once = self.ledger.record(id, **self._judged_by) if not near else None
+        once = self.ledger.record(id, self._as_of) if not near else None
         if once is not None:
             return once
         if near:
@@ -131,8 +126,10 @@ def records_at(place: Place, *, keep: bool = True) -> Iterator[Records]:
 
 def reviews_of(place: Place, ledger: Ledger, date: str) -> Mapping[str, Review]:
     """What people said of single records."""
+    from ctxsteward.steward.ledger import AsOf
+
     return place.record_reviews.standing(
-        lambda id: ledger.record(id, now=f"{date}T00:00:00+00:00"), place.people_for
+        lambda id: ledger.record(id, AsOf(now=f"{date}T00:00:00+00:00")), place.people_for
     )  # fmt: skip
 
 

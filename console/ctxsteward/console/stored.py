@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ctxsteward.envelope import Session, Store
 
-_ADDRESS = re.compile(r"[0-9a-f]{64}")
-
+_ADDRESS, _DIGITS = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{8,63}")
 
 JOURNAL_VARIABLE, KEY_VARIABLE = "CTXSTEWARD_JOURNAL", "CTXSTEWARD_MASTER_KEY"
 CARDS_VARIABLE = "CTXSTEWARD_CARDS"
@@ -85,6 +84,20 @@ def check_tenant(store: Store, tenant: str | None) -> None:
         known = store.journal.tenants()
         hint = f"its journal holds {', '.join(known[:5])}" if known else "its journal holds no tenant"
         raise InputError(f"{store.uri}: nothing of tenant {tenant!r}; {hint}")
+
+
+def envelope_address(store: Store, option: str, text: str, tenant: str) -> str:
+    """The whole address of an envelope that an option names; raises `InputError` where it names none."""
+    from ctxsteward.schemas import InputError
+
+    address = store.address(text, tenant=tenant)
+    if is_address(address):
+        return address
+    if _DIGITS.fullmatch(text):
+        raise InputError(f"{option} {text}: no envelope of tenant {tenant!r} has this address; take one from a build")
+    raise InputError(
+        f"{option} {text:.80}: not an envelope's address; write its 64 hex digits, or the first 8 and more"
+    )
 
 
 def is_address(text: str) -> bool:

@@ -48,10 +48,13 @@ def telemetry(command: _Command) -> _Command:
 
 @contextmanager
 def _exported(destination: str) -> Iterator[None]:
+    import logging
+
     from ctxsteward.envelope.exporters import exported
     from ctxsteward.evals import telemetry as evals
     from ctxsteward.steward import telemetry as steward
 
+    logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)  # not each attempt: that it failed in the end
     with exported(destination, stream=sys.stderr, boards=(steward.board(), evals.board())) as where:
         note(f"telemetry goes to {where}")
         yield

@@ -174,6 +174,11 @@ class Budgets(BaseModel):
         return _share(self.dynamic_tokens, 1 - self.recall_fraction)
 
     @property
+    def recall_tokens(self) -> int:
+        """The rest of dynamic: recall's share."""
+        return self.dynamic_tokens - self.history_tokens
+
+    @property
     def trigger_tokens(self) -> int:
         return self.trigger_at(self.history_tokens)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ctxsteward.schemas import InputError
+from ctxsteward.schemas.message import encode_wire
 
 from .events import PinStrength
 
 MAX_META_CHARS = 200
 """Of an id, phase, timestamp, principal or origin."""
+MAX_NOTE_NAME_CHARS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,17 @@ def check_meta(new: NewMessage) -> None:
             raise InputError(f"`{name}` holds a lone surrogate; write well-formed Unicode") from None
     if new.pin not in (None, "keep", "soft"):
         raise InputError(f"`pin` is {new.pin!r:.60}; write 'keep', 'soft' or None")
+
+
+def check_note(name: str, text: object) -> None:
+    """A note has a short name and is text that can be stored."""
+    if not name or not name.replace("-", "").replace("_", "").isalnum() or len(name) > MAX_NOTE_NAME_CHARS:
+        raise InputError(
+            f"note name {name[:70]!r} is not usable; take letters, digits, - and _, at most {MAX_NOTE_NAME_CHARS}"
+        )
+    if not isinstance(text, str):
+        raise InputError(f"note {name!r} is {type(text).__name__}; a note is text")
+    encode_wire({"role": "user", "content": text})
 
 
 def checked_name(what: str, value: object) -> str:

@@ -1,6 +1,6 @@
 """The layout: which fragments an envelope is made of, in which order. A pure function of state and budgets.
 
-    system, static, meta   the head: trusted text, never cut (meta: whole records)
+    system, static, meta   the head: trusted text, never cut (meta: whole records, the least valuable first)
     bullets                compacted history, citing
     closed                 task and closed turns, verbatim
     ‖ context              facts and originals for the current user turn
@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ctxsteward.schemas import BudgetExceeded, Bullet, Finding, Ref, Wire
+from ctxsteward.schemas.profile import MetaRecord
 
 from .budgets import Budgets
 from .counting import Counter
@@ -220,15 +221,20 @@ def _lay_meta(
     dropped: list[str] = []
     fragment = text_fragment("text", "meta", meta_text(profile), counter)
     while fragment.tokens > limit and records:
-        worst = next((record for record in reversed(records) if not record.approved), records[-1])
-        records.remove(worst)
-        dropped.append(worst.id)
+        least = _least_valuable(records)
+        records.remove(least)
+        dropped.append(least.id)
         kept = profile.model_copy(update={"meta": tuple(records)})
         fragment = text_fragment("text", "meta", meta_text(kept), counter)
     if dropped:
         text = f"meta did not fit {limit} tokens; left out whole records: {', '.join(dropped)}"
         findings.append(Finding(kind="meta_records_left_out", field="budgets.meta_tokens", text=text))
     return (fragment,) if records else ()
+
+
+def _least_valuable(records: Sequence[MetaRecord]) -> MetaRecord:
+    """The last one, as a profile has them in order of value; those that a person approved outlast the others."""
+    return next((record for record in reversed(records) if not record.approved), records[-1])
 
 
 def _tool_costs(tools: Sequence[Wire], counter: Counter) -> tuple[tuple[str, int], ...]:

@@ -7,12 +7,12 @@ it is a message, one address. Raises `StoreError`; `UnsupportedVersion` for a re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ctxsteward.schemas import Damaged, StoreError
 
-from .events import Appended, Event, from_record, to_record
+from .events import Appended, Compacted, Event, from_record, to_record
 from .keys import AddressKey, address_of, subject_of
 from .records import check, coded
 from .stores.port import Journal, Record, SessionKey
@@ -45,16 +45,18 @@ class Log:
         self, journal: Journal, key: SessionKey, address_key: AddressKey, repair: Repair | None = None
     ) -> None:
         self.journal, self.key, self.repair = journal, key, repair
-        self._address_key = address_key
+        self.address_key = address_key
         self.restored: list[int] = []
         """Positions of records that came from elsewhere."""
 
+    def sibling(self, session: str) -> Log:
+        """The log of another session of this tenant."""
+        return Log(self.journal, SessionKey(self.key.tenant, session), self.address_key, self.repair)
+
     def append(self, position: int, events: Sequence[Event], generation: int) -> None:
         """Append events, each with its code; `Conflict` where the log is not at this position and generation."""
-        records = [
-            coded(self._address_key, self.key.session, place, to_record(event))
-            for place, event in enumerate(events, position)
-        ]
+        key, session = self.address_key, self.key.session
+        records = [coded(key, session, place, to_record(event)) for place, event in enumerate(events, position)]
         self.journal.append(self.key, position, records, generation=generation)
 
     # -- in order -----------------------------------------------------------------------------------------------
@@ -82,6 +84,15 @@ class Log:
             except Damaged:
                 pass
         return self._restored(position) or Spoiled(position=position, kind=record.kind if record else "", record=record)
+
+    def compactions(self, before: int | None = None) -> Iterator[tuple[int, Compacted]]:
+        """The compactions that can be read and their positions, newest first."""
+        position = self.journal.checkpoint(self.key, before=before)
+        while position:
+            event = self.at(position)
+            if isinstance(event, Compacted):
+                yield position, event
+            position = self.journal.checkpoint(self.key, before=position)
 
     # -- by ordinal ---------------------------------------------------------------------------------------------
 
@@ -135,7 +146,7 @@ class Log:
         A message's place is its ordinal, so its position need not be known.
         """
         session = self.key.session
-        check(self._address_key, session, position, record)
+        check(self.address_key, session, position, record)
         try:
             event = from_record(record)
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -157,4 +168,4 @@ class Log:
 
     def address(self, principal: str | None, wire: str) -> str:
         """The address of a message of this session."""
-        return address_of(self._address_key, subject_of(self.key.session, principal), "message", wire.encode())
+        return address_of(self.address_key, subject_of(self.key.session, principal), "message", wire.encode())

@@ -4,9 +4,9 @@ A `Selector` ranks; `select` fits its ranking to the room and makes the event th
 names by number comes before any ranking (`named`) and has all the room. What is ranked fills at most a fifth of what
 the window leaves out (`budgets.RECALLED_FRACTION`): it is billed anew each user turn, so recalling most of a short
 history costs more than never having compacted it. Measured with `evals cost`, cache-priced, to sending everything:
-without this limit 1.01 at 900 dynamic tokens and 1.09 at 4,000, with it 0.96 and 0.98. Evidence shown in conversations
-of 370-690 turns (`evals recall`) stays at budgets up to 2,000 tokens and falls by 0.2 points at 4,000; with a sixth, by
-0.6.
+without this limit 0.99 at 900 dynamic tokens, 1.08 at 2,000 and 1.00 at 4,000, with it 0.96, 0.98 and 0.96. Evidence
+shown in conversations of 370-690 turns (`evals recall`) stays at budgets up to 2,000 tokens and falls by 0.2 points at
+4,000; with a sixth, by 0.6.
 
 Chosen once a user turn, recorded in the log, unchanged through the turn's tool loop. This module holds the port and
 what comes of a ranking; `fitting` fills the room; rankers live in `ranking`. Published form: `selection_log`.

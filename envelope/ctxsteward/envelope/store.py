@@ -12,28 +12,27 @@ the store, a write-behind drains it into the object store and never blocks a bui
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from ctxsteward.schemas import Damaged, Erased, Finding, InputError, ReferenceNotFound, StoreError, Wire
-from ctxsteward.schemas.message import encode_wire
+from ctxsteward.schemas import Erased, Finding, InputError, StoreError, Wire
 
+from .addressed import Addressed
 from .chain import Chain
 from .commit import Patience
 from .counting import Counter
-from .events import Compacted, Head, from_record
+from .events import Compacted
 from .facts.lookup import WAIT_SECONDS, FactLookup
 from .fence import random_nonce
+from .heads import head_of
 from .hinted import hinted
 from .incoming import checked_name
 from .keyring import Keys, file_keys, memory_keys
 from .objects.port import ObjectStore
 from .profile import Profile
-from .records import check, read_manifest
 from .session import Session
 from .stores.port import Journal, Record, SessionKey
 from .vault import Vault
@@ -54,8 +53,6 @@ CARDS_FILE = "cards.sqlite"
 QUEUE_BYTES = 1 << 30
 CLOSE_SECONDS = 5.0
 PROBE_SECONDS = 3.0
-
-T = TypeVar("T")
 
 __all__ = ["Journal", "Record", "SessionKey", "Store", "open_store"]
 
@@ -109,6 +106,7 @@ class Store:
             self.write_behind = WriteBehind(
                 journal, objects, keys, self.vault, erased=self._apply_tombstones, **(behind or {})
             )
+        self._addressed = Addressed(journal, keys, self.write_behind)
 
     def vault(self, tenant: str = "default") -> Vault:
         """The tenant's encrypted content."""
@@ -154,18 +152,11 @@ class Store:
         the session's owner; a store that does not answer is a finding. Raises `StoreError`, `InvalidMessage`.
         """
         key = SessionKey(checked_name("tenant", tenant), checked_name("session", id))
-        if profile is not None and not isinstance(profile, Profile):
-            raise InputError(f"profile is {type(profile).__name__}; pass Profile.load(path) or Profile.from_text(text)")
+        head = head_of(profile, system, tools, project)
         findings = self._claim(key)
         session = self._session(key, counter)
-        head = Head(
-            profile=None if profile is None else profile.model_dump(mode="json"),
-            system=_system(system),
-            tools=_tools(tools or ()),
-            project=None if project is None else checked_name("project", project),
-        )
         session.open(head)
-        session.findings += findings
+        session.findings.extend(findings)
         self._hint(key)  # others may have written to it meanwhile
         return session
 
@@ -230,48 +221,15 @@ class Store:
         What is not known here is looked for in the object store: in all sessions of the tenant, or in `session` alone.
         Raises `InputError` where they name several.
         """
-        if not 8 <= len(text) < 64 or not set(text) <= set("0123456789abcdef"):
-            return text
-        found = self.journal.matching(tenant, text)
-        found = found or self._searched(tenant, session, lambda: self.journal.matching(tenant, text)) or []
-        if len(set(found)) > 1:
-            raise InputError(f"address {text}… is that of several records; write more of its digits")
-        return found[0] if found else text
-
-    def _searched(self, tenant: str, session: str | None, find: Callable[[], T]) -> T | None:
-        """What is found once the tenant's sessions, or this one, have been read in; None where all is here already."""
-        if self.write_behind is None:
-            return None
-        if session is None:
-            self.write_behind.all_readable(tenant)
-        else:
-            self.write_behind.readable(SessionKey(tenant, session))
-        return find()
+        return self._addressed.whole(text, tenant, session)
 
     def manifest(self, address: str, *, tenant: str = "default", session: str | None = None) -> dict[str, Any]:
         """The manifest of a built envelope, looked for as in `address`; raises `ReferenceNotFound`, `Damaged`."""
-        body = self.journal.get_manifest(tenant, address) or self._searched(
-            tenant, session, lambda: self.journal.get_manifest(tenant, address)
-        )
-        if body is None:
-            raise ReferenceNotFound(address[:16] + "…", "", f"no envelope of tenant {tenant!r} has this address")
-        return read_manifest(self.keys.address_key(tenant), address, body)
+        return self._addressed.manifest(address, tenant, session)
 
     def compaction(self, address: str, *, tenant: str = "default", session: str | None = None) -> Compacted:
         """The compaction with this address, looked for as in `address`; raises `ReferenceNotFound`, `Damaged`."""
-        found = self.journal.find(tenant, address) or self._searched(
-            tenant, session, lambda: self.journal.find(tenant, address)
-        )
-        if found is None:
-            raise ReferenceNotFound(address[:16] + "…", "", f"no compaction of tenant {tenant!r} has this address")
-        owner, position = found
-        record = next(iter(self.journal.read(SessionKey(tenant, owner), position, position + 1)), None)
-        if record is None:
-            raise Damaged(f"session {owner!r}: the compaction at position {position} is missing from the journal")
-        check(self.keys.address_key(tenant), owner, position, record)
-        event = from_record(record)
-        assert isinstance(event, Compacted)
-        return event
+        return self._addressed.compaction(address, tenant, session)
 
     # -- context cards ------------------------------------------------------------------------------------------
 
@@ -424,23 +382,3 @@ def _counter(given: Counter | None) -> Counter:
     from .tokens import load_tokenizer
 
     return Counter(load_tokenizer(DEFAULT_TOKENIZER))
-
-
-def _system(system: str | Sequence[str | Wire] | None) -> tuple[str, ...]:
-    """The application's system texts; a provider's text blocks are taken too."""
-    texts: list[str] = []
-    for index, item in enumerate((system,) if isinstance(system, str) else system or ()):
-        text = item.get("text") if isinstance(item, dict) and item.get("type") == "text" else item
-        if not isinstance(text, str):
-            raise InputError(f"system[{index}] is {item!r:.60}; write text, or a block of type 'text'")
-        encode_wire({"text": text})
-        texts.append(text)
-    return tuple(text for text in texts if text)
-
-
-def _tools(tools: Sequence[Wire]) -> tuple[Wire, ...]:
-    checked = json.loads(encode_wire({"tools": list(tools)}))["tools"]
-    for index, tool in enumerate(checked):
-        if not isinstance(tool, dict):
-            raise InputError(f"tools[{index}] is {type(tool).__name__}; a tool schema is a dict")
-    return tuple(checked)

@@ -24,6 +24,8 @@ from ctxsteward.steward.gate import configured, with_suites
 from ctxsteward.steward.settings import NightSettings
 from ctxsteward.steward.surroundings import of_this_process
 
+from .exporting import export
+
 Suite = Callable[[NightSettings], dict[str, Any]]
 
 
@@ -64,6 +66,7 @@ def run_suite(suite: str, settings: NightSettings) -> dict[str, Any]:
 @flow(name="eval_suite", persist_result=False)
 def eval_suite(suite: str, settings: NightSettings) -> dict[str, Any]:
     """Run a named suite; its document. Raises `InputError` for a name that is none."""
+    export()
     if suite not in SUITES:
         raise InputError(f"eval suite {suite!r:.60} is none; one of: {', '.join(sorted(SUITES))}")
     return run_suite(suite, settings)

@@ -132,3 +132,4 @@ class ProfileDocument(_Value):
     rails: Block = ()
     surface: Block = ()
     meta: Annotated[tuple[MetaRecord, ...], AfterValidator(_unique_records)] = ()
+    """The most valuable first: where there is less room than they need, the last ones are left out."""

@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
+from ctxsteward.envelope.chain import Chain
 from ctxsteward.envelope.keys import address_of
 from ctxsteward.envelope.objects.names import numbered, steward_folder
 from ctxsteward.envelope.profile import canonical_json
@@ -87,13 +88,19 @@ class Request:
     """Those that count."""
 
 
+def canary_of(store: Store, version: int, *, profile: str, tenant: str = "default") -> str | None:
+    """How the canary of a version ended; None: it did not, or it was none."""
+    links = _said(_reviews(store, profile, tenant))
+    return next((b["decision"] for _, b in links if b["kind"] == "canary" and b["version"] == version), None)
+
+
 class Approvals:
     """Requests and verdicts of one profile."""
 
     def __init__(self, store: Store, profile: str, tenant: str = "default", *, actors: Actors) -> None:
         self.profile, self.tenant, self.actors = profile, tenant, actors
-        self.folder = steward_folder(tenant, store.profiles(profile, tenant=tenant).name, "reviews")
-        self._chain = store.chain(self.folder, tenant=tenant)
+        self._chain = _reviews(store, profile, tenant)
+        self.folder = self._chain.folder
         self._key = store.keys.address_key(tenant)
         self._shelf = Shelf(store.vault(tenant), self._key, profile)
 
@@ -202,19 +209,10 @@ class Approvals:
         body = {"schema_version": VERSION, "kind": "canary", **fields}
         self._append(body, lambda stands: stands["kind"] == "canary" and stands["version"] == version)
 
-    def canary_of(self, version: int) -> str | None:
-        """How the canary of a version ended; None: it did not."""
-        ended = (b["decision"] for _, b in self._links() if b["kind"] == "canary" and b["version"] == version)
-        return next(ended, None)
-
     # -- the chain ----------------------------------------------------------------------------------------------
 
     def _links(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        for link in self._chain.links():
-            major = link.body.get("schema_version")
-            if major != VERSION:
-                raise UnsupportedVersion(numbered(self.folder, link.number), major, VERSION)
-            yield link.number, link.body
+        return _said(self._chain)
 
     def _append(self, body: dict[str, Any], same: Callable[[dict[str, Any]], bool]) -> int:
         """Commit a link, unless one that says the same stands there; its number."""
@@ -266,6 +264,20 @@ class Approvals:
     def _signed(self, body: dict[str, Any]) -> bytes:
         fields = [body[name] for name in ("challenger", "verdict", "who", "when", "expires", "note")]
         return b"ctxsteward review 1\x00" + canonical([self.tenant, self.profile, *fields])
+
+
+def _reviews(store: Store, profile: str, tenant: str) -> Chain:
+    name = store.profiles(profile, tenant=tenant).name
+    return store.chain(steward_folder(tenant, name, "reviews"), tenant=tenant)
+
+
+def _said(chain: Chain) -> Iterator[tuple[int, dict[str, Any]]]:
+    """What every link says, by its number."""
+    for link in chain.links():
+        major = link.body.get("schema_version")
+        if major != VERSION:
+            raise UnsupportedVersion(numbered(chain.folder, link.number), major, VERSION)
+        yield link.number, link.body
 
 
 def _state(request: Request, when: str, head: int) -> State:

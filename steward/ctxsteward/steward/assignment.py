@@ -19,11 +19,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctxsteward.envelope.keys import AddressKey
-from ctxsteward.envelope.objects.names import steward_folder
 from ctxsteward.envelope.profile import Profile
 from ctxsteward.envelope.store import Store
 from ctxsteward.envelope.versions import ProfileVersions, Version
 from ctxsteward.schemas import InputError
+
+from .approvals import canary_of
 
 
 def profile_for(store: Store, profile: str, session: str, *, tenant: str = "default") -> Profile:
@@ -70,10 +71,4 @@ def told_of(version: Version) -> Mapping[str, Any] | None:
 def running(store: Store, head: Version, *, profile: str, tenant: str = "default") -> Mapping[str, Any] | None:
     """The canary that this version is, while it is open; None: it is none, or it has ended."""
     canary = told_of(head)
-    return None if canary is None or has_ended(store, head.number, profile=profile, tenant=tenant) else canary
-
-
-def has_ended(store: Store, version: int, *, profile: str, tenant: str = "default") -> bool:
-    """Whether it was settled how the canary of a version ended."""
-    links = store.chain(steward_folder(tenant, profile, "reviews"), tenant=tenant).links()
-    return any(link.body.get("kind") == "canary" and link.body.get("version") == version for link in links)
+    return canary if canary and canary_of(store, head.number, profile=profile, tenant=tenant) is None else None

@@ -29,7 +29,7 @@ from .audits import logs
 from .canary import decide, settle
 from .gate import EvalGate, GateReport, Held, configured, with_suites
 from .harvest.writer import Writer
-from .ledger import Ledger
+from .ledger import AsOf, Ledger
 from .nights import Nights, Outcome
 from .promotion import Promotion, assess, promote
 from .promotion_form import Form
@@ -84,9 +84,9 @@ class Deciding:
         """Records as the gates see them on this date: those that are for many, and what all of them come to."""
         self._date = moment_of(date)
         self._reviews = reviews_of(self._store, self._settings, self._ledger, self._date)
-        policy = self._settings.admission
+        policy, counter = self._settings.admission, self._slicing.counter
         judged = self._ledger.judged(
-            self._date, policy, approvals=self._reviews, counter=self._slicing.counter, run=run
+            AsOf(now=self._date, policy=policy, reviews=self._reviews, counter=counter, run=run)
         )
         return Admitted(
             active=judged.shared,

@@ -1,4 +1,4 @@
-"""Fit the meta slice: which active records are worth their tokens, in an order that stays from night to night.
+"""Fit the meta slice: which active records are worth their tokens, the most valuable first.
 
 A knapsack on expected value over what each line costs, with the two labels of the slice counted in, up to `high_tokens`
 of the text that `meta_text` renders. The slice is shared, so only records of tenant or agent scope come in, and only
@@ -11,8 +11,9 @@ rules, corrections, fixes, decisions and what shapes the persona: a slice that n
 Both shares are means over the sessions that were shown it, under Beta priors: a record that was never shown fires in
 half of them and is obeyed in two of three (`FIRES`, `OBEYED`); sessions in which that cannot be told do not count. So
 what is shown and never comes up leaves its place to what may. A newcomer takes an incumbent's place only where it is
-worth `MARGIN` more, and incumbents keep their order, so the prefix that providers cache does not churn. Up to
-`low_tokens` whatever is worth anything comes in; beyond, nothing that is padding.
+worth `MARGIN` more, and a slice that would say the same keeps its order, so the prefix that providers cache does not
+churn. One that says something new stands in order of value: a head with less room leaves out the last ones (`layout`).
+Up to `low_tokens` whatever is worth anything comes in; beyond, nothing that is padding.
 
 Pure and deterministic; tokens are the counter's. Cost: candidates x high_tokens.
 Source: 0/1 knapsack by dynamic programming (Bellman 1957); Wilson 1927 (the lower end of the confidence); the mean of
@@ -84,8 +85,7 @@ class _Candidate(NamedTuple):
     record: MetaRecord
     value: float
     tokens: int
-    place: int
-    """Among the incumbents; -1: a newcomer."""
+    is_incumbent: bool
 
 
 def fit(
@@ -110,7 +110,6 @@ def fit(
     if not 0 <= low_tokens <= high_tokens <= budget_tokens:
         found = f"{low_tokens} to {high_tokens} tokens of {budget_tokens}"
         raise InputError(f"meta slice: {found}; give low_tokens <= high_tokens <= budget_tokens")
-    places = {record.id: place for place, record in enumerate(incumbents)}
     known = {record.id: record for record in incumbents}
     moment = None if now is None else _seconds(now)
     made: list[_Candidate] = []
@@ -121,10 +120,10 @@ def fit(
         worth = value(one, (use or {}).get(one.id), moment)
         tokens = counter.text(record_line(record) + "\n")
         if worth > 0 and tokens <= high_tokens:
-            made.append(_Candidate(record, worth, tokens, places.get(record.id, -1)))
+            made.append(_Candidate(record, worth, tokens, record.id in known))
     made.sort(key=lambda each: (-_lifted(each) / each.tokens, each.record.id))
     chosen = _chosen(made[:MAX_CANDIDATES], counter, max(0, high_tokens - FRAME_TOKENS))
-    return _ordered(_trimmed(chosen, counter, low_tokens, high_tokens))
+    return _laid(_trimmed(chosen, counter, low_tokens, high_tokens, incumbents), incumbents)
 
 
 def slice_tokens(records: Sequence[MetaRecord], counter: Tokens) -> int:
@@ -220,7 +219,7 @@ def _pointer(session: str, ref: str) -> str:
 
 
 def _lifted(candidate: _Candidate) -> float:
-    return candidate.value * (1 + MARGIN if candidate.place >= 0 else 1)
+    return candidate.value * (1 + MARGIN if candidate.is_incumbent else 1)
 
 
 def _chosen(candidates: Sequence[_Candidate], counter: Tokens, high_tokens: int) -> list[_Candidate]:
@@ -255,32 +254,26 @@ def _knapsack(candidates: Sequence[_Candidate], room: int) -> Filled:
     return best
 
 
-def _trimmed(chosen: list[_Candidate], counter: Tokens, low_tokens: int, high_tokens: int) -> list[_Candidate]:
+def _trimmed(
+    chosen: list[_Candidate], counter: Tokens, low_tokens: int, high_tokens: int, incumbents: Sequence[MetaRecord]
+) -> list[_Candidate]:
     """Without padding beyond `low_tokens`, and without what joined lines cost more than lines alone."""
     kept = sorted(chosen, key=lambda one: (_lifted(one) / one.tokens, one.record.id), reverse=True)
 
     def measured() -> int:
-        return slice_tokens([one.record for one in _by_place(kept)], counter)
+        return slice_tokens(_laid(kept, incumbents), counter)
 
     while kept and measured() > high_tokens:
         kept.pop()
     mean = sum(one.value for one in kept) / max(1, sum(one.tokens for one in kept))
-    while kept and kept[-1].place < 0 and kept[-1].value / kept[-1].tokens < PADDING * mean:
+    while kept and not kept[-1].is_incumbent and kept[-1].value / kept[-1].tokens < PADDING * mean:
         if measured() - kept[-1].tokens < low_tokens:
             break
         kept.pop()
     return kept
 
 
-def _by_place(chosen: Iterable[_Candidate]) -> list[_Candidate]:
-    """Incumbents as they stood, then newcomers, the most valuable first."""
-    key: Callable[[_Candidate], tuple[float, float, str]] = lambda one: (  # noqa: E731
-        one.place if one.place >= 0 else math.inf,
-        -one.value,
-        one.record.id,
-    )
-    return sorted(chosen, key=key)
-
-
-def _ordered(chosen: Iterable[_Candidate]) -> tuple[MetaRecord, ...]:
-    return tuple(one.record for one in _by_place(chosen))
+def _laid(chosen: Iterable[_Candidate], incumbents: Sequence[MetaRecord]) -> tuple[MetaRecord, ...]:
+    """The most valuable first; the incumbents as they stood, where it is they and nothing else."""
+    records = tuple(one.record for one in sorted(chosen, key=lambda one: (-one.value, one.record.id)))
+    return tuple(incumbents) if set(records) == set(incumbents) else records

@@ -31,7 +31,7 @@ from .report import CheckReport, NightOutcome, NightReport, QuarantinedTranscrip
 from .runners import Run
 from .settings import NightSettings
 from .stages import Absorbed, Admitted, Due, Promoted, Stages, Verdict, Writing
-from .yields import ALERT_NIGHTS, alerts
+from .yields import ALERT_NIGHTS, READABLE, alerts
 
 T = TypeVar("T")
 
@@ -105,7 +105,7 @@ class _Night:
         read = self._read(due)
         decided = self._decided(read)
         night = self._night(due, read, decided)
-        lines = alerts(self._counts, self._shell.nights.newest(ALERT_NIGHTS))
+        lines = alerts(night.counts, self._shell.nights.newest(ALERT_NIGHTS))
         number = self._linked(night)
         canary = self._passed("canary", self._stages.canary(decided.writing))
         told = _told(due, read, decided, night, number, canary, self._shell)
@@ -193,7 +193,7 @@ class _Night:
             observations=decided.absorbed.observations, records=decided.admitted.digest,
             statuses=dict(decided.admitted.statuses), version=promoted.version, outcome=promoted.outcome,
             final=self._address(["final", decided.absorbed.digest, promoted.final]),
-            counts=self._counts | dict(read.hits),
+            counts=self._counts | {READABLE: read.readable} | dict(read.hits),
             quarantined=dict(sorted(read.reasons.items())),
             drift=drift.level if drift else None, gate=gate.level if gate else None,
             supports=promoted.supports,
@@ -241,6 +241,11 @@ class _Read:
         self.gone += ended.gone
         self.reasons.update(one.reason for one in ended.quarantined)
         self.quarantined += ended.quarantined
+
+    @property
+    def readable(self) -> int:
+        """Transcripts that were the steward's to read, whatever became of them."""
+        return self.transcripts + len(self.quarantined) + len(self.unfinished()) + self.skipped["empty"]
 
     def unfinished(self) -> frozenset[Item]:
         return frozenset(item for failed in self.failed for item in failed.batch.items)

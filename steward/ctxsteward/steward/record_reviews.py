@@ -35,7 +35,7 @@ from .actors import NOBODY, Actors, Refused, Signer, is_signed, token_signer
 from .approvals import Verdict
 from .drift.entries import opposed
 from .drift.wording import sentences_of
-from .ledger import Ledger
+from .ledger import AsOf, Ledger
 from .settings import NightSettings
 
 VERSION = 1
@@ -163,7 +163,7 @@ def reviews_of(store: Store, settings: NightSettings, ledger: Ledger, now: str) 
     head = store.profiles(settings.profile, tenant=settings.tenant).head()
     actors = NOBODY if settings.actors is None else Actors.load(settings.actors)
     reviews = RecordReviews(store, settings.profile, settings.tenant, actors=actors)
-    return reviews.standing(lambda id: ledger.record(id, now=now), people_for(head.profile if head else None))
+    return reviews.standing(lambda id: ledger.record(id, AsOf(now=now)), people_for(head.profile if head else None))
 
 
 def _review(bodies: list[dict[str, Any]]) -> Review:

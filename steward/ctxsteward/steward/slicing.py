@@ -90,11 +90,12 @@ class Slicing:
     def _chosen(
         self, shared: Sequence[MetaRecommendation], before: Sequence[MetaRecord], use: Mapping[str, Hit], now: str
     ) -> tuple[MetaRecord, ...]:
-        lines = (record_line(record) for record in before if not is_claim_id(record.id))
-        taken_tokens = sum(self.counter.text(line + "\n") for line in lines)
+        by_people = [record for record in before if not is_claim_id(record.id)]
+        incumbents = [record for record in before if is_claim_id(record.id)] if self._settings.keep_places else []
+        taken_tokens = sum(self.counter.text(record_line(record) + "\n") for record in by_people)
         return fit(
             shared, self.counter, max(0, LOW_TOKENS - taken_tokens), max(0, HIGH_TOKENS - taken_tokens),
-            agent=self._settings.profile, incumbents=before if self._settings.keep_places else (), now=now, use=use,
+            agent=self._settings.profile, incumbents=incumbents, now=now, use=use,
             is_withdrawn=self._is_out,
         )  # fmt: skip
 

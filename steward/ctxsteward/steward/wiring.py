@@ -4,8 +4,9 @@
         report = run_night(night.stages, night.shell)
 
 Whoever runs batches elsewhere calls `harvest_in_process` there: the same settings open the same store. The ledger's
-file lies beside the store's journal, and is made anew from the store where it is missing or behind. A dry run is all
-of this over a store in memory (`drafting`).
+file lies beside the store's journal, and is made anew from the store where it is missing or behind, before anything is
+harvested: what is read is counted against the records in force. A dry run is all of this over a store in memory
+(`drafting`).
 
 Raises `InputError` for settings that name nothing, `StoreError`.
 """
@@ -46,7 +47,7 @@ from .ingest import (
     marker,
     open_source,
 )
-from .ledger import Ledger
+from .ledger import AsOf, Ledger
 from .night import Shell, Tell
 from .nights import Nights
 from .record_reviews import reviews_of
@@ -189,7 +190,8 @@ def in_force(settings: NightSettings, store: Store, ledger: Ledger) -> Records:
     if newest is None:
         return ()
     then = moment_of(newest[1].night)
-    return ledger.judged(then, settings.admission, reviews_of(store, settings, ledger, then)).shared
+    reviews = reviews_of(store, settings, ledger, then)
+    return ledger.judged(AsOf(now=then, policy=settings.admission, reviews=reviews)).shared
 
 
 def _in_force_here(settings: NightSettings, store: Store) -> Records:
@@ -236,7 +238,9 @@ class Taking:
         self._items: tuple[Item, ...] = ()
 
     def due(self, marks: Marks) -> Due:
-        """Whatever is new in any source."""
+        """Whatever is new in any source; first, the ledger is what the last night left, as harvesting asks it."""
+        if self._is_behind():
+            self._ledger.absorb_kept(one for batch in self._harvesting.records.every() for one in batch.artifacts)
         listed = {uri: tuple(source.items()) for uri, source in self._harvesting.sources.items()}
         before = {uri: _mark(uri, marks) for uri in listed}
         found = {uri: self._due(uri, items, before[uri]) for uri, items in listed.items()}
@@ -266,12 +270,10 @@ class Taking:
         return advanced(watermark, items, tonight, left, mark=mark, now_seconds=self._now_seconds).to_json()
 
     def absorb(self, artifacts: Iterable[str], gone: Sequence[Gone]) -> Absorbed:
-        """Into the ledger; where it is behind the store, whatever else it lacks as well.
+        """Into the ledger.
 
         A transcript that was taken back where it came from leaves for good, and its artifacts with it.
         """
-        if self._is_behind():
-            self._ledger.absorb_kept(one for batch in self._harvesting.records.every() for one in batch.artifacts)
         _, erased = self._ledger.absorb_kept(artifacts)
         for session in self._withdrawn(gone):
             erased += self._ledger.withdraw(session=session, told=self._told)

@@ -1,8 +1,9 @@
 """Yields that are out of the ordinary: a stage that gave nothing, or much more than it does on other nights.
 
 What a night reads is new each night (due, harvested, absorbed), what it knows grows (reconciled, admitted, fitted). A
-reading stage that gave nothing though something was due raises an alert, and so does a night with nothing due where
-nights have; a knowing stage, where the night before had something. Three times the median of the last `ALERT_NIGHTS`
+reading stage that gave nothing though something was due raises an alert, unless all of it was none of the steward's
+business (another profile's sessions, open ones, its own); so does a night with nothing due where nights have; a knowing
+stage, where the night before had something. Three times the median of the last `ALERT_NIGHTS`
 nights that read anything is too much, for every stage; fewer than three such nights judge nothing.
 Source: the layered-envelope design (zero yield, or three times the median, raises an alert).
 """
@@ -19,6 +20,8 @@ KNOWING = ("reconciled", "admitted", "fitted")
 JUDGED = ("due", *READING, *KNOWING)
 """Stages whose yields are watched; the others are yes or no."""
 MOST_RATIO = 3.0
+READABLE = "readable"
+"""Beside the stages: how many of those due were the steward's to read."""
 FEWEST_NIGHTS = 3
 ALERT_NIGHTS = 7
 """Nights that a yield is judged against."""
@@ -39,7 +42,7 @@ def alerts_of(nights: Sequence[Night]) -> list[tuple[str, ...]]:
 
 
 def _alerts(counts: Mapping[str, int], earlier: Sequence[Mapping[str, int]]) -> Iterator[str]:
-    reading = [one for one in earlier if one.get("due")]
+    reading = [one for one in earlier if _readable(one)]
     for stage in JUDGED:
         count = counts.get(stage)
         if count is None:
@@ -53,7 +56,7 @@ def _alerts(counts: Mapping[str, int], earlier: Sequence[Mapping[str, int]]) -> 
 
 
 def _nothing(stage: str, counts: Mapping[str, int], earlier: Sequence[Mapping[str, int]]) -> Iterator[str]:
-    due = counts.get("due", 0)
+    due = _readable(counts)
     before = earlier[-1].get(stage, 0) if earlier else 0
     if stage in READING and due:
         yield f"{stage}: nothing, though {due:,} were due"
@@ -63,3 +66,7 @@ def _nothing(stage: str, counts: Mapping[str, int], earlier: Sequence[Mapping[st
         usual = statistics.median(one.get(stage, 0) for one in earlier)
         if usual:
             yield f"due: nothing, though nights have {usual:,.0f}"
+
+
+def _readable(counts: Mapping[str, int]) -> int:
+    return counts.get(READABLE, counts.get("due", 0))

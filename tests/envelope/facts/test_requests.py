@@ -349,6 +349,23 @@ def test_facts_and_recalled_messages_stay_within_recall_s_room(
     assert rebuilt(store, envelope, made).address == envelope.address
 
 
+def test_before_the_first_compaction_they_have_their_whole_part_of_recall_s_room() -> None:
+    """No message can be recalled then, so what the history leaves of the room is theirs up to that part."""
+    store = memory_store()
+    store.facts("support").commit(
+        ANN, [fact(f"r-{n}", f"Said {chr(97 + n) * 30}.", standing=True) for n in range(12)], **TOLD
+    )
+    session = opened(store)
+    session.extend({"role": ("user", "assistant")[n % 2], "content": "seats " * 23} for n in range(10))
+    made = builder(2_000)
+    envelope = made.build(ask(session))
+    budgets = made.effective_budgets
+    left = 2_000 - (envelope.dynamic.tokens - envelope.dynamic.context_tokens)
+    assert not envelope.reports
+    assert left < budgets.recall_tokens
+    assert int(left * 0.5) < envelope.dynamic.context_tokens <= int(budgets.recall_tokens * 0.5)
+
+
 def test_when_the_history_leaves_no_room_they_are_dropped_with_a_finding() -> None:
     store = memory_store()
     store.facts("support").commit(ANN, HERS, **TOLD)

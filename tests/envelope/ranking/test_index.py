@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxsteward.envelope import Scored, Weights
-from ctxsteward.envelope.ranking.bm25 import Postings
-from ctxsteward.envelope.ranking.index import MAX_POSTINGS, MAX_RANKED, Turn, TurnIndex
+from ctxsteward.envelope.ranking.bm25 import MAX_POSTINGS, Postings
+from ctxsteward.envelope.ranking.index import MAX_RANKED, Turn, TurnIndex
+from ctxsteward.envelope.ranking.surroundings import MAX_HITS, best_hits
 
 WORDS = ("ash", "birch", "cedar", "date", "elm", "fir", "gum", "hazel")
 words = st.lists(st.sampled_from(WORDS), max_size=8)
@@ -216,6 +217,53 @@ def test_a_long_session_is_touched_by_no_more_than_so_many_postings(seed: int) -
     assert sum(len(index._own.counts[term]) for term in query) <= MAX_POSTINGS
     assert {"rare5", "rare77"} <= set(query)
     assert len(index.rank(common, "", Weights())) == MAX_RANKED
+
+
+def test_days_are_touched_by_no_more_than_so_many_postings() -> None:
+    common = [f"common{n}" for n in range(8)]
+    index = index_of([turn(f"{' '.join(common)} rare{n}", sitting=str(n), date_terms=("may",)) for n in range(1_000)])
+    _, dated = index._telling(Counter([*common, "may", "rare5"]))
+    assert sum(len(index._sittings.counts[term]) for term in dated) <= MAX_POSTINGS
+    assert "rare5" in dated
+
+
+def held_by(turns: int, *, twice: set[int]) -> Postings:
+    """Turns that all hold a word; some twice."""
+    own = Postings()
+    for number in range(turns):
+        own.add(number, ["ash"] * (1 + (number in twice)))
+    return own
+
+
+def test_a_few_hundred_hits_are_all_looked_around() -> None:
+    assert best_hits(held_by(MAX_HITS, twice=set()), {"ash": 1}, Weights()) is None
+
+
+def test_of_more_hits_the_best_are_looked_around_and_those_beside_them() -> None:
+    best = {3, 400, 1_200}
+    hits = best_hits(held_by(MAX_POSTINGS, twice=best), {"ash": 1}, Weights(b=0))
+    assert hits is not None
+    assert len(hits) == MAX_HITS
+    assert hits >= {beside for turn in best for beside in (turn - 1, turn, turn + 1)}
+
+
+def test_of_a_word_that_too_many_turns_hold_the_newest_are_looked_at() -> None:
+    turns = 3 * MAX_POSTINGS
+    hits = best_hits(held_by(turns, twice={5, turns - 5}), {"ash": 1}, Weights(b=0))
+    assert hits is not None
+    assert turns - 5 in hits
+    assert min(hits) >= turns - MAX_POSTINGS
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.integers(0, 2_999))
+def test_what_holds_every_word_goes_first_however_many_turns_hold_one(answer: int) -> None:
+    words = [f"word{n}" for n in range(24)]
+    asked = words[:8]  # a thousand turns hold one of these: more than are looked around
+    made = [turn(f"{' '.join(asked) if n == answer else words[n % 24]} rare{n}", sitting="a") for n in range(3_000)]
+    index = index_of(made)
+    assert MAX_HITS < sum(len(index._own.counts[word]) for word in asked) < MAX_POSTINGS
+    assert index.rank(asked, "", ONLY_NEAR)[0].ordinal in (answer, answer + 1, answer + 2)
 
 
 def test_the_weights_of_a_bad_configuration_are_refused() -> None:

@@ -47,7 +47,7 @@ def built(original: tuple[Path, Built], tmp_path: Path) -> Built:
 
 def named() -> EnvelopeBuilder:
     made = builder(400)
-    return EnvelopeBuilder(tokenizer="o200k_base", budgets=made.budgets, summarizer=made._compactor.summarizer)
+    return EnvelopeBuilder(tokenizer="o200k_base", budgets=made.budgets, summarizer=made._decider.compactor.summarizer)
 
 
 def test_from_an_unharmed_journal_it_is_the_same_and_its_seal_holds(tmp_path: Path, built: Built) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from ctxsteward.envelope.events import from_record
 from ctxsteward.envelope.state import State
 from ctxsteward.envelope.stores.port import SessionKey
 
+from ..in_threads import in_threads
 from .spoiling import builder, faults, opened, user
 
 THREADS, EACH = 32, 12
@@ -24,33 +24,6 @@ THREADS, EACH = 32, 12
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     with open_store("memory:" if request.param == "memory:" else f"file:{tmp_path / 'store'}") as made:
         yield made
-
-
-def together(count: int, work: Callable[[int], None]) -> None:
-    """Run `work(n)` in so many threads that switch often; the first error is raised."""
-    raised: list[BaseException] = []
-    gate = threading.Barrier(count)
-
-    def run(n: int) -> None:
-        try:
-            gate.wait(30)
-            work(n)
-        except BaseException as error:
-            raised.append(error)
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        workers = [threading.Thread(target=run, args=(n,)) for n in range(count)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join(120)
-        assert not any(worker.is_alive() for worker in workers)
-    finally:
-        sys.setswitchinterval(interval)
-    if raised:
-        raise raised[0]
 
 
 def folded(store: Store, session: str = "s") -> State:
@@ -86,7 +59,7 @@ def test_many_threads_with_one_session_append_build_and_read(store: Store) -> No
                 session.note("plan", f"{n}/{m}")
             assert session.append(user("another text"), id=f"{n}-{m}").ordinal == entry.ordinal
 
-    together(THREADS, work)
+    assert in_threads(THREADS, work) == []
     assert is_one_order(store, THREADS, EACH)
     assert session.state == opened(store).state == folded(store)
     assert {finding.kind for finding in session.findings} == {"id_reused"}
@@ -106,7 +79,7 @@ def test_an_envelope_is_rendered_by_many_threads_while_the_session_goes_on(store
             else:
                 assert str(envelope.render("anthropic")) == expected
 
-    together(12, work)
+    assert in_threads(12, work) == []
 
 
 def test_two_objects_on_one_log_agree(store: Store) -> None:
@@ -119,7 +92,7 @@ def test_two_objects_on_one_log_agree(store: Store) -> None:
             if m % 5 == 0:
                 assert faults(maker.build(sessions[n])) == []
 
-    together(2, work)
+    assert in_threads(2, work) == []
     assert is_one_order(store, 2, 40)
     for session in sessions:
         session.refresh()

@@ -55,7 +55,7 @@ def said(texts: Sequence[str], *, via_system: bool = True) -> Envelope:
     store = memory_store(NONCE)
     session = store.session("s-1", profile=PROFILE, system="You work for Acme.", tools=TOOLS, counter=CHARS)
     builder = EnvelopeBuilder(
-        tokenizer=CharTokenizer(), budgets=Budgets(system_tokens=400, dynamic_tokens=9_000), summarizer=FirstLine(),
+        tokenizer=CharTokenizer(), budgets=Budgets(system_tokens=400, dynamic_tokens=5_400), summarizer=FirstLine(),
         selector=recall_all,
     )  # fmt: skip
     for n, text in enumerate(texts):

@@ -45,7 +45,7 @@ DEFECTS = {
         suite="citations", scenarios=(1,), metrics=("bullets_cited",),
     ),
     "the seal is skipped": Defect(
-        file="envelope/builder.py", was="if sealed else None", now="if False else None",
+        file="envelope/assembling.py", was="if sealed else None", now="if False else None",
         suite="cache", scenarios=(1,), metrics=("sealed",),
     ),
     "the budget is ignored": Defect(
@@ -54,11 +54,12 @@ DEFECTS = {
         suite="compression", scenarios=(1,), metrics=("within_budget",),
     ),
     "results are masked and not stored": Defect(
-        file="envelope/session.py", was="        state = self.state\n        if new.principal is not None and (gone",
+        file="envelope/appending.py", was="        ordinal = state.ordinal + 1\n",
         now=(
             "        if message.role == 'tool':\n"
-            "            wire, message = take_wire({**message.wire, 'content': '[masked]'})[:2]\n"
-            "        state = self.state\n        if new.principal is not None and (gone"
+            "            from ctxsteward.schemas.message import take_wire\n"
+            "            wire, message = take_wire({**message.wire, 'content': '[masked]'})\n"
+            "        ordinal = state.ordinal + 1\n"
         ),
         suite="agents", scenarios=(1,), metrics=("results_resolvable",),
     ),

@@ -79,6 +79,48 @@ THINGS = [
     Right("你说错了，退货期限是14天。", "correction:退货期限", "14天", "shared"),
 ]
 
+PROTESTED = [
+    Right("你说错了，我们公司在里斯本。", "correction:我们公司", "里斯本", "user"),
+    Right("你说错了。我们公司在里斯本。", "correction:我们公司", "里斯本", "user"),
+    Right("你弄错了，我不是律师，是医生。", "correction:said", "医生", "user"),
+    Right("你记错了，我的会员等级是金卡。", "correction:我的会员等级", "金卡", "user"),
+    Right("你搞错了，我妈妈是护士。", "correction:我妈妈", "护士", "user"),
+    Right("你说错了，我一直用 Vim。", "correction:said", "我一直用 Vim", "user"),
+    Right("你说错了，我更喜欢靠过道的座位。", "correction:said", "我更喜欢靠过道的座位", "user"),
+    Right("不对，我从来不吃辣。", "correction:said", "我从来不吃辣", "user"),
+    Right("你说错了，我住在奥斯陆。", "home", "奥斯陆", "user"),
+    Right("你说错了，打印机在三楼。", "correction:打印机", "三楼", "shared"),
+    Right("您说错了，会员日是每月八号。", "correction:会员日", "每月八号", "shared"),
+    Right("你弄错了，接待处的分机是 4410。", "correction:接待处的分机", "4410", "shared"),
+    Right("你说错了，退货期限是14天。", "correction:退货期限", "14天", "shared"),
+    Right("你说错了，是周四。", "correction:said", "周四", "session"),
+    Right("你说错了，应该是周四。", "correction:said", "周四", "session"),
+    Right("你说错了，我的航班是八点。", "correction:我的航班", "八点", "session"),
+    Right("你说错了，订单号是 88213。", "correction:订单号", "88213", "session"),
+    Right("你说错了，明天的会议在四楼。", "correction:明天的会议", "四楼", "session"),
+    Right("你说错了，第二张票要取消。", "correction:said", "第二张票要取消", "session"),
+    Right("你说错了，我要的是换货。", "correction:said", "换货", "session"),
+    Right("你说错了，我是要改签。", "correction:said", "我是要改签", "session"),
+    Right("你说错了，我只要一张票。", "correction:said", "我只要一张票", "session"),
+    Right("你说错了，这个是红色的。", "correction:said", "这个是红色的", "session"),
+    Right("That's wrong, I use Postgres.", "correction:said", "I use Postgres", "user"),
+    Right("You got it wrong, my membership is gold.", "correction:membership", "gold", "user"),
+    Right("You got that wrong, the printer is in the hall.", "correction:printer", "the hall", "shared"),
+    Right("That's wrong, it's Thursday.", "correction:said", "Thursday", "session"),
+    Right("You're wrong, my flight leaves at 8.", "correction:flight", "at 8", "session"),
+    Right("That's not right, I asked for a refund.", "correction:said", "I asked for a refund", "session"),
+    Right("That's wrong, I want two tickets.", "correction:said", "I want two tickets", "session"),
+]
+
+
+@pytest.mark.parametrize("case", PROTESTED, ids=lambda case: case.text)
+def test_the_words_of_a_protest_say_nothing_of_how_far_a_correction_goes(case: Right) -> None:
+    """Of "you said it wrong, X" it is X that is durable, for everybody, or of this talk alone."""
+    (seen,) = found(case.text, "corrections")
+    assert (seen.slot.attribute, seen.value, seen.reach) == (case.attribute, case.value, case.reach)
+    assert seen.strength == "strict"
+
+
 CONTRASTS = """
 The key is quality, not quantity.
 Life is a journey, not a destination.

@@ -39,6 +39,19 @@ def test_most_standing_wishes_are_strict(sets: object) -> None:
         assert share(texts, "strict") >= 0.85, name
 
 
+@pytest.mark.parametrize("text", said_zh.STANDING)
+def test_what_somebody_has_long_done_or_liked_needs_no_company(text: str) -> None:
+    (seen,) = found(text, "preferences")
+    assert (seen.kind, seen.strength, seen.reach) == ("preference", "strict", "user")
+    is_aversion = any(word in text for word in ("不喜欢", "不爱", "讨厌", "反感"))
+    assert seen.polarity == ("negative" if is_aversion else "positive")
+
+
+@pytest.mark.parametrize("text", said_zh.NOT_STANDING)
+def test_what_only_looks_long_liked_gives_nothing_strict(text: str) -> None:
+    assert "strict" not in strengths(text, "preferences", "facts")
+
+
 @pytest.mark.parametrize("sets", BOTH)
 def test_nearly_every_wish_is_seen(sets: object) -> None:
     texts = [*getattr(sets, "DURABLE"), *getattr(sets, "WEAK"), *getattr(sets, "LATER_DURABLE")]  # noqa: B009

@@ -18,7 +18,7 @@ from ctxsteward.envelope.keyring import memory_keys
 from ctxsteward.schemas import StoreError
 from ctxsteward.steward.artifacts import Artifact
 from ctxsteward.steward.artifacts.keeping import Artifacts
-from ctxsteward.steward.ledger import Ledger
+from ctxsteward.steward.ledger import AsOf, Ledger
 from ctxsteward.steward.ledger.database import VERSION
 
 from ..scenes import AGENT, TENANT, artifact, memory_store, same_keys_store
@@ -46,8 +46,8 @@ def opened(store: Store, many: int, path: Path | str = ":memory:") -> Ledger:
 
 
 def told(ledger: Ledger) -> tuple[Any, ...]:
-    records = [record.model_dump_json() for record in ledger.records(now=NOW)]
-    return records, ledger.digest(), ledger.judged(now=NOW)._replace(looked_at=0)
+    records = [record.model_dump_json() for record in ledger.records(AsOf(now=NOW))]
+    return records, ledger.digest(), ledger.judged(AsOf(now=NOW))._replace(looked_at=0)
 
 
 def tables(ledger: Ledger) -> list[list[tuple[Any, ...]]]:
@@ -137,7 +137,7 @@ def filled(store: Store, path: Path) -> tuple[Any, ...]:
         came = [artifact(store, f"s{n}", ["Keep your answers short."], principal=f"u{n}") for n in range(4)]
         ledger.absorb_kept([address for one in came if (address := kept.put(one)) is not None])
         ledger.withdraw(session="s3")
-        ledger.publish(ledger.records(now=NOW, run="night-1"))
+        ledger.publish(ledger.records(AsOf(now=NOW, run="night-1")))
         return told(ledger)
 
 

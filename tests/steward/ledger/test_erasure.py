@@ -13,7 +13,7 @@ from ctxsteward.envelope.erasure import forget
 from ctxsteward.schemas import Erased
 from ctxsteward.steward.admission import AdmissionPolicy
 from ctxsteward.steward.artifacts import Artifact, Artifacts, made
-from ctxsteward.steward.ledger import Ledger
+from ctxsteward.steward.ledger import AsOf, Ledger
 from ctxsteward.steward.observation import Place
 
 from ..scenes import AGENT, EXTRACTOR, TENANT, artifact, claim, memory_store, replayed, said
@@ -117,11 +117,11 @@ def test_what_was_judged_of_forgotten_words_leaves_no_byte(tmp_path: Path) -> No
     ):
         for who in ("ann", "bob"):
             ledger.absorb(artifact(store, f"s-{who}", [SECRETS[0]], principal=who, reach="shared"))
-        found = ledger.judged(policy=AdmissionPolicy(independent_principals=2))
+        found = ledger.judged(AsOf(policy=AdmissionPolicy(independent_principals=2)))
         assert [record.text for record in found.shared] == [SECRETS[0]]
         for who in ("ann", "bob"):
             ledger.withdraw(session=f"s-{who}", told=TOLD)
-        assert ledger.judged(policy=AdmissionPolicy(independent_principals=2)).shared == ()
+        assert ledger.judged(AsOf(policy=AdmissionPolicy(independent_principals=2))).shared == ()
         assert_no_byte(tmp_path, "marzipan")
     assert_no_byte(tmp_path, "marzipan")
 

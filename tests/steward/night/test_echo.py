@@ -15,6 +15,7 @@ from ctxsteward.envelope.profile import Profile
 from ctxsteward.envelope.store import Store, open_store
 from ctxsteward.steward.artifacts import Artifacts
 from ctxsteward.steward.batches import BatchRecords
+from ctxsteward.steward.ledger import AsOf
 from ctxsteward.steward.wiring import opened
 
 from .desk import DAY_SECONDS, NOON, SHARED, fill, here, in_process, night, say, settings_of
@@ -67,7 +68,7 @@ def test_in_thirty_nights_no_own_output_is_harvested_and_nothing_grows_by_itself
         kept = [artifacts.get(address) for batch in records.every() for address in batch.artifacts]
         supports = {
             record.text: record.support.principals
-            for record in opening.ledger.records(now="2026-10-31T00:00:00+00:00")
+            for record in opening.ledger.records(AsOf(now="2026-10-31T00:00:00+00:00"))
             if record.scope.is_shared
         }
     assert not [one.session for one in kept if one.session.startswith(("own-", "gone-"))]

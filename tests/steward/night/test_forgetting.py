@@ -18,7 +18,7 @@ from ctxsteward.envelope.slices import references
 from ctxsteward.envelope.snapshots import Snapshots
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.schemas import InputError
-from ctxsteward.steward.ledger import Ledger
+from ctxsteward.steward.ledger import AsOf, Ledger
 from ctxsteward.steward.nights import Nights
 from ctxsteward.steward.settings import NightSettings
 from ctxsteward.steward.wiring import ledger_path
@@ -199,6 +199,6 @@ def test_a_ledger_that_is_open_is_kept_and_cleaned(tmp_path: Path) -> None:
         before = ledger.size().observations
         assert forget(store, session="hers", **TOLD).elsewhere == 1
         assert ledger.size().observations == before - 1
-        assert HERS not in {record.text for record in ledger.records(counter=counter)}
+        assert HERS not in {record.text for record in ledger.records(AsOf(counter=counter))}
         assert ledger_path(settings).is_file()
     assert hits(contents(tmp_path / "store"), (HERS,)) == {}

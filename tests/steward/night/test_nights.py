@@ -12,10 +12,12 @@ from random import Random
 
 import pytest
 
+from ctxsteward.envelope import Profile
 from ctxsteward.envelope.care.fsck import fsck
 from ctxsteward.envelope.care.gc import gc
 from ctxsteward.envelope.erasure import forget
 from ctxsteward.envelope.store import open_store
+from ctxsteward.schemas.profile import ProfileDocument
 from ctxsteward.steward.nights import Nights
 from ctxsteward.steward.report import NightReport
 from ctxsteward.steward.settings import NightSettings
@@ -158,6 +160,24 @@ def test_forgetting_a_session_of_the_store_takes_its_support_away(tmp_path: Path
     assert texts(settings) == set(), "two people are not enough"
     report = night(settings.model_copy(update={"night": "2026-11-23"}))
     assert (report.outcome, texts(settings)) == ("unchanged", set())
+
+
+def test_a_night_of_another_profiles_sessions_alone_ends_well_and_says_so(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, sources=("store",), profile="support")
+    sales = Profile.from_document(ProfileDocument(name="sales", version=1))
+    with open_store(settings.store) as store:
+        for number in range(3):
+            session = store.session(f"sale-{number}", tenant="acme", profile=sales)
+            session.append({"role": "user", "content": SHARED[0]}, principal=f"p{number}", ts="2026-11-20T09:00:00Z")
+    report = night(settings)
+    assert (report.outcome, report.exit_code, report.alerts) == ("unchanged", 0, ())
+    assert report.skipped == {"other_profile": 3}
+    assert (report.count("due"), report.count("harvested"), report.number) == (3, 0, 1)
+    again = night(settings.model_copy(update={"night": "2026-11-23"}))
+    assert (again.count("due"), again.skipped, again.alerts) == (0, {}, ()), "what was looked at is not due again"
+    with open_store(settings.store) as store:
+        told = status(store, "acme", "support", now_seconds=NOON, limit=2).last
+    assert [one.alerts for one in told] == [(), ()]
 
 
 def test_a_ledger_that_is_lost_is_made_anew_from_the_store(tmp_path: Path) -> None:

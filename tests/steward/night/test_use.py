@@ -98,6 +98,23 @@ def test_the_table_is_the_same_after_repeated_full_and_lost_nights(settings: Nig
     assert uses(settings) == once
 
 
+@pytest.mark.parametrize("is_lost", [False, True], ids=["as it was", "lost"])
+def test_the_night_that_makes_a_lost_ledger_anew_counts_like_any_other(settings: NightSettings, is_lost: bool) -> None:
+    """Of use made of records, and of events that an active record had foreseen."""
+    with open_store(settings.store) as store:
+        talk(store, "a-1", OBEYED)
+        talk(store, "a-2", DISOBEYED)
+    say(Path(settings.sources[0]), "k9", SHARED[0], principal="p9")
+    if is_lost:
+        for path in ledger_path(settings).parent.iterdir():
+            path.unlink()
+    report = night(later(settings, 23), now_seconds=LATER_SECONDS)
+    found = uses(settings)
+    assert found[METRIC] == Hit(shown=2, judged=2, fired=2, complied=1, contradicted=1)
+    assert found[SHARED[0]].shown == 2
+    assert (report.hits["shown"], report.hits["anticipated"]) == (4, 2)
+
+
 @pytest.mark.parametrize(
     ("what", "left"), [({"session": "a-1"}, 1), ({"principal": "ann"}, 2)], ids=["session", "person"]
 )

@@ -90,13 +90,9 @@ def _expected(store: Store, text: str, tenant: str, uri: str) -> Envelope:
     from ctxsteward.envelope import rebuild
     from ctxsteward.schemas import InputError, ReferenceNotFound
 
-    from ..stored import is_address
+    from ..stored import envelope_address
 
-    address = store.address(text, tenant=tenant)
-    if not is_address(address):
-        raise InputError(
-            f"--expected {text:.80}: not an envelope's address; write its 64 hex digits, or the first 8 and more"
-        )
+    address = envelope_address(store, "--expected", text, tenant)
     try:
         envelope = rebuild(store, address, tenant=tenant)
     except ReferenceNotFound:

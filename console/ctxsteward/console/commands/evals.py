@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..options import common
+from ..options import common, completer
 from ..output import print_json, progress, table_console
+from .evals_bench import bench
 from .evals_cost import cost
 from .evals_run import list_suites, run
 
@@ -18,19 +19,28 @@ if TYPE_CHECKING:
 MOST_BUDGET_TOKENS = 1_000_000
 
 
+def strategy_names() -> tuple[str, ...]:
+    from ctxsteward.evals.selectors import STRATEGIES
+
+    return tuple(STRATEGIES)
+
+
 @click.group(short_help="Long-horizon suites held to gates; recall and cost on your data.")
 def evals() -> None:
     """Hold what envelopes show, and what they cost, to numbers."""
 
 
-for _command in (list_suites, run, cost):
+for _command in (list_suites, run, cost, bench):
     evals.add_command(_command)
 
 
 @evals.command(short_help="Is the evidence for each question in the envelope?")
 @click.argument("data", type=click.Path())
 @click.option("--budgets", default="500,900,2000,4000", show_default=True, metavar="N,…", help="Tokens for recall.")
-@click.option("--strategy", default="heuristic", show_default=True, metavar="NAME", help="How originals are ranked.")
+@click.option(
+    "--strategy", default="heuristic", show_default=True, metavar="NAME", shell_complete=completer(strategy_names),
+    help="How originals are ranked: recency, heuristic, semantic, hybrid.",
+)  # fmt: skip
 @click.option("--write", type=click.Path(), metavar="FILE", help="Put all tables between the markers of this Markdown.")
 @common
 def recall(data: str, budgets: str, strategy: str, write: str | None, as_json: bool, store: str, tenant: str) -> None:

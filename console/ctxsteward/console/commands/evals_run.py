@@ -39,7 +39,7 @@ def list_suites(as_json: bool, store: str, tenant: str) -> None:
 @click.argument("suite", shell_complete=completer(suite_names))
 @click.option(
     "--gate", "gates", is_flag=False, flag_value=SHIPPED_GATES, metavar="[FILE]",
-    help="Hold the figures to the shipped gates, or to those of a YAML file of yours.",
+    help="Hold the figures to the shipped gates, or to those of a YAML file of yours; goes behind SUITE.",
 )  # fmt: skip
 @click.option(
     "--split", type=click.Choice(("ci", "docs")), default="ci", show_default=True,
@@ -78,7 +78,9 @@ def run(
     junit: Path | None, markdown: Path | None, html: Path | None, history: Path | None, revision: str | None,
     as_json: bool, store: str, tenant: str,
 ) -> None:  # fmt: skip
-    """Play the scenarios of SUITE, or of all suites, through the real builder, and judge them.
+    """Play the scenarios of SUITE through the real builder, and judge them.
+
+    `ctxsteward evals list` names the suites; `all` plays each of them.
 
     No model, key or network is needed. Exit 1 where a gate fails or a scenario breaks off.
     """

@@ -137,13 +137,11 @@ def _rebuild(address: str, provider: str | None, as_json: bool, store: str, tena
     from ctxsteward.envelope import rebuild
     from ctxsteward.schemas import InputError, ReferenceNotFound
 
-    from ..stored import is_address, open_stored
+    from ..stored import envelope_address, open_stored
 
     read_provider(provider)
     with open_stored(store) as opened:
-        address = opened.address(address, tenant=tenant)
-        if not is_address(address):
-            raise InputError(f"--from {address}: not an envelope's address; write its 64 hex digits, or the first 8")
+        address = envelope_address(opened, "--from", address, tenant)
         try:
             envelope = rebuild(opened, address, tenant=tenant)
         except ReferenceNotFound:

@@ -139,7 +139,7 @@ class Backlog:
         if any(isinstance(row, Spoiled) for row in rows):  # what it was is told by all that comes after it
             self.session.refresh()
             rows = []
-        fold(self.session.state, rows, self.session)
+        fold(self.session.state, rows, self.session.replica)
         self.more = len(rows) == READ_RECORDS
         return self.carded <= len(self.session)
 

@@ -136,7 +136,7 @@ def card_maker(
     """
     if summarizer == LEADING:
         return CardMaker(now=now, embed=embed)
-    from ..builder import load_summarizer
+    from ..installed import load_summarizer
 
     return CardMaker(now=now, summarize=Bulleted(load_summarizer(summarizer), summarizer), embed=embed)
 

@@ -2,8 +2,9 @@
 
 The ranker is that of recall (`ranking.sayings`). A fact takes part that scores at least `LEAST_FRACTION` of the best,
 or that stands whatever is asked; best first, whatever still fits. Facts take `Budgets.facts_fraction` of recall's room
-at most, fence and label counted; what they leave is for recalled messages. What the head's records, the window or a
-recalled message say already is passed over. What was chosen, and why not the others, is in the selection's log by id.
+at most, fence and label counted; what they leave is for recalled messages (`deciding`). What the head's records, the
+window or a recalled message say already is passed over. What was chosen, and why not the others, is in the selection's
+log by id.
 """
 
 from __future__ import annotations
@@ -66,16 +67,15 @@ def offer(
     state: State,
     room_tokens: int,
     counter: Counter,
-    facts_fraction: float,
     weights: Weights | None = None,
 ) -> Offered:
-    """Rank and fit what is known for this user turn; decides nothing about messages."""
+    """Rank what is known for this user turn and fit it into the room for facts; decides nothing about messages."""
     known, findings = offers_to(session, state)
     if known is None:
         return Offered(findings=tuple(findings))
     ranked = _ranked(known, session.shown(state.last_user).message.text, weights or Weights())
     said = _Said(session, state)
-    fit = _Fit(state, counter, int(room_tokens * facts_fraction))
+    fit = _Fit(state, counter, room_tokens)
     rows = [row._replace(why=row.why or said.where(row.candidate.held.fact) or fit.take(row)) for row in ranked]
     return Offered(rows=tuple(rows), tokens=fit.tokens, findings=tuple(findings))
 

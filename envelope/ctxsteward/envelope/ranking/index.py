@@ -1,10 +1,11 @@
 """The index of one session: each turn's own terms, and rankings of it that see its surroundings.
 
 A turn is scored together with its neighbours (context-indexed BM25): what answers a question often shares no word with
-it, but its neighbours do. Postings hold each turn's own terms only; surroundings are summed at the query, so adding a
-turn costs its own terms, and a query the postings it touches, at most about `MAX_POSTINGS`. A *sitting* is a run of
-turns of one day: neighbours do not reach across it, and it is scored as a whole, with the words of its date, where
-there are several: one alone would only lift what shares no word with the query above 0.
+it, but its neighbours do (`surroundings`). Postings hold each turn's own terms only; surroundings are summed at the
+query, so adding a turn costs its own terms, and a query the postings it touches: at most `MAX_POSTINGS` of turns and
+about as many of sittings, however long the session. A *sitting* is a run of turns of one day: neighbours do not reach
+across it, and it is scored as a whole, with the words of its date, where there are several: one alone would only lift
+what shares no word with the query above 0.
 
 A score is the sum of its signals, each scaled to its weight at its best turn. Ties go to the older turn: what a sitting
 began with says more.
@@ -14,24 +15,21 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
 from ..accounting import stands_in
 from ..selection import Scored
-from .bm25 import Lengths, Postings, add_bm25
+from .bm25 import MAX_POSTINGS, Postings
 from .found import Found, Signals
+from .surroundings import Surroundings
 from .weights import Weights
 
-NEAR_TURNS = 1
-WIDE_TURNS = 2
 COMMON_FRACTION = 0.4
 """A term in more of the turns than this tells none of them apart."""
 COMMON_FROM_TURNS = 50
 MAX_QUERY_TERMS = 64
 """Of a query; the rarest stay where there are more."""
-MAX_POSTINGS = 2_000
-"""Touched by a query: its terms are taken rarest first while they hold no more than this, one term at least."""
 MIN_CANDIDATES = 1_000
 """Turns that are ranked at least: beside those that share a term with the query, the best sittings', then the newest.
 """
@@ -59,13 +57,10 @@ class TurnIndex:
 
     def __init__(self) -> None:
         self.ordinals: list[int] = []
-        self._asks: list[bool] = []
         self._is_question: list[bool] = []
         self._speaker_of: list[str | None] = []
-        self._starts: list[int] = []
-        """First turn of each turn's sitting."""
         self._own = Postings()
-        self._near, self._wide, self._asked = Lengths(), Lengths(), Lengths()
+        self._around = Surroundings()
         self._sittings, self._dates = Postings(), Postings()
         self._sitting_of: list[int] = []
         self._sitting_starts: list[int] = []
@@ -77,27 +72,17 @@ class TurnIndex:
 
     def add(self, ordinal: int, turn: Turn) -> None:
         """Take the next turn."""
-        here, length = len(self.ordinals), len(turn.terms)
+        here = len(self.ordinals)
         if not here or turn.sitting not in (None, self._sitting):
             self._sitting = turn.sitting
             self._sitting_starts.append(here)
             for postings in (self._sittings, self._dates):
                 postings.add(len(self._sitting_starts) - 1, turn.date_terms)
-        start = self._sitting_starts[-1]
         self.ordinals.append(ordinal)
-        self._starts.append(start)
         self._sitting_of.append(len(self._sitting_starts) - 1)
         self._own.add(here, turn.terms)
         self._sittings.add(self._sitting_of[-1], turn.terms)
-        own = self._own.lengths.of
-        for reach, lengths in ((NEAR_TURNS, self._near), (WIDE_TURNS, self._wide)):
-            before = range(max(start, here - reach), here)
-            lengths.add(here, length + sum(own[earlier] for earlier in before))
-            for earlier in before:
-                lengths.add(earlier, length)
-        answers = here > start and self._asks[here - 1]
-        self._asked.add(here, length + (own[here - 1] if answers else 0))
-        self._asks.append(turn.asks)
+        self._around.add(self._sitting_starts[-1], turn.asks, self._own.lengths.of)
         self._is_question.append(turn.is_question)
         self._speaker_of.append(turn.speaker)
         if turn.speaker:
@@ -117,13 +102,13 @@ class TurnIndex:
         query, dated = self._telling(Counter(query_terms))
         if not (dated or weights.recency):
             return []
-        near, wide, asked = self._surroundings(query, weights)
+        around = self._around.scores(self._own, query, weights)
         several = len(self._sitting_starts) > 1  # one alone tells no turns apart
         found = Found(
             weights=weights,
-            near=_scaled(near, weights.near),
-            wide=_scaled(wide, weights.wide),
-            asked=_scaled(asked, weights.asked),
+            near=_scaled(around.near, weights.near),
+            wide=_scaled(around.wide, weights.wide),
+            asked=_scaled(around.asked, weights.asked),
             sittings=_scaled(self._sittings.scores(dated, weights), weights.sitting) if several else {},
             dates=_scaled(self._dates.scores(dated, weights), weights.date) if several else {},
             speaker=self._named(query_text),
@@ -131,12 +116,9 @@ class TurnIndex:
             recency=weights.recency / max(1, len(self) - 1),
         )
         scores = self._scores(found)
-        shown = sorted(turn for turn, score in scores.items() if score > 0 and self.ordinals[turn] not in skip)
-        if len(shown) > 4 * limit:
-            best = heapq.nlargest(limit, shown, key=scores.__getitem__)  # the same, and cheaper then
-        else:
-            best = sorted(shown, key=scores.__getitem__, reverse=True)[:limit]
-        return [Scored(self.ordinals[turn], scores[turn], Signals(self.signals, found, turn)) for turn in best]
+        shown = ((-score, turn) for turn, score in scores.items() if score > 0 and self.ordinals[turn] not in skip)
+        best = heapq.nsmallest(limit, shown)  # of equals the older one
+        return [Scored(self.ordinals[turn], -score, Signals(self.signals, found, turn)) for score, turn in best]
 
     # -- the query ----------------------------------------------------------------------------------------------
 
@@ -149,46 +131,10 @@ class TurnIndex:
         rare = [term for term in known if held[term] <= most]
         if not any(held[term] for term in rare):
             rare = known
-        kept: dict[str, int] = {}
-        postings = 0
-        for term in rare:
-            postings += held[term]
-            if postings > MAX_POSTINGS and kept:
-                break
-            if held[term]:
-                kept[term] = query[term]
-        return kept, {term: query[term] for term in rare}
-
-    def _surroundings(self, query: Mapping[str, int], weights: Weights) -> tuple[dict[int, float], ...]:
-        """BM25 of each turn with its neighbours, with more of them, and under the question it answers."""
-        near: dict[int, float] = {}
-        wide: dict[int, float] = {}
-        asked: dict[int, float] = {}
-        for term, times in query.items():
-            in_near, in_wide, in_asked = self._spread(self._own.counts[term])
-            add_bm25(near, in_near, self._near, times, weights)
-            add_bm25(wide, in_wide, self._wide, times, weights)
-            add_bm25(asked, in_asked, self._asked, times, weights)
-        return near, wide, asked
-
-    def _spread(self, own: Mapping[int, int]) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
-        """A term's counts per turn, summed over each turn's surroundings."""
-        starts, asks, turns = self._starts, self._asks, len(self.ordinals)
-        near: dict[int, int] = {}
-        wide: dict[int, int] = {}
-        asked = dict(own)
-        for turn, count in own.items():
-            start = starts[turn]
-            for other in range(max(start, turn - WIDE_TURNS), min(turns, turn + WIDE_TURNS + 1)):
-                if starts[other] != start:
-                    break
-                wide[other] = wide.get(other, 0) + count
-                if turn - NEAR_TURNS <= other <= turn + NEAR_TURNS:
-                    near[other] = near.get(other, 0) + count
-            after = turn + 1
-            if asks[turn] and after < turns and starts[after] == start:
-                asked[after] = asked.get(after, 0) + count
-        return near, wide, asked
+        told = _within(rare, lambda term: held[term])
+        dated = sorted(rare, key=lambda term: len(self._sittings.counts.get(term, ())))
+        told_dated = _within(dated, lambda term: len(self._sittings.counts.get(term, ())))
+        return {term: query[term] for term in told if held[term]}, {term: query[term] for term in told_dated}
 
     def _named(self, query_text: str) -> str | None:
         """The one speaker that the query names; None for none or several."""
@@ -202,20 +148,19 @@ class TurnIndex:
         """Every candidate's score."""
         scores = dict.fromkeys(self._candidates(found), 0.0)
         of_sitting = {sitting: score + found.dates.get(sitting, 0.0) for sitting, score in found.sittings.items()}
-        sitting_of, is_question, speaker_of = self._sitting_of, self._is_question, self._speaker_of
-        weights, speaker, pinned, recency = found.weights, found.speaker, found.pinned, found.recency
+        near, wide, asked, day = found.near.get, found.wide.get, found.asked.get, of_sitting.get
+        sitting_of, is_question, recency = self._sitting_of, self._is_question, found.recency
         for turn in scores:
-            score = of_sitting.get(sitting_of[turn], 0.0) + recency * turn
-            if is_question[turn]:
-                score -= weights.question
-            if speaker is not None and speaker_of[turn] == speaker:
-                score += weights.speaker
-            if pinned and self.ordinals[turn] in pinned:
-                score += weights.callout
-            scores[turn] = score
-        for surroundings in (found.near, found.wide, found.asked):
-            for turn, value in surroundings.items():
-                scores[turn] += value
+            score = near(turn, 0.0) + wide(turn, 0.0) + asked(turn, 0.0) + day(sitting_of[turn], 0.0) + recency * turn
+            scores[turn] = score - found.weights.question if is_question[turn] else score
+        if found.speaker is not None:
+            for turn in scores:
+                if self._speaker_of[turn] == found.speaker:
+                    scores[turn] += found.weights.speaker
+        if found.pinned:
+            for turn in scores:
+                if self.ordinals[turn] in found.pinned:
+                    scores[turn] += found.weights.callout
         return scores
 
     def _candidates(self, found: Found) -> Iterator[int]:
@@ -246,6 +191,16 @@ class TurnIndex:
             "callout": weights.callout if self.ordinals[turn] in found.pinned else 0.0,
         }
         return {name: value for name, value in signals.items() if value}
+
+
+def _within(terms: Iterable[str], postings: Callable[[str], int]) -> Iterator[str]:
+    """The first of these terms while they hold no more than `MAX_POSTINGS` together; one that holds any at least."""
+    total = 0
+    for term in terms:
+        before, total = total, total + postings(term)
+        if total > MAX_POSTINGS and before:
+            return
+        yield term
 
 
 def _scaled(scores: dict[int, float], weight: float) -> dict[int, float]:

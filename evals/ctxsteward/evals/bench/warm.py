@@ -1,6 +1,7 @@
 """What one more message costs: append, build and render, at 50 and at 5,000 messages, against the floor.
 
-The floor is what no design avoids: tokenize that message and serialize the window once.
+The floor is what no design avoids: tokenize that message and serialize the window once. Nothing is recalled in these
+steps; what a turn costs that recalls is in `warm_recall`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import NamedTuple
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
 from ctxsteward.envelope.tokens import load_tokenizer
 
-from . import Row, row
+from . import Row, row, warm_recall
 from .conversation import conversation
 
 NAME = "warm"
@@ -42,16 +43,6 @@ def run(data: object = None) -> Iterator[Row]:
     for size in SIZES:
         yield row(NAME, f"p50 at {size:,} messages / floor", floors[size], "×", at_most=3)
         yield row(NAME, f"p50 at {size:,} messages", statistics.median(r[size].build for r in rounds) / 1e3, "ms")
-    recalling = [{size: _measure(size, number, recall_fraction=0.4) for size in SIZES} for number in range(ROUNDS)]
-    ratio = statistics.median(r[old].build / r[young].build for r in recalling)
-    yield row(NAME, f"with recall, {old:,} / {young} messages", ratio, "×")
-    for size in SIZES:
-        yield row(
-            NAME,
-            f"p50 at {size:,} messages, with recall",
-            statistics.median(r[size].build for r in recalling) / 1e3,
-            "ms",
-        )
     yield row(
         NAME,
         "floor (tokenize the message, json.dumps the window)",
@@ -70,13 +61,13 @@ def run(data: object = None) -> Iterator[Row]:
         statistics.median(r[old].compaction_p99 for r in rounds) / 1e3,
         "ms",
     )
+    yield from warm_recall.rows(NAME)
 
 
-def _measure(size: int, seed: int, recall_fraction: float = 0.0) -> Step:
+def _measure(size: int, seed: int) -> Step:
     session = open_store("memory:").session("bench")
-    budgets = Budgets(dynamic_tokens=4000, recall_fraction=recall_fraction)
+    budgets = Budgets(dynamic_tokens=4000, recall_fraction=0)
     builder, earlier = (EnvelopeBuilder(model="gpt-4o", budgets=budgets) for _ in range(2))
-    earlier.selector = None  # what is asked before the measured steps costs nothing here
     messages = conversation(size + STEPS, seed=seed)
     for message in messages[:size]:
         session.append(message)

@@ -120,7 +120,8 @@ def read_gates(text: str, source: str) -> Mapping[str, Gates]:
 
 
 def _refuse(where: str, key: str, found: str, todo: str) -> InputError:
-    return InputError(f"{where}: `{key}`: {found}; {todo}")
+    named = f"`{key}`: " if key else ""
+    return InputError(f"{where}: {named}{found}; {todo}")
 
 
 _READING = Reading(

@@ -8,6 +8,7 @@ from importlib.metadata import version
 
 from ctxsteward.schemas.eval_result import EvalMiss, EvalResult, MetricResult
 
+from ..telemetry import tell_eval
 from .catalogue import suite_named
 from .gates import Gates, check, judged
 from .intervals import Part, interval
@@ -33,15 +34,20 @@ def played(
     reproduce: str = "",
     tell: Callable[[int], object] = lambda done: None,
 ) -> EvalResult:
-    """Play these scenarios of a suite over so many processes, and judge them; `tell` hears how many are done."""
+    """Play these scenarios of a suite over so many processes, judge them, and tell telemetry of it.
+
+    `tell` hears how many are done.
+    """
     found: list[ScenarioResult] = []
     for one in run(draws, setup, workers=workers):
         found.append(one)
         tell(len(found))
-    return result(
+    ended = result(
         suite_named(name), in_order(found, draws), split=draws[0].split, setup=setup, gates=gates, when=when,
         revision=revision, reproduce=reproduce,
     )  # fmt: skip
+    tell_eval(ended)
+    return ended
 
 
 def result(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 from pydantic import ValidationError
@@ -51,14 +52,18 @@ def read(data: bytes, what: str = "artifact") -> Artifact:
 
 def observation_fields(observation: Observation) -> dict[str, Any]:
     """JSON values; what has its default is left out."""
-    fields: dict[str, Any] = {}
-    for name, field in Observation.__dataclass_fields__.items():
-        value = getattr(observation, name)
-        if value != field.default:
-            fields[name] = value
+    fields: dict[str, Any] = {
+        name: value for name, value, default in zip(_NAMES, _VALUES(observation), _DEFAULTS, strict=True)
+        if value != default
+    }  # fmt: skip
     fields["slot"] = [observation.slot.subject, observation.slot.attribute, observation.slot.cardinality]
     fields["places"] = [list(place) for place in observation.places]
     return fields
+
+
+_NAMES = tuple(Observation.__dataclass_fields__)
+_VALUES = attrgetter(*_NAMES)
+_DEFAULTS = tuple(field.default for field in Observation.__dataclass_fields__.values())
 
 
 def observation_of(fields: dict[str, Any]) -> Observation:

@@ -28,21 +28,36 @@ from .slots import Topic, value_of
 from .things import Thing, is_corrective, is_telling, thing_in
 from .wordlists import listed
 
-EXTRACTOR = "corrections/2"
+EXTRACTOR = "corrections/3"
 MIN_CHARS, MAX_CHARS = 6, 400
 SCORES: dict[Strength, float] = {"strict": 0.9, "broad": 0.4}
 _DURABLE = re.compile(
     r"\b(?:i|we) (?:use|live|work|prefer|have|drive|speak|eat|own|run|deploy|am|are|study|play)\b|\b(?:i'm|we're) (?:an?|from|in|at)\b|\b(?:my|our) (?:[\w'-]+ ){1,3}(?:is|are)\b"
-    r"|我们?(?:用|住|在|是|做|吃|开|姓|叫)|我们?的[^，,。]{1,8}是"
+    r"|我们?(?:现在|目前|其实|都|也|不|从不|从来不?|一直|一向|平时)*(?:用|住|在(?![说问等找看想试讲谈做买办])|是(?![要想说在指问订买来去为])|做|吃|开|姓|叫|喝|属)"
+    r"|我们?(?:更|最|一直|一向|向来|都|很|不)*(?:喜欢|爱|讨厌|偏爱|习惯)"
+    r"|我们?的[^，,。]{1,8}[是叫在]|我们?(?:公司|单位|学校|家|办公室|团队|部门)[^，,。]{0,6}[是叫在]"
+    r"|我(?:家|的)?(?:那只)?(?:老婆|妻子|太太|爱人|老公|丈夫|女朋友|男朋友|儿子|女儿|孩子|妈妈?|母亲|爸爸?|父亲|姐姐?|妹妹?|哥哥?|弟弟?|奶奶|爷爷|外婆|外公|室友)[^，,。]{0,6}[是叫在]"
 )
 """True of its speaker beyond this talk."""
+_CASE = re.compile(
+    r"(?:航班|机票|车票|车次|座位|订单|单号|预订|预约|行程|包裹|快递|会议|账单|发票|退款|文件|草稿)号?$|^(?:今天|明天|昨天|今晚|刚才|上面|本次)"
+)
+"""A thing of the task at hand: 订单号, 明天的会议."""
+_PROTEST = re.compile(
+    r"[^,.;:!]{0,48}?\b(?:wrong|incorrect|mistaken|misunderstood|misread|misheard|mixed up|backwards|not (?:right|correct|true))\b[^,.;:!—–-]{0,24}[,.;:!—–-]+ *"
+    r"|[^，,。；;：:！!]{0,14}?(?:不对|不正确|有误|[说弄搞写记听看理解]错了?|^错了?|[弄搞写]反了?|[弄搞]混了?)[，,。；;：:！!]+\s*"
+)
+"""The words that say only that something is wrong: "you got it wrong, …", 你说错了，…"""
 _VAGUE = re.compile(
     r"\b(?:i|i'm|my|we|our|me|it|it's|that|that's|this|these|those|one|you|your)\b|我|咱|这|那|它|你|您"
 )
 _CLAUSE = re.compile(
     r"(?:the |my |our |its |their |your )?(?P<s>[\w' -]{2,40}?)(?: (?:is|are|was|has|leaves|starts|returns|ends|costs|takes|should be)|'s) (?P<v>.+)"
 )
-_CHINESE_CLAUSE = re.compile(r"(?P<s>[\u3400-\u9fff]{2,8}?)(?:应该)?(?:是|叫)(?P<v>.+)")
+_CHINESE_CLAUSE = re.compile(
+    r"(?P<s>[\u3400-\u9fff]{2,8}?)(?<!不)(?:应该)?(?:是|叫|(?<![现正住家好存实所])在)(?P<v>.+)"
+)
+_IS = re.compile(r"^(?:应该|应当)?是(?=[^要不])")
 _SPEAKING = frozenset(
     ("我说的", "我要的", "我指的", "我订的", "我问的", "我的意思", "不对", "应该", "这个", "那个", "我的")
 )
@@ -158,7 +173,7 @@ def _topic(match: Match | None, sentence: Sentence) -> Topic:
             *_ABOUT.findall((match.text_of("w", sentence.low) if match else None) or ""),
         }
         words = [word for word in _ABOUT.findall(sentence.low) if word not in STOP | _CUES and word not in gone]
-        about, value = (stem(words[0]) if words else ""), right
+        about, value = (stem(words[0]) if words else ""), _IS.sub("", right)
     return Topic(
         attribute=f"correction:{about or 'said'}", value=value_of(value) if value else None, polarity="positive"
     )
@@ -174,13 +189,20 @@ def _head(subject: str) -> str:
 def _reach(sentence: Sentence, topic: Topic, thing: Thing | None, conversation: Conversation) -> Reach:
     if topic.is_fact:
         return "user"
+    sentence = _claim_of(sentence)
     if thing is not None and thing.is_general and not is_local(sentence, strictly=True):
         return "project" if conversation.replayed.project and is_of_project(sentence) else "shared"
     if conversation.replayed.project and is_of_project(sentence):
         return "project"
-    if conversation.is_task or is_local(sentence, strictly=False):
+    if conversation.is_task or is_local(sentence, strictly=False) or (thing is not None and _CASE.search(thing.name)):
         return "session"
     if _DURABLE.search(sentence.low):
         return "user"
     about = topic.attribute.removeprefix("correction:")
     return "session" if about == "said" or _VAGUE.search(sentence.low) else "shared"
+
+
+def _claim_of(sentence: Sentence) -> Sentence:
+    """It without its protest: "you" and "it" there say nothing of what is right."""
+    protest = _PROTEST.match(sentence.low)
+    return sentence._replace(low=sentence.low[protest.end() :]) if protest else sentence

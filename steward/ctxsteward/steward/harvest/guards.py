@@ -61,7 +61,8 @@ _PAST = _sign(
     "used when back past child kid teen teenager student time ago days preferred",
     r"\bused to (?:prefer|love|like|hate|always|never|eat|drink|fly|only|be)\b|\bwhen i was (?:a |an |in |at |younger|little|young|single|small|\d)|\bback (?:then|when|in)\b|\bin the past\b"
     r"|\bas a (?:kid|child|teen\w*|student)\b|\bat the time\b|\byears ago\b|\bin those days\b|\bpreferred (?!\w+ (?:is|are)\b)",
-    r"(?:^|[，,。；;\s]|我们?|也|还|就|曾)以前(?!我|一定|都要|请|先)|小时候|当年|曾经|那时候|过去(?=我|总|都|常)|年轻(?:时|的时候)|上学(?:时|的时候)|本来(?=喜|爱|更)",
+    r"(?:^|[，,。；;\s]|我们?|也|还|就|曾)以前(?!我|一定|都要|请|先)|小时候|当年|曾经|那时候|过去(?=我|总|都|常)|年轻(?:时|的时候)|上学(?:时|的时候)|本来(?=喜|爱|更)"
+    r"|(?:一直|一向|向来|从来|总是)[^。；;]{0,40}[，,](?:但|可|可是|不过|只是)?(?:直到|后来|(?:现在|如今|最近|今年)(?:就|已经|却|都)?(?:不|改|换|没|戒))",
 )
 _SUPPOSED_WHOLE = re.compile(
     r"(?:(?:so|and|but|well|ok|what) )*(?:suppose|supposing|imagine|pretend|assume|assuming|let's say|say i|let us say|hypothetically|in theory|what if|maybe|perhaps|i guess|i wish|wish i|if only|for example|e\.g|for instance)\b"
@@ -87,7 +88,7 @@ _REPORT = _sign(
     r"|\b(?:he|she|they|people|everyone|everybody|nobody|someone|somebody|users?|customers?|clients?|folks|kids|who|it|(?:my|his|her|our|their|the) \w+) (?:always |never |usually |often |also |just |really |still |only )*$"
     r"|\bas an? (?:\w+ )?(?:user|customer|client|admin|visitor|guest|developer|reader|buyer|member|manager|tester),?[^.;]{0,20}$",
     r"(?:[她他]|大家|人家|别人|有人|老板|客户|同事|朋友|妈|爸|妹妹|弟弟|姐姐|哥哥|老师|医生|说明书|文档|手册|报错|网上|新闻|店|狗|猫|孩子|儿子|女儿|老婆|老公|作者|主人公|函数|接口|测试)[^，,。；;]{0,6}(?:说|讲|写|提到|表示|认为|觉得|告诉|建议|要求|提示|回复)[^。；;]{0,40}$"
-    r"|(?:[她他]们?|人家|别人|有人|老板|客户|同事|店里?|店|狗|猫|者|函数|接口|测试|人|说明书|文档|孩子|妹妹|弟弟|姐姐|哥哥|爸|妈|老婆|老公)(?:总是|都|会|应该|每次|一直|也|就|老是|从来|更|最|很|特别|可能|自己|家|真的|说|不|一般|通常|其实)*$|[^我你，,。；;\s]{2,6}(?<!来)(?<!老实)(?<!就是)说[：:，,]?$|(?:听说|据说|据|写着|上说|规定是?|显示|写道|上写)[^。；;]{0,40}$|作为(?:一[个名])?(?:用户|客户|顾客|管理员|访客|读者|买家|会员)[^。；;]{0,20}$",
+    r"|(?:[她他]们?|人家|别人|有人|老板|客户|同事|店里?|店|狗|猫|者|函数|接口|测试|(?<!本)人|说明书|文档|孩子|妹妹|弟弟|姐姐|哥哥|爸|妈|老婆|老公)(?:总是|都|会|应该|每次|一直|也|就|老是|从来|更|最|很|特别|可能|自己|家|真的|说|不|一般|通常|其实)*$|[^我你，,。；;\s]{2,6}(?<!来)(?<!老实)(?<!就是)说[：:，,]?$|(?:听说|据说|据|写着|上说|规定是?|显示|写道|上写)[^。；;]{0,40}$|作为(?:一[个名])?(?:用户|客户|顾客|管理员|访客|读者|买家|会员)[^。；;]{0,20}$",
 )
 _REPORTED_FIRST = re.compile(
     r"\b(?:i|we|i'd|you) (?:would |have |had |'ve )?(?:say|said|told you|mentioned|asked you|wrote)\b[^.;!]{0,60}$"

@@ -18,7 +18,7 @@ _EXPLICIT = re.compile(
 _DEICTIC = re.compile(
     r"\b(?:this|that|these|those|it|the (?:first|second|third|last|other|earlier|later|next|same|new|old|blue|red|cheapest|one|two)|(?:on|by|before|after|until) (?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:january|february|march|april|june|july|august|september|october|november|december) \d|\d{1,2}(?:st|nd|rd|th)|my (?:flight|flights|booking|reservation|order|refund|ticket|trip|certificates?|gift cards?|bags?|suitcases?)|[a-z]*\d[a-z0-9]{4,})\b"
     r"|the (?:flight|trip|booking|order|reservation|refund|ticket|insurance|payment|upgrade|paragraph|file|draft|bags?|change|option|options|certificate|card|balance)\b"
-    r"|那个|这个|第[一二三四五六七八九十\d]个|周[一二三四五六日天]|下周|蓝色那|红色那|\d+[号日]"
+    r"|那个|这个|第[一二三四五六七八九十\d]个|周[一二三四五六日天]|下周|蓝色那|红色那|\d+[号日]|我们?的?这?[个张份次趟]?(?:航班|机票|车票|订单|订座|预订|预约|行程|退款|包裹|快递|改签)"
 )
 _PROJECT = re.compile(
     r"\b(?:in|for|of|on|across) (?:this|our|the) (?:repo|repository|project|code ?base|package|workspace|monorepo|service|team)\b|\bin here we\b|\bour (?:style guide|conventions?|linter|ci|build)\b"

@@ -10,18 +10,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
 from .hearing import Sentence
 
 
-class Cue(NamedTuple):
-    """One row of a table."""
+class Cue:
+    """One row of a table; its pattern is compiled when it is tried first, for most processes try few."""
 
-    label: str
-    attribute: str | None
-    pattern: re.Pattern[str]
+    def __init__(self, label: str, attribute: str | None, pattern: str) -> None:
+        self.label, self.attribute, self._pattern = label, attribute, pattern
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        return re.compile(self._pattern)
 
 
 class Match(NamedTuple):
@@ -64,14 +68,14 @@ class Table:
     def __init__(self, parts: Mapping[str, str], rows: str, *, chinese: bool = False) -> None:
         self._chinese = chinese
         self._by_anchor: dict[str, list[_Row]] = {}
-        self._cues: list[Cue] = []
+        self.cues: list[Cue] = []
         for line in filter(None, map(str.strip, rows.splitlines())):
             label, anchors, pattern = (part.strip() for part in line.split(" | ", 2))
             for anchor in anchors.split():
                 word, _, also = anchor.partition("+")
-                self._by_anchor.setdefault(word, []).append(_Row(len(self._cues), also or None))
+                self._by_anchor.setdefault(word, []).append(_Row(len(self.cues), also or None))
             label, _, attribute = label.partition(":")
-            self._cues.append(Cue(label, attribute or None, re.compile(pattern.format(**parts) if parts else pattern)))
+            self.cues.append(Cue(label, attribute or None, pattern.format(**parts) if parts else pattern))
         self._anchors = frozenset(self._by_anchor)
 
     def matches(self, sentence: Sentence) -> Iterable[Match]:
@@ -83,10 +87,10 @@ class Table:
         words, low = sentence.words, sentence.low
         rows = {row for anchor in held for row, also in self._by_anchor[anchor] if also is None or also in words}
         for row in sorted(rows):
-            label, attribute, pattern = self._cues[row]
-            found = pattern.search(low)
+            cue = self.cues[row]
+            found = cue.pattern.search(low)
             if found:
-                yield Match(label, attribute, found)
+                yield Match(cue.label, cue.attribute, found)
 
     def _held(self, sentence: Sentence) -> Iterable[str]:
         if not self._chinese:

@@ -22,7 +22,7 @@ from .locality import is_local, is_of_project
 from .matching import Match, matches
 from .slots import Topic, topic_of
 
-EXTRACTOR = "preferences/2"
+EXTRACTOR = "preferences/3"
 MAX_CHARS = 400
 """A longer sentence is not searched for wishes."""
 _JOINED = re.compile(r"(?:and|so|but|because|to|then|also)\b")

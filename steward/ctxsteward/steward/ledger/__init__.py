@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .ledger import Flawed, Ledger, Size
+from .records import AsOf
 from .writing import LineCounter
 
-__all__ = ["Flawed", "Ledger", "LineCounter", "Size"]
+__all__ = ["AsOf", "Flawed", "Ledger", "LineCounter", "Size"]

@@ -1,5 +1,8 @@
 """The index's file: SQLite with write-ahead log and `secure_delete`; all of it can be derived from artifacts again.
 
+Tables of narrow rows lie in their keys' order; wide rows (`seen`, `gathered`, `drafts`, `judged`) would make a tree of
+keys deep and half empty, so they lie beside it.
+
 Deleted rows are overwritten; copies that moving pages left behind go when the file is scrubbed. What an older version
 of these tables derived is dropped when the file is opened, and derived again (`left`). A file of another program, of a
 newer version, or made with other sketches, is refused before it is touched.
@@ -36,7 +39,7 @@ CREATE TABLE artifacts (
 CREATE INDEX artifacts_by_session ON artifacts (session, source);
 CREATE TABLE seen (
   id TEXT PRIMARY KEY, artifact TEXT NOT NULL, shown INTEGER NOT NULL, brief TEXT NOT NULL, body TEXT NOT NULL
-) WITHOUT ROWID;
+);
 CREATE INDEX seen_by_artifact ON seen (artifact);
 CREATE INDEX seen_by_shown ON seen (id) WHERE shown;
 CREATE TABLE shown (name TEXT NOT NULL, seen TEXT NOT NULL, PRIMARY KEY (name, seen)) WITHOUT ROWID;
@@ -64,7 +67,7 @@ CREATE TABLE untold (seen TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE stirred (code TEXT NOT NULL, leaf TEXT NOT NULL, PRIMARY KEY (code, leaf)) WITHOUT ROWID;
 CREATE TABLE dirty (component TEXT PRIMARY KEY, whole INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE newly (claim TEXT NOT NULL, seen TEXT NOT NULL, PRIMARY KEY (claim, seen)) WITHOUT ROWID;
-CREATE TABLE gathered (component TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE gathered (component TEXT PRIMARY KEY, body TEXT NOT NULL);
 CREATE TABLE voices (
   component TEXT NOT NULL, voice BLOB NOT NULL, heard INTEGER NOT NULL, PRIMARY KEY (component, voice)
 ) WITHOUT ROWID;
@@ -77,18 +80,18 @@ CREATE TABLE drafts (
   component TEXT PRIMARY KEY, id TEXT, rivals TEXT NOT NULL, wide INTEGER NOT NULL, hidden INTEGER NOT NULL,
   digest BLOB NOT NULL, kind TEXT, width TEXT, strict INTEGER, scored INTEGER, said INTEGER, recovered INTEGER,
   from_tool INTEGER, last REAL, shelf TEXT, counter TEXT, tokens INTEGER NOT NULL DEFAULT 0, malformed TEXT, body TEXT
-) WITHOUT ROWID;
+);
 CREATE UNIQUE INDEX drafts_by_id ON drafts (id);
 CREATE INDEX drafts_by_counter ON drafts (wide, counter);
-CREATE INDEX drafts_by_rivals ON drafts (rivals) WHERE rivals <> '';
+CREATE INDEX drafts_by_rivals ON drafts (rivals, component) WHERE rivals <> '';
 CREATE INDEX drafts_by_flaw ON drafts (id) WHERE malformed IS NOT NULL;
 CREATE TABLE judged (
   component TEXT PRIMARY KEY, id TEXT NOT NULL, status TEXT NOT NULL, wide INTEGER NOT NULL, until REAL,
   covered_by TEXT, shelf TEXT, digest BLOB NOT NULL, content TEXT, standing TEXT NOT NULL, names TEXT, record TEXT
-) WITHOUT ROWID;
+);
 CREATE INDEX judged_by_status ON judged (status) WHERE covered_by IS NULL;
-CREATE INDEX judged_by_until ON judged (until) WHERE until IS NOT NULL;
-CREATE INDEX judged_by_cover ON judged (covered_by) WHERE covered_by IS NOT NULL;
+CREATE INDEX judged_by_until ON judged (until, component) WHERE until IS NOT NULL;
+CREATE INDEX judged_by_cover ON judged (covered_by, component) WHERE covered_by IS NOT NULL;
 CREATE INDEX judged_by_shelf ON judged (shelf) WHERE shelf IS NOT NULL;
 CREATE INDEX judged_by_id ON judged (id) WHERE record IS NOT NULL;
 CREATE TABLE unjudged (component TEXT PRIMARY KEY) WITHOUT ROWID;

@@ -13,12 +13,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ..reconcile.claims import OWN, PERSONAL, TEMPLATED, Claim
-from ..reconcile.draft import Draft, Words, drawn, quoting, words
-from ..reconcile.gathered import gathered, joined, phrases
+from ..reconcile.claims import OWN, PERSONAL, TEMPLATED, Audience, Claim
+from ..reconcile.draft import Draft, Quoting, Words, drawn, quoting, words
+from ..reconcile.gathered import Gathered, gathered, joined, phrases
 from ..reconcile.seen import Brief, Seen
 from ..reconcile.support import Counts, counted, supporting, voices
 from .database import Database
@@ -81,6 +81,25 @@ class _Before(NamedTuple):
     draft: Draft
     counter: str | None
     tokens: int
+
+
+class _Lends(NamedTuple):
+    """What the observations that support a draft come to."""
+
+    found: Gathered
+    counts: Counts
+    quoted: Quoting
+    audience: Audience
+
+
+class _Weighed(NamedTuple):
+    """A component, before what it quotes is read."""
+
+    label: str
+    claims: set[str]
+    total: int
+    lends: _Lends | None
+    """None: nothing supports it."""
 
 
 class Drafts:
@@ -175,10 +194,11 @@ class Drafts:
         found: dict[str, list[_Said]] = defaultdict(list)
         for component, *row in rows:
             found[component].append(_Said(*row))
-        for label, said in sorted(found.items()):
-            yield self._draft(label, said)
+        weighed = [self._weighed(label, said) for label, said in sorted(found.items())]
+        quoted = self._seen({id_ for one in weighed if one.lends for id_ in one.lends.quoted.ids})
+        return (self._drawn(one, quoted) for one in weighed)
 
-    def _draft(self, label: str, rows: Sequence[_Said]) -> Row:
+    def _weighed(self, label: str, rows: Sequence[_Said]) -> _Weighed:
         is_shown = any(row.shown for row in rows)
         claims = {row.claim for row in rows}
         members = [row.member for row in rows]
@@ -186,7 +206,7 @@ class Drafts:
         self._note_idle(rows, lending)
         total = _total(rows)
         if not lending:
-            return (label, *_NO_SUPPORT, _digest(label, total), *(None,) * 9, None, 0, None, None)
+            return _Weighed(label, claims, total, None)
         audience = self._claims(label).audience
         found, own, seen = gathered(lending), audience.width in OWN, [one for _, one in lending]
         heard, said = voices(seen, own=own), phrases(seen)
@@ -196,9 +216,16 @@ class Drafts:
             self._gatherings.keep(label, Kept(found, counts, quoted, total))
             self._gatherings.hear(label, heard)
             self._gatherings.phrase(label, said)
-        group = min(filter(None, (self._claims(id_).group for id_ in claims)), default="")
-        made = drawn(found, counts, words(quoted, self._seen), claims, audience, group)
-        return self._row(label, made, _digest(label, total), None)
+        return _Weighed(label, claims, total, _Lends(found, counts, quoted, audience))
+
+    def _drawn(self, one: _Weighed, quoted: Mapping[str, Seen]) -> Row:
+        digest = _digest(one.label, one.total)
+        if one.lends is None:
+            return (one.label, *_NO_SUPPORT, digest, *(None,) * 9, None, 0, None, None)
+        lends = one.lends
+        group = min(filter(None, (self._claims(id_).group for id_ in one.claims)), default="")
+        made = drawn(lends.found, lends.counts, words(lends.quoted, quoted), one.claims, lends.audience, group)
+        return self._row(one.label, made, digest, None)
 
     def _names(self, label: str) -> set[str]:
         """Ids under which what this component says may have been shown, in whichever scope."""
@@ -244,7 +271,8 @@ class Drafts:
             counts = Counts(*map(sum, zip(counts, heard, strict=True)))
             quoted = quoting(found, self._gatherings.phrase(label, phrases(seen)))
         self._gatherings.keep(label, Kept(found, counts, quoted, total))
-        told = Words(old.said, old.evidence, old.answers) if quoted == kept.quoted else words(quoted, self._seen)
+        is_same = quoted == kept.quoted
+        told = Words(old.said, old.evidence, old.answers) if is_same else words(quoted, self._seen(quoted.ids))
         made = drawn(found, counts, told, claims, old.audience, group)
         return self._row(label, made, _digest(label, total), before)
 

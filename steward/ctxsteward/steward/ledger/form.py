@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from operator import attrgetter
 from typing import Any
 
 from ctxsteward.envelope.slices import canonical
@@ -12,44 +13,47 @@ from ..admission.gates import Verdict
 from ..artifacts.form import observation_fields, observation_of
 from ..artifacts.spans import Pointed
 from ..reconcile.claims import Audience, Claim, Origin
-from ..reconcile.draft import Draft
+from ..reconcile.draft import Draft, span_fields
 from ..reconcile.gathered import Gathered
 from ..reconcile.seen import Brief, Moment, Seen
 from ..reconcile.support import Backing
 from ..reconcile.wording import Wording
 
-_SETS = ("content", "values", "names", "openers", "limits", "contrasts")
-_CLAIM = tuple(name for name in Claim.__slots__ if name not in ("audience", "wording"))
+_PLAIN = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def claim_row(claim: Claim) -> str:
     """A claim as text."""
-    fields: dict[str, Any] = {name: getattr(claim, name) for name in _CLAIM}
-    fields["audience"] = claim.audience
-    if (wording := claim.wording) is not None:
-        fields["wording"] = {name: sorted(getattr(wording, name)) for name in _SETS} | {
-            "tokens": wording.tokens,
-            "frame": wording.frame,
-            "negative": wording.negative,
-        }
-    return canonical(fields).decode()
+    fields, wording = _CLAIM_VALUES(claim), claim.wording
+    sets = [sorted(found) for found in _SET_VALUES(wording)] if wording else []
+    words = [wording.tokens, None if wording.frame == wording.tokens else wording.frame] if wording else []
+    return _PLAIN.encode([fields, claim.audience, wording and wording.negative, words, sets])
 
 
 def claim_of(row: str) -> Claim:
     """The inverse of `claim_row`."""
-    fields = json.loads(row)
-    said = fields.pop("wording", None)
+    fields, audience, negative, words, sets = json.loads(row)
     wording = None
-    if said is not None:
-        sets = {name: frozenset(said[name]) for name in _SETS}
-        wording = Wording(tokens=tuple(said["tokens"]), frame=tuple(said["frame"]), negative=said["negative"], **sets)
-    return Claim(**{**fields, "audience": Audience(*fields["audience"]), "wording": wording})
+    if negative is not None:
+        tokens, frame = words
+        found = dict(zip(_SETS, map(frozenset, sets), strict=True))
+        wording = Wording(
+            tokens=tuple(tokens), frame=tuple(tokens if frame is None else frame), negative=negative, **found
+        )
+    named = dict(zip(_CLAIM, fields, strict=True))
+    return Claim(**named, audience=Audience(*audience), wording=wording)
+
+
+_SETS = ("content", "values", "names", "openers", "limits", "contrasts")
+_SET_VALUES = attrgetter(*_SETS)
+_CLAIM = tuple(name for name in Claim.__slots__ if name not in ("audience", "wording"))
+_CLAIM_VALUES = attrgetter(*_CLAIM)
 
 
 def seen_row(seen: Seen) -> str:
     """An observation as text."""
     told = seen.told or canonical(observation_fields(seen.observation)).decode()
-    return f'["{seen.id}",{told},{canonical([seen.origin, seen.spans, sorted(seen.shown)]).decode()[1:]}'
+    return f'["{seen.id}",{told},{_PLAIN.encode([seen.origin, seen.spans, sorted(seen.shown)])[1:]}'
 
 
 def seen_of(row: str) -> Seen:
@@ -82,9 +86,6 @@ def _brief(fields: list[Any]) -> Brief:
     return Brief._make((id_, float("-inf") if seconds is None else seconds, *rest, frozenset(shown)))
 
 
-_PLAIN = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-
-
 def gathered_row(found: Gathered) -> list[Any]:
     """What was gathered of a draft's observations, as JSON values; each observation once."""
     seen: dict[str, tuple[int, Brief]] = {}
@@ -111,31 +112,31 @@ def gathered_of(fields: list[Any]) -> Gathered:
 
 def draft_row(draft: Draft) -> str:
     """A draft as text; a time that was not told is null."""
-    fields = {name: getattr(draft, name) for name in Draft.__slots__}
-    fields["backing"] = {name: getattr(draft.backing, name) for name in Backing.__slots__}
     seconds, *rest = draft.moment
-    fields["moment"] = [None if seconds == float("-inf") else seconds, *rest]
-    return canonical(fields).decode()
+    moment = [None if seconds == float("-inf") else seconds, *rest]
+    evidence = [tuple(one.values()) for one in draft.evidence]
+    return _PLAIN.encode([_DRAFT_VALUES(draft), _BACKING_VALUES(draft.backing), moment, evidence])
 
 
 def draft_of(row: str) -> Draft:
     """The inverse of `draft_row`."""
-    fields = json.loads(row)
-    seconds, source, ordinal, id_ = fields["moment"]
+    fields, backing, (seconds, source, ordinal, id_), evidence = json.loads(row)
+    named = dict(zip(_DRAFT, fields, strict=True))
     moment = Moment(
         float("-inf") if seconds is None else seconds, tuple((n, part) for n, part in source), tuple(ordinal), id_
     )
-    evidence = tuple({**one, "span": tuple(one["span"])} for one in fields["evidence"])
     return Draft(
-        **{
-            **fields,
-            "names": tuple(fields["names"]),
-            "audience": Audience(*fields["audience"]),
-            "backing": Backing(**fields["backing"]),
-            "moment": moment,
-            "evidence": evidence,
-        }
+        **{**named, "names": tuple(named["names"]), "audience": Audience(*named["audience"])},
+        backing=Backing(**dict(zip(_BACKING, backing, strict=True))),
+        moment=moment,
+        evidence=tuple(span_fields(*one) for one in evidence),
     )
+
+
+_BACKING = Backing.__slots__
+_BACKING_VALUES = attrgetter(*_BACKING)
+_DRAFT = tuple(name for name in Draft.__slots__ if name not in ("backing", "moment", "evidence"))
+_DRAFT_VALUES = attrgetter(*_DRAFT)
 
 
 def standing_row(standing: Standing) -> str:

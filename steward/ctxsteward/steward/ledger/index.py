@@ -146,7 +146,7 @@ class Index:
         )
         opposed: set[tuple[str, str]] = set()
         for claim in new:
-            for other in sorted(near.get(claim.id, ())):
+            for other in sorted(near[claim.id]):
                 if union.find(labels[other]) == union.find(claim.id):
                     continue  # of one polarity, as all of a component are
                 match relation(claim, self._claim(other)):
@@ -165,12 +165,11 @@ class Index:
                 buckets[band].append(claim.id)
         for band, id_ in self._db.among("SELECT band, claim FROM bands WHERE band IN (…)", sorted(buckets)):
             buckets[band].append(id_)
-        crowded = {band: ids for band, ids in buckets.items() if len(ids) > 1}
-        near: dict[str, set[str]] = {}
-        for claim, own in zip(new, sketched, strict=True):
-            for band in own:
-                if band in crowded:
-                    near.setdefault(claim.id, set()).update(crowded[band])
+        near: dict[str, set[str]] = {claim.id: set() for claim in new}
+        for ids in buckets.values():
+            if len(ids) > 1:
+                for id_ in near.keys() & ids:
+                    near[id_].update(ids)
         for id_, others in near.items():
             others.discard(id_)
         return near

@@ -2,7 +2,7 @@
 
     ledger = Ledger.open(path, store, "acme", "support")
     ledger.absorb(*artifacts)                      a set: order, batches and repeats do not matter
-    for record in ledger.records(now="2026-11-22T00:00:00Z", run="night-7", counter=counter): …
+    for record in ledger.records(AsOf(now="2026-11-22T00:00:00Z", run="night-7")): …
     ledger.publish(records)                        remember their stamps, once they are committed
     ledger.withdraw(session="s-42")
 
@@ -20,7 +20,7 @@ Source: the layered-envelope design (meta-steward); the state design (erasure, t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -29,7 +29,7 @@ from ctxsteward.envelope.facts import Audience, Fact
 from ctxsteward.envelope.keys import AddressKey
 from ctxsteward.envelope.store import Store
 from ctxsteward.envelope.supports import Support
-from ctxsteward.schemas.recommendation import Evidence, MetaRecommendation, Review
+from ctxsteward.schemas.recommendation import Evidence, MetaRecommendation
 
 from ..admission.policy import AdmissionPolicy
 from ..artifacts.artifact import Artifact
@@ -42,13 +42,14 @@ from .erasing import Leaving
 from .form import draft_of
 from .gatherings import MANY
 from .index import Index
-from .records import Asked, Judged, Records
+from .records import AsOf, Judged, Records
 from .shelf import facts_of
 from .standings import Standings
 from .uses import Uses
 from .writing import Frame, LineCounter, line
 
-_NO_REVIEWS: Mapping[str, Review] = {}
+PLAIN = AsOf()
+"""At no time, under the default policy, with no review."""
 
 
 class Flawed(NamedTuple):
@@ -162,43 +163,21 @@ class Ledger:
 
     # -- records ------------------------------------------------------------------------------------------------
 
-    def records(
-        self,
-        now: str | None = None,
-        policy: AdmissionPolicy | None = None,
-        approvals: Mapping[str, Review] = _NO_REVIEWS,
-        counter: LineCounter | None = None,
-        run: str = "none",
-    ) -> Iterator[MetaRecommendation]:
-        """Every record, by id. `approvals` are reviews by the id of a record, or one it once had; `now` is ISO 8601."""
-        self._refresh(counter)
-        yield from self._records.each(Asked(policy or AdmissionPolicy(), approvals, now, run))
+    def records(self, as_of: AsOf = PLAIN) -> Iterator[MetaRecommendation]:
+        """Every record, by id."""
+        self._refresh(as_of.counter)
+        yield from self._records.each(as_of)
 
-    def judged(
-        self,
-        now: str | None = None,
-        policy: AdmissionPolicy | None = None,
-        approvals: Mapping[str, Review] = _NO_REVIEWS,
-        counter: LineCounter | None = None,
-        run: str = "none",
-    ) -> Judged:
+    def judged(self, as_of: AsOf = PLAIN) -> Judged:
         """What `records` comes to, without writing out what concerns one person alone."""
         with self._db.writing():
-            self._refresh(counter, for_many=True)
-            return self._records.judged(Asked(policy or AdmissionPolicy(), approvals, now, run), self._index.total())
+            self._refresh(as_of.counter, for_many=True)
+            return self._records.judged(as_of, self._index.total())
 
-    def record(
-        self,
-        id: str,
-        now: str | None = None,
-        policy: AdmissionPolicy | None = None,
-        approvals: Mapping[str, Review] = _NO_REVIEWS,
-        counter: LineCounter | None = None,
-        run: str = "none",
-    ) -> MetaRecommendation | None:
-        """One record, by its id or one it once had; arguments as for `records`."""
-        self._refresh(counter)
-        return self._records.one(Asked(policy or AdmissionPolicy(), approvals, now, run), id)
+    def record(self, id: str, as_of: AsOf = PLAIN) -> MetaRecommendation | None:
+        """One record, by its id or one it once had."""
+        self._refresh(as_of.counter)
+        return self._records.one(as_of, id)
 
     def publish(self, records: Iterable[MetaRecommendation]) -> None:
         """Remember the stamps of records that were committed; of what is left out, nothing is remembered any more."""

@@ -1,13 +1,14 @@
 """Records out of an index: drafts as they stand, written out with the stamps of when they last changed.
 
-`Asked` says under which policy, at what time, with which reviews, in which run. The index must be refreshed;
-call `judged` and `publish` inside one of its transactions.
+`AsOf` says at what time, under which policy, with which reviews, in which run. The index must be refreshed; call
+`judged` and `publish` inside one of its transactions.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ctxsteward.envelope.keys import AddressKey
@@ -21,7 +22,7 @@ from .database import Database
 from .form import draft_of, standing_of
 from .judging import Found, Judging
 from .standings import Standings
-from .writing import Frame, Stamp, content_of, recommendation, stamped
+from .writing import Frame, LineCounter, Stamp, content_of, recommendation, stamped
 
 
 class Judged(NamedTuple):
@@ -37,15 +38,19 @@ class Judged(NamedTuple):
     """Drafts that were judged anew: what was touched since the last judgement, what is due, and their rivals."""
 
 
-class Asked(NamedTuple):
-    """By what records are judged."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsOf:
+    """At what time, under which policy, with which reviews records are judged."""
 
-    policy: AdmissionPolicy
-    reviews: Mapping[str, Review]
+    now: str | None = None
+    """ISO 8601; None: nothing fades."""
+    policy: AdmissionPolicy = field(default_factory=AdmissionPolicy)
+    reviews: Mapping[str, Review] = field(default_factory=dict)
     """By the id of a record, or one it once had."""
-    now: str | None
-    """ISO 8601."""
-    run: str
+    counter: LineCounter | None = None
+    """Counts the line of each record; None: as it was counted last."""
+    run: str = "none"
+    """That writes them."""
 
     @property
     def now_seconds(self) -> float | None:
@@ -61,29 +66,29 @@ class Records:
         self._read: dict[str, tuple[str, MetaRecommendation]] = {}
         """Those for many as they were read last, by id, with their addresses: a night asks more than once."""
 
-    def each(self, asked: Asked, component: str | None = None) -> Iterator[MetaRecommendation]:
+    def each(self, as_of: AsOf, component: str | None = None) -> Iterator[MetaRecommendation]:
         """Every record, by id; or that of one component."""
-        judging = Judging(self._db, asked.policy, asked.now_seconds, asked.reviews, component)
+        judging = Judging(self._db, as_of.policy, as_of.now_seconds, as_of.reviews, component)
         stamps = self._stamps()
         for found in judging.each():
             merged = tuple(sorted(stamps.keys() & set(found.draft.names) - {found.draft.id})) if stamps else ()
-            record = self._recommendation(found, asked.policy, judging.review(found.component), merged, asked.run)
+            record = self._recommendation(found, as_of.policy, judging.review(found.component), merged, as_of.run)
             stamp = stamps.get(found.draft.id)
-            yield stamped(record, stamp, asked.now, content_of(record, self._key) if stamp else "")
+            yield stamped(record, stamp, as_of.now, content_of(record, self._key) if stamp else "")
 
-    def one(self, asked: Asked, id: str) -> MetaRecommendation | None:
+    def one(self, as_of: AsOf, id: str) -> MetaRecommendation | None:
         """By its id, or one it once had."""
         rows = self._db.rows("SELECT component FROM claims WHERE id = ?", id)
-        return next(self.each(asked, rows[0][0]), None) if rows else None
+        return next(self.each(as_of, rows[0][0]), None) if rows else None
 
-    def judged(self, asked: Asked, total: int) -> Judged:
+    def judged(self, as_of: AsOf, total: int) -> Judged:
         """What `each` comes to, without writing out what concerns one person alone; `total` is that of all drafts."""
         looked_at = self._standings.judge(
-            asked.policy, asked.now_seconds, asked.reviews,
-            lambda component, standing, review: self._unstamped(component, standing, asked.policy, review),
+            as_of.policy, as_of.now_seconds, as_of.reviews,
+            lambda component, standing, review: self._unstamped(component, standing, as_of.policy, review),
         )  # fmt: skip
         statuses, digest = self._standings.outcome(total)
-        return Judged(statuses, digest, tuple(self._for_many(asked)), looked_at)
+        return Judged(statuses, digest, tuple(self._for_many(as_of)), looked_at)
 
     def publish(self, records: Iterable[MetaRecommendation]) -> None:
         """Remember the stamps of these; of what is left out, nothing is remembered any more."""
@@ -107,10 +112,10 @@ class Records:
         )
         return content_of(record, self._key), json.dumps(draft.names), record.model_dump_json()
 
-    def _for_many(self, asked: Asked) -> Iterator[MetaRecommendation]:
+    def _for_many(self, as_of: AsOf) -> Iterator[MetaRecommendation]:
         """What is active and for many, with its stamps."""
         stamps = self._stamps()
-        reviews = by_component(self._db, asked.reviews) if stamps else {}
+        reviews = by_component(self._db, as_of.reviews) if stamps else {}
         before, self._read = self._read, {}
         for id_, component, content, names, record, standing in self._standings.for_many():
             known = before.get(id_)
@@ -119,10 +124,10 @@ class Records:
             merged = tuple(sorted(stamps.keys() & set(json.loads(names)) - {read.id})) if stamps else ()
             if merged:
                 content, _, record = self._unstamped(
-                    component, standing_of(standing), asked.policy, reviews.get(component), merged
+                    component, standing_of(standing), as_of.policy, reviews.get(component), merged
                 )
                 read = MetaRecommendation.model_validate_json(record)
-            yield stamped(read.model_copy(update={"run": asked.run}), stamps.get(read.id), asked.now, content)
+            yield stamped(read.model_copy(update={"run": as_of.run}), stamps.get(read.id), as_of.now, content)
 
     def _recommendation(
         self, found: Found, policy: AdmissionPolicy, review: Review | None, merged: tuple[str, ...], run: str = "none"

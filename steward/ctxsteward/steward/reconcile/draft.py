@@ -13,7 +13,7 @@ whose observations grow is drawn again without the old ones; what it quotes is r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -60,6 +60,10 @@ class Quoting(NamedTuple):
     chosen: tuple[str, ...]
     """Its evidence."""
 
+    @property
+    def ids(self) -> frozenset[str]:
+        return frozenset((self.spoken, self.holder, *self.chosen))
+
 
 class Words(NamedTuple):
     """What those that are quoted give to a draft."""
@@ -69,19 +73,14 @@ class Words(NamedTuple):
     answers: str | None
 
 
-Whole = Callable[[Collection[str]], Mapping[str, Seen]]
-"""Observations by their ids."""
-
-
 def quoting(found: Gathered, spoken: Brief) -> Quoting:
     """Whom to quote beside the one whose words the draft has."""
     holder = spoken if spoken.is_single else found.single or spoken
     return Quoting(spoken.id, holder.id, tuple(one.id for one in _chosen(found.choosable, spoken)))
 
 
-def words(quoted: Quoting, whole: Whole) -> Words:
-    """Quote these."""
-    found = whole({quoted.spoken, quoted.holder, *quoted.chosen})
+def words(quoted: Quoting, found: Mapping[str, Seen]) -> Words:
+    """Quote these, which are among the observations `found`."""
     evidence = tuple(_evidence([found[id_] for id_ in quoted.chosen]))
     spoken = found[quoted.spoken].observation
     return Words(_said(spoken, found[quoted.holder].observation, evidence), evidence, spoken.answers)
@@ -122,8 +121,12 @@ def _chosen(choosable: Sequence[Brief], spoken: Brief) -> list[Brief]:
     """The representative, then by turns of principals and sessions."""
     chosen = [spoken]
     waiting = [one for one in choosable if one.id != spoken.id]
+    principals, sessions = Counter((spoken.principal,)), Counter((spoken.session,))
     while waiting and len(chosen) < MAX_EVIDENCE:
-        chosen.append(waiting.pop(_next(waiting, chosen)))
+        one = waiting.pop(_next(waiting, principals, sessions))
+        chosen.append(one)
+        principals[one.principal] += 1
+        sessions[one.session] += 1
     return chosen
 
 
@@ -133,15 +136,18 @@ def _evidence(chosen: Sequence[Seen]) -> list[dict[str, Any]]:
     rest = [(one, at) for one in chosen for at in range(1, len(one.spans))]
     found: dict[tuple[str, str, int, int], dict[str, Any]] = {}
     for one, at in (*first, *rest):
-        span = one.spans[at]
-        found.setdefault((one.origin.session, span.ref, span.start, span.stop), _span(one, at))
+        source, session, _ = one.origin
+        ref, start, stop, address, role, trust, principal, ts, relation = one.spans[at]
+        place = (session, ref, start, stop)
+        if place not in found:
+            found[place] = span_fields(
+                source, session, ref, (start, stop), address, role, trust, principal, ts, relation
+            )  # fmt: skip
     return list(found.values())[:MAX_EVIDENCE]
 
 
-def _next(waiting: Sequence[Brief], chosen: Sequence[Brief]) -> int:
+def _next(waiting: Sequence[Brief], principals: Mapping[str, int], sessions: Mapping[str, int]) -> int:
     """Whose principal, then session, was heard least often; of equals the first, which are the strongest in time."""
-    principals = Counter(one.principal for one in chosen)
-    sessions = Counter(one.session for one in chosen)
     best, least = 0, (MAX_EVIDENCE, MAX_EVIDENCE)
     for at, one in enumerate(waiting):
         heard = principals[one.principal], sessions[one.session]
@@ -152,17 +158,12 @@ def _next(waiting: Sequence[Brief], chosen: Sequence[Brief]) -> int:
     return best
 
 
-def _span(one: Seen, at: int) -> dict[str, Any]:
-    span = one.spans[at]
+def span_fields(
+    source: str, session: str, ref: str, span: Iterable[int], address: str, role: str, trust: str, principal: str,
+    ts: str | None, relation: str,
+) -> dict[str, Any]:  # fmt: skip
+    """One piece of evidence, as fields of a record."""
     return {
-        "source": one.origin.source,
-        "session": one.origin.session,
-        "ref": span.ref,
-        "span": (span.start, span.stop),
-        "span_address": span.address,
-        "role": span.role,
-        "trust": span.trust,
-        "principal": span.principal,
-        "ts": span.ts,
-        "relation": span.relation,
-    }
+        "source": source, "session": session, "ref": ref, "span": tuple(span), "span_address": address, "role": role,
+        "trust": trust, "principal": principal, "ts": ts, "relation": relation,
+    }  # fmt: skip

@@ -71,21 +71,26 @@ Phrases = Mapping[str, Phrase]
 def gathered(members: Sequence[tuple[str, Brief]]) -> Gathered:
     """Gather observations, at least one, each with its claim."""
     if len(members) == 1:
-        claim, only = members[0]
-        first = last = only
-        told = [only] if only.ts is not None else []
-        seen = [only]
-    else:
-        by_time = sorted(((one.moment, claim, one) for claim, one in members), key=lambda each: each[0])
-        claim = by_time[0][1]
-        seen = [one for _, _, one in by_time]
-        first, last, told = seen[0], seen[-1], [one for one in seen if one.ts is not None]
+        return _alone(*members[0])
+    by_time = sorted(((one.moment, claim, one) for claim, one in members), key=lambda each: each[0])
+    claim = by_time[0][1]
+    seen = [one for _, _, one in by_time]
+    first, last, told = seen[0], seen[-1], [one for one in seen if one.ts is not None]
     return Gathered(
         claim=claim, first=first, last=last, told=(told[0], told[-1]) if told else None,
         single=next((one for one in seen if one.is_single), None), score=max(one.score for one in seen),
         sensitivity=max((one.sensitivity for one in seen), key=_SENSITIVITIES.index),
         is_from_tool=all(one.is_told_by_tool for one in seen),
         choosable=choosable(sorted(seen, key=lambda one: _STRENGTHS.index(one.strength))),
+    )  # fmt: skip
+
+
+def _alone(claim: str, only: Brief) -> Gathered:
+    """Of one observation, as most are."""
+    return Gathered(
+        claim=claim, first=only, last=only, told=None if only.ts is None else (only, only),
+        single=only if only.is_single else None, score=only.score, sensitivity=only.sensitivity,
+        is_from_tool=only.is_told_by_tool, choosable=(only,),
     )  # fmt: skip
 
 

@@ -162,5 +162,6 @@ def _natural(name: str) -> tuple[tuple[int, str], ...]:
     return tuple((int(part[:15]), part) if part.isdecimal() else (-1, part) for part in _PART.findall(name))
 
 
+@lru_cache(maxsize=4096)
 def _ordinal(ref: str) -> tuple[int, ...]:
     return tuple(int(number) for number in ref.removeprefix("§").split(".") if number.isdecimal())

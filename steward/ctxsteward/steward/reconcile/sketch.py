@@ -23,7 +23,10 @@ from .claims import Claim
 PERMUTATIONS = 24
 ROWS = 2
 SEED = 20_261_122
-_BAND = struct.Struct(f">{1 + ROWS}I")
+_DIGEST = struct.Struct(f">{PERMUTATIONS}I")
+_BAND_BYTES = 4 * ROWS
+_PLACES = tuple((at.to_bytes(4, "big"), 4 * at) for at in range(0, PERMUTATIONS, ROWS))
+"""Of each band: what tells it apart, and where it begins in a digest."""
 SKETCH = f"rminhash/{RMinHash.ALGORITHM_VERSION}/{PERMUTATIONS}/{ROWS}/{SEED}"
 
 
@@ -31,23 +34,28 @@ def bands(claims: Sequence[Claim]) -> list[tuple[int, ...]]:
     """The bands of each claim, as 64-bit numbers: in blocks that a pair must have in common anyway."""
     wordings = [sorted(claim.wording.content) if claim.wording is not None else [] for claim in claims]
     digests = RMinHash.digests_from_token_sets(wordings, PERMUTATIONS, SEED) if claims else []
-    return [tuple(_bands(claim, digest)) for claim, digest in zip(claims, digests, strict=True)]
+    blocks = {about: canonical(about) for about in {_about(claim) for claim in claims}}
+    return [tuple(_bands(claim, digest, blocks[_about(claim)])) for claim, digest in zip(claims, digests, strict=True)]
 
 
-def _bands(claim: Claim, digest: Sequence[int]) -> Iterable[int]:
+def _about(claim: Claim) -> tuple[str | None, ...]:
+    """What a pair must have in common: for whom, and of what."""
+    return (*claim.audience, claim.tool, claim.subject)
+
+
+def _bands(claim: Claim, digest: Sequence[int], block: bytes) -> Iterable[int]:
     if claim.wording is None:
         return
-    block = canonical([*claim.audience, claim.tool, claim.subject])
     if claim.value is not None:
         yield _number(block + canonical(["value", claim.attribute, claim.value]))
-    block += canonical(sorted(claim.wording.values))
+    block += canonical(sorted(claim.wording.values)) if claim.wording.values else b"[]"
     if not claim.wording.content:
         yield _number(block + canonical(claim.wording.tokens))
         return
-    start = hashlib.blake2b(block, digest_size=8)
-    for at in range(0, PERMUTATIONS, ROWS):
+    start, rows = hashlib.blake2b(block, digest_size=8), _DIGEST.pack(*digest)
+    for place, at in _PLACES:
         band = start.copy()
-        band.update(_BAND.pack(at, *digest[at : at + ROWS]))
+        band.update(place + rows[at : at + _BAND_BYTES])
         yield int.from_bytes(band.digest(), "big", signed=True)
 
 

@@ -89,11 +89,11 @@ def voices(seen: Iterable[Brief], *, own: bool) -> dict[Voice, int]:
 
 def counted(found: Mapping[Voice, int]) -> Counts:
     """How many voices were heard how."""
-    times = Counter(found.values())
-    if len(times) == 1:
-        ((heard, many),) = times.items()
-        return Counts._make(many if heard & bit else 0 for bit in _BITS)
-    return Counts._make(sum(many for heard, many in times.items() if heard & bit) for bit in _BITS)
+    counts = [0] * len(_BITS)
+    for heard, many in Counter(found.values()).items():
+        for at in _AT[heard]:
+            counts[at] += many
+    return Counts._make(counts)
 
 
 def backing(counts: Counts, *, is_from_tool: bool) -> Backing:
@@ -118,3 +118,5 @@ def wilson_lower95(confirming: int, contradicting: int) -> float:
 
 _CUES = {"strict": _STRICT, "scored": _SCORED}
 _BITS = (_EVENT, _RECOVERED, _SESSION, _PRINCIPAL, _STRICT, _SCORED, _SAID)
+_AT = tuple(tuple(at for at, bit in enumerate(_BITS) if heard & bit) for heard in range(1 << len(_BITS)))
+"""Of how a voice was heard, the places in `Counts`."""

@@ -15,10 +15,12 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import lru_cache
 
 from ctxsteward.summarizers.salience import read_parts
 from ctxsteward.summarizers.values import Value, chinese_number, normalize, typed_values
-from ctxsteward.summarizers.words import STOP, contrasts, stem
+from ctxsteward.summarizers.words import STOP, contrasts
+from ctxsteward.summarizers.words import stem as cut
 
 from .lexicon import (
     COMMON,
@@ -44,6 +46,8 @@ HALF = 0.5
 """Of the content words of the shorter one, where both are of one narrow topic."""
 TYPO = 0.75
 """Two words this similar are one word, misspelled."""
+stem = lru_cache(maxsize=16_384)(cut)
+"""Most words of a claim were said before."""
 
 _TOKEN = re.compile(r"[a-z0-9][a-z0-9'_.:/@%+-]*[a-z0-9]|[a-z0-9]|[\u3400-\u9fff]")
 _CAPITAL = re.compile(r"\b[A-Z][a-zA-Z'-]+")
@@ -57,7 +61,10 @@ _ZH_NOT = frozenset("不别没勿莫")
 _WHERE = frozenset(("in", "at", "from", "near", "around", "on"))
 _ZH_AROUND = re.compile(r"(?<=[点日号天周月年分])(?:之|以)?([前后])")
 _ZH_COUNT = re.compile("[一二两三四五六七八九十百]+(?=[岁号层楼级折])")
-_SPELLINGS = tuple((re.compile(pattern, re.IGNORECASE), spelling) for pattern, spelling in SPELLINGS)
+_SPELLINGS, _ZH_SPELLINGS = (
+    tuple((re.compile(pattern, re.IGNORECASE), spelling) for pattern, spelling in SPELLINGS if pattern.isascii() is own)
+    for own in (True, False)
+)
 _ZH_RUN = re.compile(r"[\u3400-\u9fff]+")
 _OUT = re.compile(r"\b(?:is|are) (?:out|off limits|forbidden|banned)\b")
 _COMMON = COMMON | frozenset(SAME.get(word, word) for word in COMMON)
@@ -92,15 +99,17 @@ def worded(text: str) -> Wording:
     tokens = tuple(_TOKEN.findall(low))
     values = frozenset(_norm(value, low) for value in reading.values if _is_telling(value))
     codes = frozenset(value.norm for value in reading.values if not _is_telling(value))
-    content = _english(reading.subject, reading.names) | _chinese(_without(low, reading.values))
+    plain = _without(low, reading.values)
+    content = _english(reading.subject, reading.names) | _chinese(plain)
     capitals = _CAPITAL.findall(text)
     first = capitals[0].lower() if capitals and text.lstrip("\"'“(").startswith(capitals[0]) else ""
-    rivals = frozenset(_class(word) for word in map(stem, tokens) if word in RIVALS)
-    rivals |= frozenset(word for word in ZH_RIVALS if word in low)
+    rivals = frozenset(map(_class, RIVALS.keys() & map(stem, tokens)))
+    if not low.isascii():
+        rivals |= frozenset(word for word in ZH_RIVALS if word in low)
     opposites = {_class(stem(word)) for words in contrasts(reading.subject, text).values() for word in words} - MANNER
     return Wording(
         tokens=tokens,
-        frame=tuple(_TOKEN.findall(_without(low, reading.values))),
+        frame=tuple(_TOKEN.findall(plain)) if reading.values else tokens,
         content=content | rivals | values | codes | opposites,
         values=values,
         names=frozenset(_class(stem(name)) for name in reading.names),
@@ -114,14 +123,16 @@ def worded(text: str) -> Wording:
 def _spelled(text: str) -> str:
     """One way of writing numbers, times and bounds."""
     text = unicodedata.normalize("NFKC", text).replace("’", "'")
-    for pattern, spelling in _SPELLINGS:
+    for pattern, spelling in _SPELLINGS if text.isascii() else (*_SPELLINGS, *_ZH_SPELLINGS):
         text = pattern.sub(spelling, text)
     return text if text.isascii() else _ZH_COUNT.sub(lambda match: f"{chinese_number(match[0])}", text)
 
 
 def is_negative(low: str, tokens: tuple[str, ...]) -> bool:
     """Whether a text, in lower case, asks against something or denies it."""
-    if not NEGATIVE.isdisjoint(tokens) or _OUT.search(low) or any(token.endswith("n't") for token in tokens):
+    if not NEGATIVE.isdisjoint(tokens) or _OUT.search(low):
+        return True
+    if "n't" in low and any(token.endswith("n't") for token in tokens):
         return True
     return not low.isascii() and _ZH_NEGATIVE.search(_ZH_FALSE.sub(" ", low)) is not None
 
@@ -145,9 +156,9 @@ def alike(one: Wording, other: Wording) -> bool:
         return True
     if one.values != other.values or one.limits != other.limits:
         return False
-    if not (one.contrasts <= other.content and other.contrasts <= one.content):
+    if not (one.contrasts <= other.content and other.contrasts <= one.content) or not _share_enough(one, other):
         return False
-    if _rivals(one, other) or _different_names(one, other) or not _share_enough(one, other):
+    if _rivals(one, other) or _different_names(one, other):
         return False
     return not _is_minimal_pair(one.frame, other.frame)
 

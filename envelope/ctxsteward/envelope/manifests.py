@@ -1,0 +1,65 @@
+"""Manifests: what is needed to lay a built envelope out again, where in the log and with which configuration.
+
+A manifest is a JSON object, sealed by its code (`records`): session, position, ids of the compactions and findings that
+the build made, and the builder's configuration, which is written once and reused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ctxsteward.schemas import CompressionReport, Finding, Wire
+
+from .budgets import Budgets
+from .envelope import RENDERER_VERSION
+from .records import coded_manifest
+from .session import Session
+from .target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What of a builder an envelope's bytes depend on, as JSON fields."""
+
+    calibration: float
+    fields: str
+
+
+def configuration(model: str | None, target: Target, budgets: Budgets, calibration: float) -> Configuration:
+    """Write a builder's configuration."""
+    fields: Wire = {
+        "renderer": RENDERER_VERSION,
+        "model": model,
+        "tokenizer": target.counter.tokenizer.name,
+        "images": target.counter.images,
+        "window_tokens": target.window_tokens,
+        "output_reserve_tokens": target.output_reserve_tokens,
+        "budgets": budgets.document(),
+        "calibration": calibration,
+    }
+    return Configuration(calibration, json.dumps(fields)[1:-1])
+
+
+def keep_manifest(
+    session: Session,
+    address: str,
+    configured: Configuration,
+    reports: Sequence[CompressionReport],
+    findings: Sequence[Finding],
+) -> None:
+    """Write down how the envelope at this address was made; `findings` are those of the build, not of the session."""
+    made = ""
+    if reports or findings or session.findings:
+        ids = [report.id for report in reports]
+        told = [finding.model_dump() for finding in (*session.findings, *findings)]
+        made = f'"reports":{json.dumps(ids)},"findings":{json.dumps(told)},'
+    fields = f'"session":{_quoted(session.id)},"position":{session.state.position},{made}{configured.fields}'
+    session.journal.put_manifest(session.key, address, coded_manifest(session.address_key, address, fields))
+
+
+@lru_cache(maxsize=1024)
+def _quoted(text: str) -> str:
+    return json.dumps(text)

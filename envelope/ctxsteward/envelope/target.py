@@ -1,0 +1,83 @@
+"""What a builder builds for: a model's tokenizer, its window, what the output needs of it, and budgets within that.
+
+Tokens are the provider's. Raises `UnknownModel`, `InvalidBudget`, `InputError`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ctxsteward.schemas import Finding, InputError, InvalidBudget, UnknownModel
+
+from .budgets import HEAD_SECTIONS, Budgets
+from .counting import Counter
+from .images import ImageRule
+from .models import ModelInfo, model_info
+from .tokens import REPLY_PRIMING_TOKENS, Tokenizer, load_tokenizer
+
+
+class Target(NamedTuple):
+    """A model as a builder sees it."""
+
+    counter: Counter
+    window_tokens: int | None
+    """None: no limit."""
+    output_reserve_tokens: int
+
+
+def target_of(
+    model: str | None,
+    tokenizer: str | Tokenizer | None,
+    window_tokens: int | None,
+    output_reserve_tokens: int | None,
+) -> Target:
+    """The published figures of a model, with what the caller names in their place."""
+    info = _model(model, tokenizer)
+    if window_tokens is not None and window_tokens < 1:
+        raise InvalidBudget("window_tokens", window_tokens, "at least 1 token, or None for no limit")
+    if output_reserve_tokens is not None and output_reserve_tokens < 0:
+        raise InvalidBudget("output_reserve_tokens", output_reserve_tokens, "0 or more tokens")
+    window = window_tokens or (info.window_tokens if info else None)
+    if output_reserve_tokens and window is not None and output_reserve_tokens >= window:
+        raise InvalidBudget("output_reserve_tokens", output_reserve_tokens, f"less than {window}")
+    if output_reserve_tokens is not None:
+        reserve = output_reserve_tokens
+    else:
+        published = info.output_reserve_tokens if info else 0
+        reserve = published if window_tokens is None else min(published, window_tokens // 2)
+    return Target(_counter(tokenizer, info), window, reserve)
+
+
+def budgets_within(target: Target, budgets: Budgets) -> tuple[Budgets, tuple[Finding, ...]]:
+    """The budgets, and dynamic no larger than the window leaves it, with a finding where that is less."""
+    if target.window_tokens is None:
+        return budgets, ()
+    head = sum(getattr(budgets, f"{name}_tokens") for name in HEAD_SECTIONS) + (budgets.tools_tokens or 0)
+    room = target.window_tokens - target.output_reserve_tokens - head - REPLY_PRIMING_TOKENS
+    if not 0 < room < budgets.dynamic_tokens:  # with no room at all, the build says so
+        return budgets, ()
+    text = f"the window of {target.window_tokens} tokens leaves {room} for dynamic, not {budgets.dynamic_tokens}"
+    notice = Finding(kind="budget_limited_by_window", field="budgets.dynamic_tokens", text=text)
+    return budgets.limited(room), (notice,)
+
+
+def _model(model: str | None, tokenizer: str | Tokenizer | None) -> ModelInfo | None:
+    """What is published of a model; None for one of the caller's own, which brings a tokenizer."""
+    if model is None:
+        if tokenizer is None:
+            raise InputError("give the builder model='gpt-4o' (or another), or tokenizer= and window_tokens=")
+        return None
+    try:
+        return model_info(model)
+    except UnknownModel:
+        if tokenizer is None:
+            raise
+        return None
+
+
+def _counter(tokenizer: str | Tokenizer | None, info: ModelInfo | None) -> Counter:
+    images: ImageRule = info.images if info else "openai-tiles"
+    if tokenizer is None:
+        assert info is not None
+        tokenizer = info.encoding
+    return Counter(load_tokenizer(tokenizer) if isinstance(tokenizer, str) else tokenizer, images)
