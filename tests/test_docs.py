@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -237,13 +238,20 @@ def test_build_times_leave_no_trace_in_the_picture_of_the_demo() -> None:
 
 
 def test_a_table_goes_between_the_markers_and_touches_nothing_else() -> None:
-    rows = [Row(bench="b", what="  w", value="1 ms", bar="≤ 2", ok=True)]
+    rows = [Row(bench="warm", what="  w", value="1 ms", bar="≤ 2", ok=True)]
     written = with_table(f"before {BEGIN}old{END} after", rows)
     head, table, tail = written.partition(BEGIN)[0], written, written.partition(END)[2]
     assert (head, tail) == ("before ", " after")
-    assert "| b | w | 1 ms | ≤ 2 | ok |" in table
+    assert "| warm | w | 1 ms | ≤ 2 | ok |" in table
     assert "old" not in table
     assert with_table(written, rows) == written
+
+
+def test_rows_of_benchmarks_that_did_not_run_stay_in_the_table() -> None:
+    imported = Row(bench="import", what="i", value="1 s", bar="", ok=None)
+    both = with_table(f"{BEGIN}{END}", [imported, Row(bench="warm", what="w", value="1 ms", bar="", ok=None)])
+    assert with_table(both, [imported]) == both
+    assert with_table(both, [replace(imported, value="2 s")]) == both.replace("1 s", "2 s")
 
 
 def test_a_file_without_markers_is_refused_before_anything_runs(

@@ -39,7 +39,7 @@ class Scenario(Protocol):
     def run(self, machines: Machines, tell: Tell) -> None: ...
 
 
-def builder(dynamic_tokens: int = 700) -> EnvelopeBuilder:
+def builder(dynamic_tokens: int = 560) -> EnvelopeBuilder:
     budgets = Budgets(system_tokens=2_000, meta_tokens=2_000, dynamic_tokens=dynamic_tokens)
     return EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=budgets, summarizer=FirstLine())
 

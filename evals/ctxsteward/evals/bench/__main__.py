@@ -1,6 +1,7 @@
 """``python -m ctxsteward.evals.bench``: run benchmarks, print a table; exit 1 where a bar is missed.
 
-``--write docs/benchmarks.md`` puts the table between that file's two markers as well.
+``--write docs/benchmarks.md`` puts the table between that file's two markers as well; rows of benchmarks that were not
+asked for stay as they are there.
 """
 
 from __future__ import annotations
@@ -71,13 +72,21 @@ def _line(found: Row) -> str:
 
 
 def with_table(text: str, rows: Sequence[Row]) -> str:
-    """The text with these rows between its markers, and nothing else changed."""
+    """The text with these rows between its markers; what stood there of benchmarks that did not run stays."""
     verdicts = {True: "ok", False: "missed", None: ""}
-    table = [f"| {r.bench} | {r.what.strip()} | {r.value} | {r.bar} | {verdicts[r.ok]} |" for r in rows]
+    start, stop = text.index(BEGIN) + len(BEGIN), text.index(END)
+    before = [line for line in text[start:stop].splitlines() if _bench_of(line) in BENCHES]
+    ran = {row.bench for row in rows}
+    table = [line for line in before if _bench_of(line) not in ran]
+    table += [f"| {r.bench} | {r.what.strip()} | {r.value} | {r.bar} | {verdicts[r.ok]} |" for r in rows]
+    table.sort(key=lambda line: [*BENCHES].index(_bench_of(line)))
     machine = f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores."
     head = ["| benchmark | row | figure | held to | |", "|---|---|---:|---:|---|"]
-    start, stop = text.index(BEGIN) + len(BEGIN), text.index(END)
     return "\n".join([text[:start], machine, "", *head, *table, text[stop:]])
+
+
+def _bench_of(line: str) -> str:
+    return line.removeprefix("| ").partition(" |")[0]
 
 
 def _marked(text: str) -> bool:
