@@ -32,7 +32,7 @@ REPLAY = "replay/1"
 """Version of what is measured of a replay."""
 TOKENIZER = "o200k_base"
 
-DYNAMIC_TOKENS = 460
+DYNAMIC_TOKENS = 560
 """Of the replay: so little that every case is compacted more than four times, when a slice too large is cut."""
 
 GUARDS: tuple[Guard, ...] = (
