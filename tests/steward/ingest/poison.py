@@ -61,5 +61,5 @@ def ingest_and_act(item: Loaded, settings: IngestSettings) -> tuple[Outcome, ...
         while True:
             pass
     if b"hungry" in item.data:
-        return act(Loaded(source="", name="", data=b"objects:1000000000"))  # type: ignore[return-value]
+        return act(Loaded(source="", name="", data=b"memory:1000000000"))  # type: ignore[return-value]
     return outcomes
