@@ -9,13 +9,12 @@ Patterns, special tokens and digests are those of OpenAI's tiktoken (``tiktoken_
 `tiktoken` is imported by the first `load_encoding`, not before. Raises `TokenizerUnavailable`, and
 `InputError` for another name.
 
-Two threads that ask for the same encoding at once may both build it; the results are equal, one is kept.
+However many threads ask for an encoding at once, one of them builds it and the others wait: it takes 100 MB.
 """
 
 from __future__ import annotations
 
 import binascii
-import functools
 import hashlib
 import zlib
 from collections.abc import Mapping
@@ -24,6 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctxsteward.schemas import InputError, TokenizerUnavailable
+
+from . import forking
 
 if TYPE_CHECKING:
     import tiktoken
@@ -91,9 +92,20 @@ PUBLISHED: Mapping[str, Published] = {
 }
 
 
-@functools.cache
 def load_encoding(name: str) -> tiktoken.Encoding:
-    """Build the encoding, once a process: 0.1 s for ``cl100k_base``, 0.3 s for ``o200k_base``."""
+    """The encoding, built once a process: 0.1 s for ``cl100k_base``, 0.3 s for ``o200k_base``."""
+    built = _built.get(name)
+    if built is None:
+        with _building:
+            built = _built.get(name) or _built.setdefault(name, _build(name))
+    return built
+
+
+_built: dict[str, tiktoken.Encoding] = {}
+_building = forking.lock()
+
+
+def _build(name: str) -> tiktoken.Encoding:
     published = _published(name)
     ranks = parse_ranks(name, _read(name))
     try:

@@ -41,8 +41,8 @@ class Unsettled(OSError):
     """The name may be there, and may or may not be there after a crash."""
 
 
-def create(path: Path, data: bytes, *, mode: int = 0o644, disk: Disk = os) -> bool:
-    """Create `path` with this content; False where it exists already, and durably.
+def create(path: Path, data: bytes, *, mode: int = 0o600, disk: Disk = os) -> bool:
+    """Create `path` with this content and mode, whatever the umask; False where it exists already, and durably.
 
     Raises `OSError` where nothing was created, its subclass `Unsettled` where that cannot be said.
     """
@@ -68,8 +68,8 @@ def remove(path: Path, *, disk: Disk = os) -> None:
     sync_folder(path.parent, disk=disk)
 
 
-def make_folders(folder: Path, *, mode: int = 0o755, disk: Disk = os) -> None:
-    """Create a folder and its parents, each durable in its own parent."""
+def make_folders(folder: Path, *, mode: int = 0o700, disk: Disk = os) -> None:
+    """Create a folder and its parents, those that are missing, with this mode and each durable in its own parent."""
     if folder.is_dir():
         with suppress(PermissionError):  # a parent we may not read is not one we or our neighbours make folders in
             sync_folder(folder.parent, disk=disk)
@@ -77,6 +77,7 @@ def make_folders(folder: Path, *, mode: int = 0o755, disk: Disk = os) -> None:
     make_folders(folder.parent, mode=mode, disk=disk)
     with suppress(FileExistsError):
         disk.mkdir(folder, mode)
+        os.chmod(folder, mode)  # past the umask
     sync_folder(folder.parent, disk=disk)
 
 
@@ -98,6 +99,7 @@ def name_of_temporary(name: str) -> str | None:
 def _write(path: Path, data: bytes, mode: int, disk: Disk) -> None:
     descriptor = disk.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
+        os.fchmod(descriptor, mode)  # past the umask
         view = memoryview(data)
         while view:
             view = view[disk.write(descriptor, view) :]

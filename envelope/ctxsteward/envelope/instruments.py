@@ -14,11 +14,12 @@ Source: OpenTelemetry metrics API (asynchronous instruments); the Prometheus pro
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Literal
+
+from . import forking
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, Observation
@@ -58,7 +59,7 @@ class Board:
             one.name: dict.fromkeys(_series(one), 0) if one.kind == "counter" else {}
             for one in self.instruments.values()
         }
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
         self._offered = False
 
     def add(self, name: str, number: float = 1, *labels: str) -> None:

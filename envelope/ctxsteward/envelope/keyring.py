@@ -14,14 +14,13 @@ import hashlib
 import hmac
 import re
 import secrets
-import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from ctxsteward.schemas import Damaged, InputError, StoreError
 
-from . import exclusive
+from . import exclusive, forking
 from .keys import KEY_BYTES, AddressKey
 
 NONCE_BYTES = 12
@@ -132,7 +131,7 @@ class StoredKeys:
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
         self._load, self._create, self._random_bytes = load, create, random_bytes
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
         self._known: dict[str, bytes] = {}
         self._newest: dict[str, SealKey] = {}
 
@@ -201,8 +200,8 @@ def file_keys(folder: Path, random_bytes: Callable[[int], bytes] = secrets.token
     def create(name: str, key: bytes) -> bytes:
         path = _path(folder, name)
         try:
-            exclusive.make_folders(path.parent, mode=0o700)
-            exclusive.create(path, key, mode=0o600)
+            exclusive.make_folders(path.parent)
+            exclusive.create(path, key)
             return path.read_bytes()
         except OSError as error:
             raise StoreError(f"{folder}: the tenant's keys cannot be made: {error}") from error

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ctxsteward.schemas import Fenced, InputError, UnsupportedVersion, VersionTaken
 
+from . import forking
 from .chain import Link
 from .incoming import checked_name
 from .objects.names import numbered, writers_folder
@@ -57,7 +58,13 @@ class WriterLease:
         self.folder = writers_folder(tenant, store.profiles(name, tenant=tenant).name)
         self._chain = store.chain(self.folder, tenant=tenant)
         self._clock = clock
-        self._token = new_token()
+        self._new_token = new_token
+        self.forked()
+        forking.renew_in_child(self)
+
+    def forked(self) -> None:
+        """A child is another writer: it does not hold what its parent holds."""
+        self._token = self._new_token()
         """Tells this writer from another one of the same name."""
         self._epoch = 0
 

@@ -75,7 +75,7 @@ class Replica:
         except BaseException as error:
             if not isinstance(error, Erased):
                 self.state, self.ancestry, self.noticed.findings = before
-            self._generation = -1  # nothing is written, and everything read again, before this has succeeded
+            self.distrust()
             raise
 
     def _load(self, upto: int | None) -> None:
@@ -148,6 +148,10 @@ class Replica:
         self._is_behind = False
         if rows:
             fold(self.state, rows, self)
+
+    def distrust(self) -> None:
+        """Nothing is written, and everything read again, before a `refresh` has succeeded."""
+        self._generation = -1
 
     def is_replaced(self) -> bool:
         """Whether what was read has been replaced since, here or in a log this one was forked from."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from ctxsteward.schemas import Conflict, Finding, InputError, Message, Ref
 from ctxsteward.schemas.message import take_wire
 
+from . import forking
 from .appending import Appending, Taken
 from .counting import Counter
 from .events import Compacted, Event, Head, NoteSet, Opened, Origin, PinSet, PinStrength
@@ -66,6 +67,7 @@ class Session:
         self.key = key
         self.lock = threading.RLock()
         """One call at a time: threads of one process may share a session."""
+        forking.renew_in_child(self)
         self.fact_lookup = fact_lookup
         """Where facts about its user and project come from; None: there are none."""
         self._keys = keys
@@ -73,6 +75,14 @@ class Session:
         self._counted: Counter | None = None
         self._draw_nonce = draw_nonce
         self._read_by(Replica(Log(journal, key, keys.address_key(key.tenant), repair)))
+
+    def forked(self) -> None:
+        """In a child: what a thread of the parent was in the midst of is read anew."""
+        if self.lock.acquire(blocking=False):
+            self.lock.release()
+        else:
+            self.lock = threading.RLock()
+            self.replica.distrust()
 
     def _read_by(self, replica: Replica) -> None:
         self.replica = replica
@@ -296,6 +306,7 @@ class Session:
             other = Session.__new__(Session)
             other.__dict__.update(self.__dict__)
             other.lock = threading.RLock()
+            forking.renew_in_child(other)
             journal = DraftJournal(self.journal, self.key, self.state.position)
             other._read_by(self.replica.over(Log(journal, self.key, self.address_key, self.repair)))
         return other

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctxsteward.schemas import Erased, Finding, InputError, StoreError, Wire
 
+from . import forking
 from .addressed import Addressed
 from .chain import Chain
 from .commit import Patience
@@ -89,7 +90,7 @@ class Store:
         self.cards_uri = self._own_cards if cards is None else cards
         """Where this store's context cards are, whether anybody keeps them up or not."""
         self._cards: KeptCards | None = None
-        self._keeping = threading.Lock()
+        self._keeping = forking.lock()
         self._draw_nonce = draw_nonce
         self._vaults: dict[str, Vault] = {}
         self._checked: set[str] = set()
@@ -261,6 +262,8 @@ class Store:
         return tuple(dict.fromkeys((self.cards_uri, self._own_cards)))
 
     def _hint(self, key: SessionKey) -> None:
+        if self.write_behind is not None:
+            self.write_behind.start()
         kept = self._cards
         if kept is not None:
             kept.hint(key)

@@ -8,11 +8,11 @@ same groups is equal (a property test), so it is a cache and not a second state.
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Callable, Sequence
 
 from ctxsteward.schemas import Wire
 
+from . import forking
 from .counting import Counter
 from .fragments import Fragment
 from .groups import Group
@@ -65,7 +65,7 @@ class Strip:
         self.fragments: list[Fragment] = []
         self.tokens: list[int] = [0]
         self.chain: list[bytes] = [_START]
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
         """Envelopes that share a strip may be rendered by several threads."""
         self.wires: dict[str, tuple[list[Wire], list[int]]] = {}
         """By provider: rendered messages, and how many of them stand before each fragment."""

@@ -24,12 +24,12 @@ import hmac
 import json
 import re
 import secrets
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeGuard
 
 from ctxsteward.schemas import Damaged, Erased, ObjectMissing, OutcomeUnknown, UnsupportedVersion, Wire
 
+from . import forking
 from .commit import Patience, put_once
 from .keyring import NONCE_BYTES, Keys, decrypt, encrypt
 from .keys import KEY_BYTES, address_of
@@ -101,7 +101,7 @@ class Vault:
         self._keys, self._random_bytes = keys, random_bytes
         self._patience = patience or Patience()
         self._address_key = keys.address_key(tenant)
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
         self._secrets: dict[str, bytes] = {}
 
     # -- data keys ----------------------------------------------------------------------------------------------

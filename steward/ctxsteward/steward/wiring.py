@@ -23,6 +23,7 @@ from pathlib import Path
 from ctxsteward.envelope.erasers import Told
 from ctxsteward.envelope.lease import WriterLease
 from ctxsteward.envelope.objects.names import part_of
+from ctxsteward.envelope.sqlite_file import IN_MEMORY
 from ctxsteward.envelope.store import JOURNAL_FOLDER, Store, open_store
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.recommendation import MetaRecommendation
@@ -81,8 +82,6 @@ def ledger_path(settings: NightSettings) -> Path:
     """Where the index of observations lies."""
     return home_of(settings) / "ledgers" / part_of(settings.tenant) / f"{part_of(settings.profile)}.sqlite"
 
-
-IN_MEMORY = Path(":memory:")
 
 Records = tuple[MetaRecommendation, ...]
 

@@ -8,11 +8,13 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ctxsteward.envelope.sqlite_file import SqliteFile
 from ctxsteward.envelope.stores import group_commit
 from ctxsteward.envelope.stores.file import FileJournal
 from ctxsteward.envelope.stores.group_commit import GroupCommit, Ticket
@@ -220,16 +222,17 @@ class InterruptedOnce(Writer):
 
 def test_what_was_committed_when_the_leader_was_interrupted_is_acknowledged(tmp_path: Path) -> None:
     path = tmp_path / "journal.sqlite"
-    db = connect(path, 1)
+    file = SqliteFile(partial(connect, path, 1))
+    db = file.make()
     prepare(db, path, lambda: "id", 1)
-    writer = InterruptedOnce(db, drains=False, error=lambda error: StoreError(str(error)))
+    writer = InterruptedOnce(file, drains=False, error=lambda error: StoreError(str(error)))
     tickets = [Ticket[Transaction](lambda transaction: transaction.put(KEY, Head(7))) for _ in range(3)]
     with pytest.raises(KeyboardInterrupt):
         writer.run(tickets)
     assert [(ticket.settled, ticket.error) for ticket in tickets] == [(True, None)] * 3
     assert db.execute("SELECT length FROM logs").fetchall() == [(7,)]
     assert (writer.heads[KEY], writer.commits.tickets) == (Head(7), 3)
-    db.close()
+    file.close()
 
 
 # -- many threads ------------------------------------------------------------------------------------------

@@ -11,13 +11,13 @@ lost with the process: what is not carded then is found from the journal the nex
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Collection, Sequence
 
 from ctxsteward.schemas import Finding
 from ctxsteward.schemas.cards import ContextCard
 
+from .. import forking
 from ..session import Session
 from ..store import CLOSE_SECONDS, Store
 from ..stores.port import SessionKey
@@ -45,7 +45,7 @@ class KeptCards:
             self.index, self._opened = index, False
             self._eraser = CardEraser(store, index)
         self.closed = False
-        self._store, self._closing = store, threading.Lock()
+        self._store, self._closing = store, forking.lock()
         store.erasers.append(self._eraser)
         self._worker = CardWorker(store, self.index, maker, tenants=tenants)
         self._worker.start()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection, Sequence
 
 from ctxsteward.schemas.cards import ContextCard
 
+from .. import forking
 from ..stores.port import SessionKey
 from .port import EVERYTHING, CardedSession, Done, EmbeddingSpace, newest, ordinals_of, space_of
 
@@ -15,7 +15,7 @@ class MemoryCards:
     """A `CardIndex` for one process."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
         self._cards: dict[SessionKey, dict[int, ContextCard]] = {}
         self._marks: dict[SessionKey, int] = {}
         self._erased: dict[SessionKey, set[int]] = {}

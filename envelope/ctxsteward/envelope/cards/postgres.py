@@ -26,7 +26,6 @@ A lost connection raises `StoreError`; the next call connects anew. `StoreLocked
 
 from __future__ import annotations
 
-import threading
 from array import array
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -39,6 +38,7 @@ from psycopg.conninfo import conninfo_to_dict
 from ctxsteward.schemas import InputError, StoreError, StoreLocked, UnsupportedVersion
 from ctxsteward.schemas.cards import ContextCard
 
+from .. import forking
 from .port import EVERYTHING, CardedSession, Done, EmbeddingSpace, newest, ordinals_of, space_of
 
 VERSION = 1
@@ -107,14 +107,23 @@ class PostgresCards:
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
         self._place = _place(dsn)
-        self._lock = threading.RLock()
+        self._lock = forking.rlock()
         self._open: psycopg.Connection[Any] | None = None
         self._closed = False
+        self._left: list[psycopg.Connection[Any]] = []
+        """The parent's connections: closed here, they would end there."""
+        forking.renew_in_child(self)
         try:
             self._prepare()
         except BaseException:
             self.close()
             raise
+
+    def forked(self) -> None:
+        """The connection is the parent's."""
+        if self._open is not None:
+            self._left.append(self._open)
+            self._open = None
 
     def _prepare(self) -> None:
         with self._writing() as db:

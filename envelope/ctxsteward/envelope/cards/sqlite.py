@@ -22,12 +22,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import threading
 import time
 from array import array
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from struct import unpack
 from typing import Any
@@ -35,7 +35,8 @@ from typing import Any
 from ctxsteward.schemas import StoreError, StoreLocked, UnsupportedVersion
 from ctxsteward.schemas.cards import ContextCard
 
-from ..one_transaction import one_transaction
+from ..exclusive import make_folders
+from ..sqlite_file import SqliteFile, close_to_others, connect, one_transaction
 from .port import EVERYTHING, CardedSession, Done, EmbeddingSpace, newest, ordinals_of, space_of
 
 VERSION = 1
@@ -43,6 +44,7 @@ VERSION = 1
 APPLICATION_ID = 0x63747863
 """``ctxc``."""
 BUSY_SECONDS = 30.0
+_PRAGMAS = ("synchronous = NORMAL", "secure_delete = ON")
 
 _SCHEMA = """
 CREATE TABLE cards (
@@ -104,18 +106,25 @@ class SqliteCards:
 
     def __init__(self, path: Path | str) -> None:
         self._path = Path(path)
-        self._lock = threading.RLock()
-        with self._named():
+        self._file = SqliteFile(partial(connect, self._path, BUSY_SECONDS, _PRAGMAS))
+        self._lock = self._file.lock
+        """Held while `_db` is used."""
+        with self._lock, self._named():
             try:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
+                make_folders(self._path.parent)
             except OSError as error:
                 raise StoreError(f"{self._path}: its folder cannot be made: {error}; name another place") from error
-            self._db = sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             try:
+                self._file.make()
                 self._prepare()
             except BaseException:
-                self._db.close()
+                self._file.close()
                 raise
+        close_to_others(self._path)
+
+    @property
+    def _db(self) -> sqlite3.Connection:
+        return self._file.db
 
     def _prepare(self) -> None:
         """Switching a new file to a write-ahead log does not wait for another process that does the same: it fails at
@@ -130,8 +139,6 @@ class SqliteCards:
                 if not _is_busy(error) or time.monotonic() > until:
                     raise
                 time.sleep(0.005)
-        for pragma in ("synchronous = NORMAL", "secure_delete = ON"):
-            self._db.execute(f"PRAGMA {pragma}").fetchall()
         with self._writing():
             if not self._check_owner():
                 for statement in filter(str.strip, _SCHEMA.split(";")):
@@ -241,8 +248,7 @@ class SqliteCards:
         ]
 
     def close(self) -> None:
-        with self._lock:
-            self._db.close()
+        self._file.close()
 
     # -- inside -------------------------------------------------------------------------------------------------
 

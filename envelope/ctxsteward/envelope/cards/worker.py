@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from queue import SimpleQueue
 
 from ctxsteward.schemas import ContextError, Damaged, Finding, InputError, StoreError
 
+from .. import forking
 from ..store import Store
 from ..stores.port import SessionKey
 from .backlog import Backlog, behind
@@ -46,6 +48,24 @@ _ALL = ""
 """In the queue, in place of a tenant: all of them."""
 
 
+def _run(
+    reference: weakref.ref[CardWorker], queue: SimpleQueue[SessionKey | str | None], stopping: threading.Event
+) -> None:
+    """A thread. Between two batches it keeps nothing alive: with the worker it ends."""
+    while not stopping.is_set():
+        item = queue.get()
+        worker = reference()
+        if worker is not None and item is not None:
+            worker._serve(item)
+        del worker
+
+
+def _end(queue: SimpleQueue[SessionKey | str | None], stopping: threading.Event, threads: int) -> None:
+    stopping.set()
+    for _ in range(threads):
+        queue.put(None)
+
+
 class CardWorker:
     """Keeps an index up with the sessions of a store. `with CardWorker(…) as worker:` starts and stops it."""
 
@@ -69,6 +89,16 @@ class CardWorker:
         self._batch_messages, self._join_seconds = batch_messages, join_seconds
         self.findings: deque[Finding] = deque(maxlen=MAX_FINDINGS)
         """What went wrong, newest last."""
+        self._count = threads
+        self._grown = 0.0
+        """When the last hint came; the clock's own zero for none."""
+        self._failures = 0
+        self._resting = False
+        """It was started in the parent of this process, and here it was not asked for anything yet."""
+        self._renew()
+        forking.renew_in_child(self)
+
+    def _renew(self) -> None:
         self._queue: SimpleQueue[SessionKey | str | None] = SimpleQueue()
         """Sessions to look at, tenants to look through, None to wake a thread that is to end."""
         self._waiting: set[SessionKey | str] = set()
@@ -78,15 +108,20 @@ class CardWorker:
         self._busy: set[SessionKey | str] = set()
         self._again: set[SessionKey | str] = set()
         self._open: OrderedDict[SessionKey, Backlog] = OrderedDict()
-        self._failures = 0
-        self._grown = 0.0
-        """When the last hint came; the clock's own zero for none."""
         self._awaited = 0
         """How many wait in `flush`."""
         self._stopping = threading.Event()
+        serves = weakref.ref(self), self._queue, self._stopping
         self._threads = [
-            threading.Thread(target=self._run, name=f"ctxsteward-cards-{n + 1}", daemon=True) for n in range(threads)
+            threading.Thread(target=_run, args=serves, name=f"ctxsteward-cards-{n + 1}", daemon=True)
+            for n in range(self._count)
         ]
+        weakref.finalize(self, _end, self._queue, self._stopping, self._count).atexit = False
+
+    def forked(self) -> None:
+        """The threads are not here, and what they were at is the parent's; they start again with the first hint."""
+        self._resting = self._resting or (self._threads[0].ident is not None and not self._stopping.is_set())
+        self._renew()
 
     def __enter__(self) -> CardWorker:
         self.start()
@@ -105,11 +140,13 @@ class CardWorker:
     def hint(self, key: SessionKey) -> None:
         """Say that a session has grown; takes no lock, never waits, never raises."""
         self._grown = time.monotonic()
+        self._wake_up()
         if self._tenants is None or key.tenant in self._tenants:
             self._enqueue(key)
 
     def flush(self, timeout_seconds: float) -> bool:
         """Wait until everything hinted at so far is done; whether that was so in time."""
+        self._wake_up()
         with self._state:
             self._awaited += 1
             try:
@@ -119,9 +156,8 @@ class CardWorker:
 
     def stop(self) -> bool:
         """End after the batches in hand; whether all threads ended within `join_seconds` (the rest is daemons)."""
-        self._stopping.set()
-        for _ in self._threads:
-            self._queue.put(None)
+        self._resting = False
+        _end(self._queue, self._stopping, self._count)
         share = self._join_seconds / len(self._threads)
         for thread in self._threads:
             if thread.ident is not None:
@@ -130,22 +166,25 @@ class CardWorker:
 
     # -- inside -------------------------------------------------------------------------------------------------
 
+    def _wake_up(self) -> None:
+        if self._resting:
+            with self._state:
+                resting, self._resting = self._resting, False
+            if resting:
+                self.start()
+
     def _enqueue(self, item: SessionKey | str) -> None:
         if item not in self._waiting:
             self._waiting.add(item)
             self._queue.put(item)
 
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            item = self._queue.get()
-            if item is None:
-                continue
-            if self._take(item):
-                more = False
-                try:
-                    more = self._work(item)
-                finally:
-                    self._release(item, more)
+    def _serve(self, item: SessionKey | str) -> None:
+        if self._take(item):
+            more = False
+            try:
+                more = self._work(item)
+            finally:
+                self._release(item, more)
 
     def _take(self, item: SessionKey | str) -> bool:
         """Whether this thread has it now. It leaves `_waiting` before the journal is read: a later hint counts."""

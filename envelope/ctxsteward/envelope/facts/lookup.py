@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ctxsteward.schemas import OutcomeUnknown, StoreUnavailable
 
+from .. import forking
+
 if TYPE_CHECKING:
     from ..writebehind.breaker import Breaker
     from .shelf import FactShelves
@@ -47,8 +49,12 @@ class FactLookup:
         self.shelves = shelves
         self.epoch = 0
         self._wait_seconds, self._breaker = wait_seconds, breaker
-        self._lock = threading.Lock()
-        self._asking = 0
+        self.forked()
+        forking.renew_in_child(self)
+
+    def forked(self) -> None:
+        """The parent's threads that ask are not here."""
+        self._asking, self._lock = 0, threading.Lock()
 
     def drop(self) -> None:
         """Something was forgotten: sessions read their facts anew."""

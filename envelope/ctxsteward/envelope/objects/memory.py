@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 
 from ctxsteward.schemas import ObjectMissing
 
+from .. import forking
 from .names import checked_key, checked_prefix
 from .port import ObjectInfo, PutOutcome
 
@@ -17,7 +17,7 @@ class MemoryObjects:
 
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         self._now = now
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
         self._objects: dict[str, tuple[bytes, float]] = {}
 
     @property

@@ -19,11 +19,13 @@ import secrets
 import zlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from http.client import HTTPException
 from typing import Any, Final
 
 from ctxsteward.schemas import Damaged, InputError, ObjectMissing, StoreError, StoreUnavailable
 
+from .. import forking
 from .names import checked_key, checked_prefix, is_key
 from .port import ObjectInfo, PutOutcome
 from .s3_uri import S3Location
@@ -92,11 +94,33 @@ class S3Objects:
         self.location = location
         timeouts = (connect_timeout_seconds, read_timeout_seconds)
         try:
-            session = session or boto3.Session()
-            self._puts = _client(session, location, timeouts, attempts=1)
-            self._reads = _client(session, location, timeouts, attempts=read_attempts)
+            self._making = forking.lock()
+            self._make = partial(_clients, session, location, timeouts, read_attempts)
+            self._clients: tuple[Any, Any] | None = self._make()
         except (sdk.BotoCoreError, ValueError) as error:
             raise InputError(f"{location}: {_line(error)}; correct the URI or boto3's configuration") from error
+
+        forking.renew_in_child(self)
+
+    def forked(self) -> None:
+        """The parent's connections are its own: two processes on one would read each other's answers."""
+        self._clients = None
+
+    @property
+    def _puts(self) -> Any:
+        """The client for conditional writes."""
+        return self._own()[0]
+
+    @property
+    def _reads(self) -> Any:
+        return self._own()[1]
+
+    def _own(self) -> tuple[Any, Any]:
+        clients = self._clients
+        if clients is None:
+            with self._making:
+                clients = self._clients = self._clients or self._make()
+        return clients
 
     @classmethod
     def open(cls, uri: str, **more: Any) -> S3Objects:
@@ -159,8 +183,8 @@ class S3Objects:
                 self._reads.delete_object(Bucket=bucket, Key=name, VersionId=version)
 
     def close(self) -> None:
-        self._puts.close()
-        self._reads.close()
+        for client in self._clients or ():
+            client.close()
 
     def probe(self) -> None:
         """Find out, by writing one small object twice, whether the endpoint keeps the first; the object is removed.
@@ -218,6 +242,13 @@ class S3Objects:
     def _unavailable(self, what: str, error: Exception) -> StoreUnavailable:
         default = _CREDENTIALS_HINT if isinstance(error, _NEVER_SENT) else "try again when it answers"
         return StoreUnavailable(f"{self.location}: {what}: {_line(error)}; {_HINTS.get(_code(error), default)}")
+
+
+def _clients(session: Any, location: S3Location, timeouts: tuple[float, float], read_attempts: int) -> tuple[Any, Any]:
+    """One for conditional writes, which are never repeated by the SDK, and one for all else."""
+    session = session or boto3.Session()
+    puts = _client(session, location, timeouts, attempts=1)
+    return puts, _client(session, location, timeouts, attempts=read_attempts)
 
 
 def _client(session: Any, location: S3Location, timeouts: tuple[float, float], *, attempts: int) -> Any:

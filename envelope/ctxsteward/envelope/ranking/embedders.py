@@ -12,9 +12,10 @@ al., Multilingual E5 Text Embeddings (2024), MIT.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
+
+from .. import forking
 
 
 @runtime_checkable
@@ -32,7 +33,7 @@ class Multilingual:
     dimensions = 512
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
         self._model: Any = None
 
     def load(self) -> None:
@@ -54,7 +55,7 @@ class E5:
     dimensions = 384
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
         self._model: Any = None
         self._one_thread: Any = None
 

@@ -5,10 +5,10 @@ It is a cache: losing it costs time only.
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
+from .. import forking
 from ..groups import Entry
 from ..selection import SelectionRequest
 
@@ -21,7 +21,7 @@ class Kept(Generic[T]):
     __slots__ = ("generation", "lock", "made", "newest")
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = forking.lock()
         self.generation = 0
         self.made: T | None = None
         """Made from the originals up to `newest`."""
@@ -42,7 +42,7 @@ class PerSession(Generic[T]):
 
     def __init__(self, max_sessions: int) -> None:
         self._max_sessions = max(1, max_sessions)
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
         self._kept: OrderedDict[tuple[str, str], Kept[T]] = OrderedDict()
 
     def of(self, request: SelectionRequest) -> Kept[T]:

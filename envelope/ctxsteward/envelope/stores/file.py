@@ -12,12 +12,14 @@ from __future__ import annotations
 import secrets
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ctxsteward.schemas import Conflict, StoreError, StoreLocked
 
 from .. import exclusive
+from ..sqlite_file import SqliteFile, close_to_others
 from .derived import check_queue, check_replaced, compaction_address, size_bytes, text_bytes
 from .group_commit import Commits, GroupCommit
 from .integrity import check_file
@@ -54,16 +56,19 @@ class FileJournal:
         path = root / FILE_NAME
         try:
             exclusive.make_folders(root)
-            db = connect(path, busy_seconds)
+            file = SqliteFile(partial(connect, path, busy_seconds))
             try:
-                self._id = prepare(db, path, draw_id, busy_seconds)
+                with file.lock:
+                    self._id = prepare(file.make(), path, draw_id, busy_seconds)
             except BaseException:
-                db.close()
+                file.close()
                 raise
         except (OSError, sqlite3.Error) as error:
             raise opening_error(error, root) from error
-        self._writer = Writer(db, drains=drains, error=self._refusal)
-        self._group = GroupCommit(self._writer.run)
+        close_to_others(path)
+        self._writer = Writer(file, drains=drains, error=self._refusal)
+        self._group = GroupCommit(self._writer.run, file.lock)
+        file.resumed = self._group.call_next
         self._readers = Readers(path, busy_seconds)
         if drains:
             self._group.submit(_adopt)
@@ -354,6 +359,8 @@ class FileJournal:
         return int(rows[0][0] or 0) if rows else 0
 
     def _refusal(self, error: BaseException) -> StoreError:
+        if isinstance(error, StoreError):
+            return error
         return store_error(error, self._root, self._busy_seconds, "nothing was written")
 
 

@@ -19,6 +19,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from ctxsteward.schemas import StoreError
 
+from .. import forking
+
 Transaction = TypeVar("Transaction")
 
 NET_SECONDS = 0.5
@@ -61,12 +63,19 @@ class GroupCommit(Generic[Transaction]):
     what it has not settled.
     """
 
-    def __init__(self, run: Callable[[Sequence[Ticket[Transaction]]], None]) -> None:
+    def __init__(
+        self, run: Callable[[Sequence[Ticket[Transaction]]], None], writing: threading.RLock | None = None
+    ) -> None:
         self._run = run
-        self._writing = threading.RLock()
+        self._writing = writing or forking.rlock()
         """Whoever leads holds it. It knows its owner, so that an interrupted one cannot leave it locked."""
         self._pending: deque[Ticket[Transaction]] = deque()
         self._taken: dict[Ticket[Transaction], None] = {}
+        forking.renew_in_child(self)
+
+    def forked(self) -> None:
+        """What the parent's threads wait for is theirs to run."""
+        self._pending, self._taken = deque(), {}
 
     def submit(self, work: Callable[[Transaction], Any]) -> Any:
         """Run `work` in a transaction; returns its result once that is durable. Raises its error, or that of the write.
@@ -96,7 +105,7 @@ class GroupCommit(Generic[Transaction]):
             try:
                 work()
             finally:
-                self._call_next()
+                self.call_next()
 
     def _lead(self, own: Ticket[Transaction]) -> None:
         group: Sequence[Ticket[Transaction]] = ()
@@ -110,7 +119,7 @@ class GroupCommit(Generic[Transaction]):
             raise
         finally:
             self._writing.release()
-            self._call_next()
+            self.call_next()
             for ticket in group:
                 if ticket.settled and ticket is not own:
                     ticket.wake()
@@ -122,7 +131,7 @@ class GroupCommit(Generic[Transaction]):
             self._pending.popleft()
         return [ticket for ticket in self._taken if not ticket.settled and not ticket.withdrawn]
 
-    def _call_next(self) -> None:
+    def call_next(self) -> None:
         """Wake one that waits to be taken; it leads, unless somebody new is quicker and takes it along."""
         for ticket in (*self._taken, *tuple(self._pending)):  # each copied in one step: others change them
             if not ticket.settled and not ticket.withdrawn:

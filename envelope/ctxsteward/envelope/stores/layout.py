@@ -15,14 +15,19 @@ Raises `StoreError`, `UnsupportedVersion`, `Damaged`. Source: SQLite documentati
 from __future__ import annotations
 
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 from ctxsteward.schemas import Damaged, StoreError, StoreLocked, UnsupportedVersion
+
+from .. import forking, sqlite_file
+from ..sqlite_file import Connection, leave
 
 LAYOUT_VERSION = 2
 FILE_NAME = "journal.sqlite"
@@ -30,8 +35,14 @@ FILE_NAME = "journal.sqlite"
 WAL_KEPT_BYTES = 64 << 20
 """The write-ahead log is cut back to this after it grew under a slow reader."""
 
+_PRAGMAS = ("synchronous = FULL", "fullfsync = ON", "secure_delete = ON", f"journal_size_limit = {WAL_KEPT_BYTES}")
+
 IDLE_READERS = 8
 """Connections kept open for reading; more are made while more threads read at once."""
+
+_POLL_SECONDS = 0.001
+_NET_SECONDS = 0.5
+"""A reader that waits for a fork to be over looks round after this long."""
 
 # Records are a table with row ids, so that appends of many logs fill the same page: half the time of a transaction.
 _TABLES = """
@@ -68,18 +79,10 @@ INSERT INTO meta VALUES ('waiting_bytes', 0);
 """
 
 
-def connect(path: Path, busy_seconds: float) -> sqlite3.Connection:
+def connect(path: Path, busy_seconds: float, *, make: bool = False) -> Connection:
     """A connection that is safe to hand from thread to thread; transactions are begun by hand."""
-    db = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
-    try:
-        db.text_factory = partial(str, encoding="utf-8", errors="replace")  # a code finds it
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA fullfsync = ON")
-        db.execute("PRAGMA secure_delete = ON")
-        db.execute(f"PRAGMA journal_size_limit = {WAL_KEPT_BYTES}")
-    except BaseException:
-        db.close()
-        raise
+    db = sqlite_file.connect(path, busy_seconds, _PRAGMAS, make=make)
+    db.text_factory = partial(str, encoding="utf-8", errors="replace")  # a code finds it
     return db
 
 
@@ -168,8 +171,14 @@ class Readers:
 
     def __init__(self, path: Path, busy_seconds: float) -> None:
         self._path, self._busy_seconds = path, busy_seconds
-        self._idle: list[sqlite3.Connection] = []
+        self._lock = forking.lock()
+        self._idle: list[Connection] = []
+        self._made: WeakSet[Connection] = WeakSet()
+        """Those that are open: idle ones, and those in use."""
+        self._forking, self._over = False, threading.Event()
         self._closed = False
+        forking.pause_at_fork(self)
+        forking.renew_in_child(self)
 
     def all(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """All rows, so that no statement stays open and holds a snapshot."""
@@ -184,25 +193,68 @@ class Readers:
         except (sqlite3.Error, UnicodeEncodeError, OverflowError) as error:
             raise store_error(error, self._path.parent, self._busy_seconds) from error
 
-    def _take(self) -> sqlite3.Connection:
-        try:
-            return self._idle.pop()
-        except IndexError:
-            db = connect(self._path, self._busy_seconds)
-            db.execute("PRAGMA query_only = ON")
-            return db
+    def _take(self) -> Connection:
+        forking.notice()
+        while True:
+            with self._lock:
+                if not self._forking:
+                    if self._idle:
+                        return self._idle.pop()
+                    return self._connected()
+            self._over.wait(_NET_SECONDS)
 
-    def _give(self, db: sqlite3.Connection) -> None:
-        if len(self._idle) >= IDLE_READERS:
-            db.close()
-            return
-        self._idle.append(db)
-        if self._closed:
-            self.close()
+    def _connected(self) -> Connection:
+        db = connect(self._path, self._busy_seconds)
+        self._made.add(db)
+        db.execute("PRAGMA query_only = ON")
+        return db
+
+    def _give(self, db: Connection) -> None:
+        with self._lock:
+            if self._closed or len(self._idle) >= IDLE_READERS:
+                self._made.discard(db)
+                db.close()
+            else:
+                self._idle.append(db)
 
     def close(self) -> None:
         """Close what is idle now, and what is in use when its read ends."""
         self._closed = True
-        with suppress(IndexError):
-            while True:
-                self._idle.pop().close()
+        with self._lock:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        while self._idle:
+            db = self._idle.pop()
+            self._made.discard(db)
+            db.close()
+
+    def __del__(self) -> None:
+        with suppress(Exception):
+            self._let_go()
+
+    # -- forks --------------------------------------------------------------------------------------------------
+
+    def pause(self, timeout_seconds: float) -> bool:
+        until = time.monotonic() + timeout_seconds
+        self._forking = True
+        while True:
+            with self._lock:
+                if len(self._made) == len(self._idle):
+                    self._let_go()
+                    return True
+            if time.monotonic() >= until:
+                self.resume()
+                return False
+            time.sleep(_POLL_SECONDS)
+
+    def resume(self) -> None:
+        self._forking = False
+        self._over.set()
+        self._over = threading.Event()
+
+    def forked(self) -> None:
+        self._forking, self._over = False, threading.Event()
+        for db in self._made:
+            leave(db)
+        self._idle, self._made = [], WeakSet()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import secrets
-import threading
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
 from ctxsteward.schemas import Conflict, StoreError
 
+from .. import forking
 from .derived import check_queue, check_replaced, compaction_address, size_bytes, text_bytes
 from .port import Drained, Forgotten, Manifest, Moved, Record, SessionKey, Waiting
 
@@ -68,7 +68,7 @@ class MemoryJournal:
     ) -> None:
         self._drains, self._id = drains, draw_id()
         self._queue_bytes = queue_bytes if drains else None
-        self._lock = threading.RLock()
+        self._lock = forking.rlock()
         self._logs: dict[SessionKey, _Log] = {}
         self._manifests: dict[tuple[str, str], _Kept] = {}
         self._found: dict[tuple[str, str], tuple[str, int]] = {}

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from ctxsteward.schemas import StoreError, StoreLocked
 
+from ..sqlite_file import SqliteFile
 from .group_commit import Commits, Ticket
 from .port import SessionKey
 
@@ -124,8 +125,9 @@ class Transaction:
 class Writer:
     """The one connection that writes. Called by the leader of a group alone."""
 
-    def __init__(self, db: sqlite3.Connection, *, drains: bool, error: Callable[[BaseException], StoreError]) -> None:
-        self.db, self.drains, self._error = db, drains, error
+    def __init__(self, file: SqliteFile, *, drains: bool, error: Callable[[BaseException], StoreError]) -> None:
+        self._file, self.drains, self._error = file, drains, error
+        file.before_closing = self._clear_up
         self.heads: dict[SessionKey, Head] = {}
         self.place = 0
         self.waiting_bytes = 0
@@ -134,12 +136,17 @@ class Writer:
         self._closed = False
         self._committing: tuple[Transaction, Sequence[Ticket[Transaction]]] | None = None
 
+    @property
+    def db(self) -> sqlite3.Connection:
+        """Opened again behind a fork. Raises `StoreError`, `sqlite3.Error`."""
+        return self._file.db
+
     def run(self, group: Sequence[Ticket[Transaction]]) -> None:
         """Settle all tickets in one transaction; where that fails, each in its own, so that none fails another."""
         if self._closed:
             self._refuse(group, StoreError("the journal is closed"))
             return
-        if self._committing is not None or self.db.in_transaction:
+        if self._committing is not None or self._file.in_transaction:
             self._clear_up()
             group = [ticket for ticket in group if not ticket.settled]
         try:
@@ -160,12 +167,13 @@ class Writer:
             return
         for ticket in group:
             ticket.error = self._error(error)
-            ticket.error.__cause__ = error
+            if ticket.error is not error:
+                ticket.error.__cause__ = error
             ticket.settled = True
 
     def close(self) -> None:
         self._closed = True
-        self.db.close()
+        self._file.close()
 
     def _attempt(self, group: Sequence[Ticket[Transaction]]) -> None:
         db = self.db
@@ -209,7 +217,7 @@ class Writer:
     def _clear_up(self) -> None:
         """Behind a failed or interrupted transaction: undo it, or settle it where it had been committed."""
         self._version = -1
-        if self.db.in_transaction:
+        if self._file.in_transaction:
             with suppress(sqlite3.Error):
                 self.db.execute("ROLLBACK")
             self._committing = None

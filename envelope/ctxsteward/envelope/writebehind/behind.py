@@ -93,7 +93,7 @@ class WriteBehind:
 
     def opened(self, key: SessionKey) -> list[Finding]:
         """A session is about to be written to here."""
-        self._start()
+        self.start()
         return self.opening.for_writing(key)
 
     def readable(self, key: SessionKey, length: int | None = None) -> None:
@@ -142,7 +142,8 @@ class WriteBehind:
         else:
             self.drainer.run_once()
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Have what waits drained, in a process that is a child of the one that began with it, too."""
         if self._background:
             self.drainer.start()
 

@@ -11,11 +11,12 @@ Source: M. Nygard, "Release It!", the circuit breaker; exponential backoff with 
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
+
+from .. import forking
 
 BreakerState = Literal["closed", "open", "half_open"]
 
@@ -38,7 +39,7 @@ class Breaker:
 
     def __init__(self, pauses: Pauses | None = None) -> None:
         self._pauses = pauses or Pauses()
-        self._lock = threading.Lock()
+        self._lock = forking.lock()
         self._failed = 0
         self._until = 0.0
         self.last_error: str | None = None

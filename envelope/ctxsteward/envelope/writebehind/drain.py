@@ -15,6 +15,7 @@ import fcntl
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from pathlib import Path
 
 from ctxsteward.schemas import Erased, OutcomeUnknown, StoreError, StoreUnavailable, VersionTaken
 
+from .. import forking
 from ..chain import Link
 from ..events import Opened, from_record
 from ..stores.port import Drained, Journal, SessionKey, Waiting
@@ -48,6 +50,23 @@ class Pace:
     clock: Callable[[], float] = time.monotonic
 
 
+def _run(reference: weakref.ref[Drainer], stopping: threading.Event, wake: threading.Event) -> None:
+    """The thread. Between two passes it keeps nothing alive: with the drainer it ends."""
+    while not stopping.is_set():
+        wake.clear()
+        drainer = reference()
+        if drainer is None:
+            return
+        pause = drainer._pass_and_pause()
+        del drainer
+        wake.wait(pause)
+
+
+def _end(stopping: threading.Event, wake: threading.Event) -> None:
+    stopping.set()
+    wake.set()
+
+
 class Drainer:
     """See the module.
 
@@ -72,14 +91,17 @@ class Drainer:
         self._links: dict[SessionKey, Link] = {}
         self._stuck: dict[SessionKey, float] = {}
         self._since: dict[SessionKey, float] = {}
+        self._locks: set[int] = set()
+        """Descriptors of the lock, while it is asked for or held."""
+        self._stopping, self._wake = threading.Event(), threading.Event()
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._stopping = threading.Event()
-        self._wake = threading.Event()
         self.last_error: str | None = None
         """What kept a single session from being drained; None since a pass in which nothing did."""
         self.hurry = False
         """Somebody waits until nothing waits: gather nothing."""
+        forking.renew_in_child(self)
+        weakref.finalize(self, _end, self._stopping, self._wake).atexit = False
 
     # -- the thread ---------------------------------------------------------------------------------------------
 
@@ -89,7 +111,10 @@ class Drainer:
             return
         with self._starting:
             if (self._thread is None or not self._thread.is_alive()) and not self._stopping.is_set():
-                self._thread = threading.Thread(target=self._run, name="ctxsteward write-behind", daemon=True)
+                self._thread = threading.Thread(
+                    target=_run, args=(weakref.ref(self), self._stopping, self._wake),
+                    name="ctxsteward write-behind", daemon=True,
+                )  # fmt: skip
                 self._thread.start()
 
     def wake(self) -> None:
@@ -104,19 +129,30 @@ class Drainer:
             thread.join(timeout_seconds)
         return thread is None or not thread.is_alive()
 
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            self._wake.clear()
-            pause = self._breaker.pause_seconds()
-            if pause == 0.0:
-                try:
-                    self.run_once()
-                    pause = self._pace.poll_seconds
-                except Exception as error:  # whatever a journal or store raises: the next pass tries again
-                    self.last_error = f"{type(error).__name__}: {error}"
-                    pause = self._pace.stuck_seconds
-                pause = max(pause, self._breaker.pause_seconds())
-            self._wake.wait(pause)
+    def forked(self) -> None:
+        """The thread is not here, and the turn, if it was one, is the parent's."""
+        was_stopping = self._stopping.is_set()
+        self._stopping, self._wake = threading.Event(), threading.Event()
+        if was_stopping:
+            self._stopping.set()
+        self._starting, self._thread = threading.Lock(), None
+        for descriptor in self._locks:
+            os.close(descriptor)  # the parent's own goes on to hold the lock
+        self._locks.clear()
+        weakref.finalize(self, _end, self._stopping, self._wake).atexit = False
+
+    def _pass_and_pause(self) -> float:
+        """One pass, unless the store is left alone just now; seconds until the next one."""
+        pause = self._breaker.pause_seconds()
+        if pause == 0.0:
+            try:
+                self.run_once()
+                pause = self._pace.poll_seconds
+            except Exception as error:  # whatever a journal or store raises: the next pass tries again
+                self.last_error = f"{type(error).__name__}: {error}"
+                pause = self._pace.stuck_seconds
+            pause = max(pause, self._breaker.pause_seconds())
+        return pause
 
     # -- one pass -----------------------------------------------------------------------------------------------
 
@@ -164,6 +200,7 @@ class Drainer:
             yield True
             return
         descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._locks.add(descriptor)
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -172,6 +209,8 @@ class Drainer:
                 return
             yield True
         finally:
+            self._locks.discard(descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child that was forked meanwhile may have it open, too
             os.close(descriptor)
 
     # -- one session --------------------------------------------------------------------------------------------

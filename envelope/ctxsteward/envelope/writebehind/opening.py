@@ -17,6 +17,7 @@ from typing import Protocol
 
 from ctxsteward.schemas import Finding, OutcomeUnknown, StoreError, StoreUnavailable
 
+from .. import forking
 from ..events import Opened, from_record
 from ..objects.names import part_of
 from ..objects.port import ObjectStore
@@ -64,10 +65,14 @@ class Opening:
         self._journal, self._objects, self._vault = journal, objects, vault
         self._ownership, self._breaker, self._prepare = ownership, breaker, prepare
         self._deadlines, self._background = deadlines or Deadlines(), background
-        self._asking = 0
         self._copy: tuple[SessionKey, tuple[Record, ...]] | None = None
         """The session that was asked for last, to mend its journal."""
-        self._count = threading.Lock()
+        self.forked()
+        forking.renew_in_child(self)
+
+    def forked(self) -> None:
+        """The parent's threads that wait for the store are not here."""
+        self._asking, self._count = 0, threading.Lock()
 
     def for_writing(self, key: SessionKey) -> list[Finding]:
         """Become the session's owner, if the store can be asked; what the caller should know."""

@@ -26,6 +26,7 @@ from typing import Literal
 
 from ctxsteward.schemas import Conflict, StoreUnavailable, VersionTaken
 
+from .. import forking
 from ..chain import Chain
 from ..commit import Patience
 from ..keyring import Keys
@@ -67,6 +68,11 @@ class Ownership:
     ) -> None:
         self._journal, self._objects, self._keys, self._vault = journal, objects, keys, vault
         self._patience = patience
+        self.forked()
+        forking.renew_in_child(self)
+
+    def forked(self) -> None:
+        """What the parent's threads work on is theirs."""
         self._lock = threading.Lock()
         self._busy: dict[SessionKey, tuple[threading.RLock, int]] = {}
 

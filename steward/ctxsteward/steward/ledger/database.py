@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import re
 import sqlite3
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ctxsteward.envelope.one_transaction import one_transaction
+from ctxsteward.envelope.exclusive import make_folders
+from ctxsteward.envelope.sqlite_file import SqliteFile, close_to_others, connect, one_transaction
 from ctxsteward.schemas import StoreError, StoreLocked
 
 VERSION = 5
@@ -28,6 +29,7 @@ VERSION = 5
 APPLICATION_ID = 0x63747872
 """``ctxr``."""
 BUSY_SECONDS = 30.0
+_PRAGMAS = ("synchronous = NORMAL", "secure_delete = ON")
 _MAX_VARIABLES = 500
 
 _SCHEMA = """
@@ -127,19 +129,26 @@ class Database:
         self.path = path
         self.left: tuple[str, ...] = ()
         """Addresses of the artifacts that an older version of the file held; they have to be taken in again."""
-        self._lock = threading.RLock()
+        self._file = SqliteFile(partial(connect, path, BUSY_SECONDS, _PRAGMAS))
+        self._lock = self._file.lock
+        """Held while `_db` is used."""
         self._depth = 0
-        with self._named():
+        with self._lock, self._named():
             try:
-                path.parent.mkdir(parents=True, exist_ok=True)
+                make_folders(path.parent)
             except OSError as error:
                 raise StoreError(f"{path}: its folder cannot be made: {error}; name another place") from error
-            self._db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             try:
+                self._file.make()
                 self._prepare(about)
             except BaseException:
-                self._db.close()
+                self._file.close()
                 raise
+        close_to_others(path)
+
+    @property
+    def _db(self) -> sqlite3.Connection:
+        return self._file.db
 
     def _prepare(self, about: str) -> None:
         application, version, tables = (
@@ -150,8 +159,7 @@ class Database:
             raise StoreError(f"{self.path} is a database of something else, not a ledger's; name another file")
         if version > VERSION:
             raise StoreError(f"{self.path}: a ledger of version {version}; update, or delete it: it is made again")
-        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "secure_delete = ON"):
-            self._db.execute(f"PRAGMA {pragma}").fetchall()
+        self._db.execute("PRAGMA journal_mode = WAL").fetchall()
         with self.writing():
             if not self.rows("SELECT 1 FROM sqlite_master LIMIT 1"):
                 self.run(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -251,8 +259,7 @@ class Database:
             raise StoreLocked(f"{self.path}: a reader keeps the old write-ahead log; erase again later")
 
     def close(self) -> None:
-        with self._lock:
-            self._db.close()
+        self._file.close()
 
     @contextmanager
     def _named(self) -> Iterator[None]:

@@ -1,0 +1,184 @@
+"""Forks of this process: what must not go through one, and what a child has to make anew.
+
+`os.fork` (gunicorn with `--preload`, `multiprocessing`, a daemon) copies memory and descriptors and nothing else:
+
+- What the kernel ties to a process is let go of before the fork and taken up again behind it, in the parent as in the
+  child, by whoever needs it next: `pause_at_fork`, for open SQLite files. A fork waits for what is under way,
+  `PAUSE_SECONDS` at most; what does not let go by then is the parent's alone, and the child is refused it.
+- Threads stay behind, and locks that they held would stay locked: `lock` and `rlock` are free in a child, and
+  `renew_in_child` is for whoever counts threads, waits for them, or talks to somebody through a socket.
+
+A fork that Python is not told of (by a C library) is noticed at the next use of such a file: `notice`. Nothing is
+registered with the interpreter before there is something to see to.
+
+Source: POSIX `fork(2)`, `fcntl(2)` (locks are not inherited); SQLite documentation, "How To Corrupt An SQLite Database
+File", 2.6; Python documentation, `os.register_at_fork`.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Sequence
+from contextlib import ExitStack
+from itertools import count
+from threading import Lock, RLock
+from typing import Any, Generic, Protocol, TypeVar
+
+PAUSE_SECONDS = 10.0
+_GRACE_SECONDS = 0.05
+"""That the others are waited for while one is paused already: whoever holds two of them at once is not blocked long."""
+
+T = TypeVar("T")
+
+
+class Pausable(Protocol):
+    """Something in use that lets go of what a child must not inherit."""
+
+    def pause(self, timeout_seconds: float) -> bool:
+        """Let nobody use it, and let go; False, as if never asked, where that is not to be had in time."""
+
+    def resume(self) -> None:
+        """Let it be used again; by the thread that paused it, in the parent and in the child."""
+
+
+class Renewable(Protocol):
+    """Something that depends on threads or sockets of its process."""
+
+    def forked(self) -> None:
+        """This is a child: begin anew what belongs to the parent. No other thread runs."""
+
+
+class _Registry(Generic[T]):
+    """Keeps nothing alive; each operation is one step to other threads."""
+
+    def __init__(self) -> None:
+        self._references: dict[int, weakref.ref[Any]] = {}
+        self._numbers = count()
+
+    def add(self, thing: T) -> None:
+        number, references = next(self._numbers), self._references
+        references[number] = weakref.ref(thing, lambda _: references.pop(number, None))
+
+    def all(self) -> list[T]:
+        """In the order of registration."""
+        return [thing for one in tuple(self._references.values()) if (thing := one()) is not None]
+
+
+_pausable: _Registry[Pausable] = _Registry()
+_renewable: _Registry[Renewable] = _Registry()
+_locks: _Registry[Any] = _Registry()
+_forking = threading.Lock()
+"""Held by the thread that forks, from before the fork until behind it."""
+_paused: list[Pausable] = []
+_process: int | None = None
+"""That the hooks were registered in, or a child of it that has noticed; None: nobody has asked for any."""
+
+
+def pause_at_fork(thing: Pausable) -> None:
+    """Have it paused while the process forks."""
+    _register()
+    _pausable.add(thing)
+
+
+def renew_in_child(thing: Renewable) -> None:
+    """Have it told in a child."""
+    _register()
+    _renewable.add(thing)
+
+
+def lock() -> Lock:
+    """A lock that is free in a child, whoever held it."""
+    made = threading.Lock()
+    _register()
+    _locks.add(made)
+    return made
+
+
+def rlock() -> RLock:
+    """The same, re-entrant; the thread that forks keeps what it holds."""
+    made = threading.RLock()
+    _register()
+    _locks.add(made)
+    return made
+
+
+def is_held(held: Any) -> bool:
+    """Whether the thread that asks holds this `rlock`; conditions of the standard library ask the same way."""
+    return bool(held._is_owned())
+
+
+def notice() -> None:
+    """Do what is due in a child that was forked behind Python's back."""
+    if _process is not None and _process != os.getpid():
+        _in_child()
+
+
+def _register() -> None:
+    global _process
+    if _process is None:
+        _process = os.getpid()
+        os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
+
+
+def _before() -> None:
+    _forking.acquire()
+    _paused.extend(_pause(_pausable.all()))
+
+
+def _in_parent() -> None:
+    _resume()
+    _forking.release()
+
+
+def _in_child() -> None:
+    global _process, _forking
+    if _process == os.getpid():
+        return
+    _process, _forking = os.getpid(), threading.Lock()
+    with ExitStack() as every:  # the last one first, and each of them, whatever another one raises
+        for thing in reversed(_renewable.all()):
+            every.callback(thing.forked)
+        every.callback(_resume)
+        for each in _locks.all():
+            every.callback(_freed, each)
+
+
+def _resume() -> None:
+    while _paused:
+        _paused.pop().resume()
+
+
+def _freed(held: Any) -> None:
+    """Free a lock that a thread has not brought along. What the interpreter's own modules do with theirs."""
+    if held.acquire(blocking=False):
+        held.release()
+    else:
+        held._at_fork_reinit()
+
+
+def _pause(things: Sequence[Pausable]) -> list[Pausable]:
+    """Pause all, or as many as will in `PAUSE_SECONDS`.
+
+    Somebody who uses one of them may wait for another one, so none is waited for long while others are paused: where
+    one does not let go, all are resumed, and that one is waited for first.
+    """
+    until = time.monotonic() + PAUSE_SECONDS
+    waiting = list(things)
+    while True:
+        paused: list[Pausable] = []
+        for thing in waiting:
+            left = until - time.monotonic()
+            if not thing.pause(max(0.0, min(left, _GRACE_SECONDS) if paused else left)):
+                if left > 0:
+                    break
+                continue
+            paused.append(thing)
+        else:
+            return paused
+        for each in reversed(paused):
+            each.resume()
+        waiting.remove(thing)
+        waiting.insert(0, thing)
