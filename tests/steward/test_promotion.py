@@ -24,7 +24,7 @@ from ctxsteward.steward.gate.port import GateReport, Guard, Pair, judged
 from ctxsteward.steward.promotion import Promotion, assess, base_of, promote, rollback
 from ctxsteward.steward.taken_back import taken_back
 
-from .people import FACT, FIRST, LOCKED, SPEAKS, TURNED, WHEN, WORDING, actors, record, rewritten, signer
+from .people import FACT, FIRST, LOCKED, SPEAKS, TURNED, WHEN, WORDING, WRITTEN, actors, record, rewritten, signer
 
 NIGHT = "2026-11-{:02}T04:00:00+00:00"
 
@@ -123,8 +123,14 @@ def test_the_first_version_needs_people_and_can_be_promoted(approvals: Approvals
 
 @pytest.mark.parametrize(
     ("challenger", "people"),
-    [(WORDING, ("ada",)), (SPEAKS, ("cleo",)), (LOCKED, ("ada", "ben")), (TURNED, ("ben", "cleo"))],
-    ids=["wording", "speaks", "locked", "turned"],
+    [
+        (WORDING, ("ada",)),
+        (SPEAKS, ("cleo",)),
+        (WRITTEN, ("ben",)),
+        (LOCKED, ("ada", "ben")),
+        (TURNED, ("ben", "cleo")),
+    ],
+    ids=["wording", "speaks", "written", "locked", "turned"],
 )
 def test_people_are_asked_and_then_it_is_committed(
     store: Store, approvals: Approvals, challenger: ProfileDocument, people: tuple[str, ...]
@@ -189,7 +195,7 @@ def test_reports_must_be_about_this_challenger(store: Store, versions: ProfileVe
 
 def test_a_champion_that_moved_on_is_not_overwritten(store: Store, versions: ProfileVersions) -> None:
     drift, gate = assess(versions, FACT, parent=1, when=WHEN), passed(FIRST, FACT)
-    versions.commit(WORDING, who="ada", why="by hand", when=WHEN)
+    assert promoted(store, None, fact(7)).kind == "committed"
 
     assert promoted(store, None, FACT, parent=1, drift=drift, gate=gate).obstacle == "stale_parent"
 
@@ -238,7 +244,7 @@ def test_the_kept_patch_leads_from_one_version_to_the_next_and_back(store: Store
 
 def test_a_promotion_is_about_its_commit_and_not_carried_on(store: Store, versions: ProfileVersions) -> None:
     promoted(store, None, FACT)
-    versions.commit(WORDING, who="ada", why="by hand", when=WHEN)
+    versions.rollback(1, who="otto", why="complaints", when=WHEN)
 
     assert [told.promotion is None for told in versions.told()] == [True, False, True]
 
@@ -319,7 +325,6 @@ def test_what_a_rollback_took_back_waits_in_whatever_company_it_comes(store: Sto
 
 
 def test_what_a_person_brought_back_is_taken_back_no_more(store: Store, approvals: Approvals) -> None:
-    versions = store.profiles("support", tenant="acme")
     promoted(store, approvals, slice_of(A))
     rollback(store, "support", 1, who="otto", why="complaints", when=WHEN, tenant="acme")
     agree(approvals, promoted(store, approvals, slice_of(A)), "ada")
@@ -328,7 +333,8 @@ def test_what_a_person_brought_back_is_taken_back_no_more(store: Store, approval
     assert promoted(store, approvals, slice_of(A, B)).kind == "committed"
 
     rollback(store, "support", 1, who="otto", why="no", when=WHEN, tenant="acme")
-    versions.commit(slice_of(A), who="ada", why="by hand", when=WHEN)
+    agree(approvals, promoted(store, approvals, slice_of(A)), "ada")
+    assert promoted(store, approvals, slice_of(A)).kind == "committed"
     assert promoted(store, approvals, slice_of(A, C)).kind == "committed"
     assert promoted(store, approvals, slice_of(A, B, C)).obstacle == "needs_approval"
 
