@@ -108,9 +108,10 @@ def _request_promoted(place: Place, request: Request, who: str, share: float | N
     known = Form(place.store, versions).known(request.parent) if request.parent else unknown
     gate = replace(configured(told.gate, known=known), reviewed=frozenset(drift.touched))(champion, challenger)
     canary = started(share, request.parent) if share and request.parent else None
+    why = f"request {request.id}, promoted by {who}" + (f": {request.note}" if request.note else "")
     landed = promote(
-        place.store, place.profile, challenger, drift, gate, place.approvals, request.author,
-        f"request {request.id}, promoted by {who}", when, tenant=place.tenant, parent=request.parent,
+        place.store, place.profile, challenger, drift, gate, place.approvals, request.author, why, when,
+        tenant=place.tenant, parent=request.parent,
         epoch=lease.epoch, canary=canary,
     )  # fmt: skip
     lines = list(changes(champion, challenger))

@@ -33,6 +33,8 @@ from .version_form import Version
 if TYPE_CHECKING:
     from .store import Store
 
+Fits = Callable[[tuple[MetaRecord, ...]], bool]
+"""Whether records are no more than the slice has room for."""
 Resolves = Callable[[str], bool]
 """Whether what a pointer names can be read."""
 
@@ -41,6 +43,7 @@ Cites = Callable[[str, str], bool]
 
 _PLACE = re.compile(r"[1-9][0-9]{0,11}(?:\.[1-9][0-9]{0,3})?")
 UNRESOLVED, NOT_IN_FORCE = "meta_source_unresolved", "meta_record_not_in_force"
+NO_ROOM = "meta_record_without_room"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +66,16 @@ class Entered(NamedTuple):
 
 
 def of_file(
-    wanted: ProfileDocument, head: ProfileDocument | None, resolves: Resolves, vouched: Collection[str] = ()
+    wanted: ProfileDocument,
+    head: ProfileDocument | None,
+    resolves: Resolves,
+    vouched: Collection[str] = (),
+    fits: Fits = lambda records: True,
 ) -> Proposal:
-    """The file's text over what is in force; `vouched` are ids of records that stay whatever they rest on."""
+    """The file's text over what is in force; `vouched` are ids of records that stay whatever they rest on.
+
+    Where records that people wrote need more room than there is, what was learned gives way, the least of it first.
+    """
     unknown = sorted(set(vouched) - {record.id for record in by_people(wanted)})
     if unknown:
         raise InputError(f"meta.{unknown[0]:.80}: the file has no such record to vouch for; name one of its `meta`")
@@ -79,10 +89,12 @@ def of_file(
         elif known.get(record.id) == record:
             written.append(record)
         else:
-            told = _unresolved(record, resolves, record.id in vouched)
+            told = list(_unresolved(record, resolves, record.id in vouched))
             findings += told
             written += [record] if not told or record.id in vouched else []
-    learned = tuple(record for record in before.meta if is_claim_id(record.id))
+    learned = [record for record in before.meta if is_claim_id(record.id)]
+    if tuple(written) != by_people(before):
+        findings += _give_way(written, learned, fits)
     blocks = {block: getattr(wanted, block) for block in BLOCKS}
     document = ProfileDocument(name=before.name, meta=(*written, *learned), **blocks)
     return Proposal(document=document, parent=before.version or 0, findings=tuple(findings))
@@ -158,6 +170,16 @@ def _unresolved(record: MetaRecord, resolves: Resolves, vouched: bool) -> Iterat
         )
         text = f"record {record.id}: {', '.join(lacking)} cannot be resolved; {ends}"
         yield Finding(kind=UNRESOLVED, field="meta", text=text[:500])
+
+
+def _give_way(written: list[MetaRecord], learned: list[MetaRecord], fits: Fits) -> Iterator[Finding]:
+    """Take out of `learned` what has no room any more; what a person approved stays."""
+    for record in [one for one in reversed(learned) if not one.approved]:
+        if fits((*written, *learned)):
+            return
+        learned.remove(record)
+        text = f"record {record.id} gives way: there is no room for it beside what the file holds"
+        yield Finding(kind=NO_ROOM, field="meta", text=text)
 
 
 def _not_in_force(record: MetaRecord, standing: MetaRecord | None) -> Iterator[Finding]:
