@@ -146,6 +146,7 @@ def promote(
 @click.command(short_help="Bring an earlier version back.")
 @click.argument("version", type=click.IntRange(1), metavar="V", shell_complete=complete_versions)
 @click.option("--note", default="by hand", show_default=True, metavar="TEXT", help="Why; kept in plain.")
+@click.option("--move-sessions", is_flag=True, help="Move open sessions to it that keep a version it takes back.")
 @as_actor
 @token
 @actors_option
@@ -153,25 +154,24 @@ def promote(
 @common
 @click.pass_context
 def rollback(
-    ctx: click.Context, version: int, note: str, actor: str | None, token: str | None, actors: str | None,
-    profile_name: str | None, as_json: bool, store: str, tenant: str,
+    ctx: click.Context, version: int, note: str, move_sessions: bool, actor: str | None, token: str | None,
+    actors: str | None, profile_name: str | None, as_json: bool, store: str, tenant: str,
 ) -> None:  # fmt: skip
     """Commit the content of version V again, as a new version; records that were erased since stay away.
 
-    It is an operator's. What it takes back returns by a person's will alone. Exit code 4; where V is what is in force,
-    nothing is written, and it is 0.
+    It is an operator's. What it takes back returns by a person's will alone. A session that is open keeps the version
+    it began with: those that keep what is taken back are named. Exit code 4; where V is what is in force, nothing is
+    written, and it is 0.
     """
     from .. import steward_promoting
     from ..steward_place import placed
 
     with placed(store, tenant, profile_name, actors) as place:
         who = steward_promoting.operator(place, actor, token)
-        found = steward_promoting.rolled_back(place, version, who, note)
+        found = steward_promoting.rolled_back(place, version, who, note, moves=move_sessions)
     if as_json:
         print_json(found)
-    elif found["written"]:
-        click.echo(f"version {found['version']} is in force; it says what version {version} said")
     else:
-        click.echo(f"version {version} says what is in force; nothing was written")
+        steward_promoting.show_rollback(table_console(), found)
     if found["written"]:
         ctx.exit(ROLLED_BACK)
