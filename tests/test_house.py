@@ -109,6 +109,7 @@ def test_what_the_rooms_promise() -> None:
                 "TokenizerUnavailable",
                 "ToolCallPart",
                 "ToolResultPart",
+                "Unapproved",
                 "UnknownModel",
                 "UnsupportedVersion",
                 "Utterance",

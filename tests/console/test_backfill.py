@@ -38,7 +38,7 @@ def store(tmp_path: Path) -> str:
 
 
 def test_a_profile_file_becomes_a_version_and_a_snapshot(store: str) -> None:
-    result = value("--profile", str(PROFILE), "--store", store, "--tenant", "acme")
+    result = value("--profile", str(PROFILE), "--as", "ada", "--store", store, "--tenant", "acme")
     (row,) = result["profiles"]
 
     assert list(result) == ["store", "tenant", "written", "profiles"]
@@ -48,12 +48,24 @@ def test_a_profile_file_becomes_a_version_and_a_snapshot(store: str) -> None:
     with open_store(store) as opened:
         version = opened.profiles(NAME, tenant="acme").newest()
         snapshot = Snapshots(opened, "acme").at(NAME, 1)
-    assert version.changelog.who == "backfill"
+    assert (version.changelog.who, version.changelog.why) == ("ada", "the first version, of a profile file")
     assert snapshot.address == row["address"]
     validate("envelope", snapshot.envelope)
     texts = json.dumps(snapshot.envelope["sections"], ensure_ascii=False)
-    for told in ("calm and exact; short sentences", "Print no password", "late-webhooks: Stuck-order counts"):
+    for told in ("calm and exact; short sentences", "Print no password"):
         assert told in texts
+
+
+def test_records_whose_sources_are_nowhere_are_named_and_left_out(store: str, tmp_path: Path) -> None:
+    row = value("--profile", str(PROFILE), "--store", store)["profiles"][0]
+
+    assert [(one["kind"], one["field"]) for one in row["findings"]] == [("meta_source_unresolved", "meta")] * 3
+    assert (
+        "record late-webhooks: oncall-2026-06-18§212 cannot be resolved; it is left out" in row["findings"][1]["text"]
+    )
+    with open_store(store) as opened:
+        assert opened.profiles(NAME).newest().profile.meta == ()
+    assert b"Stuck-order" not in b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
 
 
 def test_a_repeat_writes_nothing_and_says_so(store: str, tmp_path: Path) -> None:
@@ -68,16 +80,21 @@ def test_a_repeat_writes_nothing_and_says_so(store: str, tmp_path: Path) -> None
     assert after == before
 
 
-def test_an_edited_file_is_a_new_version_and_every_profile_is_taken(store: str, tmp_path: Path) -> None:
+def test_an_edited_file_is_refused_with_what_to_do_and_every_profile_is_taken(store: str, tmp_path: Path) -> None:
     edited, other = tmp_path / "edited.yaml", tmp_path / "other.yaml"
     edited.write_text(PROFILE.read_text(encoding="utf-8").replace("calm and exact", "brief"), encoding="utf-8")
     other.write_text("name: sales\npersona: Be kind.\n", encoding="utf-8")
     for path in (str(PROFILE), str(other)):
         run("--snapshot", "--profile", path, "--store", store)
-    rows = value("--profile", str(edited), "--store", store)["profiles"]
+    said = run("--snapshot", "--profile", str(edited), "--store", store, code=2).stderr
+    rows = value("--store", store)["profiles"]
 
+    assert said == (
+        f"ctxsteward: profile {NAME!r}: version 1 is in force, and the file says something else; "
+        "stage the change with `ctxsteward steward propose FILE`\n"
+    )
     assert [(row["profile"], row["version"], row["snapshot"], row["written"]) for row in rows] == [
-        (NAME, 2, 2, True),
+        (NAME, 1, 1, False),
         ("sales", 1, 1, False),
     ]
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import stat
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from shutil import copytree
 from typing import NamedTuple
 
 import pytest
 
+from ctxsteward.envelope import Profile, open_store
 from ctxsteward.steward.actors import Actors
 
 from .steward_scenes import people, run, value
@@ -104,10 +106,36 @@ def test_a_token_is_never_printed(desk: Desk) -> None:
 def test_a_rollback_is_a_new_version_and_an_operators(desk: Desk) -> None:
     assert "is no operator" in run("rollback", "1", "--as", "ada", *desk.where, **desk.as_("ada"), code=2).stderr
     found = value("rollback", "1", "--as", "otto", "--note", "too early", *desk.where, code=4, **desk.as_("otto"))
-    assert found == {"version": 3, "restores": 1, "written": True, "who": "otto"}
+    assert found == {
+        "version": 3, "restores": 1, "written": True, "who": "otto", "moved": 0, "open_sessions": [],
+        "unknown_sessions": 0,
+    }  # fmt: skip
     assert value("rollback", "1", "--as", "otto", *desk.where, **desk.as_("otto"))["written"] is False
     newest = value("log", *desk.where)[0]
     assert (newest["restores"], newest["who"], newest["why"]) == (1, "otto", "too early")
+
+
+def test_a_rollback_names_the_open_sessions_that_it_does_not_reach_or_moves_them(desk: Desk) -> None:
+    name, now = "fernhollow-desk", datetime.now(UTC)
+    said = {"now": now.isoformat(), "long-ago": (now - timedelta(hours=7)).isoformat(), "timeless": None}
+    with open_store(desk.where[1]) as store:
+        for session, ts in said.items():
+            opened = store.session(session, profile=Profile.head(store, name))
+            opened.append({"role": "user", "content": "hello"}, ts=ts)
+        store.session("older", profile=Profile.at(store, name, 1)).append({"role": "user", "content": "hello"})
+        store.session("another's").append({"role": "user", "content": "hello"})
+
+    told = run("rollback", "1", "--as", "otto", *desk.where, code=4, **desk.as_("otto")).stdout
+    assert told.splitlines() == [
+        "version 3 is in force; it says what version 1 said",
+        "it does not reach 2 open sessions, which keep the version they began with: now (version 2), timeless "
+        "(version 2); --move-sessions moves them",
+    ]
+    moved = value("rollback", "1", "--move-sessions", "--as", "otto", *desk.where, **desk.as_("otto"))
+    assert (moved["written"], moved["moved"], moved["open_sessions"]) == (False, 2, [])
+    with open_store(desk.where[1]) as store:
+        kept = {session: (store.at("default", session).state.head.profile or {}).get("version") for session in said}
+    assert kept == {"now": 3, "long-ago": 2, "timeless": 3}
 
 
 def test_without_people_configured_a_rollback_asks_for_a_name_alone(night: Path, tmp_path: Path) -> None:

@@ -41,7 +41,11 @@ CASES = [
         "run --transcripts logs --store file:two",
         "several profiles; name one with --profile-name: desk, other",
     ),
-    Case("store without profile", "run --transcripts logs --store file:bare", "has committed no profile; commit"),
+    Case(
+        "store without profile",
+        "run --transcripts logs --store file:bare",
+        "has committed no profile; make the first version",
+    ),
     Case(
         "two profiles told",
         f"run --transcripts logs --profile desk.yaml --profile-name x {S}",

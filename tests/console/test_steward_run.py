@@ -18,7 +18,7 @@ KEYS = [
     "schema_version", "tenant", "profile", "night", "run", "number", "dry_run", "outcome", "version", "stages",
     "skipped", "quarantined", "statuses", "refused_records", "failed_batches", "found_batches", "drift", "gate",
     "canary", "changes", "waiting", "hits", "alerts", "final", "cpu_seconds", "tokens", "rates", "records",
-    "changelog", "exit_code",
+    "changelog", "exit_code", "findings",
 ]  # fmt: skip
 
 

@@ -222,3 +222,26 @@ def test_help_names_every_verb() -> None:
     told = run("--help").stdout
     for verb in "run status log diff why review promote rollback quarantine drift doctor forget actors".split():  # noqa: SIM905
         assert f"  {verb} " in told
+
+
+def test_status_fits_eighty_columns_whatever_the_nights_were(where: tuple[str, str]) -> None:
+    from io import StringIO
+
+    from rich.console import Console
+
+    from ctxsteward.console.steward_status import show
+
+    found = value("status", *where)
+    row = found["last"][0] | {
+        "outcome": "unchanged", "version": 123_456, "rates": {"used": 1.0, "obeyed": 1.0}, "drift": "BLOCK",
+        "gate": "passed", "quarantined": {"invalid": 150_000}, "counts": {"due": 150_000, "absorbed": 999_999},
+    }  # fmt: skip
+    told = StringIO()
+    show(Console(file=told, width=80, markup=False), found | {"last": [row] * 2})
+
+    lines = told.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "…" not in told.getvalue()
+    assert sum(line.split() == [
+        row["night"], "unchanged", "123456", "150000", "999999", "150000", "100%", "100%", "BLOCK", "passed",
+    ] for line in lines) == 2  # fmt: skip

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import cache
 
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, ProfileEntry
@@ -28,8 +29,10 @@ def actors() -> Actors:
     return Actors(salt=SALT, actors=people | {"otto": Actor(roles=("operator",), key=signer("otto").key)})
 
 
-def record(id: str, text: str, *, approved: bool = False, source: str = "s-1§1") -> MetaRecord:
-    return MetaRecord(id=id, text=text, sources=(source,), approved=approved)
+def record(name: str, text: str, *, approved: bool = False, source: str = "s-1§1") -> MetaRecord:
+    """One that a night has harvested: its id is 16 hex digits."""
+    id_ = hashlib.sha256(name.encode()).hexdigest()[:16]
+    return MetaRecord(id=id_, text=text, sources=(source,), approved=approved)
 
 
 FIRST = ProfileDocument(
@@ -61,6 +64,10 @@ LOCKED = rewritten("policies", "refunds", "Unread books are refunded within 30 d
 """Two people: locked."""
 TURNED = rewritten("policies", "legal", "Always give legal, medical or tax advice.")
 """Two people: a BLOCK."""
+WRITTEN = FIRST.model_copy(
+    update={"meta": (MetaRecord(id="hours", text="The shop is open until eight.", sources=("s-2§1",)), *FIRST.meta)}
+)
+"""One person: a record that somebody wrote."""
 SPEAKS = FIRST.model_copy(
     update={"meta": (record("brief", "Wants the result first, then the reasons.", approved=True),)}
 )

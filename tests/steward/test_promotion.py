@@ -17,14 +17,30 @@ from ctxsteward.envelope.versions import ProfileVersions
 from ctxsteward.schemas import Fenced
 from ctxsteward.schemas.drift import DriftLimits
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
+from ctxsteward.steward.actors import Refused
 from ctxsteward.steward.approvals import Approvals
 from ctxsteward.steward.changelog import changelog_text
 from ctxsteward.steward.drift import apply, document, keyed
 from ctxsteward.steward.gate.port import GateReport, Guard, Pair, judged
-from ctxsteward.steward.promotion import Promotion, assess, base_of, promote, rollback
+from ctxsteward.steward.promotion import Promotion, assess, base_of, promote, rollback, stage
 from ctxsteward.steward.taken_back import taken_back
 
-from .people import FACT, FIRST, LOCKED, SPEAKS, TURNED, WHEN, WORDING, actors, record, rewritten, signer
+from ..envelope.governed.agreed import EarlierVersions
+from .people import (
+    FACT,
+    FIRST,
+    LATER,
+    LOCKED,
+    SPEAKS,
+    TURNED,
+    WHEN,
+    WORDING,
+    WRITTEN,
+    actors,
+    record,
+    rewritten,
+    signer,
+)
 
 NIGHT = "2026-11-{:02}T04:00:00+00:00"
 
@@ -123,8 +139,14 @@ def test_the_first_version_needs_people_and_can_be_promoted(approvals: Approvals
 
 @pytest.mark.parametrize(
     ("challenger", "people"),
-    [(WORDING, ("ada",)), (SPEAKS, ("cleo",)), (LOCKED, ("ada", "ben")), (TURNED, ("ben", "cleo"))],
-    ids=["wording", "speaks", "locked", "turned"],
+    [
+        (WORDING, ("ada",)),
+        (SPEAKS, ("cleo",)),
+        (WRITTEN, ("ben",)),
+        (LOCKED, ("ada", "ben")),
+        (TURNED, ("ben", "cleo")),
+    ],
+    ids=["wording", "speaks", "written", "locked", "turned"],
 )
 def test_people_are_asked_and_then_it_is_committed(
     store: Store, approvals: Approvals, challenger: ProfileDocument, people: tuple[str, ...]
@@ -189,7 +211,7 @@ def test_reports_must_be_about_this_challenger(store: Store, versions: ProfileVe
 
 def test_a_champion_that_moved_on_is_not_overwritten(store: Store, versions: ProfileVersions) -> None:
     drift, gate = assess(versions, FACT, parent=1, when=WHEN), passed(FIRST, FACT)
-    versions.commit(WORDING, who="ada", why="by hand", when=WHEN)
+    assert promoted(store, None, fact(7)).kind == "committed"
 
     assert promoted(store, None, FACT, parent=1, drift=drift, gate=gate).obstacle == "stale_parent"
 
@@ -238,7 +260,7 @@ def test_the_kept_patch_leads_from_one_version_to_the_next_and_back(store: Store
 
 def test_a_promotion_is_about_its_commit_and_not_carried_on(store: Store, versions: ProfileVersions) -> None:
     promoted(store, None, FACT)
-    versions.commit(WORDING, who="ada", why="by hand", when=WHEN)
+    versions.rollback(1, who="otto", why="complaints", when=WHEN)
 
     assert [told.promotion is None for told in versions.told()] == [True, False, True]
 
@@ -268,6 +290,88 @@ def test_the_cumulative_comparison_starts_at_the_last_version_of_a_person(
     rollback(store, "support", 1, who="otto", why="back", when=NIGHT.format(6), tenant="acme")
     assert base_of(versions, 6, when=NIGHT.format(7), limits=limits) is None  # what a person wrote is in force again
     assert base_of(versions, 5, when=NIGHT.format(5), limits=DriftLimits(window_nights=1)) is not None
+
+
+def test_what_was_once_committed_by_hand_is_no_base(store: Store, approvals: Approvals) -> None:
+    """A flip that an older program let in: what comes after it is compared with what people answer for."""
+    turned = rewritten("policies", "refunds", "Do not refund unread books within 30 days of delivery.")
+    EarlierVersions(store, "support", "acme").commit(turned, who="steward run", why="a file", when=NIGHT.format(2))
+    versions = store.profiles("support", tenant="acme")
+    night = turned.model_copy(update={"meta": (*turned.meta, A)})
+    found = assess(versions, night, parent=2, when=NIGHT.format(25))
+
+    assert found.cumulative is not None
+    assert (found.cumulative.base, found.cumulative.level, found.level) == (1, "BLOCK", "BLOCK")
+    held = promoted(store, approvals, night, when=NIGHT.format(25))
+    assert (held.obstacle, held.people) == ("needs_approval", 2)
+
+
+def test_the_last_approval_is_found_however_many_nights_ago(store: Store, approvals: Approvals) -> None:
+    versions = store.profiles("support", tenant="acme")
+    agree(approvals, promoted(store, approvals, WORDING), "ada")
+    assert promoted(store, approvals, WORDING).kind == "committed"
+    for number in range(3, 70):
+        learned = WORDING.model_copy(update={"meta": (record(f"r{number}", f"Wants shelf {number} named first."),)})
+        assert promoted(store, None, learned).kind == "committed"
+    told = next(iter(versions.told(69)))
+
+    assert told.promotion is not None
+    assert told.promotion["approved"] == 2
+    found = base_of(versions, 69, when=WHEN, limits=DriftLimits())
+    assert found is not None
+    assert (found.version, found.versions) == (2, 68)
+
+
+# -- staging ---------------------------------------------------------------------------------------------------
+
+
+def staged(store: Store, approvals: Approvals, challenger: ProfileDocument, who: str = "ada", **more: Any) -> Promotion:
+    versions = store.profiles("support", tenant="acme")
+    when = more.pop("when", WHEN)
+    drift = assess(versions, challenger, parent=1, when=when)
+    gate = more.pop("gate", None) or passed(versions.at(1).profile, challenger)
+    return stage(store, "support", challenger, drift, gate, approvals, who, "why", when, tenant="acme", parent=1)
+
+
+def test_whatever_is_staged_asks_somebody_else_and_brings_nothing_into_force(
+    store: Store, versions: ProfileVersions, approvals: Approvals
+) -> None:
+    found = {name: staged(store, approvals, one) for name, one in CHALLENGERS.items()}
+
+    assert {name: (one.kind, one.obstacle, one.people) for name, one in found.items()} == {
+        "fact": ("blocked", "needs_approval", 1), "wording": ("blocked", "needs_approval", 1),
+        "written": ("blocked", "needs_approval", 1), "locked": ("blocked", "needs_approval", 2),
+        "turned": ("blocked", "needs_approval", 2),
+    }  # fmt: skip
+    assert all(one.request is not None and one.request.note == "why" for one in found.values())
+    agree(approvals, found["wording"], "ben")
+    again = staged(store, approvals, WORDING)
+    assert again.why.endswith("has been approved; `promote` brings it into force")
+    assert versions.newest().number == 1
+
+
+CHALLENGERS = {"fact": FACT, "wording": WORDING, "written": WRITTEN, "locked": LOCKED, "turned": TURNED}
+
+
+def test_an_author_is_no_reviewer_of_their_own_change(store: Store, approvals: Approvals) -> None:
+    found = staged(store, approvals, WORDING, who="ada")
+    assert found.request is not None
+    with pytest.raises(Refused, match="'ada' made this change"):
+        approvals.answer(found.request.id, "approve", signer("ada"), when=WHEN, head=1)
+
+
+def test_what_expired_can_be_asked_again(store: Store, approvals: Approvals) -> None:
+    first, again = staged(store, approvals, WORDING), staged(store, approvals, WORDING, when=LATER)
+
+    assert first.request is not None
+    assert again.request is not None
+    assert (again.request.id, again.request.state, again.request.when) == (first.request.id, "waiting", LATER)
+    assert [one.when for one in approvals.requests(when=LATER, head=1)] == [LATER]
+
+
+def test_what_a_guard_stops_is_put_before_nobody(store: Store, approvals: Approvals) -> None:
+    assert staged(store, approvals, WORDING, gate=passed(FIRST, WORDING, 0.5)).obstacle == "gate_failed"
+    assert approvals.requests(when=WHEN, head=1) == ()
 
 
 def test_rolling_back_twice_is_one_version(store: Store, versions: ProfileVersions) -> None:
@@ -319,7 +423,6 @@ def test_what_a_rollback_took_back_waits_in_whatever_company_it_comes(store: Sto
 
 
 def test_what_a_person_brought_back_is_taken_back_no_more(store: Store, approvals: Approvals) -> None:
-    versions = store.profiles("support", tenant="acme")
     promoted(store, approvals, slice_of(A))
     rollback(store, "support", 1, who="otto", why="complaints", when=WHEN, tenant="acme")
     agree(approvals, promoted(store, approvals, slice_of(A)), "ada")
@@ -328,7 +431,8 @@ def test_what_a_person_brought_back_is_taken_back_no_more(store: Store, approval
     assert promoted(store, approvals, slice_of(A, B)).kind == "committed"
 
     rollback(store, "support", 1, who="otto", why="no", when=WHEN, tenant="acme")
-    versions.commit(slice_of(A), who="ada", why="by hand", when=WHEN)
+    agree(approvals, promoted(store, approvals, slice_of(A)), "ada")
+    assert promoted(store, approvals, slice_of(A)).kind == "committed"
     assert promoted(store, approvals, slice_of(A, C)).kind == "committed"
     assert promoted(store, approvals, slice_of(A, B, C)).obstacle == "needs_approval"
 

@@ -137,7 +137,7 @@ def _plots(told: Figures) -> Iterator[tuple[str, str]]:
     yield "Yield of each stage, last night", bars("Yield", [Bar(s, (counts[s],)) for s in YIELDS if s in counts])
     governed, meta = (tuple(shares[at] for shares in told.drifts) for at in (1, 2))
     changed = [Series("governed text", governed), Series("meta", meta)]
-    yield "Drift, version by version", lines("Drift", changed, [f"v{number}" for number, *_ in told.drifts])
+    yield "Drift, version by version", lines("Drift", changed, [str(number) for number, *_ in told.drifts])
     yield "Drift over nights", bars("Nights by drift level", _levels(nights))
     yield "Hit rate over nights", lines("Hit rate", list(_rates(nights)), dates)
     yield "New observations over nights", _grown(nights, dates)

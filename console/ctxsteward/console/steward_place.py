@@ -125,8 +125,8 @@ def profile_of(store: Store, tenant: str, named: str | None) -> str:
     known = profiles_in(store, tenant)
     if not known:
         raise InputError(
-            f"{store.uri}: tenant {tenant!r} has committed no profile; commit one with `ctxsteward steward run "
-            "--profile FILE` or `ctxsteward backfill --snapshot --profile FILE`"
+            f"{store.uri}: tenant {tenant!r} has committed no profile; make the first version with `ctxsteward steward "
+            "run --profile FILE` or `ctxsteward backfill --snapshot --profile FILE`"
         )
     some = ", ".join(known[:MAX_NAMES_SHOWN])
     some += f" and {len(known) - MAX_NAMES_SHOWN} more" if len(known) > MAX_NAMES_SHOWN else ""
@@ -139,6 +139,16 @@ def profile_of(store: Store, tenant: str, named: str | None) -> str:
     if named not in known:
         raise InputError(f"--profile-name {named:.80}: no such profile; tenant {tenant!r} has {some}")
     return named
+
+
+def author(actor: str | None) -> str:
+    """Who makes a first version: as told, else whoever is logged in."""
+    from getpass import getuser
+
+    try:
+        return actor or getuser()
+    except (OSError, KeyError, ImportError):  # a container without users
+        raise InputError("say who you are: --as NAME") from None
 
 
 def actors_path(named: str | None, uri: str) -> Path | None:

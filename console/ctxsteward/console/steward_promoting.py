@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .steward_place import Place
 
 LEASE_SECONDS = 300.0
+MAX_SESSIONS_SHOWN = 10
 
 
 def operator(place: Place, actor: str | None, token: str | None) -> str:
@@ -60,8 +61,9 @@ def promoted(place: Place, id: str, who: str, share: float | None) -> dict[str, 
         return _record_promoted(place, id, who, share, lease)
 
 
-def rolled_back(place: Place, version: int, who: str, note: str) -> dict[str, Any]:
-    """Bring a version back."""
+def rolled_back(place: Place, version: int, who: str, note: str, *, moves: bool = False) -> dict[str, Any]:
+    """Bring a version back; which open sessions keep what it took back, or (`moves`) could not be moved."""
+    from ctxsteward.steward.assignment import keeping, move
     from ctxsteward.steward.promotion import rollback
 
     before = place.head
@@ -73,7 +75,33 @@ def rolled_back(place: Place, version: int, who: str, note: str) -> dict[str, An
             place.store, place.profile, version, who=who, why=" ".join(note.split()) or "by hand", when=place.here.when,
             tenant=place.tenant, epoch=lease.epoch,
         )  # fmt: skip
-    return {"version": landed.number, "restores": version, "written": landed.number != before, "who": who}
+    taken = range(version + 1, landed.number)
+    kept = keeping(place.store, place.profile, taken, tenant=place.tenant, now_seconds=place.here.clock())
+    left = move(place.store, place.profile, kept.sessions, tenant=place.tenant) if moves else kept.sessions
+    return {
+        "version": landed.number, "restores": version, "written": landed.number != before, "who": who,
+        "moved": len(kept.sessions) - len(left), "open_sessions": [one._asdict() for one in left],
+        "unknown_sessions": kept.unknown,
+    }  # fmt: skip
+
+
+def show_rollback(console: Console, found: Mapping[str, Any]) -> None:
+    restored, kept = found["restores"], found["open_sessions"]
+    if found["written"]:
+        console.print(f"version {found['version']} is in force; it says what version {restored} said", soft_wrap=True)
+    else:
+        console.print(f"version {restored} says what is in force; nothing was written", soft_wrap=True)
+    if found["moved"]:
+        console.print(f"{found['moved']:,} open sessions were moved to it", soft_wrap=True)
+    if kept:
+        some = ", ".join(f"{one['session']} (version {one['version']})" for one in kept[:MAX_SESSIONS_SHOWN])
+        more = len(kept) - MAX_SESSIONS_SHOWN
+        some += f" and {more:,} more (--json lists all)" if more > 0 else ""
+        line = f"it does not reach {len(kept):,} open sessions, which keep the version they began with: {some}"
+        console.print(tables.shown(f"{line}; --move-sessions moves them"), soft_wrap=True)
+    unknown = found["unknown_sessions"]
+    if unknown:
+        console.print(f"of {unknown:,} sessions it is not known which version they keep", soft_wrap=True)
 
 
 def show(console: Console, found: Mapping[str, Any]) -> None:
@@ -108,9 +136,10 @@ def _request_promoted(place: Place, request: Request, who: str, share: float | N
     known = Form(place.store, versions).known(request.parent) if request.parent else unknown
     gate = replace(configured(told.gate, known=known), reviewed=frozenset(drift.touched))(champion, challenger)
     canary = started(share, request.parent) if share and request.parent else None
+    why = f"request {request.id}, promoted by {who}" + (f": {request.note}" if request.note else "")
     landed = promote(
-        place.store, place.profile, challenger, drift, gate, place.approvals, request.author,
-        f"request {request.id}, promoted by {who}", when, tenant=place.tenant, parent=request.parent,
+        place.store, place.profile, challenger, drift, gate, place.approvals, request.author, why, when,
+        tenant=place.tenant, parent=request.parent,
         epoch=lease.epoch, canary=canary,
     )  # fmt: skip
     lines = list(changes(champion, challenger))

@@ -111,6 +111,8 @@ def show(console: Console, found: Mapping[str, Any]) -> None:
         touched = f"; touches {', '.join(one['touched'])}" if one["touched"] else ""
         about = f"  by {one['author']}, after version {one['parent']}{touched}; until {one['expires']}"
         console.print(tables.shown(about), soft_wrap=True)
+        if one["note"]:
+            console.print(tables.shown(f"  {one['note']}"), soft_wrap=True)
     if not found["requests"]:
         console.print("no request waits")
     if found["records"]:
@@ -157,6 +159,8 @@ def _show_request(console: Console, place: Place, request: Request, *, as_json: 
     console.print(
         tables.shown(f"request {request.id}: {request.state}, drift {request.level}", style="bold"), soft_wrap=True
     )
+    if request.note:
+        console.print(tables.shown(f"  {request.author}: {request.note}"), soft_wrap=True)
     for line in lines:
         console.print(tables.shown(f"  {line}"), soft_wrap=True)
     for each in request.verdicts:
@@ -170,6 +174,7 @@ def _request(one: Request) -> dict[str, Any]:
         "id": one.id, "state": one.state, "level": one.level, "parent": one.parent, "author": one.author,
         "people": one.people, "approved": sum(v["verdict"] == "approve" for v in verdicts), "verdicts": verdicts,
         "touched": list(one.touched), "when": one.when, "expires": one.expires, "challenger": one.challenger,
+        "note": one.note,
     }  # fmt: skip
 
 

@@ -20,19 +20,20 @@ from ctxsteward.schemas import InputError
 
 from . import steward_shipped as shipped
 from .steward_extras import FLOWS, S3, STEWARD, need
-from .steward_place import Place, actors_path, profile_of, profiles_in
+from .steward_place import Place, actors_path, author, profile_of, profiles_in
 from .steward_records import Records, records_at, reviews_of
 from .steward_settings import night_settings, thresholds
 from .stored import JOURNAL_VARIABLE, open_uri
 
 if TYPE_CHECKING:
     from ctxsteward.envelope import Profile, Store
+    from ctxsteward.schemas import Finding
     from ctxsteward.schemas.recommendation import MetaRecommendation
     from ctxsteward.steward.night import Tell
     from ctxsteward.steward.report import NightReport
     from ctxsteward.steward.settings import NightSettings
 
-WHO = "steward run"
+WHY = "the first version, of a profile file"
 SILENT = {"PREFECT_LOGGING_LEVEL": "CRITICAL", "DASK_LOGGING__DISTRIBUTED": "error"}
 """What keeps Prefect and Dask from telling a terminal about themselves; what is set already stays."""
 MAX_LISTED = 200
@@ -50,7 +51,9 @@ class Asked:
     transcripts: tuple[str, ...] = ()
     profile_name: str | None = None
     profile: Profile | None = None
-    """To be committed first, where it is new."""
+    """Made the first version where there is none; else it must be what is in force."""
+    who: str | None = None
+    """Author of that first version; None: whoever is logged in."""
     actors: str | None = None
     file: Mapping[str, Any] = field(default_factory=dict)
     """Of a settings file."""
@@ -64,6 +67,8 @@ class Ready:
     settings: NightSettings
     place: Place
     is_shipped: bool
+    findings: tuple[Finding, ...] = ()
+    """About the profile file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,14 +107,19 @@ def ready(asked: Asked) -> Iterator[Ready]:
         _settings(asked, uri, "default", asked.transcripts or ("store",))
         here = of_this_process()
         with open_uri(uri) as store:
-            profile, sources = _settled(store, asked, here.when)
+            profile, sources, findings = _settled(store, asked, here.when, dry=dry and not new)
             settings = _settings(asked, uri, profile, sources)
             path = Path(settings.actors) if settings.actors else None
             place = Place(
                 store=store, uri=uri, tenant=asked.tenant, profile=profile, actors_path=path, here=here,
                 told=thresholds(asked.file),
             )  # fmt: skip
-            yield Ready(settings=settings, place=place, is_shipped=all(map(shipped.is_shipped, settings.sources)))
+            yield Ready(
+                settings=settings,
+                place=place,
+                is_shipped=all(map(shipped.is_shipped, settings.sources)),
+                findings=findings,
+            )
 
 
 def run(ready: Ready, tell: Tell) -> tuple[NightReport, Seen]:
@@ -159,20 +169,30 @@ def _check_sources(transcripts: Sequence[str]) -> None:
             )
 
 
-def _settled(store: Store, asked: Asked, when: str) -> tuple[str, tuple[str, ...]]:
-    """Profile and sources; a profile that was given, or the shipped one, is committed first."""
+def _settled(store: Store, asked: Asked, when: str, *, dry: bool) -> tuple[str, tuple[str, ...], tuple[Finding, ...]]:
+    """Profile and sources; of a profile that was given, or the shipped one, a first version is made."""
+    findings: tuple[Finding, ...] = ()
     sources = asked.transcripts or tuple(asked.file.get("sources", ()))
     named = asked.profile_name or asked.file.get("profile")
     if asked.profile is not None:
         if named not in (None, asked.profile.name):
             raise InputError(f"--profile-name {named}: the file's profile is {asked.profile.name!r}; leave one out")
         named = asked.profile.name
-        store.profiles(named, tenant=asked.tenant).commit(asked.profile, who=WHO, why="a profile file", when=when)
+        findings = _entered(store, asked, asked.profile, when, dry=dry)
     is_new = not profiles_in(store, asked.tenant) and not store.sessions(tenant=asked.tenant)
     if is_new and not sources and named is None:
-        return shipped.commit_profile(store, asked.tenant, when), (shipped.transcripts(),)
+        return shipped.commit_profile(store, asked.tenant, when), (shipped.transcripts(),), findings
     profile = profile_of(store, asked.tenant, named)
-    return profile, sources or _earlier_sources(store, asked.tenant, profile)
+    return profile, sources or _earlier_sources(store, asked.tenant, profile), findings
+
+
+def _entered(store: Store, asked: Asked, profile: Profile, when: str, *, dry: bool) -> tuple[Finding, ...]:
+    """Make the first version of a file, or find that it says what is in force."""
+    from ctxsteward.envelope.proposal import bootstrap
+
+    if dry and store.profiles(profile.name, tenant=asked.tenant).head() is None:
+        raise InputError(f"a dry run commits no profile, and {profile.name!r} has no version; leave --dry-run out")
+    return bootstrap(store, profile, who=author(asked.who), why=WHY, when=when, tenant=asked.tenant).findings
 
 
 def _earlier_sources(store: Store, tenant: str, profile: str) -> tuple[str, ...]:

@@ -56,11 +56,12 @@ def _nights(found: Mapping[str, Any]) -> Any:
     table = tables.grid(
         "night", "outcome", "version", "due", "new", "refused", "used", "obeyed", "drift", "gate", numbers=numbers
     )
+    table.padding = (0, 0)  # ten columns, and nights of six digits, in eighty characters
     for row in found["last"]:
         counts = row["counts"]
         table.add_row(
-            row["night"], row["outcome"], str(row["version"] or "-"), f"{counts.get('due', 0):,}",
-            f"{counts.get('absorbed', 0):,}", f"{sum(row['quarantined'].values()):,}",
+            row["night"], row["outcome"], str(row["version"] or "-"), str(counts.get("due", 0)),
+            str(counts.get("absorbed", 0)), str(sum(row["quarantined"].values())),
             _share(row, "used"), _share(row, "obeyed"), row["drift"] or "-", row["gate"] or "-",
         )  # fmt: skip
     return table

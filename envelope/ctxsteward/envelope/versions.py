@@ -5,10 +5,14 @@
 The link carries number, commit id, writer epoch and the code of the link before. Blobs are written first, the version
 last, so a version that is there is complete. A reader sees one version or another, never a mix.
 
+The first version is whoever makes the chain's. After it nothing changes by hand: a commit says what it rests on
+(`promotion`), and one that changes persona, policies, rails or surface, or has a record speak in the operator's name,
+rests on approvals. A rollback brings back what people had agreed to. Whoever makes and checks that: the steward.
+
 Reading the head costs one listing from the highest number known on, one request for a link not seen before, and two
 for each meta record; so does a commit, and one request each for the version and for whatever is new in it.
 
-Raises `VersionTaken`, `Fenced`, `OutcomeUnknown`, `Erased`, `ReferenceNotFound`, `InputError`, `Damaged`,
+Raises `Unapproved`, `VersionTaken`, `Fenced`, `OutcomeUnknown`, `Erased`, `ReferenceNotFound`, `InputError`, `Damaged`,
 `UnsupportedVersion`, `StoreUnavailable`. Source: the state design (committing governed state).
 """
 
@@ -21,9 +25,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
-from ctxsteward.schemas import Damaged, Fenced, InputError, ObjectMissing, ReferenceNotFound, VersionTaken
+from ctxsteward.schemas import Damaged, Fenced, InputError, ObjectMissing, ReferenceNotFound, Unapproved, VersionTaken
 from ctxsteward.schemas.changelog import ChangelogEntry
-from ctxsteward.schemas.profile import ENTRY_ID, MetaRecord, ProfileDocument
+from ctxsteward.schemas.profile import BLOCKS, ENTRY_ID, MetaRecord, ProfileDocument
 
 from .chain import Link, follows
 from .objects.names import part_of, versions_folder, writers_folder
@@ -42,7 +46,7 @@ class Told(NamedTuple):
 
     entry: ChangelogEntry
     promotion: Mapping[str, Any] | None
-    """What it rested on: drift, evals, approvals, by address; None where somebody committed it by hand."""
+    """What it rested on: drift, evals, approvals, by address; None: the first, a rollback, or from before it had to."""
 
 
 class ProfileVersions:
@@ -130,7 +134,8 @@ class ProfileVersions:
 
         The head's own content writes nothing and gives the head. After `OutcomeUnknown`, the same call with the
         error's `commit_id` commits once, whatever had landed. `epoch` is that of a lease (`lease`); None: no lease.
-        `promotion` is what the commit rests on, as JSON with names, keys and addresses: no text of users.
+        `promotion` is what the commit rests on, as JSON with names, keys and addresses: no text of users. None makes a
+        chain, and changes none: `Unapproved`.
         """
         wanted, note = self._form.named(profile), self._form.noted(who, why, when)
 
@@ -151,7 +156,10 @@ class ProfileVersions:
         epoch: int | None = None,
         commit_id: str | None = None,
     ) -> Version:
-        """Commit the content of version `to` as a new version, without records that were erased since."""
+        """Commit the content of version `to` as a new version, without records that were erased since.
+
+        Raises `Unapproved` where that changes persona, policies, rails or surface to what nobody ever agreed to.
+        """
         content = self._form.restored(self.at(to))
         return self._commit(lambda head: content, self._form.noted(who, why, when), parent, epoch, commit_id)
 
@@ -183,6 +191,8 @@ class ProfileVersions:
             content = make(head)
             if head is not None and content.fields == content_of(head.link.body):
                 return head
+            if head is not None:
+                self._refuse_unapproved(head, content, promotion)
             under = epoch if epoch is not None else (link.epoch if link else 0)
             body = self._form.body(content, head, note, promotion)
             try:
@@ -209,6 +219,30 @@ class ProfileVersions:
         if epoch > newest:
             raise InputError(f"{self.folder}: nobody has taken writer epoch {epoch}, the newest is {newest}")
 
+    def _refuse_unapproved(self, head: Version, content: Content, promotion: Mapping[str, Any] | None) -> None:
+        """Refuse a change of what is in force that does not rest on what it must."""
+        changes = _governed(content.fields) != _governed(head.link.body)
+        if content.restores is not None:
+            if changes and not self._is_agreed(content.restores):
+                raise Unapproved(self.name, head.number, f"nobody has agreed to what version {content.restores} says")
+            return
+        if promotion is None:
+            raise Unapproved(self.name, head.number, "this is another text, with neither drift report nor approvals")
+        speaks = changes or bool(_operators(content.profile) - _operators(head.profile))
+        if speaks and not promotion.get("approvals"):
+            raise Unapproved(self.name, head.number, "nobody has approved this change of it")
+
+    def _is_agreed(self, number: int) -> bool:
+        """Whether people answer for persona, policies, rails and surface of a version: where they came into force."""
+        link = self._link(number)
+        while not is_by_people(link.body, link.number):
+            restores = link.body["changelog"]["restores"]
+            before = self._link(link.number - 1 if restores is None else restores)
+            if _governed(before.body) != _governed(link.body):
+                return False
+            link = before
+        return True
+
     # -- links --------------------------------------------------------------------------------------------------
 
     def _head_link(self) -> Link | None:
@@ -230,6 +264,21 @@ class ProfileVersions:
     def _not_found(self, what: str, last: int) -> ReferenceNotFound:
         has = f"it has versions 1 to {last}" if last else f"tenant {self.tenant!r} has committed no version of it"
         return ReferenceNotFound(what, "", has)
+
+
+def is_by_people(body: Mapping[str, Any], number: int) -> bool:
+    """Whether people answer for this version itself: whoever made the chain, or who approved it."""
+    return number == 1 or bool((body.get("promotion") or {}).get("approvals"))
+
+
+def _governed(body: Mapping[str, Any]) -> list[Any]:
+    """What is inline of a version: the operator's blocks."""
+    return [body["profile"][block] for block in BLOCKS]
+
+
+def _operators(document: ProfileDocument) -> set[tuple[str, str]]:
+    """Records that speak in the operator's name."""
+    return {(record.id, record.text) for record in document.meta if record.approved}
 
 
 def profile_names(objects: ObjectStore, tenant: str) -> Iterator[str]:

@@ -8,6 +8,7 @@
     │   ├── InvalidCascade      a cascade that cannot run, or a template in it that fails: names the key
     │   ├── InvalidBudget       a budget or fraction out of range
     │   ├── InvalidReference    text that is no reference
+    │   ├── Unapproved          governed text that would change without what a change must rest on
     │   ├── InputTooLarge       refused by a cap, before parsing
     │   └── UnknownModel        no encoding or window known for this model
     ├── ReferenceNotFound     also a KeyError
@@ -90,6 +91,17 @@ class InvalidReference(InputError):
     def __init__(self, text: str) -> None:
         self.text = text
         super().__init__(f"{text[:40]!r} is not a reference; write §128, 128, §128.2 or tool:3")
+
+
+class Unapproved(InputError):
+    """A change of a profile in force that did not come through drift report, evals and approvals."""
+
+    def __init__(self, profile: str, version: int, found: str) -> None:
+        self.profile, self.version, self.found = profile, version, found
+        super().__init__(
+            f"profile {profile!r}: version {version} is in force, and {found}; stage the change with "
+            "`ctxsteward steward propose FILE`"
+        )
 
 
 class InputTooLarge(InputError):

@@ -25,6 +25,8 @@ BLOCKS: tuple[BlockName, ...] = get_args(BlockName)
 
 ENTRY_ID = r"^[a-z0-9][a-z0-9_.-]{0,63}$"
 MAX_ENTRY_CHARS = 4_000
+CLAIM_ID_DIGITS = 16
+"""Hex digits of the id of a harvested record."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _POINTER = r"^[^\s,\[\]]{1,160}$"
@@ -65,6 +67,15 @@ Scalar = Number | Annotated[StrictStr, Field(min_length=1, max_length=160), OneL
 
 class _Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+def is_claim_id(id: str) -> bool:
+    """Whether a meta record of this id was harvested: people give other names to what they write.
+
+    >>> is_claim_id("0f3c9a7be2114d58"), is_claim_id("opening-hours")
+    (True, False)
+    """
+    return re.fullmatch(rf"[0-9a-f]{{{CLAIM_ID_DIGITS}}}", id) is not None
 
 
 class ProfileEntry(_Value):

@@ -94,16 +94,18 @@ class Actors(_Value):
             raise Refused("unknown_actor", f"actor {name!r:.80} is not in the configuration; it knows {known}")
         return found
 
-    def whose(self, signer: Signer, role: Role, name: str | None = None) -> str:
-        """Name of whoever this signer is, who must have the role; `name` is who they say they are.
-
-        Raises `Refused`.
-        """
+    def owner(self, signer: Signer, name: str | None = None) -> str:
+        """Name of whoever this signer is, whatever their role; `name` is who they say they are. Raises `Refused`."""
         claimed = None if name is None else self.named(name)
         found = next((who for who, actor in self.actors.items() if hmac.compare_digest(actor.key, signer.key)), None)
         if found is None or (claimed is not None and found != name):
             whose = f"actor {name!r}" if claimed else "any actor"
             raise Refused("wrong_token", f"the token is not that of {whose}; use your own, or have it configured")
+        return found
+
+    def whose(self, signer: Signer, role: Role, name: str | None = None) -> str:
+        """The same, of somebody who must have this role."""
+        found = self.owner(signer, name)
         if role not in self.actors[found].roles:
             raise Refused("wrong_role", f"actor {found!r} is no {role}; a {role} must do this")
         return found

@@ -2,7 +2,7 @@
 
     steward/<tenant>/<profile>/reviews/   chain of
       {"kind": "request", "request", "challenger", "parent", "author", "level", "people", "touched", "when", "expires",
-       "profile": {…} inline, "meta": [{"blob", "key"}]}
+       "note"?, "profile": {…} inline, "meta": [{"blob", "key"}]}
       {"kind": "verdict", "request", "challenger", "verdict": "approve" | "reject", "who", "when", "expires", "note",
        "signature"}
       {"kind": "canary", "version", "decision", "reasons", "when"}
@@ -86,6 +86,8 @@ class Request:
     state: State
     verdicts: tuple[Approval, ...]
     """Those that count."""
+    note: str = ""
+    """Why its author asks."""
 
 
 def canary_of(store: Store, version: int, *, profile: str, tenant: str = "default") -> str | None:
@@ -113,11 +115,11 @@ class Approvals:
 
     def request(
         self, challenger: ProfileDocument, drift: DriftReport, *, parent: int, author: str, when: str,
-        people: int | None = None, expires_days: float = EXPIRES_DAYS,
+        people: int | None = None, note: str = "", expires_days: float = EXPIRES_DAYS,
     ) -> Request:  # fmt: skip
-        """Put a challenger before the reviewers; the same one again is the same request.
+        """Put a challenger before the reviewers; the same one again is the same request, until that has expired.
 
-        `people`: how many must approve, where that is more than the report asks for.
+        `people`: how many must approve, where that is more than the report asks for. `note`: why, kept in plain.
         """
         address = self.address(challenger, parent, author)
         plain = challenger.model_dump(mode="json")
@@ -128,13 +130,23 @@ class Approvals:
             "touched": list(drift.touched), "when": when, "expires": _later(when, expires_days),
             "profile": {"name": self.profile} | {block: plain[block] for block in BLOCKS}, "meta": records,
         }  # fmt: skip
-        self._append(body, lambda stands: stands["kind"] == "request" and stands["challenger"] == address)
+        body |= {"note": note} if note else {}
+        asked_at = _moment(when)
+        self._append(
+            body,
+            lambda stands: (
+                stands["kind"] == "request"
+                and stands["challenger"] == address
+                and asked_at < _moment(stands["expires"])
+            ),
+        )
         return self.find(address[:_ID_DIGITS], when=when, head=parent)
 
     def requests(self, *, when: str, head: int) -> tuple[Request, ...]:
         """All requests, oldest first, as they stand at a time and under a version in force."""
         links = list(self._links())
-        return tuple(self._request(body, links, when, head) for _, body in links if body["kind"] == "request")
+        newest = {body["challenger"]: body for _, body in links if body["kind"] == "request"}
+        return tuple(self._request(body, links, when, head) for body in newest.values())
 
     def pending(self, *, when: str, head: int) -> tuple[Request, ...]:
         """Requests that wait for a person still."""
@@ -236,7 +248,7 @@ class Approvals:
         made = Request(
             id=body["request"], challenger=body["challenger"], parent=body["parent"], author=body["author"],
             level=body["level"], people=body["people"], touched=tuple(body["touched"]), when=body["when"],
-            expires=body["expires"], state="waiting", verdicts=verdicts,
+            expires=body["expires"], state="waiting", verdicts=verdicts, note=body.get("note", ""),
         )  # fmt: skip
         return replace(made, state=_state(made, when, head))
 

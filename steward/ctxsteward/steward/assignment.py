@@ -4,7 +4,8 @@
 
 A session is assigned by a hash of its id under the tenant's key: the same session always to the same version, in every
 process, and a session that was in stays in when the share grows. It keeps the profile it was created with, so a later
-decision about the canary moves no session that is open. Without a canary this is `Profile.head`.
+decision about the canary, or a rollback, moves no session that is open: `keeping` says which those are, and `move`
+moves them. Without a canary this is `Profile.head`.
 
 What stands beside a version that began as a canary: ``{"share": 0.1, "champion": 6}``; how it ended stands in the chain
 of reviews (`approvals`). Costs what reading the head costs; while a canary runs, the links of that chain as well.
@@ -15,16 +16,37 @@ Raises `ReferenceNotFound` where no version was committed, `StoreError`.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping
-from typing import Any
+import json
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 from ctxsteward.envelope.keys import AddressKey
 from ctxsteward.envelope.profile import Profile
 from ctxsteward.envelope.store import Store
+from ctxsteward.envelope.stores.port import SessionKey
 from ctxsteward.envelope.versions import ProfileVersions, Version
-from ctxsteward.schemas import InputError
+from ctxsteward.schemas import ContextError, InputError
 
 from .approvals import canary_of
+
+MAX_LOOKED_AT = 5_000
+"""Sessions that are asked which version they keep."""
+
+
+class Pinned(NamedTuple):
+    """An open session and the version that it keeps."""
+
+    session: str
+    version: int
+
+
+class Keeping(NamedTuple):
+    """Open sessions that keep one of certain versions."""
+
+    sessions: tuple[Pinned, ...]
+    unknown: int
+    """Sessions that could not be read, or were too many to look at."""
 
 
 def profile_for(store: Store, profile: str, session: str, *, tenant: str = "default") -> Profile:
@@ -72,3 +94,55 @@ def running(store: Store, head: Version, *, profile: str, tenant: str = "default
     """The canary that this version is, while it is open; None: it is none, or it has ended."""
     canary = told_of(head)
     return canary if canary and canary_of(store, head.number, profile=profile, tenant=tenant) is None else None
+
+
+def keeping(
+    store: Store, profile: str, versions: Collection[int], *, tenant: str = "default", now_seconds: float
+) -> Keeping:
+    """Which open sessions keep one of these versions; a session is over when nobody has spoken in it for six hours.
+
+    Reads every session of the tenant, from its newest compaction on.
+    """
+    every = store.sessions(tenant=tenant)
+    found, unknown = [], max(0, len(every) - MAX_LOOKED_AT)
+    for session in every[:MAX_LOOKED_AT]:
+        try:
+            version = _pinned(store, tenant, session, profile, now_seconds)
+        except ContextError:  # forgotten meanwhile, damaged, or elsewhere
+            unknown += 1
+            continue
+        if version in versions:
+            found.append(Pinned(session, version))
+    return Keeping(tuple(found), unknown)
+
+
+def move(store: Store, profile: str, sessions: Collection[Pinned], *, tenant: str = "default") -> tuple[Pinned, ...]:
+    """Move open sessions to the version in force; those that could not be moved."""
+    head = Profile.head(store, profile, tenant)
+    left = []
+    for one in sessions:
+        try:
+            store.session(one.session, tenant=tenant).repin(head)
+        except ContextError:  # another machine has it
+            left.append(one)
+    return tuple(left)
+
+
+def _pinned(store: Store, tenant: str, session: str, profile: str, now_seconds: float) -> int:
+    """The version of this profile that a session keeps; 0: none of it, or the session is over."""
+    from .ingest.stored import SETTLED_SECONDS  # what reads transcripts; whoever assigns sessions needs none of it
+
+    found = store.at(tenant, session)
+    pinned = found.state.head.profile or {}
+    if pinned.get("name") != profile or not pinned.get("version"):
+        return 0
+    record = store.journal.message(SessionKey(tenant, session), found.state.ordinal)
+    spoken = json.loads(record.body).get("ts") if record is not None else None
+    if spoken is not None and _seconds(spoken) <= now_seconds - SETTLED_SECONDS:
+        return 0
+    return int(pinned["version"])
+
+
+def _seconds(when: str) -> float:
+    moment = datetime.fromisoformat(when)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

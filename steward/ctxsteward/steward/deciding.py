@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from ctxsteward.envelope.keys import address_of
@@ -24,7 +25,7 @@ from ctxsteward.schemas.recommendation import MetaRecommendation, Review
 from .actors import NOBODY, Actors
 from .approvals import Approvals
 from .arms import arms_of
-from .assignment import running, started
+from .assignment import keeping, running, started
 from .audits import logs
 from .canary import decide, settle
 from .gate import EvalGate, GateReport, Held, configured, with_suites
@@ -203,7 +204,15 @@ class Deciding:
             when=writing.when, tenant=self._settings.tenant, epoch=writing.epoch,
         )  # fmt: skip
         level = {"rollback": "rolled_back", "keep": "kept", "extend": "extended"}[found.kind]
-        return Verdict(level=level, ok=found.kind != "rollback", why=found.reasons)
+        left = self._not_reached(head.number, writing.when) if found.kind == "rollback" else ()
+        return Verdict(level=level, ok=found.kind != "rollback", why=(*found.reasons, *left))
+
+    def _not_reached(self, version: int, when: str) -> Iterator[str]:
+        """Whom a rollback leaves with what it took back."""
+        now_seconds, settings = datetime.fromisoformat(when).timestamp(), self._settings
+        kept = keeping(self._store, settings.profile, (version,), tenant=settings.tenant, now_seconds=now_seconds)
+        if kept.sessions:
+            yield f"{len(kept.sessions)} open sessions keep version {version}; `steward rollback` names and moves them"
 
     def _running(self, head: Version) -> Mapping[str, Any] | None:
         return running(self._store, head, profile=self._settings.profile, tenant=self._settings.tenant)

@@ -26,6 +26,8 @@ from ctxsteward.envelope.testing import CharTokenizer, FirstLine
 from ctxsteward.envelope.versions import ProfileVersions
 from ctxsteward.envelope.writebehind.behind import WriteBehind
 
+from ..governed.agreed import PROMOTION
+
 CHARS = Counter(CharTokenizer())
 TENANTS = ("acme", "beta")
 GONE = "gone"
@@ -89,7 +91,7 @@ def govern(store: Store, tenant: str) -> None:
     for number, limit in enumerate((100, 150, 200), start=1):
         writer = writers.append(writer, {"kind": "lease", "holder": tenant, "round": number}, epoch=number)
         profile = Profile.from_yaml(PROFILE.format(limit=limit))
-        version = versions.commit(profile, who="ops", why=f"round {number}", when="2026-11-22")
+        version = versions.commit(profile, who="ops", why=f"round {number}", when="2026-11-22", promotion=PROMOTION)
         snapshots.take(version, builder, who="ops", when="2026-11-22")
 
 

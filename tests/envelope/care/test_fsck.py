@@ -30,6 +30,7 @@ from ctxsteward.envelope.writebehind.sessionlog import SessionLog
 from ctxsteward.schemas import Damaged, InputError, ReferenceNotFound
 
 from ...s3_servers import S3Server
+from ..governed.agreed import PROMOTION
 from .furnished import CHARS, GONE, PROFILE, Original, converse, objects_of, talk
 from .operators import kind_of
 
@@ -127,7 +128,9 @@ def other_history(original: Original, bodies: dict[str, bytes]) -> None:
     aside = Store(MemoryJournal(), objects_of({}), original.keys, uri="memory:")
     for limit in (1, 2, 3):
         profile = Profile.from_yaml(PROFILE.format(limit=limit))
-        ProfileVersions(aside, "support", "acme").commit(profile, who="x", why="x", when="2026-11-22")
+        ProfileVersions(aside, "support", "acme").commit(
+            profile, who="x", why="x", when="2026-11-22", promotion=PROMOTION
+        )
     bodies[numbered(VERSIONS, 3)] = aside.objects.get(numbered(VERSIONS, 3))
 
 
@@ -263,7 +266,9 @@ def fill(store: Store) -> None:
     converse(store, "acme")
     for limit in (100, 200):
         profile = Profile.from_yaml(PROFILE.format(limit=limit))
-        store.profiles("support", tenant="acme").commit(profile, who="ops", why="x", when="2026-11-22")
+        store.profiles("support", tenant="acme").commit(
+            profile, who="ops", why="x", when="2026-11-22", promotion=PROMOTION
+        )
 
 
 @pytest.mark.parametrize("kind", ["memory", "file", "file with a journal elsewhere"])
@@ -475,7 +480,7 @@ def test_a_whole_store_put_back_to_an_older_copy_is_whole(tmp_path: Path) -> Non
     fill(store)
     yesterday = {info.key: objects.get(info.key) for info in objects.list("")}
     store.profiles("support", tenant="acme").commit(
-        Profile.from_yaml(PROFILE.format(limit=300)), who="ops", why="x", when="2026-11-23"
+        Profile.from_yaml(PROFILE.format(limit=300)), who="ops", why="x", when="2026-11-23", promotion=PROMOTION
     )
     rolled_back = Store(MemoryJournal(), objects_of(yesterday), keys, uri="memory:")
 

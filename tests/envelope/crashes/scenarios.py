@@ -19,12 +19,14 @@ from ctxsteward.envelope.snapshots import Snapshots
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine
 from ctxsteward.schemas.profile import MetaRecord, ProfileEntry
 
+from ..governed.agreed import PROMOTION
 from .places import TENANT, Machines, drain
 
 Tell = Callable[..., None]
 CHARS = Counter(CharTokenizer())
 NAME = "support"
 NOTE: dict[str, Any] = {"who": "ops", "why": "round", "when": "2026-11-22"}
+AGREED: dict[str, Any] = {**NOTE, "promotion": PROMOTION}
 FAR_SECONDS = 4e9
 """Unix time by which all garbage is old."""
 
@@ -167,7 +169,7 @@ class Commits:
     def run(self, machines: Machines, tell: Tell) -> None:
         versions = machines().profiles(NAME, tenant=TENANT)
         for number in (1, 2):
-            made = versions.commit(profile(number), commit_id=f"{number}" * 32, **NOTE)
+            made = versions.commit(profile(number), commit_id=f"{number}" * 32, **AGREED)
             tell("version", made.number)
         made = versions.rollback(1, commit_id="3" * 32, **NOTE)
         tell("version", made.number)
@@ -179,14 +181,14 @@ class Backfill:
     places = ("file", "s3")
 
     def prepare(self, machines: Machines, tell: Tell) -> None:
-        machines().profiles(NAME, tenant=TENANT).commit(profile(1), commit_id="1" * 32, **NOTE)
+        machines().profiles(NAME, tenant=TENANT).commit(profile(1), commit_id="1" * 32, **AGREED)
 
     def run(self, machines: Machines, tell: Tell) -> None:
         versions, snapshots = machines().profiles(NAME, tenant=TENANT), Snapshots(machines(), TENANT)
         tell("version", 1)
         taken = snapshots.take(versions.at(1), builder(), **WHO) if not list(snapshots.history(NAME)) else None
         tell("snapshot", taken.number if taken else 1)
-        made = versions.commit(profile(2), commit_id="2" * 32, **NOTE)
+        made = versions.commit(profile(2), commit_id="2" * 32, **AGREED)
         tell("version", made.number)
         tell("snapshot", snapshots.take(made, builder(), **WHO).number)
 
@@ -254,7 +256,7 @@ class ForgetSession:
         say(other, "t1", "ann", tell)
         build(other, tell)
         governed = profile(1).model_copy(update={"meta": (ANN, BOTH)})
-        store.profiles(NAME, tenant=TENANT).commit(governed, commit_id="1" * 32, **NOTE)
+        store.profiles(NAME, tenant=TENANT).commit(governed, commit_id="1" * 32, **AGREED)
         drain(store)
 
     def run(self, machines: Machines, tell: Tell) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from ctxsteward.envelope import Profile, Store, open_store
 from ctxsteward.schemas.profile import MetaRecord, ProfileEntry
 
+from ..governed.agreed import PROMOTION
 from .scenarios import Tell, append, build, opened
 
 SESSION_MESSAGES = 60
@@ -47,10 +48,10 @@ def write_for_ever(root: Path, kind: str, given: dict[str, int], tell: Tell) -> 
         if n % BUILD_EVERY == 0:
             build(session, tell)
         if n % COMMIT_EVERY == 0:
-            made = versions.commit(governed(number), commit_id=f"{number:032x}", **NOTE)
+            made = versions.commit(governed(number), commit_id=f"{number:032x}", **AGREED)
             tell("version", made.number)
             number += 1
     raise AssertionError("it never ends")
 
 
-NOTE: dict[str, Any] = {"who": "ops", "why": "round", "when": "2026-11-22"}
+AGREED: dict[str, Any] = {"who": "ops", "why": "round", "when": "2026-11-22", "promotion": PROMOTION}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from ctxsteward.envelope import Profile, Store
 from ctxsteward.envelope.erasure import forget
 from ctxsteward.schemas import StoreError
 
+from ..governed.agreed import PROMOTION
 from .scenes import ANN, STORES, TOLD, contents_of, fill, hits
 
 HERS = f"Prefers short answers {ANN[0]}"
@@ -24,7 +26,7 @@ meta:
 """.replace("HERS", HERS)
 FIRST = Profile.from_yaml(RECORDS)
 SECOND = Profile.from_yaml(RECORDS.replace("calm", "brief"))
-NIGHT = {"who": "steward", "why": "night", "when": "2026-11-21"}
+NIGHT: dict[str, Any] = {"who": "steward", "why": "night", "when": "2026-11-21", "promotion": PROMOTION}
 
 
 def texts(store: Store) -> set[str]:

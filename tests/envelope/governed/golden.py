@@ -24,6 +24,8 @@ from ctxsteward.envelope.snapshots import Snapshots
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
 from ctxsteward.schemas.profile import MetaRecord, ProfileEntry
 
+from .agreed import EarlierVersions
+
 FOLDER = Path(__file__).resolve().parents[1] / "golden" / "v1"
 TENANT, NAME = "acme", "support"
 WHEN = "2026-11-22T04:00:00+00:00"
@@ -51,7 +53,7 @@ def builder() -> EnvelopeBuilder:
 def current() -> Store:
     """Two versions, one under a lease, and a snapshot."""
     store = memory_store()
-    versions = store.profiles(NAME, tenant=TENANT)
+    versions = EarlierVersions(store, NAME, TENANT)
     versions.commit(FIRST, who="ada", why="first version", when=WHEN, commit_id="c" * 32)
     lease = WriterLease(store, NAME, TENANT, owner="night", clock=lambda: 1_000.0, new_token=lambda: "t" * 32)
     taken = lease.take(60)

@@ -39,9 +39,10 @@ with store:
     print("ready", flush=True)
     sys.stdin.readline()
     versions = store.profiles("support")
+    promotion = {"approvals": [{"who": "bo", "when": "2026-11-22", "link": 2}]}
     for n in range(commits):
         profile = Profile(name="support", policies=(ProfileEntry(id="last", text=f"{who}-{n}"),))
-        made = versions.commit(profile, who=who, why="its turn", when="2026-11-22T04:00:00Z")
+        made = versions.commit(profile, who=who, why="its turn", when="2026-11-22T04:00:00Z", promotion=promotion)
         print(json.dumps([made.number, made.commit_id, f"{who}-{n}"]), flush=True)
 """
 

@@ -12,6 +12,7 @@ from ctxsteward.envelope.snapshots import Snapshots
 from ctxsteward.schemas import UnsupportedVersion
 from ctxsteward.schemas.publish import validate
 
+from .agreed import PROMOTION
 from .golden import CALM, FIRST, FOLDER, NAME, SECOND, TENANT, WHEN, builder, current, load
 
 ENTRY = json.loads((FOLDER / "changelog_entry.json").read_text())
@@ -65,7 +66,11 @@ def test_versions_written_today_are_byte_for_byte_the_golden_ones() -> None:
 def test_what_a_later_program_added_survives_a_commit_and_a_rollback_of_this_one() -> None:
     versions = load("newer").profiles(NAME, tenant=TENANT)
     recommitted = versions.commit(
-        versions.newest().profile.model_copy(update={"persona": ()}), who="ada", why="shorter", when=WHEN
+        versions.newest().profile.model_copy(update={"persona": ()}),
+        who="ada",
+        why="shorter",
+        when=WHEN,
+        promotion=PROMOTION,
     )
     back = versions.rollback(1, who="ada", why="back", when=WHEN)
     for made in (recommitted, back):

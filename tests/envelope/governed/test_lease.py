@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,10 @@ from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import Fenced, InputError, VersionTaken
 from ctxsteward.schemas.profile import ProfileEntry
 
+from .agreed import PROMOTION
+
 NOTE = {"who": "ada", "why": "nightly", "when": "2026-11-22T04:00:00Z"}
+AGREED: dict[str, Any] = {**NOTE, "promotion": PROMOTION}
 
 
 class Clock:
@@ -79,8 +83,8 @@ def test_force_takes_over_and_the_old_writer_is_fenced(store: Store, clock: Cloc
     with pytest.raises(Fenced):
         ada.renew(60)
     with pytest.raises(Fenced):
-        store.profiles("support").commit(policy("old"), **NOTE, epoch=old.epoch)
-    store.profiles("support").commit(policy("new"), **NOTE, epoch=new.epoch)
+        store.profiles("support").commit(policy("old"), **AGREED, epoch=old.epoch)
+    store.profiles("support").commit(policy("new"), **AGREED, epoch=new.epoch)
     ada.release()  # not its own any more
     assert bo.holder() == new
 
@@ -136,12 +140,12 @@ def test_clocks_that_lie_lose_nothing_and_double_nothing(store: Store) -> None:
         if draw.random() < 0.3:  # somebody else gets in between
             other = draw.randrange(len(writers))
             try:
-                versions.commit(policy(f"between {n}"), **NOTE, epoch=epochs[other])
+                versions.commit(policy(f"between {n}"), **AGREED, epoch=epochs[other])
                 acked.append(f"between {n}")
             except Fenced:
                 epochs[other], fenced = None, fenced + 1
         try:
-            versions.commit(policy(f"c{n}"), **NOTE, epoch=epochs[who], parent=head.number if head else 0)
+            versions.commit(policy(f"c{n}"), **AGREED, epoch=epochs[who], parent=head.number if head else 0)
             acked.append(f"c{n}")
         except Fenced:
             epochs[who], fenced = None, fenced + 1

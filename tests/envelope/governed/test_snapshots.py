@@ -10,6 +10,7 @@ from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
 from ctxsteward.schemas import BudgetExceeded, Damaged, ReferenceNotFound
 from ctxsteward.schemas.publish import validate
 
+from .agreed import PROMOTION
 from .golden import CALM, EURO, FIRST, NAME, SECOND, TENANT, WHEN, builder
 
 NOTE = {"who": "ada", "why": "nightly", "when": WHEN}
@@ -26,7 +27,7 @@ def snapshots(store: Store) -> Snapshots:
 
 
 def take(store: Store, profile: Profile, made_by: EnvelopeBuilder | None = None) -> Taken:
-    version = store.profiles(NAME, tenant=TENANT).commit(profile, **NOTE)
+    version = store.profiles(NAME, tenant=TENANT).commit(profile, **NOTE, promotion=PROMOTION)
     return Snapshots(store, TENANT).take(version, made_by or builder(), who="backfill", when=WHEN)
 
 

@@ -32,8 +32,11 @@ from ctxsteward.schemas.changelog import Change
 from ctxsteward.schemas.profile import MetaRecord, ProfileEntry
 from ctxsteward.schemas.publish import validate
 
+from .agreed import PROMOTION
+
 WHEN = "2026-11-22T04:00:00+00:00"
 NOTE = {"who": "ada", "why": "nightly", "when": WHEN}
+AGREED: dict[str, Any] = {**NOTE, "promotion": PROMOTION}
 CALM = MetaRecord(id="calm", text="Prefers calm answers.", sources=("s-7§12",))
 EURO = MetaRecord(id="euro", text="Money is shown in euro.", sources=("s-3§8", "s-4§9"), approved=True)
 
@@ -66,7 +69,7 @@ def versions(store: Store) -> ProfileVersions:
 
 def test_a_committed_profile_reads_back_equal_with_its_number(versions: ProfileVersions) -> None:
     wanted = profile("Be brief.", meta=(CALM, EURO))
-    made = versions.commit(wanted, **NOTE)
+    made = versions.commit(wanted, **AGREED)
 
     assert made.profile == wanted.model_copy(update={"version": 1})
     assert versions.head() == made
@@ -75,18 +78,18 @@ def test_a_committed_profile_reads_back_equal_with_its_number(versions: ProfileV
 
 
 def test_the_head_s_own_content_writes_nothing(store: Store, versions: ProfileVersions) -> None:
-    first = versions.commit(profile("Be brief.", meta=(CALM,)), **NOTE)
+    first = versions.commit(profile("Be brief.", meta=(CALM,)), **AGREED)
     before = stored(store)
     again = versions.commit(profile("Be brief.", meta=(CALM,)), who="bo", why="again", when=WHEN)
 
     assert again == first
-    assert versions.commit(first.profile, **NOTE) == first
+    assert versions.commit(first.profile, **AGREED) == first
     assert stored(store) == before
 
 
 def test_versions_are_numbered_and_each_names_its_parent(versions: ProfileVersions) -> None:
     for text in ("one", "two", "three"):
-        versions.commit(profile(text), **NOTE)
+        versions.commit(profile(text), **AGREED)
 
     assert [(v.number, v.changelog.parent) for v in versions.history()] == [(1, None), (2, 1), (3, 2)]
     assert [v.number for v in versions.history(2)] == [3, 2]
@@ -95,11 +98,11 @@ def test_versions_are_numbered_and_each_names_its_parent(versions: ProfileVersio
 
 
 def test_a_parent_that_is_not_the_head_any_more_is_refused(versions: ProfileVersions) -> None:
-    first = versions.commit(profile("one"), **NOTE, parent=0)
-    versions.commit(profile("two"), **NOTE, parent=first.number)
+    first = versions.commit(profile("one"), **AGREED, parent=0)
+    versions.commit(profile("two"), **AGREED, parent=first.number)
     for parent in (0, 1, 7):
         with pytest.raises(VersionTaken):
-            versions.commit(profile("mine"), **NOTE, parent=parent)
+            versions.commit(profile("mine"), **AGREED, parent=parent)
     assert versions.newest().number == 2
 
 
@@ -107,7 +110,7 @@ def test_without_a_parent_a_commit_follows_whoever_was_first(store: Store) -> No
     """The other commit lands between reading the head and writing."""
     mine, other = store.profiles("support"), store.profiles("support")
     read_head = mine._head_link
-    races = iter([lambda: other.commit(profile("other"), **NOTE)])
+    races = iter([lambda: other.commit(profile("other"), **AGREED)])
 
     def raced() -> Any:
         found = read_head()
@@ -115,14 +118,14 @@ def test_without_a_parent_a_commit_follows_whoever_was_first(store: Store) -> No
         return found
 
     mine._head_link = raced  # type: ignore[method-assign]
-    assert mine.commit(profile("mine"), **NOTE).number == 2
+    assert mine.commit(profile("mine"), **AGREED).number == 2
     assert [v.profile.policies[0].text for v in other.history()] == ["other", "mine"]
 
 
 def test_a_profile_is_committed_under_its_own_name_only(versions: ProfileVersions) -> None:
-    assert versions.commit(Profile.from_text("Be calm."), **NOTE).profile.name == "support"
+    assert versions.commit(Profile.from_text("Be calm."), **AGREED).profile.name == "support"
     with pytest.raises(InputError, match=r"'sales' is not 'support'; commit it to store.profiles\('sales'\)"):
-        versions.commit(Profile.from_text("Be calm.", name="sales"), **NOTE)
+        versions.commit(Profile.from_text("Be calm.", name="sales"), **AGREED)
 
 
 @pytest.mark.parametrize("name", ["", "Support", "a/b", "../x", "a\n", "x" * 65, None])
@@ -139,7 +142,7 @@ def test_what_a_changelog_cannot_say_is_refused_before_anything_is_written(
     store: Store, versions: ProfileVersions, field: str, value: Any
 ) -> None:
     with pytest.raises(InputError, match=f"commit: {field}: "):
-        versions.commit(profile("one", meta=(CALM,)), **NOTE | {field: value})
+        versions.commit(profile("one", meta=(CALM,)), **AGREED | {field: value})
     assert stored(store) == {}
 
 
@@ -147,7 +150,7 @@ def test_what_is_not_there_is_not_found(versions: ProfileVersions) -> None:
     assert versions.head() is None
     with pytest.raises(ReferenceNotFound, match="'acme' has committed no version"):
         versions.newest()
-    versions.commit(profile("one"), **NOTE)
+    versions.commit(profile("one"), **AGREED)
     for number in (-1, 0, 2):
         with pytest.raises(ReferenceNotFound, match="it has versions 1 to 1"):
             versions.at(number)
@@ -156,7 +159,7 @@ def test_what_is_not_there_is_not_found(versions: ProfileVersions) -> None:
 def test_tenants_and_profiles_are_apart(store: Store) -> None:
     for tenant in ("acme", "other"):
         for name in ("support", "support-2", "support.3"):
-            store.profiles(name, tenant=tenant).commit(Profile.from_text(f"{tenant} {name}", name=name), **NOTE)
+            store.profiles(name, tenant=tenant).commit(Profile.from_text(f"{tenant} {name}", name=name), **AGREED)
     store.profiles("empty", tenant="acme")
 
     assert list(profile_names(store.objects, "acme")) == ["support-2", "support.3", "support"]
@@ -165,7 +168,7 @@ def test_tenants_and_profiles_are_apart(store: Store) -> None:
 
 
 def test_an_envelope_names_the_version_that_its_session_pins(store: Store, versions: ProfileVersions) -> None:
-    made = versions.commit(profile("Be brief.", meta=(CALM,)), **NOTE)
+    made = versions.commit(profile("Be brief.", meta=(CALM,)), **AGREED)
     builder = EnvelopeBuilder(tokenizer=CharTokenizer(), window_tokens=9_000, summarizer=FirstLine())
     session = store.session("s-1", tenant="acme", profile=Profile.head(store, "support", tenant="acme"))
 
@@ -211,17 +214,17 @@ EDITS = [
 
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.id)
 def test_a_changelog_says_what_changed(versions: ProfileVersions, edit: Edit) -> None:
-    versions.commit(edit.before, **NOTE)
-    made = versions.commit(edit.after, **NOTE)
+    versions.commit(edit.before, **AGREED)
+    made = versions.commit(edit.after, **AGREED)
 
     assert changes(made) == edit.changes
     validate("changelog_entry", made.changelog.model_dump(mode="json"))
 
 
 def test_addresses_in_a_changelog_are_equal_where_content_is(versions: ProfileVersions) -> None:
-    versions.commit(profile("a"), **NOTE)
-    (there,) = versions.commit(profile("b"), **NOTE).changelog.changes
-    (back,) = versions.commit(profile("a"), **NOTE).changelog.changes
+    versions.commit(profile("a"), **AGREED)
+    (there,) = versions.commit(profile("b"), **AGREED).changelog.changes
+    (back,) = versions.commit(profile("a"), **AGREED).changelog.changes
 
     assert (there.before, there.after) == (back.after, back.before)
     assert there == Change(block="policies", kind="changed", key="p0", before=there.before, after=there.after)
@@ -231,8 +234,8 @@ def test_addresses_in_a_changelog_are_equal_where_content_is(versions: ProfileVe
 
 
 def test_no_byte_of_a_record_is_stored_in_the_clear(store: Store, versions: ProfileVersions) -> None:
-    versions.commit(profile("Be brief.", meta=(CALM, EURO)), **NOTE)
-    versions.commit(profile("Be brief.", meta=(EURO,)), **NOTE)
+    versions.commit(profile("Be brief.", meta=(CALM, EURO)), **AGREED)
+    versions.commit(profile("Be brief.", meta=(EURO,)), **AGREED)
     everything = b"\n".join(key.encode() + body for key, body in stored(store).items())
 
     for told in ("calm", "euro", "s-7", "s-3", CALM.text, EURO.text):
@@ -241,7 +244,7 @@ def test_no_byte_of_a_record_is_stored_in_the_clear(store: Store, versions: Prof
 
 
 def test_the_slice_is_kept_as_it_was_rendered(versions: ProfileVersions) -> None:
-    made = versions.commit(profile(meta=(CALM, EURO)), **NOTE)
+    made = versions.commit(profile(meta=(CALM, EURO)), **AGREED)
 
     assert versions.slice_text(made) == (
         "recommendations:\n  euro: Money is shown in euro. [s-3§8, s-4§9]\n"
@@ -251,7 +254,7 @@ def test_the_slice_is_kept_as_it_was_rendered(versions: ProfileVersions) -> None
 
 def test_an_erased_record_is_left_out_with_a_finding_and_the_rest_works(store: Store) -> None:
     versions = store.profiles("support")
-    versions.commit(profile("Be brief.", meta=(CALM, EURO)), **NOTE)
+    versions.commit(profile("Be brief.", meta=(CALM, EURO)), **AGREED)
     store.vault().bury(record_subject("support", CALM), who="ada", when=WHEN, why="asked to")
     read = versions.newest()
 
@@ -267,35 +270,35 @@ def test_an_erased_record_is_left_out_with_a_finding_and_the_rest_works(store: S
 
 def test_a_process_that_has_the_key_in_memory_sees_the_erasure_of_another(store: Store) -> None:
     here = store.profiles("support")
-    here.commit(profile(meta=(CALM,)), **NOTE)
+    here.commit(profile(meta=(CALM,)), **AGREED)
     assert here.newest().profile.meta == (CALM,)
     elsewhere = Store(MemoryJournal(), store.objects, store.keys, uri="memory:")
     elsewhere.vault().bury(record_subject("support", CALM), who="ada", when=WHEN, why="asked to")
 
     assert here.newest().profile.meta == ()
     with pytest.raises(Erased):
-        here.commit(profile("other", meta=(CALM,)), **NOTE)
+        here.commit(profile("other", meta=(CALM,)), **AGREED)
 
 
 def test_erasing_by_what_a_record_rests_on_reaches_every_version(store: Store, versions: ProfileVersions) -> None:
-    versions.commit(profile(meta=(CALM, EURO)), **NOTE)
-    versions.commit(profile(meta=(EURO,)), **NOTE)
+    versions.commit(profile(meta=(CALM, EURO)), **AGREED)
+    versions.commit(profile(meta=(EURO,)), **AGREED)
 
     assert versions.erase(lambda record: "s-7§12" in record.sources, who="ada", when=WHEN, why="forgotten") == 1
     assert [v.profile.meta for v in versions.history()] == [(EURO,), (EURO,)]
 
 
 def test_an_erased_record_drops_out_at_the_next_commit(store: Store, versions: ProfileVersions) -> None:
-    versions.commit(profile("a", meta=(CALM, EURO)), **NOTE)
+    versions.commit(profile("a", meta=(CALM, EURO)), **AGREED)
     versions.erase(lambda record: record.id == "calm", who="ada", when=WHEN, why="asked to")
-    made = versions.commit(versions.newest().profile, **NOTE)
+    made = versions.commit(versions.newest().profile, **AGREED)
 
     assert (made.number, made.findings, changes(made)) == (2, (), [("meta", "removed", None)])
-    assert versions.commit(versions.newest().profile, **NOTE).number == 2
+    assert versions.commit(versions.newest().profile, **AGREED).number == 2
 
 
 def test_a_record_that_is_missing_without_a_tombstone_is_damage(store: Store, versions: ProfileVersions) -> None:
-    made = versions.commit(profile(meta=(CALM,)), **NOTE)
+    made = versions.commit(profile(meta=(CALM,)), **AGREED)
     (reference, _) = {kept.blob: kept for kept in references(made.link.body)}.values()
     store.objects.delete(f"blobs/acme/{reference.blob[:2]}/{reference.blob}")
     with pytest.raises(Damaged, match="missing though it was committed"):
@@ -303,7 +306,7 @@ def test_a_record_that_is_missing_without_a_tombstone_is_damage(store: Store, ve
 
 
 def test_an_erased_record_whose_blob_was_collected_is_still_a_finding(store: Store, versions: ProfileVersions) -> None:
-    made = versions.commit(profile(meta=(CALM,)), **NOTE)
+    made = versions.commit(profile(meta=(CALM,)), **AGREED)
     versions.erase(lambda record: True, who="ada", when=WHEN, why="asked to")
     for kept in references(made.link.body):
         store.objects.delete(f"blobs/acme/{kept.blob[:2]}/{kept.blob}")
@@ -320,7 +323,7 @@ def test_a_commit_puts_blobs_first_and_the_version_last() -> None:
         return PASS
 
     store = Store(MemoryJournal(), FaultyObjects(MemoryObjects(), plan), memory_keys(), uri="memory:")
-    store.profiles("support").commit(profile(meta=(CALM, EURO)), **NOTE)
+    store.profiles("support").commit(profile(meta=(CALM, EURO)), **AGREED)
 
     assert order[-1] == "profiles"
     assert "profiles" not in order[:-1]
@@ -348,8 +351,8 @@ def _swapped(objects: dict[str, bytes], key: str) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_no_object_of_a_version_can_be_changed_unseen(store: Store, versions: ProfileVersions, operator: str) -> None:
-    versions.commit(profile("a", meta=(CALM,)), **NOTE)
-    versions.commit(profile("b", meta=(CALM, EURO)), **NOTE)
+    versions.commit(profile("a", meta=(CALM,)), **AGREED)
+    versions.commit(profile("b", meta=(CALM, EURO)), **AGREED)
     content, seen = stored(store), MemoryJournal()
     seen.see(versions.folder, 2)
     for key in content:
@@ -366,8 +369,8 @@ def test_no_object_of_a_version_can_be_changed_unseen(store: Store, versions: Pr
 
 
 def test_a_rollback_is_a_new_version_with_the_old_content(versions: ProfileVersions) -> None:
-    old = versions.commit(profile("a", meta=(CALM,)), **NOTE)
-    versions.commit(profile("b", meta=(EURO,)), **NOTE)
+    old = versions.commit(profile("a", meta=(CALM,)), **AGREED)
+    versions.commit(profile("b", meta=(EURO,)), **AGREED)
     back = versions.rollback(1, **NOTE)
 
     assert back.number == 3
@@ -378,8 +381,8 @@ def test_a_rollback_is_a_new_version_with_the_old_content(versions: ProfileVersi
 
 
 def test_a_rollback_does_not_bring_an_erased_record_back(versions: ProfileVersions) -> None:
-    versions.commit(profile("a", meta=(CALM, EURO)), **NOTE)
-    versions.commit(profile("b"), **NOTE)
+    versions.commit(profile("a", meta=(CALM, EURO)), **AGREED)
+    versions.commit(profile("b"), **AGREED)
     versions.erase(lambda record: record.id == "calm", who="ada", when=WHEN, why="asked to")
     back = versions.rollback(1, **NOTE)
 
@@ -423,12 +426,12 @@ def test_an_unknown_commit_repeated_with_its_id_is_there_once(landed: bool, othe
     store = faulty_store(objects, plan, [0.0])
     versions = store.profiles("support")
     with pytest.raises(OutcomeUnknown) as caught:
-        versions.commit(profile("mine"), **NOTE)
+        versions.commit(profile("mine"), **AGREED)
     answers[0] = True
     for n in range(others):
-        store.profiles("support").commit(profile(f"other {n}"), **NOTE)
+        store.profiles("support").commit(profile(f"other {n}"), **AGREED)
     again = versions.commit(
-        profile("mine"), who="ada", why="nightly", when="2026-11-22T05:00:00Z", commit_id=caught.value.commit_id
+        profile("mine"), **AGREED | {"when": "2026-11-22T05:00:00Z"}, commit_id=caught.value.commit_id
     )
 
     assert again.number == (1 if landed else others + 1)
@@ -444,15 +447,15 @@ def test_an_unknown_commit_repeated_with_its_id_is_there_once(landed: bool, othe
 def test_a_writer_whose_epoch_was_superseded_is_fenced(store: Store, versions: ProfileVersions) -> None:
     writers = store.chain("profiles/acme/support/writers", tenant="acme")
     first = writers.append(None, {}, epoch=1)
-    versions.commit(profile("a"), **NOTE, epoch=1)
+    versions.commit(profile("a"), **AGREED, epoch=1)
     writers.append(first, {}, epoch=2)
     with pytest.raises(Fenced, match="writer epoch 1 has been superseded by 2"):
-        versions.commit(profile("b"), **NOTE, epoch=1)
+        versions.commit(profile("b"), **AGREED, epoch=1)
 
-    assert versions.commit(profile("b"), **NOTE, epoch=2).changelog.epoch == 2
-    assert versions.commit(profile("c"), **NOTE).epoch == 2, "a person without a lease commits under the newest"
+    assert versions.commit(profile("b"), **AGREED, epoch=2).changelog.epoch == 2
+    assert versions.commit(profile("c"), **AGREED).epoch == 2, "a person without a lease commits under the newest"
     with pytest.raises(InputError, match="nobody has taken writer epoch 3"):
-        versions.commit(profile("d"), **NOTE, epoch=3)
+        versions.commit(profile("d"), **AGREED, epoch=3)
 
 
 # -- later programs ----------------------------------------------------------------------------------------
@@ -475,14 +478,14 @@ def newer(body: dict[str, Any]) -> None:
 
 
 def test_optional_fields_of_later_programs_are_ignored_and_kept(store: Store) -> None:
-    store.profiles("support").commit(profile("a", "b"), **NOTE)
+    store.profiles("support").commit(profile("a", "b"), **AGREED)
     versions = relinked(store, newer)
     read = versions.newest()
     assert read.profile == profile("a", "b", version=1)
-    assert versions.commit(read.profile, **NOTE) == read
+    assert versions.commit(read.profile, **AGREED) == read
 
-    recommitted = versions.commit(profile("a", "c"), **NOTE)
-    versions.commit(profile("x"), **NOTE)
+    recommitted = versions.commit(profile("a", "c"), **AGREED)
+    versions.commit(profile("x"), **AGREED)
     for made in (recommitted, versions.rollback(1, **NOTE)):
         body = versions.at(made.number).link.body
         assert body["canary"] == {"share": 0.1}
@@ -504,10 +507,10 @@ def test_optional_fields_of_later_programs_are_ignored_and_kept(store: Store) ->
 def test_what_this_program_cannot_read_it_neither_uses_nor_commits_upon(
     store: Store, change: Callable[[dict[str, Any]], object], error: type[Exception]
 ) -> None:
-    store.profiles("support").commit(profile("a"), **NOTE)
+    store.profiles("support").commit(profile("a"), **AGREED)
     versions = relinked(store, change)
     with pytest.raises(error):
         versions.newest()
     with pytest.raises(error):
-        versions.commit(profile("b"), **NOTE)
+        versions.commit(profile("b"), **AGREED)
     assert list(store.objects.list("profiles/default/support/versions/"))[-1].key.endswith("001.json")

@@ -19,7 +19,10 @@ from ctxsteward.envelope.versions import ProfileVersions, Version
 from ctxsteward.schemas import Erased, VersionTaken
 from ctxsteward.schemas.profile import MetaRecord, ProfileEntry
 
+from .agreed import PROMOTION
+
 NOTE = {"who": "ada", "why": "nightly", "when": "2026-11-22T04:00:00Z"}
+AGREED: dict[str, Any] = {**NOTE, "promotion": PROMOTION}
 RECORDS = tuple(MetaRecord(id=f"r{n}", text=f"Insight number {n}.", sources=(f"s-{n}§1",)) for n in range(4))
 Content = tuple[tuple[str, ...], tuple[MetaRecord, ...]]
 
@@ -66,19 +69,19 @@ class VersionsMachine(RuleBasedStateMachine):
         versions, wanted = self.handles[handle], profile(content)
         if parent is not None and parent != len(self.model):
             with pytest.raises(VersionTaken):
-                versions.commit(wanted, **NOTE, parent=parent)
+                versions.commit(wanted, **AGREED, parent=parent)
         elif self.erased.intersection(content[1]):
             with pytest.raises(Erased):
-                versions.commit(wanted, **NOTE, parent=parent)
+                versions.commit(wanted, **AGREED, parent=parent)
         else:
-            self.accept(versions.commit(wanted, **NOTE, parent=parent), content)
+            self.accept(versions.commit(wanted, **AGREED, parent=parent), content)
 
     @rule(handle=st.integers(0, 1), content=contents, data=st.data())
     def repeat_a_commit(self, handle: int, content: Content, data: st.DataObject) -> None:
         """Its id was used: whatever it holds now, it is not made again."""
         if self.commit_ids:
             number = data.draw(st.integers(0, len(self.commit_ids) - 1))
-            made = self.handles[handle].commit(profile(content), **NOTE, commit_id=self.commit_ids[number])
+            made = self.handles[handle].commit(profile(content), **AGREED, commit_id=self.commit_ids[number])
             assert made.number == number + 1
 
     @rule(handle=st.integers(0, 1), data=st.data())
@@ -91,7 +94,7 @@ class VersionsMachine(RuleBasedStateMachine):
     def commit_the_head_again(self, handle: int) -> None:
         head = self.handles[handle].head()
         if head is not None:
-            self.accept(self.handles[handle].commit(head.profile, **NOTE), self.expected(self.model[-1]))
+            self.accept(self.handles[handle].commit(head.profile, **AGREED), self.expected(self.model[-1]))
 
     @rule(handle=st.integers(0, 1), record=st.sampled_from(RECORDS))
     def erase(self, handle: int, record: MetaRecord) -> None:

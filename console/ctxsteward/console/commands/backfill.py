@@ -9,16 +9,22 @@ import click
 from ..failures import FOUND
 from ..options import DEFAULT_MODEL, common, read_builder, read_profile
 from ..output import print_json, table_console
+from ..steward_place import author
 
 if TYPE_CHECKING:
     from ctxsteward.envelope import EnvelopeBuilder, Profile, Store
+    from ctxsteward.schemas import Finding
 
-WHO = "backfill"
+WHO, WHY = "backfill", "the first version, of a profile file"
 
 
 @click.command(short_help="Snapshot personas, policies and meta as versioned envelopes.")
 @click.option("--snapshot", is_flag=True, help="Snapshot the head of every profile of the tenant.")
-@click.option("--profile", type=click.Path(), metavar="FILE", help="Commit this profile (YAML) first, if it is new.")
+@click.option(
+    "--profile", type=click.Path(), metavar="FILE",
+    help="Profile (YAML): makes the first version; else it must be what is in force (see `steward propose`).",
+)  # fmt: skip
+@click.option("--as", "who", metavar="NAME", help="Author of a first version; default: your login name.")
 @click.option("--budget", "budgets", multiple=True, metavar="KEY=NUMBER", help="A field of Budgets; repeatable.")
 @click.option("--model", default=DEFAULT_MODEL, show_default=True, metavar="NAME", help="Model whose tokens count.")
 @common
@@ -27,6 +33,7 @@ def backfill(
     ctx: click.Context,
     snapshot: bool,
     profile: str | None,
+    who: str | None,
     budgets: tuple[str, ...],
     model: str,
     as_json: bool,
@@ -43,7 +50,7 @@ def backfill(
     builder = read_builder(model, budgets)
     governed = read_profile(profile)
     with _opened(store, governed) as opened:
-        result = _backfilled(opened, tenant, governed, builder)
+        result = _backfilled(opened, tenant, governed, builder, who)
     if as_json:
         print_json(result)
     else:
@@ -59,24 +66,28 @@ def _opened(store: str, governed: Profile | None) -> Store:
     return open_stored(store) if governed is None else open_uri(store)
 
 
-def _backfilled(store: Store, tenant: str, governed: Profile | None, builder: EnvelopeBuilder) -> dict[str, Any]:
+def _backfilled(
+    store: Store, tenant: str, governed: Profile | None, builder: EnvelopeBuilder, who: str | None
+) -> dict[str, Any]:
     from datetime import UTC, datetime
 
+    from ctxsteward.envelope.proposal import bootstrap
     from ctxsteward.envelope.versions import profile_names
     from ctxsteward.schemas import InputError
 
     when = datetime.now(UTC).isoformat(timespec="seconds")
-    committed = None
+    committed: str | None = None
+    findings: tuple[Finding, ...] = ()
     if governed is not None:
-        versions = store.profiles(governed.name, tenant=tenant)
-        before = versions.head()
-        after = versions.commit(governed, who=WHO, why="backfill of a profile file", when=when)
-        if before is None or before.number != after.number:
-            committed = after.profile.name
+        entered = bootstrap(store, governed, who=author(who), why=WHY, when=when, tenant=tenant)
+        committed, findings = governed.name if entered.written else None, entered.findings
     names = list(profile_names(store.objects, store.profiles("default", tenant=tenant).tenant))
     if not names:
         raise InputError(f"{store.uri}: tenant {tenant!r} has committed no profile; pass one with --profile FILE")
     rows = [_snapshot(store, tenant, name, builder, when) | {"committed": name == committed} for name in names]
+    for row in rows:
+        if governed is not None and row["profile"] == governed.name:
+            row["findings"] = [*_plain(list(findings)), *row["findings"]]
     return {
         "store": store.uri,
         "tenant": tenant,

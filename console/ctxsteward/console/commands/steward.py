@@ -1,7 +1,7 @@
 """``ctxsteward steward``: nights over transcripts, and what becomes of what they find.
 
-The verbs lie in `steward_run`, `steward_look` (reading only), `steward_people` (approving, promoting, rolling back)
-and `steward_care` (quarantine, doctor, forget, actors).
+The verbs lie in `steward_run`, `steward_look` (reading only), `steward_people` (proposing, approving, promoting,
+rolling back) and `steward_care` (quarantine, doctor, forget, actors).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import click
 
 from .steward_care import actors, doctor, forget, quarantine
 from .steward_look import diff, drift, log, status, why
-from .steward_people import promote, review, rollback
+from .steward_people import promote, propose, review, rollback
 from .steward_run import run
 
 
@@ -23,5 +23,20 @@ def steward() -> None:
     """
 
 
-for _verb in (run, status, log, diff, why, review, promote, rollback, quarantine, drift, doctor, forget, actors):
+for _verb in (
+    run,
+    status,
+    log,
+    diff,
+    why,
+    propose,
+    review,
+    promote,
+    rollback,
+    quarantine,
+    drift,
+    doctor,
+    forget,
+    actors,
+):
     steward.add_command(_verb)

@@ -1,10 +1,10 @@
-"""``ctxsteward steward review``, ``promote``, ``rollback``: what people decide."""
+"""``ctxsteward steward propose``, ``review``, ``promote``, ``rollback``: what people decide."""
 
 from __future__ import annotations
 
 import click
 
-from ..options import common
+from ..options import common, read_profile
 from ..output import print_json, table_console
 from ..steward_options import (
     actors_option,
@@ -16,6 +16,53 @@ from ..steward_options import (
 )
 
 BLOCKED, ROLLED_BACK = 3, 4
+
+
+@click.command(short_help="Stage a change of what is in force, for people to approve.")
+@click.argument("file", type=click.Path(), metavar="[FILE]", required=False)
+@click.option("--record", metavar="ID", help="Instead of a file: make an entry out of this candidate of a night.")
+@click.option("--to", metavar="BLOCK.KEY", help="The entry that it becomes, such as surface.length.")
+@click.option("--text", metavar="TEXT", help="The entry's words: the operator's own, not the user's.")
+@click.option("--vouch", "vouched", multiple=True, metavar="ID", help="Keep this record of the file's meta though its "
+              "sources cannot be resolved; repeatable.")  # fmt: skip
+@click.option("--note", default="", metavar="TEXT", help="Why; kept in plain.")
+@click.option("--dry-run", is_flag=True, help="Judge it, and keep nothing; asks for no token.")
+@as_actor
+@token
+@actors_option
+@profile_name
+@common
+@click.pass_context
+def propose(
+    ctx: click.Context, file: str | None, record: str | None, to: str | None, text: str | None,
+    vouched: tuple[str, ...], note: str, dry_run: bool, actor: str | None, token: str | None, actors: str | None,
+    profile_name: str | None, as_json: bool, store: str, tenant: str,
+) -> None:  # fmt: skip
+    """Stage the profile in FILE, or one entry made of a candidate: drift report, evals, then people are asked.
+
+    What nights have learned is carried over; a file that says what is in force stages nothing. One other person must
+    approve, two where a locked entry is touched; then `steward promote` brings it into force. Exit code 3: something
+    is in the way, and is named.
+    """
+    from .. import steward_proposing
+    from ..steward_place import placed
+
+    if file is None and record is None:
+        raise click.UsageError(
+            "say what to propose: a profile file, or --record ID with --to BLOCK.KEY and --text", ctx
+        )
+    asked = steward_proposing.Asked(
+        file=read_profile(file), record=record, to=to, text=text, vouched=vouched, note=note, dry_run=dry_run
+    )
+    with placed(store, tenant, steward_proposing.named(asked, profile_name), actors) as place:
+        who = steward_proposing.author(place, actor, token, dry_run=dry_run)
+        found = steward_proposing.proposed(place, asked, who)
+    if as_json:
+        print_json(found)
+    else:
+        steward_proposing.show(table_console(), found)
+    if found["outcome"] == "blocked":
+        ctx.exit(BLOCKED)
 
 
 @click.command(short_help="What waits for people; approve or reject it.")
@@ -99,6 +146,7 @@ def promote(
 @click.command(short_help="Bring an earlier version back.")
 @click.argument("version", type=click.IntRange(1), metavar="V", shell_complete=complete_versions)
 @click.option("--note", default="by hand", show_default=True, metavar="TEXT", help="Why; kept in plain.")
+@click.option("--move-sessions", is_flag=True, help="Move open sessions to it that keep a version it takes back.")
 @as_actor
 @token
 @actors_option
@@ -106,25 +154,24 @@ def promote(
 @common
 @click.pass_context
 def rollback(
-    ctx: click.Context, version: int, note: str, actor: str | None, token: str | None, actors: str | None,
-    profile_name: str | None, as_json: bool, store: str, tenant: str,
+    ctx: click.Context, version: int, note: str, move_sessions: bool, actor: str | None, token: str | None,
+    actors: str | None, profile_name: str | None, as_json: bool, store: str, tenant: str,
 ) -> None:  # fmt: skip
     """Commit the content of version V again, as a new version; records that were erased since stay away.
 
-    It is an operator's. What it takes back returns by a person's will alone. Exit code 4; where V is what is in force,
-    nothing is written, and it is 0.
+    It is an operator's. What it takes back returns by a person's will alone. A session that is open keeps the version
+    it began with: those that keep what is taken back are named. Exit code 4; where V is what is in force, nothing is
+    written, and it is 0.
     """
     from .. import steward_promoting
     from ..steward_place import placed
 
     with placed(store, tenant, profile_name, actors) as place:
         who = steward_promoting.operator(place, actor, token)
-        found = steward_promoting.rolled_back(place, version, who, note)
+        found = steward_promoting.rolled_back(place, version, who, note, moves=move_sessions)
     if as_json:
         print_json(found)
-    elif found["written"]:
-        click.echo(f"version {found['version']} is in force; it says what version {version} said")
     else:
-        click.echo(f"version {version} says what is in force; nothing was written")
+        steward_promoting.show_rollback(table_console(), found)
     if found["written"]:
         ctx.exit(ROLLED_BACK)

@@ -23,9 +23,13 @@ from ..telemetry_options import telemetry
 @click.option("--dask-address", metavar="ADDRESS", help="Scheduler of a Dask cluster that is there already.")
 @click.option("--night", metavar="DATE", help="Its date, by which records age; default: today.")
 @click.option("--canary", "canary_share", type=float, metavar="SHARE", help="Give a new version to this share first.")
-@click.option("--profile", type=click.Path(), metavar="FILE", help="Commit this profile (YAML) first, if it is new.")
+@click.option(
+    "--profile", type=click.Path(), metavar="FILE",
+    help="Profile (YAML): makes the first version; else it must be what is in force (see `steward propose`).",
+)  # fmt: skip
 @click.option("--settings", type=click.Path(), metavar="FILE", help="Settings (YAML); default: CTXSTEWARD_SETTINGS.")
 @click.option("--html", type=click.Path(), metavar="FILE", help="Write the report as a page of its own, too.")
+@click.option("--as", "who", metavar="NAME", help="Author of a first version; default: your login name.")
 @actors_option
 @profile_name
 @common
@@ -33,7 +37,8 @@ from ..telemetry_options import telemetry
 @telemetry
 def run(
     ctx: click.Context, /, transcripts: tuple[str, ...], profile: str | None, settings: str | None, html: str | None,
-    actors: str | None, profile_name: str | None, as_json: bool, store: str, tenant: str, **options: object,
+    who: str | None, actors: str | None, profile_name: str | None, as_json: bool, store: str, tenant: str,
+    **options: object,
 ) -> None:  # fmt: skip
     """Run one night: read what is due, harvest, reconcile, check, commit, and say what changed and why.
 
@@ -41,7 +46,7 @@ def run(
     store it runs on shipped transcripts. Exit codes: 1 a batch failed, or nothing could be read; 3 a person must look,
     or another night is under way; 4 a canary was rolled back.
     """
-    from .. import steward_report
+    from .. import steward_report, tables
     from ..options import read_profile
     from ..steward_progress import night_bar
     from ..steward_running import Asked, ready
@@ -54,7 +59,7 @@ def run(
         raise click.UsageError(f"--html {html}: no such folder", ctx)
     asked = Asked(
         store=store if given else file.get("store", store), tenant=_tenant(ctx, file, tenant), transcripts=transcripts,
-        profile_name=profile_name, profile=read_profile(profile), actors=actors, file=file, options=options,
+        profile_name=profile_name, profile=read_profile(profile), who=who, actors=actors, file=file, options=options,
     )  # fmt: skip
     with ready(asked) as night:
         with night_bar(shown=not as_json) as tell:
@@ -64,8 +69,11 @@ def run(
 
             write_page(html, night.place, report)
         if as_json:
-            print_json(steward_report.document(report, seen, night.place))
+            told = [finding.model_dump(mode="json") for finding in night.findings]
+            print_json(steward_report.document(report, seen, night.place) | {"findings": told})
         else:
+            for finding in night.findings:
+                table_console().print(tables.shown(f"finding: {finding.text}"), soft_wrap=True)
             steward_report.show(table_console(), report, seen, night.place, is_shipped=night.is_shipped)
     ctx.exit(steward_report.exit_code(report))
 

@@ -151,6 +151,12 @@ class Ledger:
         rows = self._db.rows("SELECT DISTINCT session FROM artifacts WHERE source = ? ORDER BY session", source)
         return tuple(row[0] for row in rows)
 
+    def cites(self, session: str, ref: str) -> bool:
+        """Whether this message of a session was harvested, and can still be read."""
+        rows = self._db.rows("SELECT address FROM artifacts WHERE live AND session = ?", session)
+        found = (self._artifacts.find(row[0]) for row in rows)
+        return any(cited.ref == ref for artifact in found if artifact for cited in artifact.cited)
+
     def catch_up(self) -> int:
         """Take out what another process, or another machine, has forgotten; how many observations."""
         return self._leaving.catch_up()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .claims import Audience, Claim, claims_of, is_claim_id, relation
+from ctxsteward.schemas.profile import is_claim_id
+
+from .claims import Audience, Claim, claims_of, relation
 from .draft import Draft, drawn
 from .seen import Seen, seen_in
 from .support import Backing, wilson_lower95

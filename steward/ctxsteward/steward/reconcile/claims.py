@@ -21,7 +21,7 @@ from typing import Literal, NamedTuple
 
 from ctxsteward.envelope.keys import AddressKey, address_of
 from ctxsteward.envelope.slices import canonical
-from ctxsteward.schemas.profile import Polarity
+from ctxsteward.schemas.profile import CLAIM_ID_DIGITS, Polarity
 
 from ..observation import Observation
 from .wording import NEARLY_ALL, Wording, akin, alike, same_words, shares_words, value_norm, worded
@@ -36,16 +36,6 @@ _SAID = frozenset(("correction", "preference", "fact"))
 _VAGUE = ("about:", "decision:")
 _SPEECHLESS = frozenset(("note", "fact", "preference", "other", "likes"))
 """Attributes, or their beginnings, that say little: wordings must be alike."""
-ID_DIGITS = 16
-
-
-def is_claim_id(id: str) -> bool:
-    """Whether a record of this id was harvested: people give other names to what they write.
-
-    >>> is_claim_id("0f3c9a7be2114d58"), is_claim_id("opening-hours")
-    (True, False)
-    """
-    return re.fullmatch(rf"[0-9a-f]{{{ID_DIGITS}}}", id) is not None
 
 
 class Audience(NamedTuple):
@@ -144,7 +134,8 @@ def _claim(observation: Observation, audience: Audience, wording: Wording | None
         statement = [slot.attribute if single else "", "words", *wording.tokens]
     data = canonical([agent, family, *audience, observation.tool, slot.subject, polarity, statement])
     return Claim(
-        id=address_of(key, "", "claim", data)[:ID_DIGITS], audience=audience, family=family, tool=observation.tool,
+        id=address_of(key, "", "claim", data)[:CLAIM_ID_DIGITS], audience=audience, family=family,
+        tool=observation.tool,
         subject=slot.subject, attribute=slot.attribute, is_single=single, polarity=polarity, value=value,
         wording=wording,
     )  # fmt: skip
