@@ -21,6 +21,8 @@ unless ``every_request=True``. `mode` is the state of the endpoint and meets eve
     black_hole           accepted, never answered, never forwarded; dropped when the mode changes or the proxy stops
     dead (a mode only)   nothing listens: open connections are reset, new ones refused
 
+A script may also give an `Altered`: the request is forwarded, or not, and something else is answered.
+
 Every thread and socket is gone when `stop` returns. Source: RFC 9112 (what a proxy forwards), the S3 API's error codes.
 """
 
@@ -74,9 +76,21 @@ class Reply(NamedTuple):
     reason: str
     headers: list[tuple[str, str]]
     body: bytes
+    lies: bool = False
+    """Its Content-Length is sent as it stands, whatever the body is."""
 
 
-Script = Callable[[Request], Fault]
+class Altered(NamedTuple):
+    """An answer made out of the server's."""
+
+    name: str
+    """It is counted under this."""
+    change: Callable[[Reply], Reply]
+    forward: bool = True
+    """Otherwise the server hears of nothing, and an empty 200 is what is changed."""
+
+
+Script = Callable[[Request], "Fault | Altered"]
 
 
 class FaultProxy:
@@ -122,7 +136,7 @@ class FaultProxy:
 
     # -- faults ----------------------------------------------------------------------------------------
 
-    def faults(self, script: Script | Iterable[Fault]) -> None:
+    def faults(self, script: Script | Iterable[Fault | Altered]) -> None:
         """What happens to the requests in scope from now on; a list is used up in order, then all pass."""
         with self._lock:
             self._asked = 0
@@ -147,19 +161,19 @@ class FaultProxy:
         elif before == "dead":
             self._listen()
 
-    def fault_of(self, method: str, path: str, conditional: bool) -> tuple[Fault, threading.Event]:
+    def fault_of(self, method: str, path: str, conditional: bool) -> tuple[Fault | Altered, threading.Event]:
         """Decide about one request, and count it; the event is set when whoever is held must go."""
         with self._lock:
             if self._closing:
                 return "reset_before_apply", self._changed
             if self._mode not in ("healthy", "dead"):
-                fault: Fault = self._mode
+                fault: Fault | Altered = self._mode
             elif self.every_request or (conditional and method == "PUT"):
                 self._asked += 1
                 fault = self._script(Request(self._asked, method, path, conditional))
             else:
                 fault = "pass"
-            self.counts[fault] += 1
+            self.counts[fault.name if isinstance(fault, Altered) else fault] += 1
             return fault, self._changed
 
     def forward(self, method: str, path: str, headers: list[tuple[str, str]], body: bytes) -> Reply:
@@ -230,6 +244,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # head and body go in two writes: the second would wait 40 ms for an ACK
     server: _Server
 
     def setup(self) -> None:
@@ -253,8 +268,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._reset()
         elif fault == "reset_before_apply":
             self._reset()
+        elif isinstance(fault, Altered) and not fault.forward:
+            self._answer(fault.change(Reply(200, "OK", [], b"")))
         elif fault in ("conflict_409", "unavailable_503"):
-            self._refuse(fault)
+            self._refuse(str(fault))
         else:
             if fault == "slow":
                 changed.wait(proxy.slow_seconds)
@@ -262,7 +279,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = do_OPTIONS = do_any  # noqa: N815 - names of http.server
 
-    def _forward(self, fault: Fault, body: bytes) -> None:
+    def _forward(self, fault: Fault | Altered, body: bytes) -> None:
         headers = [(name, value) for name, value in self.headers.items() if name.lower() not in _HOP_BY_HOP]
         if "Content-Length" not in self.headers and body:
             headers.append(("Content-Length", str(len(body))))
@@ -271,7 +288,9 @@ class _Handler(BaseHTTPRequestHandler):
         except (OSError, http.client.HTTPException):
             self._reset()
             return
-        if fault == "lost_reply":
+        if isinstance(fault, Altered):
+            self._answer(fault.change(reply))
+        elif fault == "lost_reply":
             self.close_connection = True
         elif fault == "error_after_apply":
             self._refuse(fault)
@@ -284,14 +303,17 @@ class _Handler(BaseHTTPRequestHandler):
             if name.lower() not in _HOP_BY_HOP | {"content-length"}:
                 self.send_header(name, value)
         length = next((value for name, value in reply.headers if name.lower() == "content-length"), None)
-        if self.command == "HEAD" and length is not None:
+        if reply.lies and length is not None:
+            self.close_connection = True
+            self.send_header("Content-Length", length)
+        elif self.command == "HEAD" and length is not None:
             self.send_header("Content-Length", length)
         elif reply.status not in (204, 304):
             self.send_header("Content-Length", str(len(reply.body)))
         self.end_headers()
         self.wfile.write(reply.body)
 
-    def _refuse(self, fault: Fault) -> None:
+    def _refuse(self, fault: str) -> None:
         status, code = _ERRORS[fault]
         xml = f'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>{code}</Code><Message>{fault}</Message></Error>'
         body = b"" if self.command == "HEAD" else xml.encode()

@@ -9,7 +9,8 @@ folder and canonical JSON, so no link can be changed, moved to another number or
 remembers the highest number seen: a chain that ends before it has lost its tail.
 
 Finding the newest link costs one listing from the highest number known on (the witness's, or `after`), whatever the
-length of the history; reading it one more request.
+length of the history; reading it one more request. What a listing leaves out at the end is found by whoever commits
+there, and noted, or reads on (`links`), which does not ask for a listing as long as there is a next link.
 
 Profile versions, writer epochs, snapshots and the segments of a session's journal are chains.
 Raises `VersionTaken`, `OutcomeUnknown`, `ObjectMissing`, `Damaged`, `UnsupportedVersion`, `StoreUnavailable`.
@@ -153,6 +154,7 @@ class Chain:
             raise OutcomeUnknown(key, link.commit_id, landing.waited_seconds)
         stands = self._decode(number, data if landing.found is None else landing.found)
         if landing.kind == "occupied":
+            self._note(number)  # so that whoever tries again looks behind it, whatever a listing says
             raise VersionTaken(self.folder, number)
         self._note(number)
         return stands

@@ -102,7 +102,10 @@ def _write(path: Path, data: bytes, mode: int, disk: Disk) -> None:
         os.fchmod(descriptor, mode)  # past the umask
         view = memoryview(data)
         while view:
-            view = view[disk.write(descriptor, view) :]
+            written = disk.write(descriptor, view)
+            if written < 1:  # or it would be tried for ever
+                raise OSError(errno.EIO, "the disk takes no more bytes", str(path))
+            view = view[written:]
         disk.fsync(descriptor)
     finally:
         disk.close(descriptor)

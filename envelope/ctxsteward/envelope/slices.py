@@ -94,6 +94,12 @@ def record_subject(profile: str, record: MetaRecord) -> str:
     return f"\x00record\x00{profile}\x00{record.id}\x00{digest}"
 
 
+def profile_in(subject: str) -> str:
+    """The profile that a subject is of: a record's, or what else governs it; empty for a session's."""
+    kind, _, rest = subject[1:].partition("\x00")
+    return rest.partition("\x00")[0] if subject.startswith("\x00") and kind else ""
+
+
 def lines_of(text: str, records: Sequence[MetaRecord]) -> Iterator[tuple[str, MetaRecord | None]]:
     """A rendered slice line by line, each with the record it shows; None: a label."""
     shown = {record_line(record): record for record in records}

@@ -103,6 +103,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         if status != 204:
             self.send_header("Content-Length", str(len(body)))
+        self.send_header("ETag", '"0"')
+        self.send_header("Last-Modified", "Thu, 01 Jan 2026 00:00:00 GMT")
         self.send_header("Connection", "close")
         for name, value in self.server.headers.items():
             self.send_header(name, value)

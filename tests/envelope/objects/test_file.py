@@ -194,6 +194,50 @@ def test_what_cannot_be_read_is_not_called_missing(tmp_path: Path) -> None:
         list(objects.list("a/"))
 
 
+def test_a_store_whose_folder_is_gone_does_not_say_that_it_is_empty(tmp_path: Path) -> None:
+    objects = FileObjects(tmp_path / "store")
+    assert list(objects.list("")) == []  # a new one is
+    objects.put("a/1", BODY)
+    (tmp_path / "store").rename(tmp_path / "unmounted")
+
+    for ask in (lambda: list(objects.list("")), lambda: objects.get("a/1"), lambda: objects.get("a/2")):
+        with pytest.raises(StoreUnavailable, match="store is gone; mount it, or put it back"):
+            ask()
+
+    (tmp_path / "unmounted").rename(tmp_path / "store")
+    assert objects.get("a/1") == BODY
+
+
+@pytest.mark.parametrize("takes", [1, 4], ids=["byte by byte", "four at a time"])
+def test_short_writes_are_gone_on_with(tmp_path: Path, takes: int) -> None:
+    objects = FileObjects(tmp_path, disk=ShortDisk(takes))
+
+    assert objects.put("a/b", BODY) == "committed"
+    assert objects.get("a/b") == BODY
+
+
+def test_a_disk_that_takes_nothing_is_an_error_and_no_endless_loop(tmp_path: Path) -> None:
+    objects = FileObjects(tmp_path, disk=ShortDisk(0))
+
+    with pytest.raises(StoreUnavailable, match="a/b was not written: the disk takes no more bytes; check the disk"):
+        objects.put("a/b", BODY)
+
+    assert (list(objects.list("")), list(objects.temporaries())) == ([], [])
+
+
+class ShortDisk:
+    """The real one, but a write takes only so many bytes."""
+
+    def __init__(self, takes: int) -> None:
+        self.takes = takes
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def write(self, descriptor: int, data: memoryview, /) -> int:
+        return os.write(descriptor, data[: self.takes])
+
+
 # -- crashes -----------------------------------------------------------------------------------------------
 
 Step = tuple[str, str, bytes]

@@ -24,7 +24,7 @@ from typing import Protocol, runtime_checkable
 
 from ctxsteward.schemas import Damaged, Finding, StoreError, StoreUnavailable, UnsupportedVersion
 
-from ..objects.names import check_name, numbered, part_of, session_folder
+from ..objects.names import check_name, numbered, part_of
 from ..store import Store
 from ..stores.port import SessionKey
 from ..vault import Vault
@@ -34,7 +34,7 @@ from .content import check_blobs, check_references, check_subjects
 from .damage import told_apart
 from .drained import check_drained
 from .gc import LeavesTemporaries
-from .inventory import CHAIN_FAMILIES, Inventory, TenantObjects, take_inventory
+from .inventory import Inventory, TenantObjects, complete, seen_chains, take_inventory
 from .logs import check_log, place
 from .repair import repair as mend
 from .share import Share
@@ -80,13 +80,6 @@ class ChecksItself(Protocol):
     """A journal that can check its own file."""
 
     def integrity(self) -> list[str]: ...
-
-
-@runtime_checkable
-class Witness(Protocol):
-    """A journal that can say all it has seen of the object store."""
-
-    def witnessed(self) -> dict[str, int]: ...
 
 
 def fsck(
@@ -137,6 +130,7 @@ def _check_tenant(store: Store, tenant: str, found: TenantObjects | None, tally:
     if not _keys_fit(store, tenant, tally):
         return  # every code would be wrong
     vault = Vault(store.objects, store.keys, tenant, patience=store.patience)
+    complete(store, found, vault)  # what is lost is found where it lay
     buried = frozenset(found.tombstones)
     _check_burials(store, vault, found, tally)
     check_subjects(vault, found, tally)  # first: a damaged key makes all that is under it unreadable
@@ -147,7 +141,7 @@ def _check_tenant(store: Store, tenant: str, found: TenantObjects | None, tally:
                 check_log(store, key, buried, tally, read_data=read_data)
             except Damaged as error:  # the file itself
                 tally.found("journal_damaged", place(key, 0), str(error))
-    seen = _seen(store, vault)
+    seen = seen_chains(store, vault)
     owners: dict[str, str] = {}
     for folder in sorted({*found.chains, *seen}):
         drains, ours = folder.startswith("sessions/"), tally.share.holds(folder)
@@ -162,20 +156,6 @@ def _check_tenant(store: Store, tenant: str, found: TenantObjects | None, tally:
         for link in () if drains else links:
             owners |= dict(check_references(vault, found, link, numbered(folder, link.number), told))
     check_blobs(vault, found, owners, tally, read_data=read_data)
-
-
-def _seen(store: Store, vault: Vault) -> dict[str, int]:
-    """How far this machine's journal has seen each chain of the tenant, by folder."""
-    seen: dict[str, int] = {}
-    if isinstance(store.journal, Witness):
-        families = tuple(f"{family}/{part_of(vault.tenant)}/" for family in CHAIN_FAMILIES)
-        seen = {name: number for name, number in store.journal.witnessed().items() if name.startswith(families)}
-    for session in store.journal.sessions(vault.tenant):
-        folder = session_folder(vault.tenant, vault.subject_address(session))
-        number = store.journal.drained(SessionKey(vault.tenant, session)).number
-        if max(number, seen.get(folder, 0)):
-            seen[folder] = max(number, seen.get(folder, 0))
-    return seen
 
 
 def _check_burials(store: Store, vault: Vault, found: TenantObjects, tally: Tally) -> None:

@@ -11,7 +11,9 @@ meanwhile is looked up after deleting, and put back where it is gone, byte for b
 orphan before the collection, and lands after it, must look again itself; `fsck` names what it then misses.)
 
 Nothing is deleted where the store is damaged in a way that leaves open what is referred to: then `Damaged` is raised,
-before anything was deleted. Raises `StoreError`. Source: mark and sweep; the grace period of the state design.
+before anything was deleted. Nor on the word of a listing alone: it is held against what else is known of chains
+(`inventory.complete`), and a blob about to go against the chains that its own subject leads to. A key goes when its
+tombstone was read. Raises `StoreError`. Source: mark and sweep; the grace period of the state design.
 """
 
 from __future__ import annotations
@@ -20,13 +22,19 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol, runtime_checkable
+from urllib.parse import unquote
 
-from ctxsteward.schemas import Damaged, InputError, ObjectMissing
+from ctxsteward.schemas import Damaged, Erased, InputError, ObjectMissing, OutcomeUnknown, UnsupportedVersion
 
+from ..commit import put_once
+from ..facts.form import audiences_in
 from ..objects.file import Leftover
+from ..objects.names import part_of
 from ..objects.port import ObjectInfo
+from ..slices import profile_in
 from ..store import Store
-from .inventory import TenantObjects, take_inventory
+from ..vault import Entry, Vault
+from .inventory import TenantObjects, chains_of_profile, complete, look_up, profiles_of, take_inventory
 from .reach import newly_reachable, reachable_blobs
 
 DAY_SECONDS = 86_400.0
@@ -117,12 +125,29 @@ class _Sweep:
             raise Damaged(
                 f"tenant folder {found.part}: its name cannot be read back, nothing was collected; run store fsck"
             )
+        vault = Vault(self._store.objects, self._store.keys, found.name, patience=self._store.patience)
+        for lost in complete(self._store, found, vault):
+            raise Damaged(f"{lost} is missing though it was committed; nothing was collected; run store fsck")
         reached = reachable_blobs(self._store, found, found.name)
+        while look_up(self._store, found, self._led_to(vault, found, reached)):
+            reached = reachable_blobs(self._store, found, found.name)
         orphans = [(address, info) for address, info in found.blobs.items() if address not in reached]
         old = [(address, info) for address, info in orphans if self._is_old(info)]
         self.young += len(orphans) - len(old)
-        dead = [info for name, info in found.keys.items() if name in found.tombstones]
+        dead = [info for name, info in found.keys.items() if name in found.tombstones and _is_buried(vault, name)]
         return _Plan(found=found, tenant=found.name, reached=reached, orphans=old, dead_keys=dead)
+
+    def _led_to(self, vault: Vault, found: TenantObjects, reached: set[str]) -> set[str]:
+        """Folders of chains that blobs about to go may belong to, as their own subjects say."""
+        old = (address for address, info in found.blobs.items() if address not in reached and self._is_old(info))
+        entries = [entry for address in old if (entry := _entry(vault, address)) is not None]
+        parts = {part_of(name) for entry in entries if (name := profile_in(entry.subject))}
+        folders = {folder for part in parts for folder in chains_of_profile(found.part, part)}
+        audiences = {audience for entry in entries for audience in audiences_in(entry)}
+        for part in {*parts, *profiles_of(found)} if audiences else ():
+            shelves = self._store.facts(unquote(part), tenant=vault.tenant)
+            folders |= {shelves.folder(audience) for audience in audiences}
+        return folders
 
     def blobs(self, plan: _Plan) -> list[str]:
         """Delete orphans, a batch at a time; put back what has come to be referred to."""
@@ -152,17 +177,20 @@ class _Sweep:
         return back
 
     def _named_meanwhile(self, plan: _Plan, batch: dict[str, ObjectInfo]) -> set[str]:
-        now = take_inventory(self._store.objects, [plan.tenant], tenant=plan.tenant).tenants.get(plan.found.part)
-        if now is None:
-            return set()
+        listed = take_inventory(self._store.objects, [plan.tenant], tenant=plan.tenant).tenants
+        now = listed.get(plan.found.part, plan.found)
         there = {*now.blobs, *batch}
         return newly_reachable(self._store, plan.found, now, plan.tenant, there) & set(batch)
 
     def _put_back(self, batch: dict[str, ObjectInfo], bodies: dict[str, bytes | None], which: set[str]) -> None:
         for address in which:
-            body = bodies[address]
-            if body is not None:
-                self._store.objects.put(batch[address].key, body)  # conflicted: its writer was quicker
+            key, body = batch[address].key, bodies[address]
+            if body is not None:  # occupied: its writer was quicker
+                landing = put_once(
+                    self._store.objects, key, body, mine=lambda found: True, patience=self._store.patience
+                )
+                if landing.kind == "unknown":
+                    raise OutcomeUnknown(key, address[:16], landing.waited_seconds)
 
     def remove(self, infos: Iterable[ObjectInfo]) -> list[str]:
         old = [info for info in infos if self._is_old(info)]
@@ -174,6 +202,21 @@ class _Sweep:
 
     def _is_old(self, info: ObjectInfo) -> bool:
         return info.modified_seconds <= self._before
+
+
+def _entry(vault: Vault, address: str) -> Entry | None:
+    """A blob's content; None where nobody can read it any more."""
+    try:
+        return vault.entry(address)
+    except (Erased, ObjectMissing, Damaged, UnsupportedVersion):
+        return None
+
+
+def _is_buried(vault: Vault, name: str) -> bool:
+    try:
+        return vault.tombstone(name) is not None
+    except (Damaged, UnsupportedVersion):  # fsck names it
+        return False
 
 
 def _body(store: Store, key: str) -> bytes | None:

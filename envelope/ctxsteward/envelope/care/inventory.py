@@ -2,22 +2,37 @@
 
 A tenant's folder is its percent-encoded name (`objects.names.part_of`); only a very long name cannot be read back from
 it, and is then found among the names that the caller knows.
+
+A listing may leave things out, and still be answered with 200. `complete` holds it against what else is known of a
+tenant's chains, before anything is called garbage: what the journal has seen, a second listing that was asked for in
+other words, the chains that a profile's name leads to, and those that links name. What turns up so is added. A listing
+that was found to contradict itself or the journal is `StoreUnavailable`. Not told apart from what never was: chains
+that all of these leave out.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 from urllib.parse import unquote
 
-from ..objects.names import number_of, part_of
+from ctxsteward.schemas import Damaged, ObjectMissing, StoreUnavailable, UnsupportedVersion
+
+from ..objects.names import number_of, numbered, part_of, session_folder
 from ..objects.port import ObjectInfo, ObjectStore
+from ..store import Store
+from ..stores.port import SessionKey
+from ..vault import Vault
 
 PROBES = "probe/"
 """Where a store is tried out; see `objects.s3`."""
 
 FAMILIES = ("blobs", "facts", "keys", "profiles", "sessions", "snapshots", "steward", "tenants", "tombstones")
+_YOUNG_SECONDS = 5.0
+"""A link that is so much younger than another may have been committed between two listings."""
 CHAIN_FAMILIES = ("facts", "profiles", "sessions", "snapshots", "steward")
 _ADDRESS = "[0-9a-f]{64}"
 _FORMS = {
@@ -83,6 +98,107 @@ def take_inventory(
             if count % 1000 == 0:
                 tell(f"{count:,} objects listed")
     return found
+
+
+@runtime_checkable
+class Witness(Protocol):
+    """A journal that can say all it has seen of the object store."""
+
+    def witnessed(self) -> dict[str, int]: ...
+
+
+def seen_chains(store: Store, vault: Vault) -> dict[str, int]:
+    """How far this machine's journal has seen each chain of the tenant, by folder."""
+    seen: dict[str, int] = {}
+    if isinstance(store.journal, Witness):
+        families = tuple(f"{family}/{part_of(vault.tenant)}/" for family in CHAIN_FAMILIES)
+        seen = {name: number for name, number in store.journal.witnessed().items() if name.startswith(families)}
+    for session in store.journal.sessions(vault.tenant):
+        folder = session_folder(vault.tenant, vault.subject_address(session))
+        number = store.journal.drained(SessionKey(vault.tenant, session)).number
+        if max(number, seen.get(folder, 0)):
+            seen[folder] = max(number, seen.get(folder, 0))
+    return seen
+
+
+def complete(store: Store, found: TenantObjects, vault: Vault) -> list[str]:
+    """Add chains that the listing has left out to what was found; see the module.
+
+    Returns keys of links that the journal has seen and that are not there any more.
+    """
+    lost = []
+    for folder, number in seen_chains(store, vault).items():
+        if number > max(found.chains.get(folder, (0,))):
+            lost.append(numbered(folder, number))
+            if _is_there(store, lost[-1]):
+                raise _left_out(lost[-1])
+    _list_again(store.objects, found)
+    for name in profiles_of(found):
+        look_up(store, found, chains_of_profile(found.part, name))
+    for folder in [name for name in found.chains if name.startswith("steward/") and name.endswith("/nights")]:
+        look_up(store, found, _batches(store, vault.tenant, folder))
+    return lost
+
+
+def profiles_of(found: TenantObjects) -> list[str]:
+    """Names (encoded) of profiles that any chain is of."""
+    return sorted({folder.split("/")[2] for folder in found.chains if not folder.startswith("sessions/")})
+
+
+def chains_of_profile(part: str, name: str) -> list[str]:
+    """Folders of chains that refer to content, and are found by a profile's name (encoded) alone."""
+    kinds = (f"profiles/{part}/{name}/versions", f"snapshots/{part}/{name}", f"steward/{part}/{name}/nights")
+    return [*kinds, f"steward/{part}/{name}/reviews"]
+
+
+def look_up(store: Store, found: TenantObjects, folders: Iterable[str]) -> int:
+    """Add those of these chains that are there and were not listed; how many there were."""
+    added = 0
+    for folder in folders:
+        first = numbered(folder, 1)
+        if folder not in found.chains and _is_there(store, first):
+            found.chains[folder] = {1: ObjectInfo(first, 0, 0.0)}
+            added += 1
+    return added
+
+
+def _list_again(objects: ObjectStore, found: TenantObjects) -> None:
+    """Compare with a second listing: a chain never loses a link, and an old link was there the first time."""
+    first = {info.key for links in found.chains.values() for info in links.values()}
+    newest = max((info.modified_seconds for links in found.chains.values() for info in links.values()), default=0.0)
+    for family in CHAIN_FAMILIES:
+        beginning = f"{family}/{found.part}/"
+        again = {info.key: info for info in objects.list(beginning[:-1]) if info.key.startswith(beginning)}
+        for key in first:
+            if key.startswith(beginning) and key not in again:
+                raise _left_out(key)
+        for key, info in again.items():
+            added = key not in first and _is_placed(found, family, key.removeprefix(beginning), info)
+            if added and info.modified_seconds + _YOUNG_SECONDS < newest:
+                raise _left_out(key)
+
+
+def _batches(store: Store, tenant: str, nights: str) -> list[str]:
+    named: dict[str, None] = {}
+    with suppress(Damaged, UnsupportedVersion):  # said by whoever reads the chain for what is in it
+        for link in store.chain(nights, tenant=tenant).links():
+            batches = link.body.get("batches", ())
+            named |= dict.fromkeys(one for one in batches if isinstance(one, str) and re.fullmatch(_ADDRESS, one))
+    return [f"{nights.rpartition('/')[0]}/batches/{one}" for one in named]
+
+
+def _is_there(store: Store, key: str) -> bool:
+    try:
+        store.objects.get(key)
+    except ObjectMissing:
+        return False
+    return True
+
+
+def _left_out(key: str) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"the store's listing leaves out {key}, which is there: it is not complete; try again later"
+    )
 
 
 def _place(found: Inventory, info: ObjectInfo, names: dict[str, str]) -> None:

@@ -35,8 +35,9 @@ def newly_reachable(
     store: Store, before: TenantObjects, now: TenantObjects, tenant: str, there: Iterable[str]
 ) -> set[str]:
     """Which of `there` the links that were committed between two inventories refer to."""
-    after = {folder: max(before.chains.get(folder, {0: None})) for folder in now.chains}
-    named = set().union(*_named_by_links(store, now.chains, tenant, after))
+    folders = dict.fromkeys((*before.chains, *now.chains))  # whatever the second listing leaves out
+    after = {folder: max(before.chains.get(folder, {0: None})) for folder in folders}
+    named = set().union(*_named_by_links(store, folders, tenant, after))
     return follow(_vault(store, tenant), named, there)
 
 

@@ -26,12 +26,15 @@ from ..chain import Link
 from ..keys import AddressKey, address_of, subject_of
 from ..objects.names import numbered
 from ..slices import Kept, Shelf, canonical
+from ..vault import Entry as VaultEntry
 from ..vault import Vault
 from .fact import Audience, Fact
 
 VERSION = 1
 """Major version of a link's body; fields may be added within it."""
 KIND = "fact"
+_MARK = "\x01fact\x00"
+"""In the name of every fact's subject."""
 
 
 class Entry(NamedTuple):
@@ -95,7 +98,19 @@ def _subject(profile: str, audience: Audience, fact: Fact) -> str:
     """The subject whose key a fact has; a part of its session, where it is for one."""
     of = audience.name if audience.kind == "session" else ""
     told = [profile, audience.kind, audience.name, fact.id, fact.text, [s.model_dump() for s in fact.sources]]
-    return f"{of}\x01fact\x00{hashlib.sha256(canonical(told)).hexdigest()}"
+    return f"{of}{_MARK}{hashlib.sha256(canonical(told)).hexdigest()}"
+
+
+def audiences_in(entry: VaultEntry) -> set[Audience]:
+    """Whom a fact may be about, by what it rests on; none for content that is no fact, and never a project."""
+    if _MARK not in entry.subject:
+        return set()
+    try:
+        sources = _read(Kept("", ""), entry.data).sources
+    except Damaged:
+        return set()
+    users = {Audience("user", source.principal) for source in sources if source.principal}
+    return users | {Audience("session", source.session) for source in sources}
 
 
 def _data(fact: Fact) -> bytes:

@@ -50,6 +50,7 @@ class FileObjects:
         self._now, self._disk = now, disk
         self._durable: set[Path] = set()
         """Folders this store has seen to: their names will survive a crash."""
+        self._was_there = False
 
     @property
     def uri(self) -> str:
@@ -70,6 +71,7 @@ class FileObjects:
         try:
             return path.read_bytes()
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+            self._check_root()
             raise ObjectMissing(key) from error
         except OSError as error:
             raise _unavailable(path, "cannot be read", error) from error
@@ -113,6 +115,14 @@ class FileObjects:
                 raise _unavailable(path, "was not removed for good", error) from error
         return len(old)
 
+    def _check_root(self) -> None:
+        """Raise where the folder was there and is not any more: unmounted or moved away, it says of no object that it
+        is missing."""
+        there = self.root.is_dir()
+        if self._was_there and not there:
+            raise StoreUnavailable(f"{self.root} is gone; mount it, or put it back")
+        self._was_there = there
+
     def _path(self, key: str) -> Path:
         return self.root.joinpath(*checked_key(key).split("/"))
 
@@ -120,6 +130,7 @@ class FileObjects:
         if folder not in self._durable or not folder.is_dir():
             exclusive.make_folders(folder, disk=self._disk)
             self._durable.add(folder)
+            self._was_there = True
 
     def _walk(self, inside: str, prefix: str, after: str) -> Iterator[ObjectInfo]:
         """Keys below `inside`; a folder sorts by its name with its slash, so whole keys come in byte order."""
@@ -143,6 +154,7 @@ class FileObjects:
             with os.scandir(folder) as entries:
                 found = [(_listed(entry), entry) for entry in entries]
         except (FileNotFoundError, NotADirectoryError):
+            self._check_root()
             return ()
         except OSError as error:
             raise _unavailable(folder, "cannot be listed", error) from error

@@ -5,6 +5,10 @@ the loop that repeats a put is outside, where the answer can be told from somebo
 the SDK's standard retries. Every body is sent with a CRC-32 in a header, which the server checks and keeps and the SDK
 checks again on reading, beside the length. (ETags are no digest under every encryption, so they are not compared.)
 
+Between us and S3 there may be something else: a captive portal, a proxy's error page, a balancer without a server.
+Only what S3 answers counts (`_check_answer`). Anything else leaves a put `unknown`, is no object, no listing, and no
+proof that something is missing. A delete is done when the object is then seen to be gone.
+
 Tried with moto and ministack. An endpoint that takes the header and overwrites all the same would lose commits
 silently: `probe` finds it out. Directory buckets do not list in order and are refused by `list`.
 
@@ -15,6 +19,7 @@ overwrites. Times in seconds. Source: Amazon S3 User Guide, "conditional writes"
 from __future__ import annotations
 
 import base64
+import re
 import secrets
 import zlib
 from collections.abc import Iterator
@@ -42,7 +47,16 @@ CONNECT_TIMEOUT_SECONDS = 2.0
 READ_TIMEOUT_SECONDS = 5.0
 READ_ATTEMPTS = 3
 MAX_CONNECTIONS = 32
+MAX_EMPTY_PAGES = 1000
+"""Of a listing, one after the other: a page may hold nothing where much was deleted, but there must be an end to it."""
 PROBE_FOLDER = "probe/"
+
+
+class _Foreign(sdk.BotoCoreError):  # type: ignore[misc]  # boto3 ships no types
+    """An answer that S3 does not give."""
+
+    fmt = "not the answer of an S3 endpoint ({what})"
+
 
 _FAILURES: Final = (sdk.ClientError, sdk.BotoCoreError, ResponseParserError, HTTPException, OSError)
 _NEVER_SENT: Final = (
@@ -133,14 +147,15 @@ class S3Objects:
 
     def put(self, key: str, body: bytes) -> PutOutcome:
         name = self._name(key)
+        checksum = base64.b64encode(zlib.crc32(body).to_bytes(4, "big")).decode()
         try:
-            self._puts.put_object(
+            answer = self._puts.put_object(
                 Bucket=self.location.bucket,
                 Key=name,
                 Body=body,
                 IfNoneMatch="*",
                 ChecksumAlgorithm="CRC32",
-                ChecksumCRC32=base64.b64encode(zlib.crc32(body).to_bytes(4, "big")).decode(),
+                ChecksumCRC32=checksum,
                 **_encryption(self.location),
             )
         except _FAILURES as error:
@@ -148,7 +163,7 @@ class S3Objects:
             if outcome is None:
                 raise self._unavailable(f"{key} was not written", error) from error
             return outcome
-        return "committed"
+        return "committed" if answer.get("ChecksumCRC32", checksum) == checksum else "unknown"
 
     def get(self, key: str) -> bytes:
         name = self._name(key)
@@ -163,8 +178,7 @@ class S3Objects:
         folder, previous = self.location.folder, after
         query = {"StartAfter": folder + after} if after else {}
         with self._asking(prefix):
-            pages = self._reads.get_paginator("list_objects_v2")
-            for page in pages.paginate(Bucket=self.location.bucket, Prefix=folder + prefix, **query):
+            for page in self._pages("list_objects_v2", folder + prefix, **query):
                 for found in page.get("Contents", ()):
                     key = found["Key"].removeprefix(folder)
                     if key <= after or not is_key(key):  # not every endpoint knows StartAfter
@@ -175,12 +189,17 @@ class S3Objects:
                     yield ObjectInfo(key, found["Size"], found["LastModified"].timestamp())
 
     def delete(self, key: str) -> None:
-        name, bucket = self._name(key), self.location.bucket
-        with self._asking(key):
-            answer = self._reads.delete_object(Bucket=bucket, Key=name)
-            keeps_versions = "VersionId" in answer or "DeleteMarker" in answer
-            for version in self._versions(name, needed=keeps_versions):
-                self._reads.delete_object(Bucket=bucket, Key=name, VersionId=version)
+        name = self._name(key)
+        for _ in range(READ_ATTEMPTS):  # somebody may put it again meanwhile
+            with self._asking(key):
+                self._delete_versions(name)
+            with suppress(ObjectMissing):
+                self.get(key)
+                continue
+            return
+        raise StoreUnavailable(
+            f"{self.location}: {key} was deleted {READ_ATTEMPTS} times and is still there; try again"
+        )
 
     def close(self) -> None:
         for client in self._clients or ():
@@ -213,19 +232,39 @@ class S3Objects:
     def _name(self, key: str) -> str:
         return self.location.folder + checked_key(key)
 
+    def _delete_versions(self, name: str) -> None:
+        """Delete the object, and every version of it where the bucket keeps them."""
+        bucket = self.location.bucket
+        answer = self._reads.delete_object(Bucket=bucket, Key=name)
+        marker = answer.get("VersionId")
+        versions = self._versions(name, needed=marker is not None or "DeleteMarker" in answer)
+        if marker is not None and marker not in versions:
+            raise _Foreign(what=f"a listing of versions without {marker:.40}, which it has just made")
+        for version in versions:
+            self._reads.delete_object(Bucket=bucket, Key=name, VersionId=version)
+
     def _versions(self, name: str, *, needed: bool) -> tuple[str, ...]:
         """Version ids of an object, markers of deletion too; none where the endpoint has no versions."""
         found = []
         try:
-            for page in self._reads.get_paginator("list_object_versions").paginate(
-                Bucket=self.location.bucket, Prefix=name
-            ):
+            for page in self._pages("list_object_versions", name):
                 entries = (*page.get("Versions", ()), *page.get("DeleteMarkers", ()))
                 found += [entry["VersionId"] for entry in entries if entry["Key"] == name]
         except (sdk.ClientError, KeyError):
             if needed:
                 raise
         return tuple(found)
+
+    def _pages(self, operation: str, prefix: str, **query: str) -> Iterator[dict[str, Any]]:
+        """The pages of a listing, each with what was asked for and a way on, unless it is the last."""
+        bucket, empty = self.location.bucket, 0
+        for page in self._reads.get_paginator(operation).paginate(Bucket=bucket, Prefix=prefix, **query):
+            entries = [*page.get("Contents", ()), *page.get("Versions", ()), *page.get("DeleteMarkers", ())]
+            wrong = _wrong_with(page, bucket, prefix, entries)
+            empty = 0 if entries else empty + 1
+            if wrong or empty > MAX_EMPTY_PAGES:
+                raise _Foreign(what=wrong or f"a listing with {empty} empty pages")
+            yield page
 
     @contextmanager
     def _asking(self, what: str) -> Iterator[None]:
@@ -263,7 +302,64 @@ def _client(session: Any, location: S3Location, timeouts: tuple[float, float], *
         max_pool_connections=MAX_CONNECTIONS,
     )
     region = location.region or session.region_name or ("us-east-1" if location.endpoint else None)
-    return session.client("s3", endpoint_url=location.endpoint, region_name=region, config=config)
+    client = session.client("s3", endpoint_url=location.endpoint, region_name=region, config=config)
+    client.meta.events.register("before-parse.s3", _check_answer)
+    return client
+
+
+_ROOTS: Final = {"ListObjectsV2": "ListBucketResult", "ListObjectVersions": "ListVersionsResult"}
+_ROOT = re.compile(rb"\s*(?:<\?xml[^>]{0,200}\?>)?\s*<([A-Za-z]{1,40})[\s>/]")
+
+
+def _check_answer(operation_model: Any, response_dict: dict[str, Any], **_: Any) -> None:
+    """Raise `_Foreign` for an answer to one of our requests that S3 does not give; called with each, as it comes in.
+
+    Amazon S3 API Reference: PutObject is 200 with an ETag and no body, GetObject 200 with ETag, Last-Modified and
+    Content-Length, DeleteObject 204 (elsewhere 200) without a body, a listing 200 with its own root element, a refusal
+    an ``Error`` element. Answers of 500 and more are for the SDK's retries, whoever gave them.
+    """
+    operation, status = operation_model.name, response_dict["status_code"]
+    headers, body = response_dict["headers"], response_dict["body"]
+    allowed = (200, 204) if operation == "DeleteObject" else (200,)
+    if 300 <= status < 500:
+        # a condition that failed is read back in any case, and 304 has no body
+        fits = status in (304, 412) or operation.startswith("Head") or _root_of(body) == "Error"
+    elif status not in allowed:
+        fits = status >= 500
+    elif operation == "PutObject":
+        fits = bool(headers.get("ETag")) and not body.strip()
+    elif operation == "GetObject":
+        named = all(headers.get(name) for name in ("ETag", "Last-Modified", "Content-Length"))
+        fits = named and not str(headers.get("Content-Type")).startswith("text/html")  # nothing of ours is stored so
+    elif operation == "DeleteObject":
+        fits = not body.strip()
+    else:
+        fits = operation not in _ROOTS or _root_of(body) in (_ROOTS[operation], "Error")  # the SDK knows a late error
+    if not fits:
+        raise _Foreign(what=f"{status} to {operation}, {headers.get('Content-Type', 'no content type'):.60}")
+
+
+def _root_of(body: object) -> str:
+    """Name of an XML document's first element; empty for anything else."""
+    found = _ROOT.match(body) if isinstance(body, bytes) else None
+    return found[1].decode() if found else ""
+
+
+def _wrong_with(page: dict[str, Any], bucket: str, prefix: str, entries: list[dict[str, Any]]) -> str:
+    """What makes a page no answer to what was asked; empty: nothing does."""
+    token = page.get("NextContinuationToken")
+    if "IsTruncated" not in page:
+        return "a listing that does not say whether there is more"
+    if page["IsTruncated"] and not (token or page.get("NextKeyMarker")):
+        return "a listing with more behind it and no way there"
+    if token and not page["IsTruncated"]:
+        return "a listing that ends and names a way on"
+    if page.get("Name", bucket) != bucket or page.get("Prefix", prefix) != prefix:
+        return "a listing of another place"
+    if page.get("KeyCount", len(entries)) != len(entries):
+        return f"a listing of {len(entries)} keys that counts {page['KeyCount']}"
+    stray = next((entry["Key"] for entry in entries if not entry["Key"].startswith(prefix)), None)
+    return "" if stray is None else f"a listing with {stray!r:.80} in it"
 
 
 def _encryption(location: S3Location) -> dict[str, str]:
