@@ -23,7 +23,7 @@ from typing import Any
 from ctxsteward.envelope.one_transaction import one_transaction
 from ctxsteward.schemas import StoreError, StoreLocked
 
-VERSION = 5
+VERSION = 6
 """Of the tables."""
 APPLICATION_ID = 0x63747872
 """``ctxr``."""
