@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,8 +18,8 @@ from .steward_scenes import PROFILE, fixes, run, transcript, value
 KEYS = [
     "schema_version", "tenant", "profile", "night", "run", "number", "dry_run", "outcome", "version", "stages",
     "skipped", "quarantined", "statuses", "refused_records", "failed_batches", "found_batches", "drift", "gate",
-    "canary", "changes", "waiting", "hits", "alerts", "final", "cpu_seconds", "tokens", "rates", "records",
-    "changelog", "exit_code", "findings",
+    "canary", "changes", "waiting", "hits", "dated", "alerts", "final", "cpu_seconds", "tokens", "rates",
+    "records", "changelog", "exit_code", "findings",
 ]  # fmt: skip
 
 
@@ -139,7 +140,7 @@ def test_a_night_over_ones_own_folder_goes_on_with_it(logs: Path, tmp_path: Path
     assert (one["profile"], one["outcome"], one["version"]) == ("desk", "promoted", 2)
     assert [new["for"] for new in one["records"]["new"]] == ["everybody", "user ada"]
     transcript(logs / "later.json", "Please always answer in French.", "D'accord.", principal="ben")
-    two = value("run", *where, "--night", "2099-01-01")
+    two = value("run", *where, "--night", str(date.today() + timedelta(days=7)))
     assert [stage["count"] for stage in two["stages"][:2]] == [1, 1]
     assert [new["for"] for new in two["records"]["new"]] == ["user ben"]
 

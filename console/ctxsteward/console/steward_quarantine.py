@@ -32,6 +32,7 @@ DO: Mapping[str, str] = {
     "unreadable": "put the file itself there, readable",
     "invalid": "correct it, or take it out of the source",
     "bad_metadata": "correct its metadata",
+    "orphan_metadata": "name it after its transcript, or take it out",
     "time_limit": "split it, or raise limit_seconds",
     "cpu_limit": "split it, or raise limit_seconds",
     "memory_limit": "split it, or raise limit_bytes",

@@ -134,6 +134,8 @@ def _quarantined(report: NightReport) -> Iterator[Any]:
     if report.skipped:
         left = ", ".join(f"{number:,} {reason.replace('_', ' ')}" for reason, number in report.skipped.items())
         yield tables.shown(f"Left out: {left}")
+    if by_file := report.dated.get("file", 0):
+        yield f"Times of {by_file:,} transcripts are their files': give messages a `ts`, or `started` in the metadata"
 
 
 def _checks(report: NightReport) -> Iterator[Any]:

@@ -11,7 +11,8 @@ Source: the layered-envelope design (governed slices); meta records of 8-280 cha
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
@@ -52,6 +53,24 @@ def _timestamp(text: str) -> str:
     except ValueError:
         raise ValueError(f"{text[:40]!r}, which is not an ISO 8601 time") from None
     return text
+
+
+@lru_cache(maxsize=4096)
+def instant(ts: str | None) -> float:
+    """Unix time of an ISO 8601 time; UTC where it names no zone; -inf for none.
+
+    Times are compared by this, never as texts: those of two zones are in another order.
+
+    >>> instant("1970-01-02T00:00:00+01:00"), instant(None)
+    (82800.0, -inf)
+    """
+    if ts is None:
+        return float("-inf")
+    try:
+        told = datetime.fromisoformat(ts)
+        return (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return float("-inf")
 
 
 OneLine = AfterValidator(_one_line)

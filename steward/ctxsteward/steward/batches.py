@@ -7,7 +7,7 @@ one link, committed once it is finished:
     steward/<tenant>/<profile>/batches/<batch address>/000000000001.json
     body: {"schema_version": 1, "artifacts": [address], "transcripts": n, "skipped": {reason: n},
            "quarantined": [[reason, address of a name]], "gone": [[address of a name, address of a session]],
-           "hits": {what: n},
+           "hits": {what: n}, "dated": {where its times are from: n},
            "uses": [[address of a reading, revision, {fate: [id of a record]}, [address of a subject], version | null,
            {what: n}]]}
 
@@ -118,6 +118,8 @@ class BatchResult:
     """What use records in force were: `hits.Tally`, in numbers."""
     uses: tuple[SessionUse, ...] = ()
     """Session by session, and record by record; sessions under no version that were shown none are left out."""
+    dated: Mapping[str, int] = field(default_factory=dict)
+    """Transcripts by where their times are from (`replayed.Dated`)."""
     found: bool = False
     """Finished by an earlier run."""
     cpu_seconds: float = 0.0
@@ -187,6 +189,7 @@ class BatchRecords:
             "quarantined": [list(one) for one in result.quarantined],
             "gone": [list(one) for one in result.gone],
             "hits": dict(result.hits),
+            "dated": dict(sorted(result.dated.items())),
         }
         if result.uses:
             body["uses"] = [_row(use) for use in result.uses]
@@ -209,7 +212,7 @@ class BatchRecords:
             address=address, artifacts=tuple(body["artifacts"]), transcripts=body["transcripts"],
             skipped=body["skipped"], quarantined=tuple(Refused(*one) for one in body["quarantined"]),
             gone=tuple(Gone(*one) for one in body["gone"]), hits=body["hits"],
-            uses=tuple(SessionUse(*one) for one in body.get("uses", ())), found=True,
+            uses=tuple(SessionUse(*one) for one in body.get("uses", ())), dated=body.get("dated", {}), found=True,
         )  # fmt: skip
 
 

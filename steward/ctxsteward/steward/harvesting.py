@@ -30,7 +30,7 @@ from .ingest import IngestSettings, Isolation, Loaded, Quarantined, Skipped, Sou
 from .ingest.isolation import reason_of
 from .judgements import Watched
 from .observation import Observation
-from .replayed import Replayed
+from .replayed import Dated, Replayed
 
 Watch = Callable[[Collection[str]], Iterable[Watched]]
 """What is known of the records with these ids."""
@@ -61,6 +61,8 @@ class Reaped:
     tally: Tally = field(default_factory=Tally)
     uses: tuple[Used, ...] = ()
     """Of sessions that were under a version, or were shown records."""
+    dated: tuple[Dated, ...] = ()
+    """Where the times of each transcript are from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +98,7 @@ class Reaper:
         version, arm = replayed.profile_version, _arm(replayed, observations, counted)
         used = Used(replayed.session, replayed.principals, counted, version, arm)
         uses = (used,) if counted.hits or version is not None else ()
-        return Reaped(artifacts=artifacts, transcripts=1, tally=counted, uses=uses)
+        return Reaped(artifacts=artifacts, transcripts=1, tally=counted, uses=uses, dated=(replayed.dated,))
 
 
 def _with(reaped: Reaped, more: Reaped | Skipped | Quarantined) -> Reaped:
@@ -108,7 +110,7 @@ def _with(reaped: Reaped, more: Reaped | Skipped | Quarantined) -> Reaped:
     return Reaped(
         artifacts=(*reaped.artifacts, *more.artifacts), transcripts=reaped.transcripts + more.transcripts,
         skipped=(*reaped.skipped, *more.skipped), quarantined=(*reaped.quarantined, *more.quarantined),
-        tally=merged((reaped.tally, more.tally)), uses=(*reaped.uses, *more.uses),
+        tally=merged((reaped.tally, more.tally)), uses=(*reaped.uses, *more.uses), dated=(*reaped.dated, *more.dated),
     )  # fmt: skip
 
 
@@ -194,6 +196,7 @@ class _Kept:
         self._tally = Tally()
         self._gone: list[Gone] = []
         self._uses: list[SessionUse] = []
+        self._dated: Counter[str] = Counter()
 
     def loaded(self, source: Source, items: Mapping[str, Item]) -> Iterator[Loaded]:
         """Items that could be read; the others are added at once."""
@@ -210,6 +213,7 @@ class _Kept:
         self._skipped.update(skipped.reason for skipped in reaped.skipped)
         self._refused += [Refused(one.reason, self._records.address(item)) for one in reaped.quarantined]
         self._transcripts += reaped.transcripts
+        self._dated.update(reaped.dated)
         self._uses += [
             SessionUse(
                 self._records.reading(item, used.session),
@@ -252,7 +256,7 @@ class _Kept:
             address=batch.address, artifacts=tuple(sorted(self._addresses)), transcripts=self._transcripts,
             skipped=self._skipped, quarantined=tuple(sorted(self._refused)),
             gone=tuple(sorted(self._gone, key=repr)), hits=_counts(self._tally),
-            uses=tuple(sorted(self._uses, key=repr)),
+            uses=tuple(sorted(self._uses, key=repr)), dated=self._dated,
         )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ from .report import CheckReport, NightOutcome, NightReport, QuarantinedTranscrip
 from .runners import Run
 from .settings import NightSettings
 from .stages import Absorbed, Admitted, Due, Promoted, Stages, Verdict, Writing
-from .yields import ALERT_NIGHTS, READABLE, alerts
+from .yields import ALERT_NIGHTS, READABLE, alerts, dated_counts
 
 T = TypeVar("T")
 
@@ -193,7 +193,7 @@ class _Night:
             observations=decided.absorbed.observations, records=decided.admitted.digest,
             statuses=dict(decided.admitted.statuses), version=promoted.version, outcome=promoted.outcome,
             final=self._address(["final", decided.absorbed.digest, promoted.final]),
-            counts=self._counts | {READABLE: read.readable} | dict(read.hits),
+            counts=self._counts | {READABLE: read.readable} | dict(read.hits) | dated_counts(read.dated),
             quarantined=dict(sorted(read.reasons.items())),
             drift=drift.level if drift else None, gate=gate.level if gate else None,
             supports=promoted.supports,
@@ -223,6 +223,7 @@ class _Read:
         self.skipped: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
         self.hits: Counter[str] = Counter()
+        self.dated: Counter[str] = Counter()
         self.gone: list[Gone] = []
         self.quarantined: list[Refused] = []
         self.failed: list[BatchFailed] = []
@@ -238,6 +239,7 @@ class _Read:
         self.cpu_seconds += ended.cpu_seconds
         self.skipped.update(ended.skipped)
         self.hits.update(ended.hits)
+        self.dated.update(ended.dated)
         self.gone += ended.gone
         self.reasons.update(one.reason for one in ended.quarantined)
         self.quarantined += ended.quarantined
@@ -271,7 +273,7 @@ def _told(
         "refused_records": decided.admitted.refused, "failed_batches": len(read.failed), "found_batches": read.found,
         "drift": _check(decided.drift), "gate": _check(decided.gate), "canary": _check(canary),
         "changes": decided.promoted.changes, "waiting": decided.promoted.waiting, "hits": dict(read.hits),
-        "tokens": read.tokens,
+        "dated": dict(read.dated), "tokens": read.tokens,
     }  # fmt: skip
 
 

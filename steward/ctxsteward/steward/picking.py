@@ -23,6 +23,7 @@ from ctxsteward.envelope.counting import Counter
 from ctxsteward.envelope.ranking.heuristic import date_words
 from ctxsteward.envelope.ranking.sayings import SayingIndex, said, speaker_of
 from ctxsteward.envelope.ranking.weights import Weights
+from ctxsteward.schemas.profile import instant
 from ctxsteward.schemas.recommendation import MetaRecommendation
 
 from .artifacts import Artifact
@@ -131,7 +132,7 @@ class Picker:
     """Facts indexed once, for many questions."""
 
     def __init__(self, facts: Iterable[Fact], counter: Counter, *, weights: Weights | None = None) -> None:
-        self._facts = sorted(facts, key=lambda fact: (fact.ts or "", *fact.order, fact.id))
+        self._facts = sorted(facts, key=lambda fact: (instant(fact.ts), *fact.order, fact.id))
         self._counter = counter
         self._weights = weights or Weights()
         self._costs: dict[int, int] = {}

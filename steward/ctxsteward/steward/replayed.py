@@ -15,6 +15,9 @@ from typing import Literal, NamedTuple
 from ctxsteward.schemas.recommendation import Trust
 
 Role = Literal["user", "assistant", "tool", "system"]
+Dated = Literal["messages", "started", "file", "undated"]
+"""Where the times of a transcript are from. messages: at least one tells its own. started: what is known beside it says
+when it began. file: nothing but when its file or object was written. undated: nothing at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,7 @@ class Utterance:
     speaker: str | None = None
     """A name that the transcript gives; None where it gives none."""
     ts: str | None = None
+    """Its own time, else the best that is known of it (`Replayed.dated`)."""
     calls: tuple[Call, ...] = ()
     """Of an assistant message."""
     call_id: str | None = None
@@ -75,6 +79,7 @@ class Replayed:
     utterances: tuple[Utterance, ...]
     project: str | None = None
     started: str | None = None
+    dated: Dated = "undated"
     profile_version: int | None = None
     """The version of the governed profile that this session was under, where known."""
     shown: frozenset[str] = frozenset()

@@ -100,6 +100,8 @@ class NightReport(_Value):
     waiting: Count = 0
     """Things that wait for a person."""
     hits: dict[str, Count] = {}
+    dated: dict[str, Count] = {}
+    """Transcripts that were read, by where their times are from (`replayed.Dated`)."""
     alerts: tuple[str, ...] = ()
     final: str | None = None
     cpu_seconds: Annotated[float, Field(ge=0)] = 0.0

@@ -28,7 +28,7 @@ def behind(**counts: int | bool) -> Backing:
 def draft(kind: RecommendationKind, audience: Audience, backing: Backing, **fields: object) -> Draft:
     given = {
         "id": "a" * 16, "names": ("a" * 16,), "group": "", "said": {}, "evidence": (), "score": 1.0, "first": None,
-        "last": None, "moment": Moment(0.0, (), (1,), ""),
+        "last": None, "moment": Moment(0.0, (1,), "", "", ""),
     }  # fmt: skip
     return Draft(**{**given, "kind": kind, "audience": audience, "backing": backing, **fields})  # type: ignore[arg-type]
 
@@ -102,7 +102,7 @@ class TestDecay:
         assert worth(1e9, 1e9 + age_days * DAY_SECONDS, half_life_days) == pytest.approx(left)
 
     def test_what_was_never_dated_does_not_fade(self) -> None:
-        made = draft("preference", USER, STRICT, moment=Moment(float("-inf"), (), (1,), ""))
+        made = draft("preference", USER, STRICT, moment=Moment(float("-inf"), (1,), "", "", ""))
         assert judged(made, POLICY, 1e12).status == "active"
 
     def test_what_is_for_one_session_fades_within_weeks(self) -> None:
@@ -121,7 +121,7 @@ class TestContest:
                 id=id_,
                 names=(id_,),
                 group="home",
-                moment=Moment(float(at), (), (1,), id_),
+                moment=Moment(float(at), (1,), "", "", id_),
                 **fields,
             )
             for at, id_ in enumerate(ids)

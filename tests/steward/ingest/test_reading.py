@@ -67,7 +67,7 @@ CHAT = [
 def loaded(value: object, name: str = "chat.json", sidecar: object = None) -> Loaded:
     data = value if isinstance(value, bytes) else json.dumps(value).encode()
     beside = None if sidecar is None else (sidecar if isinstance(sidecar, bytes) else json.dumps(sidecar).encode())
-    return Loaded(source=name, name=name, data=data, sidecar=beside)
+    return Loaded(source=name, name=name, data=data, sidecar=beside, sidecar_name=f"{name}.session.json")
 
 
 def replayed(value: object, name: str = "chat.json", sidecar: object = None, told: IngestSettings = PLAIN) -> Replayed:

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -53,7 +53,11 @@ def test_transcripts_are_listed_by_name_and_read(make: Callable[[Path], Source],
     assert [item.size_bytes for item in items] == [len(FILES[name]) for name in LISTED]
     assert items == list(source.items())
     read = [source.read(item.name, item.version, cap_bytes=1_000) for item in items]
-    assert read[0] == Loaded(source="a.json", name="a.json", data=FILES["a.json"], sidecar=FILES["a.json.session.json"])
+    sidecar = "a.json.session.json"
+    assert read[0] == Loaded(
+        source="a.json", name="a.json", data=FILES["a.json"], sidecar=FILES[sidecar], sidecar_name=sidecar,
+        written_seconds=int(items[0].version.partition("+")[0].partition("@")[2]) / 1e9,
+    )  # fmt: skip
     assert [one.sidecar for one in read[1:]] == [None, None]
 
 
@@ -67,6 +71,56 @@ def test_a_sidecar_that_appears_makes_another_version(make: Callable[[Path], Sou
         (tmp_path / "team/b.jsonl.session.json").write_bytes(b"{}")
     after = {item.name: item.version for item in source.items()}
     assert [name for name in LISTED if before[name] != after[name]] == ["team/b.jsonl"]
+
+
+CHAT = b'[{"role": "user", "content": "hi"}]'
+
+
+class Beside(NamedTuple):
+    id: str
+    names: tuple[str, ...]
+    told: dict[str, str | None]
+    """The sidecar of each transcript."""
+    orphans: tuple[str, ...] = ()
+
+
+BESIDE = (
+    Beside("whole name", ("t/a.jsonl", "t/a.jsonl.session.json"), {"t/a.jsonl": "t/a.jsonl.session.json"}),
+    Beside("stem", ("t/a.jsonl", "t/a.session.json"), {"t/a.jsonl": "t/a.session.json"}),
+    Beside("both: the whole name wins", ("a.json", "a.json.session.json", "a.session.json"),
+           {"a.json": "a.json.session.json"}, ("a.session.json",)),
+    Beside("one for two of a stem", ("a.json", "a.jsonl", "a.session.json"), {"a.json": None, "a.jsonl": None},
+           ("a.session.json",)),
+    Beside("no transcript", ("b.json", "a.json.session.json"), {"b.json": None}, ("a.json.session.json",)),
+    Beside("a folder off", ("t/a.json", "a.json.session.json"), {"t/a.json": None}, ("a.json.session.json",)),
+    Beside("a slip in its case", ("a.json", "a.json.Session.JSON"), {"a.json": None}, ("a.json.Session.JSON",)),
+    Beside("a slip in its name", ("a.json", "A.json.session.json"), {"a.json": None}, ("A.json.session.json",)),
+    Beside("hidden", ("a.json", ".b.session.json"), {"a.json": None}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BESIDE, ids=[case.id for case in BESIDE])
+@pytest.mark.parametrize("is_folder", [True, False], ids=["folder", "objects"])
+def test_a_sidecar_has_either_name_and_one_of_no_transcript_is_named(
+    case: Beside, is_folder: bool, tmp_path: Path
+) -> None:
+    store = MemoryObjects()
+    for name in case.names:
+        data = CHAT if name in case.told else b'{"status": "deleted"}'
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+        store.put(name, data)
+    source: Source = FolderSource(tmp_path) if is_folder else ObjectSource(store)
+    outcomes = [load(source, item.name, item.version) for item in source.items()]
+    told = {one.name: one.sidecar_name or None for one in outcomes if isinstance(one, Loaded)}
+    refused = {one.name: one for one in outcomes if isinstance(one, Quarantined)}
+    assert (told, tuple(refused)) == (case.told, case.orphans)
+    for one in refused.values():
+        assert one.reason == "orphan_metadata"
+        assert "beside no transcript" in one.detail
+        assert "chat.jsonl.session.json" in one.detail
+    for item in source.items():
+        assert len(item.version.split("+")) == (2 if told.get(item.name) else 1)
 
 
 @both

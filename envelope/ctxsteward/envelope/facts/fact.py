@@ -19,7 +19,7 @@ from urllib.parse import quote
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr
 
 from ctxsteward.schemas import InputError
-from ctxsteward.schemas.profile import EntryId, OneLine, RecordText, Timestamp
+from ctxsteward.schemas.profile import EntryId, OneLine, RecordText, Timestamp, instant
 
 AudienceKind = Literal["user", "project", "session"]
 AUDIENCE_KINDS: tuple[AudienceKind, ...] = get_args(AudienceKind)
@@ -124,7 +124,7 @@ def fact_line(fact: Fact) -> str:
 
 def in_order(facts: Iterable[Fact]) -> list[Fact]:
     """In the order in which they were said, whatever order they came in."""
-    return sorted(facts, key=lambda fact: (fact.ts or "", fact.sources[0].session, fact.sources[0].ordinal, fact.id))
+    return sorted(facts, key=lambda fact: (instant(fact.ts), fact.sources[0].session, fact.sources[0].ordinal, fact.id))
 
 
 def _marks(fact: Fact) -> Iterator[str]:

@@ -25,7 +25,7 @@ from ctxsteward.schemas.message import take_wire
 from ctxsteward.steward.batches import dealt
 from ctxsteward.steward.harvesting import Reaper
 from ctxsteward.steward.ingest import InProcess, Loaded
-from ctxsteward.steward.ingest.folder import is_named_like_transcript
+from ctxsteward.steward.ingest.items import is_named_like_transcript
 from ctxsteward.steward.night import run_night
 from ctxsteward.steward.report import NightReport
 from ctxsteward.steward.settings import NightSettings

@@ -3,7 +3,8 @@
 Listed are ``.json``, ``.jsonl``, ``.ndjson`` and ``.traj``, also where a suffix says that they are compressed (which
 are then refused, with their reason). Hidden files and folders are skipped. A link is never followed: what it leads to
 inside the folder is listed there, one that leads out is listed and refused when it is read. An item's name is its path
-in the folder, with ``/``; what is not printable, and ``%``, is percent-encoded, one to one.
+in the folder, with ``/``; what is not printable, and ``%``, is percent-encoded, one to one. A sidecar that is beside no
+transcript is listed, too, so that somebody is told (`reading.load`).
 """
 
 from __future__ import annotations
@@ -17,22 +18,17 @@ from urllib.parse import quote, unquote_to_bytes
 
 from ctxsteward.schemas import InputError, InputTooLarge, InvalidTranscript
 
-from .items import MAX_SIDECAR_BYTES, SIDECAR_SUFFIX, Loaded, SourceItem, Stamp, listed
-
-TRANSCRIPT_SUFFIXES = (".json", ".jsonl", ".ndjson", ".traj")
-COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".zip")
-
-
-def is_named_like_transcript(name: str) -> bool:
-    """Whether a file of this name is listed.
-
-    >>> [is_named_like_transcript(name) for name in ("a.jsonl", "a.json.gz", "a.json.session.json", "README.md")]
-    [True, True, False, False]
-    """
-    lower = name.lower()
-    for suffix in COMPRESSED_SUFFIXES:
-        lower = lower.removesuffix(suffix)
-    return lower.endswith(TRANSCRIPT_SUFFIXES) and not lower.endswith(SIDECAR_SUFFIX)
+from .items import (
+    MAX_SIDECAR_BYTES,
+    Loaded,
+    SourceItem,
+    Stamp,
+    is_named_like_transcript,
+    listed,
+    orphans,
+    sidecar_of,
+    written_seconds,
+)
 
 
 class FolderSource:
@@ -53,11 +49,13 @@ class FolderSource:
     def read(self, name: str, version: str, *, cap_bytes: int) -> Loaded:
         path = self._path(name)
         data = _bytes_of(path, name, cap_bytes)
-        beside = path.with_name(path.name + SIDECAR_SUFFIX)
-        sidecar = None
-        if beside.is_symlink() or beside.exists():
-            sidecar = _bytes_of(beside, name + SIDECAR_SUFFIX, MAX_SIDECAR_BYTES)
-        return Loaded(source=name, name=name, data=data, sidecar=sidecar)
+        found = sidecar_of(path.name, lambda beside: os.path.lexists(path.with_name(beside)))
+        sidecar_name = name.removesuffix(_named(path.name)) + _named(found) if found else ""
+        sidecar = _bytes_of(path.with_name(found), sidecar_name, MAX_SIDECAR_BYTES) if found else None
+        return Loaded(
+            source=name, name=name, data=data, sidecar=sidecar, sidecar_name=sidecar_name,
+            written_seconds=written_seconds(version),
+        )  # fmt: skip
 
     def close(self) -> None:
         """Nothing to release."""
@@ -79,10 +77,12 @@ class FolderSource:
                 found = sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
             raise InputError(f"source {self.uri!r:.200}: {inside!r:.80} cannot be listed: {error.strerror}") from error
+        found = [entry for entry in found if not entry.name.startswith(".")]
+        strays = orphans({entry.name for entry in found})
         for entry in found:
-            if entry.name.startswith("."):
-                continue
-            if entry.is_symlink():
+            if entry.name in strays:
+                yield self._item(inside + entry.name, entry.stat(follow_symlinks=False))
+            elif entry.is_symlink():
                 is_wanted = os.path.isdir(entry.path) or is_named_like_transcript(entry.name)
                 if is_wanted and not self._stays_inside(Path(entry.path)):
                     yield self._item(inside + entry.name, entry.stat(follow_symlinks=False))
@@ -99,9 +99,11 @@ class FolderSource:
 
     def _item(self, path: str, status: os.stat_result) -> SourceItem:
         stamps = [Stamp(status.st_size, status.st_mtime_ns)]
+        where = self._root / path
+        beside = sidecar_of(where.name, lambda other: os.path.lexists(where.with_name(other)))
         with suppress(OSError):
-            beside = (self._root / f"{path}{SIDECAR_SUFFIX}").lstat()
-            stamps.append(Stamp(beside.st_size, beside.st_mtime_ns))
+            told = where.with_name(beside).lstat() if beside else None
+            stamps += [Stamp(told.st_size, told.st_mtime_ns)] if told else []
         return listed(_named(path), *stamps)
 
 

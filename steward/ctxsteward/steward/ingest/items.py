@@ -8,6 +8,7 @@ A refused item is a value, `Quarantined`, with a reason of a closed set, so that
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from ..judgements import Watched
 
 SIDECAR_SUFFIX = ".session.json"
-"""``chat.jsonl.session.json`` tells about ``chat.jsonl``."""
+"""``chat.jsonl.session.json`` tells about ``chat.jsonl``; so does ``chat.session.json``."""
+TRANSCRIPT_SUFFIXES = (".json", ".jsonl", ".ndjson", ".traj")
+COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".zip")
 MAX_ITEM_BYTES = 64 * 1024 * 1024
 MAX_SIDECAR_BYTES = 256 * 1024
 
@@ -23,11 +26,11 @@ SkipReason = Literal["own_output", "other_profile", "open", "deleted", "empty"]
 """own_output: the steward wrote it. other_profile: another agent of the tenant had it. open: it is not over. deleted:
 its people took it back. empty: no messages."""
 Reason = Literal[
-    "too_large", "unreadable", "invalid", "bad_metadata", "time_limit", "cpu_limit", "memory_limit", "worker_died",
-    "failed",
+    "too_large", "unreadable", "invalid", "bad_metadata", "orphan_metadata", "time_limit", "cpu_limit", "memory_limit",
+    "worker_died", "failed",
 ]  # fmt: skip
-"""too_large: over a cap, before it was parsed. unreadable: the source refuses it. invalid: no transcript. failed: an
-error of our own, or of a harvester."""
+"""too_large: over a cap, before it was parsed. unreadable: the source refuses it. invalid: no transcript.
+orphan_metadata: a sidecar that is beside no transcript. failed: an error of our own, or of a harvester."""
 
 
 class SourceItem(NamedTuple):
@@ -63,6 +66,68 @@ def listed(name: str, *stamps: Stamp) -> SourceItem:
     return SourceItem(name, modified_seconds, stamps[0].size_bytes, "+".join(map(str, stamps)))
 
 
+def is_named_like_transcript(name: str) -> bool:
+    """Whether a file of this name is listed.
+
+    >>> [is_named_like_transcript(name) for name in ("a.jsonl", "a.json.gz", "a.json.session.json", "README.md")]
+    [True, True, False, False]
+    """
+    lower = name.lower()
+    for suffix in COMPRESSED_SUFFIXES:
+        lower = lower.removesuffix(suffix)
+    return lower.endswith(TRANSCRIPT_SUFFIXES) and not lower.endswith(SIDECAR_SUFFIX)
+
+
+def is_named_like_sidecar(name: str) -> bool:
+    """Whether a file of this name tells about another one; in whichever case, so that a slip is named."""
+    return name.lower().endswith(SIDECAR_SUFFIX)
+
+
+def sidecar_of(name: str, exists: Callable[[str], bool]) -> str | None:
+    """The sidecar that tells about a transcript: named after all of its name, else after its stem.
+
+    A stem that two transcripts share names neither of them.
+
+    >>> sidecar_of("a.jsonl", {"a.jsonl", "a.session.json"}.__contains__)
+    'a.session.json'
+    >>> sidecar_of("a.jsonl", {"a.jsonl", "a.json", "a.session.json"}.__contains__)
+    """
+    whole, short = sidecars_of(name)
+    if exists(whole):
+        return whole
+    stem = short.removesuffix(SIDECAR_SUFFIX)
+    is_alone = sum(exists(stem + suffix) for suffix in TRANSCRIPT_SUFFIXES) == 1
+    return short if is_alone and exists(short) else None
+
+
+def sidecars_of(name: str) -> tuple[str, str]:
+    """The names that a transcript's sidecar may have.
+
+    >>> sidecars_of("a.jsonl")
+    ('a.jsonl.session.json', 'a.session.json')
+    """
+    stem = next((name.removesuffix(suffix) for suffix in TRANSCRIPT_SUFFIXES if name.endswith(suffix)), name)
+    return name + SIDECAR_SUFFIX, stem + SIDECAR_SUFFIX
+
+
+def orphans(names: Collection[str]) -> frozenset[str]:
+    """Sidecars among these names of files that tell about none of them."""
+    sidecars = frozenset(filter(is_named_like_sidecar, names))
+    if not sidecars:
+        return sidecars
+    return sidecars - {sidecar_of(name, names.__contains__) for name in names if is_named_like_transcript(name)}
+
+
+def written_seconds(version: str) -> float | None:
+    """When a version's item itself was last written, without its sidecar; None where the version does not say.
+
+    >>> written_seconds("10@2000000000+5@3000000000"), written_seconds("12@0.{}")
+    (2.0, None)
+    """
+    told = version.partition("+")[0].partition("@")[2]
+    return int(told) / 1e9 if told.isdecimal() else None
+
+
 def sizes_of(version: str) -> tuple[int, ...]:
     """Sizes that a version tells: of the item, and of its sidecar where it has one.
 
@@ -81,6 +146,9 @@ class Loaded:
     name: str
     data: bytes
     sidecar: bytes | None = None
+    sidecar_name: str = ""
+    written_seconds: float | None = None
+    """When it was last written, as its source tells; None: it does not. Times that it does not tell itself are this."""
     layout: Literal["file", "log"] = "file"
     """file: in a format that a reader knows. log: a session of a store, as `stored` writes it."""
     shown: tuple[str, ...] = ()

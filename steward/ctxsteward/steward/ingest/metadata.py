@@ -1,8 +1,9 @@
 """What is known of a transcript beside its messages: whose it is, whether it is over, who wrote it, how it went.
 
-It stands in a sidecar file (``NAME.session.json``), or in a transcript that is a JSON object, under the top-level key
-``ctxsteward``; the sidecar wins. A closed model: an unknown key or a bad value is refused, with the field, and the
-transcript goes to quarantine: what cannot be read might have said that it is not to be used.
+It stands in a sidecar file (of ``chat.jsonl``: ``chat.jsonl.session.json``, or ``chat.session.json``), or in a
+transcript that is a JSON object, under the top-level key ``ctxsteward``; the sidecar wins. A closed model: an unknown
+key or a bad value is refused, with the field, and the transcript goes to quarantine: what cannot be read might have
+said that it is not to be used.
 
 These fields alone decide whether a transcript is harvested, never its text. Times are ISO 8601. Raises
 `InvalidTranscript`.
@@ -53,6 +54,7 @@ class SessionMeta(BaseModel):
     ] = ()
     """Scorers that failed on it, with their reason."""
     started: Timestamp | None = None
+    """When it began: the time of its messages that tell none themselves."""
     succeeded: StrictBool | None = None
     """Whether its task was solved."""
 

@@ -11,8 +11,24 @@ from collections.abc import Iterator
 from ctxsteward.envelope.objects.port import ObjectInfo, ObjectStore
 from ctxsteward.schemas import InputTooLarge, InvalidTranscript, ObjectMissing
 
-from .folder import is_named_like_transcript
-from .items import MAX_SIDECAR_BYTES, SIDECAR_SUFFIX, Loaded, SourceItem, Stamp, listed, sizes_of
+from .items import (
+    COMPRESSED_SUFFIXES,
+    MAX_SIDECAR_BYTES,
+    TRANSCRIPT_SUFFIXES,
+    Loaded,
+    SourceItem,
+    Stamp,
+    is_named_like_transcript,
+    listed,
+    orphans,
+    sidecar_of,
+    sidecars_of,
+    sizes_of,
+    written_seconds,
+)
+
+_SUFFIXES = (*TRANSCRIPT_SUFFIXES, *COMPRESSED_SUFFIXES)
+"""Of all that may be a transcript or a sidecar: nothing else is remembered of a listing."""
 
 
 class ObjectSource:
@@ -28,30 +44,41 @@ class ObjectSource:
         return f"{self.objects.uri.partition('?')[0].rstrip('/')}/{self.prefix}".rstrip("/")
 
     def items(self) -> Iterator[SourceItem]:
-        sidecars: dict[str, ObjectInfo] = {}
         found: dict[str, ObjectInfo] = {}
         for info in self.objects.list(self.prefix):
             name = info.key.removeprefix(self.prefix)
-            if any(part.startswith(".") for part in name.split("/")):
-                continue
-            if name.endswith(SIDECAR_SUFFIX):
-                sidecars[name.removesuffix(SIDECAR_SUFFIX)] = info
-            elif is_named_like_transcript(name):
+            if not any(part.startswith(".") for part in name.split("/")) and name.lower().endswith(_SUFFIXES):
                 found[name] = info
+        strays = orphans(found)
         for name, info in sorted(found.items()):
-            yield listed(name, *(_stamp(one) for one in (info, sidecars.get(name)) if one is not None))
+            if name in strays:
+                yield listed(name, _stamp(info))
+            elif is_named_like_transcript(name):
+                beside = sidecar_of(name, found.__contains__)
+                yield listed(name, _stamp(info), *([_stamp(found[beside])] if beside else ()))
 
     def read(self, name: str, version: str, *, cap_bytes: int) -> Loaded:
         sizes = sizes_of(version)
         data = self._get(name, sizes[0], cap_bytes)
         if data is None:
             raise InvalidTranscript(name, "", "no such object any more", "it was removed after it was listed")
-        sidecar = None if len(sizes) == 1 else self._get(name + SIDECAR_SUFFIX, sizes[1], MAX_SIDECAR_BYTES)
-        return Loaded(source=name, name=name, data=data, sidecar=sidecar)
+        sidecar_name, sidecar = self._beside(name, sizes[1]) if len(sizes) > 1 else ("", None)
+        return Loaded(
+            source=name, name=name, data=data, sidecar=sidecar, sidecar_name=sidecar_name,
+            written_seconds=written_seconds(version),
+        )  # fmt: skip
 
     def close(self) -> None:
         if self._owned:
             self.objects.close()
+
+    def _beside(self, name: str, size_bytes: int) -> tuple[str, bytes | None]:
+        """The sidecar that was listed with a transcript, by either of its names."""
+        for sidecar_name in sidecars_of(name):
+            data = self._get(sidecar_name, size_bytes, MAX_SIDECAR_BYTES)
+            if data is not None:
+                return sidecar_name, data
+        return "", None
 
     def _get(self, name: str, size_bytes: int, cap_bytes: int) -> bytes | None:
         """An object of at most this size, which a listing told; None where there is none."""

@@ -17,14 +17,14 @@ from ctxsteward.schemas import Damaged, Erased, InputError, InputTooLarge, Inval
 from ctxsteward.schemas.message import decode_wire
 
 from ..replayed import Replayed, ShownFrom
-from .items import MAX_ITEM_BYTES, SIDECAR_SUFFIX, Loaded, Quarantined, Reason, Skipped
+from .items import MAX_ITEM_BYTES, SIDECAR_SUFFIX, Loaded, Quarantined, Reason, Skipped, is_named_like_sidecar
 from .metadata import OWN, UNKNOWN, SessionMeta, checked_metadata, read_metadata
 from .redaction import Redactor
 from .replaying import Origin, Said, replay, said_by, said_in
 from .sources import Source
 from .transcripts import Found, Refused, transcripts_of
 
-VERSION = "ingest/1"
+VERSION = "ingest/2"
 """Part of every digest: a later version reads everything anew."""
 MAX_NAME_CHARS = 200
 MAX_DETAIL_CHARS = 400
@@ -53,6 +53,8 @@ class IngestSettings:
 def load(source: Source, name: str, version: str, *, cap_bytes: int = MAX_ITEM_BYTES) -> Loaded | Skipped | Quarantined:
     """One item's bytes. Raises `StoreError` where the source does not answer: the item stays due."""
     label = "store" if source.uri == "store" else name
+    if label == name and is_named_like_sidecar(name):
+        return Quarantined(source=label, name=name, reason="orphan_metadata", detail=_line(_orphan(name), None))
     try:
         return source.read(name, version, cap_bytes=cap_bytes)
     except Erased:
@@ -75,6 +77,12 @@ def ingest(loaded: Loaded, settings: IngestSettings) -> tuple[Outcome, ...]:
     return tuple(outcomes)
 
 
+def _orphan(name: str) -> InvalidTranscript:
+    """A sidecar that tells about nothing: a slip in its name would drop what it says, such as ``deleted``."""
+    hint = f"name it as its transcript with `{SIDECAR_SUFFIX}` behind, such as chat.jsonl{SIDECAR_SUFFIX}"
+    return InvalidTranscript(name, "", "it is beside no transcript, or beside several of its stem", hint)
+
+
 class _BadMetadata(Exception):
     def __init__(self, error: InputError) -> None:
         self.error = error
@@ -83,7 +91,7 @@ class _BadMetadata(Exception):
 def _file(loaded: Loaded, settings: IngestSettings) -> Iterator[Outcome]:
     sidecar = None
     if loaded.sidecar is not None:
-        sidecar = _metadata(loaded.sidecar, loaded.name + SIDECAR_SUFFIX)
+        sidecar = _metadata(loaded.sidecar, loaded.sidecar_name)
         if (skipped := _skipped(loaded, sidecar)) is not None:
             yield skipped
             return
@@ -94,7 +102,7 @@ def _file(loaded: Loaded, settings: IngestSettings) -> Iterator[Outcome]:
             yield _one(loaded, found, sidecar, settings)
         if sidecar is not None and sidecar.session is not None and position:
             hint = "one sidecar cannot name them all; leave `session` out"
-            found_many = InvalidTranscript(loaded.name + SIDECAR_SUFFIX, "session", "the file holds several", hint)
+            found_many = InvalidTranscript(loaded.sidecar_name, "session", "the file holds several", hint)
             raise _BadMetadata(found_many)
 
 
@@ -114,6 +122,7 @@ def _one(loaded: Loaded, found: Found, sidecar: SessionMeta | None, settings: In
             digest=_digest(settings, found.digest, loaded.sidecar or b""),
             task=found.task,
             reward=found.reward,
+            written_seconds=loaded.written_seconds,
         )
         return _replayed(loaded, said_in(found.transcript), origin, meta, settings)
     except _BadMetadata as refused:
@@ -146,7 +155,9 @@ def _log(loaded: Loaded, settings: IngestSettings) -> Iterator[Outcome]:
         for ordinal, wire, ts, principal, origin in document["entries"]
     )
     digest = _digest(settings, hashlib.sha256(loaded.data).hexdigest(), b"")
-    origin = Origin(source="store", session=loaded.name, format="store", digest=digest)
+    origin = Origin(
+        source="store", session=loaded.name, format="store", digest=digest, written_seconds=loaded.written_seconds
+    )
     found = _replayed(loaded, said, origin, meta, settings)
     turns = tuple(ShownFrom(id, turn) for id, turn in document["turns"].items())
     yield replace(found, shown_from=turns) if isinstance(found, Replayed) and turns else found

@@ -13,6 +13,11 @@ Who a transcript is with: its metadata, else the first user that it names, else 
 independent), else its session: whoever spoke there is unknown, and all unknown speakers together count as one voice
 (`reconcile.support`), however many sessions they had.
 
+Times: a message's own (``ts``, ``timestamp``, ``created_at``, ``created``; ISO 8601 or Unix seconds), else that of the
+message before it, for messages stand in order; before the first that tells one, when the session ``started``, else that
+first one; where none tells one and nobody says when it started, when its file was written. Never the clock: what no
+source dates stays undated, and is counted (`Replayed.dated`).
+
 Source: the layered-envelope design (replay); the state design (trust labels).
 """
 
@@ -21,14 +26,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import inf
 from typing import NamedTuple
 
 from ctxsteward.envelope.readers import Transcript
 from ctxsteward.schemas import Message, Wire
 from ctxsteward.schemas.message import ToolCallPart, ToolResultPart, take_wire
+from ctxsteward.schemas.profile import instant
 from ctxsteward.schemas.recommendation import TRUST, Trust
 
-from ..replayed import Call, Replayed, Role, Utterance
+from ..replayed import Call, Dated, Replayed, Role, Utterance
 from .metadata import UNKNOWN, SessionMeta
 from .redaction import Redacted, Redactor, redacted_json
 
@@ -67,6 +75,8 @@ class Origin:
     digest: str
     task: str | None = None
     reward: float | None = None
+    written_seconds: float | None = None
+    """When its file was written."""
 
 
 def said_in(transcript: Transcript) -> Iterator[Said]:
@@ -75,11 +85,53 @@ def said_in(transcript: Transcript) -> Iterator[Said]:
     for ordinal, entry in enumerate(transcript.entries(), 1):
         said = _plain(ordinal, entry.wire) or said_by(ordinal, take_wire(entry.wire)[1])
         yield said._replace(
-            ts=entry.ts,
+            ts=entry.ts or _told(entry.wire),
             principal=entry.principal,
             speaker=_speaker(transcript.format, said, entry.wire),
             is_demo=may_show and entry.phase == "demo",
         )
+
+
+_TIME_KEYS = ("ts", "timestamp", "created_at", "created")
+_MILLISECONDS_FROM = 1e11
+"""Unix seconds beyond the year 5000 are milliseconds."""
+
+
+def _told(wire: Wire) -> str | None:
+    """The time that a message of a chat tells; what is no time is none."""
+    for key in _TIME_KEYS:
+        told = wire.get(key)
+        if isinstance(told, str) and instant(told) != -inf:
+            return told
+        if isinstance(told, int | float) and not isinstance(told, bool) and told > 0:
+            return _iso(told / 1_000 if told >= _MILLISECONDS_FROM else told)
+    return None
+
+
+def _iso(seconds: float) -> str | None:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def dated(every: Iterable[Said], started: str | None, written_seconds: float | None) -> tuple[list[Said], Dated]:
+    """Messages with the best time that is known of each, and where that is from.
+
+    >>> told = dated([Said(1, "user", "a"), Said(2, "user", "b", ts="2026-05-01")], "2026-04-30", None)
+    >>> [said.ts for said in told[0]], told[1]
+    (['2026-04-30', '2026-05-01'], 'messages')
+    """
+    every = [said if instant(said.ts) != -inf else said._replace(ts=None) for said in every]
+    first = next((said.ts for said in every if said.ts), None)
+    written = None if written_seconds is None else _iso(written_seconds)
+    last = started or first or written
+    found = []
+    for said in every:
+        last = said.ts or last
+        found.append(said if said.ts or last is None else said._replace(ts=last))
+    source: Dated = "messages" if first else "started" if started else "file" if written else "undated"
+    return found, source
 
 
 def said_by(ordinal: int, message: Message) -> Said:
@@ -104,7 +156,7 @@ def replay(
     internal_tools: frozenset[str] = frozenset(),
 ) -> Replayed:
     """One transcript, ready to be harvested. What iterating the messages raises passes through."""
-    every = list(messages)
+    every, source = dated(messages, meta.started, origin.written_seconds)
     session = meta.session or origin.session
     if origin.format in PEOPLE_FORMATS:
         every = [_of_two(said, session) for said in every]
@@ -123,7 +175,8 @@ def replay(
         digest=origin.digest,
         utterances=utterances,
         project=meta.project,
-        started=meta.started or next((said.ts for said in every if said.ts), None),
+        started=meta.started or next((said.ts for said in every), None),
+        dated=source,
         profile_version=meta.profile_version,
         shown=frozenset(meta.shown),
         succeeded=reached if meta.succeeded is None else meta.succeeded,

@@ -3,7 +3,7 @@
 A session is over when its last message is `settled_seconds` old at the time of the night, or when `describe` says so.
 A session whose messages tell no time counts as over, and as changed just now: it is read every night and harvested
 anew only where it grew. Its version is the number of its records and their generation, so that it tells of every
-change.
+change. Its messages' times are their own; where none tells one, the time at which the object store got its first part.
 
 A session belongs to the governed profile that it was under last: one of another profile is another agent's, and what
 was said to that is no evidence here. A session under none, or under a profile of no version, is everybody's.
@@ -21,14 +21,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from math import inf
 from typing import Any
 
 from ctxsteward.envelope.events import Appended, Head, Selected
 from ctxsteward.envelope.log import Log
+from ctxsteward.envelope.objects.names import session_folder
 from ctxsteward.envelope.store import Store
 from ctxsteward.envelope.stores.port import Record, SessionKey
 from ctxsteward.schemas import Erased, InputTooLarge
+from ctxsteward.schemas.profile import instant
 
 from .items import Loaded, SourceItem
 from .metadata import SessionMeta
@@ -114,10 +116,23 @@ class StoreSource:
         told = _profiles(self.profile, heads, turns, before)
         document = {**told, "session": name, "meta": _told(meta, entries), "entries": entries}
         data = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
-        return Loaded(source="store", name=name, data=data, layout="log", shown=tuple(told["shown"]))
+        written = None if any(_is_time(ts) for _, _, ts, *_ in entries) else self._written_seconds(name)
+        return Loaded(
+            source="store", name=name, data=data, layout="log", shown=tuple(told["shown"]), written_seconds=written
+        )
 
     def close(self) -> None:
         """The store is not the source's own."""
+
+    def _written_seconds(self, session: str) -> float | None:
+        """When the first part of a session reached the object store, which stays the same however it grows.
+
+        None where none has: a journal keeps no times.
+        """
+        if self.store.write_behind is None:
+            return None
+        folder = session_folder(self.tenant, self.store.vault(self.tenant).subject_address(session))
+        return next((info.modified_seconds for info in self.store.objects.list(f"{folder}/")), None)
 
     def _last_seconds(self, key: SessionKey, length: int) -> float | None:
         """Time of the newest message; None where it tells none."""
@@ -151,10 +166,11 @@ def _told(meta: SessionMeta | None, entries: list[list[object]]) -> dict[str, An
     return told
 
 
+def _is_time(ts: object) -> bool:
+    return isinstance(ts, str) and instant(ts) != -inf
+
+
 def _seconds(record: Record) -> float | None:
     """The time that a message's record tells, as it was told; UTC where it names no zone."""
-    try:
-        told = datetime.fromisoformat(json.loads(record.body)["ts"])
-    except (KeyError, TypeError, ValueError):
-        return None
-    return (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()
+    ts = json.loads(record.body).get("ts")
+    return instant(ts) if _is_time(ts) else None

@@ -24,7 +24,7 @@ from ctxsteward.envelope.exclusive import make_folders
 from ctxsteward.envelope.sqlite_file import SqliteFile, close_to_others, connect, one_transaction
 from ctxsteward.schemas import StoreError, StoreLocked
 
-VERSION = 5
+VERSION = 6
 """Of the tables."""
 APPLICATION_ID = 0x63747872
 """``ctxr``."""

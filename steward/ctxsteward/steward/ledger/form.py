@@ -120,11 +120,9 @@ def draft_row(draft: Draft) -> str:
 
 def draft_of(row: str) -> Draft:
     """The inverse of `draft_row`."""
-    fields, backing, (seconds, source, ordinal, id_), evidence = json.loads(row)
+    fields, backing, (seconds, ordinal, *rest), evidence = json.loads(row)
     named = dict(zip(_DRAFT, fields, strict=True))
-    moment = Moment(
-        float("-inf") if seconds is None else seconds, tuple((n, part) for n, part in source), tuple(ordinal), id_
-    )
+    moment = Moment(float("-inf") if seconds is None else seconds, tuple(ordinal), *rest)
     return Draft(
         **{**named, "names": tuple(named["names"]), "audience": Audience(*named["audience"])},
         backing=Backing(**dict(zip(_BACKING, backing, strict=True))),

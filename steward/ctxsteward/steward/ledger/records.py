@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ctxsteward.envelope.keys import AddressKey
+from ctxsteward.schemas.profile import instant
 from ctxsteward.schemas.recommendation import MetaRecommendation, Review, Status
 
 from ..admission.contest import Standing
 from ..admission.policy import AdmissionPolicy
-from ..reconcile.seen import instant
 from .contests import by_component
 from .database import Database
 from .form import draft_of, standing_of

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from ctxsteward.envelope.facts import Audience, Fact, FactSource
 from ctxsteward.envelope.facts.fact import MAX_FACTS, MAX_SOURCES
+from ctxsteward.schemas.profile import instant
 
 from ..admission.contest import Standing
 from ..reconcile.draft import Draft
@@ -40,7 +41,7 @@ def audience_of(draft: Draft) -> Audience | None:
 def facts_of(active: Iterable[tuple[Draft, Standing]]) -> tuple[Fact, ...]:
     """The facts of one audience, by value; the same for any order of records."""
     by_id = sorted(active, key=lambda found: found[0].id)
-    by_age = sorted(by_id, key=lambda found: found[0].last or "", reverse=True)
+    by_age = sorted(by_id, key=lambda found: instant(found[0].last), reverse=True)
     best = sorted(by_age, key=lambda found: -lower95(*found))[:MAX_FACTS]
     return tuple(_fact(draft) for draft, _ in best)
 

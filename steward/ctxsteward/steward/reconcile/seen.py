@@ -1,19 +1,20 @@
 """One observation as the ledger holds it: what was claimed, by whom, in which session, with its spans.
 
-The order of observations is that of their times, then of their sources (numbers in names by value), then of their
-messages; one without a time comes before all that have one.
+The order of observations is that of their times, then of their messages, then of their words; one without a time comes
+before all that have one. Names of files and sessions say nothing about time, so they decide nothing: with other names,
+or read in another order, the same value is the newest. Of two that tell the same time in two sessions neither is known
+to be newer; the order between them is arbitrary and always the same.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
 from ctxsteward.envelope.keys import AddressKey, address_of
 from ctxsteward.envelope.slices import canonical
+from ctxsteward.schemas.profile import instant
 from ctxsteward.schemas.recommendation import RecommendationKind, Trust
 
 from ..artifacts.artifact import Artifact
@@ -22,16 +23,16 @@ from ..artifacts.spans import Pointed, pointed
 from ..observation import Observation, Strength
 from .claims import Origin
 
-_PART = re.compile(r"\d+|\D+")
-
 
 class Moment(NamedTuple):
     """When an observation was made; comparable."""
 
     seconds: float
     """Unix time; -inf: not told."""
-    source: tuple[tuple[int, str], ...]
     ordinal: tuple[int, ...]
+    text: str
+    source: str
+    """Where all before is equal, two say the same: names decide nothing then, and keys do not either."""
     id: str
 
 
@@ -124,7 +125,7 @@ class Brief(NamedTuple):
 
     @property
     def moment(self) -> Moment:
-        return Moment(self.seconds, _natural(self.source), _ordinal(self.ref), self.id)
+        return Moment(self.seconds, _ordinal(self.ref), self.text, self.source, self.id)
 
 
 def seen_in(artifact: Artifact, key: AddressKey) -> tuple[Seen, ...]:
@@ -139,27 +140,6 @@ def seen_in(artifact: Artifact, key: AddressKey) -> tuple[Seen, ...]:
         one = Seen(id=id_, observation=observation, origin=origin, spans=spans, shown=shown, told=told.decode())
         found.append(one)
     return tuple(found)
-
-
-@lru_cache(maxsize=4096)
-def instant(ts: str | None) -> float:
-    """Unix time of an ISO 8601 time; UTC where it names no zone; -inf for none.
-
-    >>> instant("1970-01-02T00:00:00+01:00"), instant(None)
-    (82800.0, -inf)
-    """
-    if ts is None:
-        return float("-inf")
-    try:
-        told = datetime.fromisoformat(ts)
-    except ValueError:
-        return float("-inf")
-    return (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()
-
-
-@lru_cache(maxsize=4096)
-def _natural(name: str) -> tuple[tuple[int, str], ...]:
-    return tuple((int(part[:15]), part) if part.isdecimal() else (-1, part) for part in _PART.findall(name))
 
 
 @lru_cache(maxsize=4096)
