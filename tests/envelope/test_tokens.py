@@ -479,3 +479,31 @@ def test_a_usage_report_without_prompt_tokens_is_refused(usage: object, says: st
 
 def test_both_encodings_are_published() -> None:
     assert sorted(PUBLISHED) == sorted(NAMES)
+
+
+ONCE = """
+import sys, threading
+from ctxsteward.envelope.tokens import load_tokenizer
+
+read = []
+def hook(event, what):
+    if event == "open" and "tiktoken.gz" in str(what[0]):
+        read.append(what[0])
+sys.addaudithook(hook)
+gate, encoders = threading.Barrier(40), []
+def load(name):
+    gate.wait(30)
+    encoders.append(load_tokenizer(name)._encode.__self__)
+names = ["o200k_base", "cl100k_base"] * 20
+threads = [threading.Thread(target=load, args=(name,)) for name in names]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(len(read), len(encoders), len(set(map(id, encoders))))
+"""
+
+
+def test_forty_threads_that_ask_at_once_build_each_encoding_once() -> None:
+    done = subprocess.run([sys.executable, "-c", ONCE], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.split() == ["2", "40", "2"]

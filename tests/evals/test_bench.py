@@ -55,6 +55,7 @@ def test_every_bench_goes_by_its_own_name() -> None:
         "import",
         "warm",
         "cold",
+        "first",
         "journal",
         "outage",
         "selection",
@@ -113,8 +114,8 @@ def test_an_unknown_name_is_exit_code_2_with_the_known_ones(
     out, error = capsys.readouterr()
     assert (stopped.value.code, out) == (2, "")
     assert (
-        "unknown benchmark 'wram'; one of: import, warm, cold, journal, outage, audit, selection, cards, transcripts"
-        in error
+        "unknown benchmark 'wram'; one of: import, warm, cold, first, journal, outage, audit, selection, cards, "
+        "transcripts" in error
     )
 
 

@@ -261,8 +261,8 @@ class FileJournal:
         self._group.alone(self._scrub)
 
     def _scrub(self) -> None:
-        db = self._writer.db
         try:
+            db = self._writer.db
             db.execute("VACUUM")
             ((busy, *_),) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         except sqlite3.Error as error:

@@ -202,6 +202,7 @@ class Drainer:
         descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._locks.add(descriptor)
         try:
+            os.fchmod(descriptor, 0o600)  # past the umask
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
