@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ctxsteward.schemas import Damaged, InputError, ReferenceNotFound
+from ctxsteward.schemas import Damaged, Finding, InputError, ReferenceNotFound
 
 from .events import Compacted, from_record
 from .keyring import Keys
@@ -28,8 +28,12 @@ T = TypeVar("T")
 class Addressed:
     """Looks things up by address."""
 
-    def __init__(self, journal: Journal, keys: Keys, write_behind: WriteBehind | None) -> None:
+    def __init__(
+        self, journal: Journal, keys: Keys, write_behind: WriteBehind | None, findings: list[Finding] | None = None
+    ) -> None:
+        """`findings` are filled with what the last search could not read."""
         self._journal, self._keys, self._write_behind = journal, keys, write_behind
+        self._findings: list[Finding] = [] if findings is None else findings
 
     def whole(self, text: str, tenant: str, session: str | None) -> str:
         """The address that these leading digits name; the text itself where they name none."""
@@ -44,14 +48,14 @@ class Addressed:
         """The manifest of a built envelope."""
         body = self._found(tenant, session, lambda: self._journal.get_manifest(tenant, address))
         if body is None:
-            raise ReferenceNotFound(address[:16] + "…", "", f"no envelope of tenant {tenant!r} has this address")
+            raise self._not_found(address, f"no envelope of tenant {tenant!r} has this address")
         return read_manifest(self._keys.address_key(tenant), address, body)
 
     def compaction(self, address: str, tenant: str, session: str | None) -> Compacted:
         """The compaction with this address."""
         found = self._found(tenant, session, lambda: self._journal.find(tenant, address))
         if found is None:
-            raise ReferenceNotFound(address[:16] + "…", "", f"no compaction of tenant {tenant!r} has this address")
+            raise self._not_found(address, f"no compaction of tenant {tenant!r} has this address")
         owner, position = found
         record = next(iter(self._journal.read(SessionKey(tenant, owner), position, position + 1)), None)
         if record is None:
@@ -61,13 +65,20 @@ class Addressed:
         assert isinstance(event, Compacted)
         return event
 
+    def _not_found(self, address: str, what: str) -> ReferenceNotFound:
+        if self._findings:
+            first = self._findings[0]
+            what += f" among those that could be read; {len(self._findings)} could not: {first.field}: {first.text}"
+        return ReferenceNotFound(address[:16] + "…", "", what)
+
     def _found(self, tenant: str, session: str | None, find: Callable[[], T]) -> T:
         """What is found here; where that is nothing, what is found once the sessions have been read in."""
         found = find()
+        self._findings.clear()
         if found or self._write_behind is None:
             return found
         if session is None:
-            self._write_behind.all_readable(tenant)
+            self._findings[:] = self._write_behind.all_readable(tenant)
         else:
             self._write_behind.readable(SessionKey(tenant, session))
         return find()

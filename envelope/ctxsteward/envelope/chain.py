@@ -32,7 +32,7 @@ from ctxsteward.schemas import Damaged, ObjectMissing, OutcomeUnknown, StoreErro
 from .commit import Patience, put_once
 from .keys import AddressKey
 from .objects.names import number_of, numbered
-from .objects.port import ObjectStore
+from .objects.port import ObjectStore, list_twice
 
 CHAIN_VERSION = 1
 """Major version of a link's form; fields may be added within it."""
@@ -135,6 +135,21 @@ class Chain:
                 raise Damaged(f"{self.folder}: link {number} does not follow link {number - 1}; run store fsck")
             yield link
             before, number = link, number + 1
+
+    def readable(self) -> Iterator[Link | Damaged]:
+        """Every link that can be read by itself, in order; in the place of one that cannot, what is wrong with it."""
+        numbers = map(number_of, list_twice(self._objects, f"{self.folder}/"))
+        last, number = max((found for found in numbers if found is not None), default=0), 1
+        while True:
+            try:
+                yield self.read(number)
+            except ObjectMissing as error:
+                if number > last:
+                    return
+                yield Damaged(f"{error.key} is missing; restore it from a backup")
+            except (Damaged, UnsupportedVersion) as error:
+                yield Damaged(str(error))
+            number += 1
 
     def append(
         self, parent: Link | None, body: dict[str, Any], *, epoch: int = 0, commit_id: str | None = None

@@ -41,13 +41,23 @@ class Holder(Protocol):
         """Ids of sessions it holds something of."""
 
 
+class Reached(NamedTuple):
+    """What could be found, and what could not be read on the way."""
+
+    names: tuple[str, ...]
+    findings: tuple[Finding, ...] = ()
+
+
 class Elsewhere(Protocol):
     """Sessions as the object store has them, drained there by this machine or another."""
 
-    def sessions(self, tenant: str) -> Iterable[str]:
+    def sessions(self, tenant: str) -> Reached:
         """Ids of those that are not forgotten."""
 
-    def subjects(self, key: SessionKey) -> Iterable[str]:
+    def holds(self, key: SessionKey) -> bool:
+        """Whether a session is there, whatever a listing says."""
+
+    def subjects(self, key: SessionKey) -> Reached:
         """Addresses of the subjects under whose keys its records are encrypted."""
 
     def claim(self, key: SessionKey) -> None:
@@ -91,3 +101,9 @@ class Erasure:
     elsewhere: int = 0
     """Texts that erasers have deleted."""
     findings: tuple[Finding, ...] = ()
+    """What could not be reached, or not be told whether it should be."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of it was reached. Where not, mend what the findings name and repeat the erasure."""
+        return not self.findings

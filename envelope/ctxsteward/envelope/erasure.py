@@ -16,6 +16,9 @@ Whoever is told beside the erasers handed in: `Store.erasers`, and the store's i
 process keeps it up or not; derived files beside the journal that nobody here has open are deleted (`derived_files`).
 A session that only the steward knows, from a transcript from outside, is forgotten like any other (`harvested`).
 
+What cannot be read (a session whose first link is lost, a damaged link) is passed over with a finding, and everybody
+else is forgotten all the same; `Erasure.complete` is then False, and the command's exit code 1.
+
 `apply_tombstones` does the same for what another machine has forgotten. Raises `InputError` for a subject that is not
 known, `StoreUnavailable` and `OutcomeUnknown` where it must be repeated, `StoreError` where an eraser failed.
 Source: the state design (addresses, tenants, erasure); NIST SP 800-88.

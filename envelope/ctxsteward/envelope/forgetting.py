@@ -8,13 +8,13 @@ keys of what was derived, and what stands in its place is drained again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ctxsteward.schemas import Erased, Finding, InputError, ObjectMissing, StoreError
+from ctxsteward.schemas import Damaged, Erased, Finding, InputError, ObjectMissing, StoreError, UnsupportedVersion
 
-from .erasers import Elsewhere, Eraser, Erasure, Gone, Told
+from .erasers import Elsewhere, Eraser, Erasure, Gone, Reached, Told
 from .facts.fact import Audience
 from .harvested import harvested
 from .keys import subject_of
@@ -24,10 +24,12 @@ from .stores.port import Forgotten, SessionKey
 from .vault import derived_subject
 from .withdrawal import withdraw_unsupported, withdrawn_keys
 from .withdrawn_heads import withdrawn_heads
+from .writebehind.sessionlog import unreached
 
 if TYPE_CHECKING:
     from .store import Store
 
+_DERIVED = "the key of what was said is destroyed; what was derived from it there is not"
 _PASSES = 100
 """A session that is written to all the time is redacted again this often."""
 
@@ -99,8 +101,10 @@ class Forgetting:
         key = SessionKey(self._tenant, session)
         if self._journal.length(key) or self._journal.forgotten(self._tenant, session):
             return
-        drained = self._elsewhere is not None and any(True for _ in self._elsewhere.subjects(key))
-        if drained or session in self._outside():
+        drained = self._elsewhere is not None and self._elsewhere.subjects(key)
+        if drained and (drained.names or drained.findings):
+            return
+        if session in self._outside():
             return
         if self._vault.tombstone(self._vault.subject_address(session)) is None:
             raise InputError(f"there is no session {session!r} of tenant {self._tenant!r} here; nothing was forgotten")
@@ -123,14 +127,17 @@ class Forgetting:
         while self._is_known(name := self._vault.subject_address(derived_subject(session, generation))):
             self._bury_address(name)
             generation += 1
-        elsewhere = self._elsewhere.subjects(key) if self._elsewhere is not None else ()
-        for name in (*elsewhere, *sorted(self._outside().get(session, ()))):
+        elsewhere = self._elsewhere.subjects(key) if self._elsewhere is not None else Reached(())
+        self._tally.findings += elsewhere.findings
+        for name in (*elsewhere.names, *sorted(self._outside().get(session, ()))):
             self._bury_address(name)
 
     def _outside(self) -> dict[str, set[str]]:
         """Subjects in what was harvested, by session: of some, no journal knows anything."""
         if self._harvested is None:
-            self._harvested = harvested(self._store, self._tenant)
+            reached: dict[str, set[str]] = {}
+            self._tally.findings += harvested(self._store, self._tenant, reached)
+            self._harvested = reached
         return self._harvested
 
     def _is_known(self, name: str) -> bool:
@@ -159,7 +166,7 @@ class Forgetting:
 
     def forget_principal(self, principal: str, only: str | None) -> None:
         """Redact the principal's messages in every session (or one), and in all forks that share them."""
-        self._claim(principal, only)
+        claimed = self._claim(principal, only)
         lineage = self._lineage()
         shares = lineage.shares(principal, only)
         is_harvested = self._forget_harvested(principal, only, shares)
@@ -167,11 +174,12 @@ class Forgetting:
             self._tally.audiences[Audience("user", principal)] = None
             if not shares and self._is_audience(principal):
                 return
-        if not shares and is_harvested:
+        if not shares and (is_harvested or claimed):
             return
         if not shares:
             where = f"session {only!r}" if only else f"tenant {self._tenant!r}"
-            raise InputError(f"principal {principal!r} has said nothing in {where}; nothing was forgotten")
+            unread = f" that could be read ({self._tally.findings[0].field} could not)" if self._tally.findings else ""
+            raise InputError(f"principal {principal!r} has said nothing in {where}{unread}; nothing was forgotten")
         forks_first = list(reversed(shares))
         for session in shares:
             self._bury(subject_of(session, principal))
@@ -208,14 +216,31 @@ class Forgetting:
 
         return has_shelf(self._store, self._tenant, Audience("user", principal))
 
-    def _claim(self, principal: str, only: str | None) -> None:
-        """Bring sessions that only the object store has to this machine: what was derived must be written anew."""
+    def _claim(self, principal: str, only: str | None) -> bool:
+        """Bring sessions that only the object store has to this machine: what was derived must be written anew.
+
+        Of one that cannot be read the principal's key goes, and a finding stays. Returns whether there was such a one.
+        """
         if self._elsewhere is None:
-            return
+            return False
         here = set(self._journal.sessions(self._tenant))
-        for session in self._elsewhere.sessions(self._tenant) if only is None else (only,):
-            if session not in here and self._has_key(self._vault.subject_address(subject_of(session, principal))):
-                self._elsewhere.claim(SessionKey(self._tenant, session))
+        stored = self._elsewhere.sessions(self._tenant) if only is None else Reached((only,))
+        self._tally.findings += stored.findings
+        named = [name for name in self._outside() if only is None and name not in stored.names]
+        buried = False
+        for session in (*stored.names, *named):
+            key, name = SessionKey(self._tenant, session), self._vault.subject_address(subject_of(session, principal))
+            if session in here or not self._has_key(name) or (session in named and not self._elsewhere.holds(key)):
+                continue
+            try:
+                self._elsewhere.claim(key)
+            except (Damaged, ObjectMissing, UnsupportedVersion) as error:
+                self._tally.findings.append(unreached(session, f"{error}; {_DERIVED}"))
+                self._bury_address(name)
+                self._note(session, principal)
+                self._tally.sessions[session] = None
+                buried = True
+        return buried
 
     def _redact(self, lineage: Lineage, session: str, principal: str, only: str | None, *, force: bool) -> None:
         """Redact until nothing is left; `force` moves the log's generation on at least once."""
@@ -287,10 +312,12 @@ class Forgetting:
     def finish(self, erasers: Sequence[Eraser]) -> Erasure:
         """Tell whoever holds derived text, drop the rows of forgotten sessions, scrub; raises what has failed."""
         tally, told = self._tally, self._told
-        withdrawn = withdraw_unsupported(self._store, self._tenant, **told._asdict()) if tally.sessions else 0
-        withdrawn += self._forget_facts()
+        withdrawn = 0
         if tally.sessions:
-            self._redact_heads()
+            withdrawn += self._as_far(lambda: withdraw_unsupported(self._store, self._tenant, **told._asdict()))
+        withdrawn += self._as_far(self._forget_facts)
+        if tally.sessions:
+            self._as_far(self._redact_heads)
         erased, failures = 0, []
         for eraser in erasers if tally.sessions else ():
             try:
@@ -311,6 +338,15 @@ class Forgetting:
             elsewhere=erased, findings=tuple(dict.fromkeys(tally.findings)),
         )  # fmt: skip
 
+    def _as_far(self, step: Callable[[], int]) -> int:
+        """What a step has done; where it meets governed state that cannot be read, it is left with a finding."""
+        try:
+            return step()
+        except (Damaged, ObjectMissing, UnsupportedVersion) as error:
+            text = f"recommendations and facts are not all withdrawn: {error}"
+            self._tally.findings.append(Finding(kind="withdrawal_unfinished", field="meta", text=text))
+            return 0
+
     def _forget_facts(self) -> int:
         """Facts that rest on what was forgotten, and those about it."""
         from .facts.withdrawing import forget_audience, withdraw_facts
@@ -319,11 +355,11 @@ class Forgetting:
         about = sum(forget_audience(self._store, self._tenant, audience, **told) for audience in tally.audiences)
         return about + (withdraw_facts(self._store, self._tenant, **told) if tally.sessions else 0)
 
-    def _redact_heads(self) -> None:
+    def _redact_heads(self) -> int:
         """Take withdrawn records out of the heads of sessions; read again only where there are new ones."""
         keys, mark = withdrawn_keys(self._store, self._tenant), f"heads/{self._tenant}"
         if len(keys) <= self._journal.seen(mark):
-            return
+            return 0
         for session in self._journal.sessions(self._tenant):
             key = SessionKey(self._tenant, session)
             changed = withdrawn_heads(
@@ -336,6 +372,7 @@ class Forgetting:
                 if self._elsewhere is not None:
                     self._elsewhere.rewritten(key, sorted(changed))
         self._journal.see(mark, len(keys))
+        return 0
 
     def _bury(self, subject: str) -> None:
         self._bury_address(self._vault.subject_address(subject))

@@ -84,6 +84,8 @@ class Store:
         self.patience = patience or Patience()
         self.folder = folder
         """Of the journal, and of what can be derived again (`derived_files`); None: nothing of it is on disk."""
+        self.findings: list[Finding] = []
+        """What the last call of `sessions`, `address`, `manifest` or `compaction` could not reach."""
         self.erasers: list[Eraser] = []
         """Told what was forgotten here: whatever holds text derived from sessions beside the store adds itself."""
         self._own_cards = "memory:" if folder is None else f"sqlite:{folder / CARDS_FILE}"
@@ -107,7 +109,7 @@ class Store:
             self.write_behind = WriteBehind(
                 journal, objects, keys, self.vault, erased=self._apply_tombstones, **(behind or {})
             )
-        self._addressed = Addressed(journal, keys, self.write_behind)
+        self._addressed = Addressed(journal, keys, self.write_behind, self.findings)
 
     def vault(self, tenant: str = "default") -> Vault:
         """The tenant's encrypted content."""
@@ -212,9 +214,13 @@ class Store:
         return self.write_behind is not None and self.write_behind.is_stored(key)
 
     def sessions(self, *, tenant: str = "default") -> list[str]:
-        """Ids of the tenant's sessions, here and in the object store."""
+        """Ids of the tenant's sessions, here and in the object store; `findings` say which could not be named."""
         here = self.journal.sessions(tenant)
-        return here if self.write_behind is None else sorted({*here, *self.write_behind.stored_sessions(tenant)})
+        if self.write_behind is None:
+            return here
+        stored = self.write_behind.stored_sessions(tenant)
+        self.findings[:] = stored.findings
+        return sorted({*here, *stored.names})
 
     def address(self, text: str, *, tenant: str = "default", session: str | None = None) -> str:
         """The whole address that these leading digits (8 and more) name; the text itself where they name none.

@@ -262,7 +262,14 @@ class ProfileVersions:
         raise self._not_found(f"version {number} of profile {self.name!r}", last)
 
     def _not_found(self, what: str, last: int) -> ReferenceNotFound:
-        has = f"it has versions 1 to {last}" if last else f"tenant {self.tenant!r} has committed no version of it"
+        has = (
+            f"it has versions 1 to {last}"
+            if last
+            else (
+                f"tenant {self.tenant!r} has committed no version of it; commit one "
+                f"(`ctxsteward backfill --snapshot --profile FILE --tenant {self.tenant}`), or name another profile"
+            )
+        )
         return ReferenceNotFound(what, "", has)
 
 

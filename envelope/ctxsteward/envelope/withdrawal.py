@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, Any
 from ctxsteward.schemas import Erased, ObjectMissing
 
 from .keys import subject_of
-from .objects.names import data_key_name, number_of, part_of
+from .objects.names import data_key_name, number_of, numbered, part_of
+from .objects.port import list_twice
 from .slices import references
-from .stores.port import SessionKey
+from .stores.port import SessionKey, Witness
 from .supports import newest_supports
 from .vault import Vault
 
@@ -88,13 +89,21 @@ def _chains(store: Store, tenant: str) -> list[str]:
     """Folders of the tenant's profile versions and snapshots, of what waits for a review, and of supports."""
     found: dict[str, None] = {}
     for prefix in (f"profiles/{part_of(tenant)}/", f"snapshots/{part_of(tenant)}/", f"steward/{part_of(tenant)}/"):
-        for info in store.objects.list(prefix):
-            folder = info.key.rpartition("/")[0]
-            if number_of(info.key) is not None and (
+        for key in (*list_twice(store.objects, prefix), *_seen(store, prefix)):
+            folder = key.rpartition("/")[0]
+            if number_of(key) is not None and (
                 prefix[:7] != "steward" or folder.endswith("/reviews") or _tells_supports(folder)
             ):
                 found[folder] = None
     return list(found)
+
+
+def _seen(store: Store, prefix: str) -> Iterator[str]:
+    """Links that the journal has seen, whatever a listing says."""
+    if isinstance(store.journal, Witness):
+        for name, number in store.journal.witnessed().items():
+            if name.startswith(prefix):
+                yield numbered(name, number)
 
 
 def _sources(vault: Vault, address: str) -> list[str] | None:

@@ -44,8 +44,8 @@ def test_json_has_every_count_and_no_words(uri: str) -> None:
     assert document["sessions"][:2] == ["s-1", "s-2"]
     assert (document["messages"], document["who"], document["findings"]) == (10, "dpo", [])
     assert sorted(document) == [
-        "derived", "elsewhere", "findings", "forks", "manifests", "messages", "recommendations", "sessions", "subjects",
-        "tenant", "when", "who", "why",
+        "complete", "derived", "elsewhere", "findings", "forks", "manifests", "messages", "recommendations", "sessions",
+        "subjects", "tenant", "when", "who", "why",
     ]  # fmt: skip
     assert "CANARY" not in result.output
 

@@ -514,3 +514,13 @@ def test_what_this_program_cannot_read_it_neither_uses_nor_commits_upon(
     with pytest.raises(error):
         versions.commit(profile("b"), **AGREED)
     assert list(store.objects.list("profiles/default/support/versions/"))[-1].key.endswith("001.json")
+
+
+def test_the_newest_version_of_a_new_store_is_an_error_that_says_what_to_do() -> None:
+    with memory_store() as store, pytest.raises(ReferenceNotFound) as caught:
+        store.profiles("support", tenant="acme").newest()
+
+    assert str(caught.value) == (
+        "profile 'support' names nothing in this store; tenant 'acme' has committed no version of it; commit one "
+        "(`ctxsteward backfill --snapshot --profile FILE --tenant acme`), or name another profile"
+    )

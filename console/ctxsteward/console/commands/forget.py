@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from ctxsteward.envelope.erasure import Erasure
 
 
+_REPEAT = "mend what is named above (`ctxsteward store fsck`), and repeat the command"
+
+
 @click.command(short_help="Erase a session, or what a principal said.")
 @click.option("--session", metavar="ID", help="This session, with all forks of it.")
 @click.option("--principal", metavar="NAME", help="What this principal said, in all sessions (or in --session).")
@@ -32,7 +35,8 @@ def forget(
 
     A tombstone says who, why and when. A session is gone whole, and its id cannot be used again. Of a principal's
     messages the place stays, without the words; what others said, the model included, stays. Repeating the command
-    finishes what an interruption has left.
+    finishes what an interruption has left. What cannot be read is named and passed over; the exit code is then 1:
+    mend it, and repeat the command.
     """
     from ctxsteward.envelope.erasure import forget as erase
 
@@ -46,6 +50,9 @@ def forget(
         print_json(_document(done))
     else:
         _print(done, session, principal)
+    if not done.complete:
+        click.echo(one_line(f"not everything is forgotten: {done.findings[0].field}; {_REPEAT}"), err=True)
+        raise click.exceptions.Exit(1)
 
 
 def _check_cards(uri: str | None) -> None:
@@ -58,7 +65,11 @@ def _check_cards(uri: str | None) -> None:
 
 def _document(done: Erasure) -> dict[str, Any]:
     values = {field.name: getattr(done, field.name) for field in fields(done)}
-    return values | {"findings": [finding.model_dump(mode="json") for finding in done.findings]}
+    return (
+        values
+        | {"complete": done.complete}
+        | {"findings": [finding.model_dump(mode="json") for finding in done.findings]}
+    )
 
 
 def _print(done: Erasure, session: str | None, principal: str | None) -> None:

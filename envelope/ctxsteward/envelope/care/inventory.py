@@ -16,7 +16,6 @@ import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
 from urllib.parse import unquote
 
 from ctxsteward.schemas import Damaged, ObjectMissing, StoreUnavailable, UnsupportedVersion
@@ -24,7 +23,7 @@ from ctxsteward.schemas import Damaged, ObjectMissing, StoreUnavailable, Unsuppo
 from ..objects.names import number_of, numbered, part_of, session_folder
 from ..objects.port import ObjectInfo, ObjectStore
 from ..store import Store
-from ..stores.port import SessionKey
+from ..stores.port import SessionKey, Witness
 from ..vault import Vault
 
 PROBES = "probe/"
@@ -98,13 +97,6 @@ def take_inventory(
             if count % 1000 == 0:
                 tell(f"{count:,} objects listed")
     return found
-
-
-@runtime_checkable
-class Witness(Protocol):
-    """A journal that can say all it has seen of the object store."""
-
-    def witnessed(self) -> dict[str, int]: ...
 
 
 def seen_chains(store: Store, vault: Vault) -> dict[str, int]:

@@ -26,6 +26,13 @@ class ObjectInfo(NamedTuple):
     """Unix time by the store's clock; for the grace period of garbage collection, nothing else."""
 
 
+def list_twice(objects: ObjectStore, folder: str) -> list[str]:
+    """Keys below a folder (with its slash), as two listings show them that are asked for in different words: one of
+    them may leave something out."""
+    again = (info.key for info in objects.list(folder[:-1]) if info.key.startswith(folder))
+    return sorted({*(info.key for info in objects.list(folder)), *again})
+
+
 class ObjectStore(Protocol):
     """Every method is safe with threads and raises `StoreError` subclasses only."""
 

@@ -14,7 +14,7 @@ seen in the object store (a witness against a store that forgets); which subject
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 
 class SessionKey(NamedTuple):
@@ -205,3 +205,10 @@ class Journal(Protocol):
         """Subjects forgotten, of one session or of all."""
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Witness(Protocol):
+    """A journal that can say all it has seen of the object store."""
+
+    def witnessed(self) -> dict[str, int]: ...

@@ -15,6 +15,7 @@ from typing import TypeVar
 from ctxsteward.schemas import Finding, StoreUnavailable
 
 from ..commit import Patience
+from ..erasers import Reached
 from ..keyring import Keys
 from ..objects.port import ObjectStore
 from ..stores.port import Journal, SessionKey
@@ -105,20 +106,20 @@ class WriteBehind:
             if self._journal.length(key) < (length or 1):
                 raise
 
-    def all_readable(self, tenant: str) -> None:
-        """All sessions of a tenant are about to be searched. Raises `StoreUnavailable`."""
-        self._reach(lambda: self.opening.everything(tenant))
+    def all_readable(self, tenant: str) -> tuple[Finding, ...]:
+        """All sessions of a tenant are about to be searched; which ones cannot be. Raises `StoreUnavailable`."""
+        return self._reach(lambda: self.opening.everything(tenant))
 
-    def stored_sessions(self, tenant: str) -> list[str]:
+    def stored_sessions(self, tenant: str) -> Reached:
         """Ids of the sessions in the object store; none where it does not answer."""
         try:
             return self._reach(lambda: self.opening.stored_sessions(tenant))
-        except StoreUnavailable:
-            return []
+        except StoreUnavailable as error:
+            return Reached((), (Finding(kind="store_unreachable", text=f"sessions there are not named: {error}"),))
 
     def is_stored(self, key: SessionKey) -> bool:
         """Whether the object store holds the session. Raises `StoreUnavailable`."""
-        return self._reach(lambda: self.opening.stored_links(key)) > 0
+        return self._reach(lambda: self.opening.is_stored(key))
 
     def flush(self, timeout_seconds: float, *, patient: bool = True) -> bool:
         """Wait until nothing waits any more; False where something still does. Without `patient`, a store that does
@@ -161,11 +162,15 @@ class WriteBehind:
 
     # -- for erasure: `erasure.Elsewhere` -----------------------------------------------------------------------
 
-    def sessions(self, tenant: str) -> list[str]:
+    def sessions(self, tenant: str) -> Reached:
         """Ids of the sessions in the object store that are not forgotten."""
         return self.opening.stored_sessions(tenant)
 
-    def subjects(self, key: SessionKey) -> set[str]:
+    def holds(self, key: SessionKey) -> bool:
+        """Whether the object store holds the session."""
+        return self.opening.is_stored(key)
+
+    def subjects(self, key: SessionKey) -> Reached:
         """Addresses of the subjects under whose keys a session's records are encrypted."""
         return self.ownership.log(key).subjects()
 

@@ -11,21 +11,32 @@ Raises `Erased`, `Damaged`, and `StoreError` for a tenant that was written with 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from ctxsteward.schemas import Finding, OutcomeUnknown, StoreError, StoreUnavailable
+from ctxsteward.schemas import (
+    Damaged,
+    Erased,
+    Finding,
+    ObjectMissing,
+    OutcomeUnknown,
+    StoreError,
+    StoreUnavailable,
+    UnsupportedVersion,
+)
 
 from .. import forking
+from ..erasers import Reached
 from ..events import Opened, from_record
 from ..objects.names import part_of
-from ..objects.port import ObjectStore
-from ..stores.port import Drained, Journal, Record, SessionKey
+from ..objects.port import ObjectStore, list_twice
+from ..stores.port import Drained, Journal, Record, SessionKey, Witness
 from ..vault import Vault
 from .breaker import Breaker
 from .forks import forks_of
 from .ownership import Ownership
+from .sessionlog import unreached
 
 MAX_ASKING = 16
 """Threads that may wait for a store that does not answer."""
@@ -90,37 +101,62 @@ class Opening:
             self._parents(key, lambda: True)
             return
         self._prepare(key.tenant, write=False)
-        if self._ownership.log(key).tail(self._journal.drained(key).number) > self._journal.drained(key).number:
+        log, number = self._ownership.log(key), self._journal.drained(key).number
+        if log.tail(number) > number or (not number and log.is_there()):
             self._ownership.catch_up(key, claim="if_unchanged" if self._is_ours(key) else "never")
         self._parents(key, lambda: True)
 
-    def everything(self, tenant: str) -> None:
-        """Read all sessions of a tenant in."""
-        for session in self.stored_sessions(tenant):
-            self.for_reading(SessionKey(tenant, session))
+    def everything(self, tenant: str) -> tuple[Finding, ...]:
+        """Read all sessions of a tenant in; which ones cannot be, and why."""
+        stored = self.stored_sessions(tenant)
+        findings = list(stored.findings)
+        for session in stored.names:
+            try:
+                self.for_reading(SessionKey(tenant, session))
+            except (Damaged, ObjectMissing, UnsupportedVersion) as error:
+                findings.append(unreached(session, error))
+            except Erased:
+                continue  # there is nothing of it to read
+        return tuple(findings)
 
-    def stored_links(self, key: SessionKey) -> int:
-        """How many links the session has in the object store."""
+    def is_stored(self, key: SessionKey) -> bool:
+        """Whether the object store has the session; asked for by its name."""
         self._prepare(key.tenant, write=False)
-        return self._ownership.log(key).tail(0)
+        return self._ownership.log(key).is_there()
 
-    def stored_sessions(self, tenant: str) -> list[str]:
-        """Ids of the sessions in the object store that are not forgotten."""
+    def stored_sessions(self, tenant: str) -> Reached:
+        """Ids of the sessions in the object store that are not forgotten; findings are chains of which that cannot be
+        told, and what was there once and is not listed.
+        """
         self._prepare(tenant, write=False)
         vault = self._vault(tenant)
         known = {vault.subject_address(session): session for session in self._journal.sessions(tenant)}
-        prefix, found, last = f"sessions/{part_of(tenant)}/", [], ""
-        for info in self._objects.list(prefix):
-            address = info.key.removeprefix(prefix).partition("/")[0]
-            if address == last:
+        folder = f"sessions/{part_of(tenant)}/"
+        listed = dict.fromkeys(key.removeprefix(folder).partition("/")[0] for key in list_twice(self._objects, folder))
+        names, findings = [], []
+        for address in dict.fromkeys((*listed, *self._seen(folder))):
+            chain = f"{folder}{address}/log"
+            try:
+                name = known.get(address) or self._ownership.stored_id(tenant, address)
+            except (Damaged, ObjectMissing, UnsupportedVersion) as error:
+                missing = f"{error.key} is missing" if isinstance(error, ObjectMissing) else ""
+                findings.append(unreached(chain, missing or error))
                 continue
-            last = address
-            name = known.get(address)
-            if name is None:
-                name = self._ownership.stored_id(tenant, address)
+            if address not in listed:
+                text = "it is there, and the store's listing leaves it out: there may be more"
+                findings.append(Finding(kind="listing_incomplete", field=chain, text=text))
             if name is not None:
-                found.append(name)
-        return sorted(found)
+                names.append(name)
+                if address not in known:
+                    self._journal.see(chain, 1)
+        return Reached(tuple(sorted(names)), tuple(findings))
+
+    def _seen(self, folder: str) -> Iterator[str]:
+        """Addresses of sessions that this journal has ever seen in the object store."""
+        if isinstance(self._journal, Witness):
+            for name in self._journal.witnessed():
+                if name.startswith(folder) and name.endswith("/log"):
+                    yield name[len(folder) : -len("/log")]
 
     def stored_record(self, key: SessionKey, position: int) -> Record | None:
         """A record as the object store has it; None where it has none, or does not answer in a moment."""

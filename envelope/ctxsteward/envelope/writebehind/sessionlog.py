@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ctxsteward.schemas import Damaged, Erased
+from ctxsteward.schemas import Damaged, Erased, Finding, ObjectMissing, UnsupportedVersion
 
 from .. import records
 from ..chain import Chain, Link
 from ..commit import Patience
+from ..erasers import Reached
 from ..keyring import Keys
 from ..keys import subject_of
 from ..objects.names import session_folder
@@ -55,6 +56,11 @@ class Incoming:
     """Links behind the point."""
 
 
+def unreached(field: str, error: object) -> Finding:
+    """Says which session, or chain, could not be read, and why."""
+    return Finding(kind="session_unreachable", field=field, text=f"it cannot be read and is passed over: {error}")
+
+
 class SessionLog:
     """The chain of one session."""
 
@@ -86,9 +92,25 @@ class SessionLog:
         commit_id = hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:32]
         return self._chain.append(parent, body, epoch=epoch, commit_id=commit_id)
 
-    def subjects(self) -> set[str]:
-        """Addresses of the subjects under whose keys its records are encrypted."""
-        return {str(name) for link in self._chain.links() for name in link.body.get("keys", ())}
+    def subjects(self) -> Reached:
+        """Addresses of the subjects under whose keys its records are encrypted, as links that can be read name them."""
+        names, findings = dict[str, None](), list[Finding]()
+        for link in self._chain.readable():
+            if isinstance(link, Damaged):
+                findings.append(unreached(self.key.session, link))
+            else:
+                names |= dict.fromkeys(map(str, link.body.get("keys", ())))
+        return Reached(tuple(names), tuple(findings))
+
+    def is_there(self) -> bool:
+        """Whether it has a first link; asked for by its name."""
+        try:
+            self._chain.read(1)
+        except ObjectMissing:
+            return False
+        except (Damaged, UnsupportedVersion):
+            pass
+        return True
 
     def entries(self, start: int = 1) -> Iterator[Entry]:
         """Links from number `start` on, decrypted."""

@@ -1,0 +1,211 @@
+"""A session that cannot be read stops nobody: it is named, passed over, and no erasure calls itself complete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from ctxsteward.console.cli import cli
+from ctxsteward.envelope import open_store
+from ctxsteward.envelope.erasure import forget
+from ctxsteward.envelope.keyring import MasterKeys
+from ctxsteward.envelope.keys import subject_of
+from ctxsteward.envelope.objects.memory import MemoryObjects
+from ctxsteward.envelope.objects.names import data_key_name, session_folder
+from ctxsteward.envelope.store import Store
+from ctxsteward.envelope.stores.memory import MemoryJournal
+from ctxsteward.schemas import InputError, ObjectMissing, ReferenceNotFound
+
+from ..care.lying import LyingObjects
+from .scenes import ANN, BOB, CHARS, TOLD, builder, say
+
+KEYS = MasterKeys(b"k" * 32)
+Harm = Callable[[MemoryObjects, str], None]
+
+
+def lost(objects: MemoryObjects, folder: str) -> None:
+    objects.delete(f"{folder}/000000000001.json")
+
+
+def altered(objects: MemoryObjects, folder: str) -> None:
+    key = f"{folder}/000000000001.json"
+    body = objects.get(key)
+    objects.delete(key)
+    objects.put(key, body.replace(b'"segment"', b'"sediment"'))
+
+
+def emptied(objects: MemoryObjects, folder: str) -> None:
+    objects.delete(f"{folder}/000000000001.json")
+    objects.put(f"{folder}/000000000001.json", b"")
+
+
+def page(objects: MemoryObjects, folder: str) -> None:
+    objects.delete(f"{folder}/000000000001.json")
+    objects.put(f"{folder}/000000000001.json", b"<html></html>")
+
+
+HARMS: dict[str, Harm] = {"lost": lost, "altered": altered, "emptied": emptied, "a page": page}
+
+
+def machine(objects: MemoryObjects, journal: MemoryJournal | None = None) -> Store:
+    background = {"background": False}
+    return Store(journal or MemoryJournal(drains=True), objects, KEYS, uri="x", write_behind=True, behind=background)
+
+
+@pytest.fixture(scope="module")
+def written() -> tuple[MemoryObjects, dict[str, str]]:
+    """s-1 and s-2 with Ann and Bob, s-3 with Bob, several links each; addresses of an envelope of each."""
+    objects, addresses = MemoryObjects(), {}
+    store = machine(objects)
+    assert store.write_behind is not None
+    for name, speakers in (("s-1", ("ann", "bob")), ("s-2", ("ann", "bob")), ("s-3", ("bob",))):
+        session = store.session(name, tenant="acme", counter=CHARS)
+        for turn in range(2):
+            for speaker in speakers:
+                say(session, speaker, {"ann": ANN, "bob": BOB}[speaker], turn)
+            addresses[name] = builder().build(session).address
+            store.write_behind.drainer.run_once()
+    assert store.journal.waiting() == []
+    return objects, addresses
+
+
+@pytest.fixture
+def objects(written: tuple[MemoryObjects, dict[str, str]]) -> MemoryObjects:
+    copy = MemoryObjects()
+    copy._objects = dict(written[0]._objects)
+    return copy
+
+
+def folder_of(store: Store, session: str) -> str:
+    return session_folder("acme", store.vault("acme").subject_address(session))
+
+
+def has_key(store: Store, session: str, principal: str | None) -> bool:
+    try:
+        name = store.vault("acme").subject_address(subject_of(session, principal))
+        store.objects.get(data_key_name("acme", name))
+    except ObjectMissing:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
+def test_sessions_are_listed_but_for_the_one_that_cannot_be_read(objects: MemoryObjects, harm: Harm) -> None:
+    store = machine(objects)
+    folder = folder_of(store, "s-2")
+    harm(objects, folder)
+
+    assert store.sessions(tenant="acme") == ["s-1", "s-3"]
+    assert [(finding.kind, finding.field) for finding in store.findings] == [("session_unreachable", folder)]
+    assert folder in store.findings[0].text
+
+
+@pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
+def test_an_address_is_looked_up_in_all_others(
+    objects: MemoryObjects, written: tuple[MemoryObjects, dict[str, str]], harm: Harm
+) -> None:
+    store, addresses = machine(objects), written[1]
+    harm(objects, folder_of(store, "s-2"))
+
+    assert store.manifest(addresses["s-3"], tenant="acme")["session"] == "s-3"
+    with pytest.raises(ReferenceNotFound, match=r"among those that could be read; 1 could not: sessions/acme/"):
+        machine(objects).manifest(addresses["s-2"], tenant="acme")
+
+
+@pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
+def test_somebody_else_is_forgotten_and_what_was_not_reached_is_named(objects: MemoryObjects, harm: Harm) -> None:
+    store = machine(objects)
+    folder = folder_of(store, "s-2")
+    harm(objects, folder)
+
+    done = forget(store, tenant="acme", principal="ann", **TOLD)
+
+    assert (done.sessions, done.complete) == (("s-1",), False)
+    assert {(finding.kind, finding.field) for finding in done.findings} == {("session_unreachable", folder)}
+    assert (has_key(store, "s-1", "ann"), has_key(store, "s-1", "bob")) == (False, True)
+
+
+def test_a_damaged_link_in_the_middle_costs_the_principal_s_key_and_says_what_is_left(objects: MemoryObjects) -> None:
+    store = machine(objects)
+    key = f"{folder_of(store, 's-1')}/000000000002.json"
+    objects.delete(key)
+    objects.put(key, b"{}")
+
+    done = forget(store, tenant="acme", principal="ann", **TOLD)
+
+    assert (set(done.sessions), done.complete) == ({"s-1", "s-2"}, False)
+    assert [finding.field for finding in done.findings] == ["s-1"]
+    assert "what was derived from it there is not" in done.findings[0].text
+    assert (has_key(store, "s-1", "ann"), has_key(store, "s-2", "ann")) == (False, False)
+
+
+@pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
+def test_a_session_whose_first_link_is_gone_is_buried_as_far_as_its_links_tell(
+    objects: MemoryObjects, harm: Harm
+) -> None:
+    store = machine(objects)
+    harm(objects, folder_of(store, "s-2"))
+
+    done = forget(store, tenant="acme", session="s-2", **TOLD)
+
+    assert done.complete is False
+    keys = [has_key(store, "s-2", principal) for principal in (None, "ann", "bob")]
+    assert keys == [False, False, False]
+
+
+def test_an_erasure_that_reached_all_is_complete(objects: MemoryObjects) -> None:
+    done = forget(machine(objects), tenant="acme", principal="ann", **TOLD)
+
+    assert (set(done.sessions), done.complete, done.findings) == ({"s-1", "s-2"}, True, ())
+
+
+def test_who_may_have_spoken_where_nobody_can_read_is_not_called_unknown_without_a_word(objects: MemoryObjects) -> None:
+    store = machine(objects)
+    lost(objects, folder_of(store, "s-2"))
+
+    with pytest.raises(InputError, match="said nothing in tenant 'acme' that could be read"):
+        forget(store, tenant="acme", principal="carol", **TOLD)
+
+
+def test_a_session_that_a_listing_leaves_out_is_forgotten_too_where_it_was_seen_before(objects: MemoryObjects) -> None:
+    journal = MemoryJournal(drains=True)
+    assert machine(objects, journal).sessions(tenant="acme") == ["s-1", "s-2", "s-3"]
+    hidden = folder_of(machine(objects), "s-2")
+    store = machine(LyingObjects(objects, lambda key: key.startswith(hidden)), journal)
+
+    assert store.sessions(tenant="acme") == ["s-1", "s-2", "s-3"]
+    done = forget(store, tenant="acme", principal="ann", **TOLD)
+
+    assert (set(done.sessions), done.complete) == ({"s-1", "s-2"}, False)
+    assert [finding.kind for finding in done.findings] == ["listing_incomplete"]
+    assert store.exists("s-2", tenant="acme")
+
+
+def test_a_listing_that_is_empty_makes_no_session_missing(objects: MemoryObjects) -> None:
+    store = machine(LyingObjects(objects, lambda key: True))
+
+    assert store.exists("s-2", tenant="acme")
+    assert store.at("acme", "s-2").resolve("§1").role == "user"
+
+
+def test_the_command_says_so_and_exits_with_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri = f"file:{tmp_path / 'store'}"
+    with open_store(uri, journal=tmp_path / "one") as store:
+        for name in ("s-1", "s-2"):
+            say(store.session(name, tenant="acme", counter=CHARS), "ann", ANN, 1)
+        assert store.flush(30)
+        folder = tmp_path / "store" / "objects" / folder_of(store, "s-2")
+    (folder / "000000000001.json").unlink()
+    (folder / "000000000002.json").write_bytes(b"cut off")
+    monkeypatch.setenv("CTXSTEWARD_JOURNAL", str(tmp_path / "two"))
+    options = ["--store", uri, "--tenant", "acme", "--who", "dpo", "--why", "7"]
+
+    result = CliRunner().invoke(cli, ["store", "forget", "--principal", "ann", *options])
+
+    assert result.exit_code == 1, result.output
+    assert "forgot principal ann in 1 sessions" in result.output
+    assert "session_unreachable: sessions/acme/" in result.output
+    assert "not everything is forgotten: sessions/acme/" in result.output
