@@ -24,6 +24,8 @@ GUIDE = ROOT / "docs" / "guide-nightly-steward.md"
 ROOMS = ("schemas", "envelope", "summarizers", "steward", "evals", "flows", "console")
 FENCE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
+TODAY = re.compile(r"(\bnight n?|^ )\d{4}-\d\d-\d\d(?= |-)", re.MULTILINE)
+"""The date of a night in a sentence, in a run's id, and at the head of a row."""
 ID = re.compile(r"\b[0-9a-f]{12,64}\b")
 
 
@@ -42,7 +44,8 @@ def shown(text: str) -> list[Shown]:
 
 def alike(text: str) -> str:
     """Without what differs from run to run."""
-    lines = (line.rstrip() for line in TIME.sub("0000-00-00T00:00:00+00:00", ID.sub("0" * 12, text)).splitlines())
+    plain = TODAY.sub(r"\g<1>0000-00-00", TIME.sub("0000-00-00T00:00:00+00:00", ID.sub("0" * 12, text)))
+    lines = (line.rstrip() for line in plain.splitlines())
     return "\n".join(lines).strip()
 
 

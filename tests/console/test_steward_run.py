@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import date, timedelta
+from dataclasses import replace
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from ctxsteward.console import steward_running
+from ctxsteward.console.steward_running import Asked
 from ctxsteward.envelope.lease import WriterLease
 from ctxsteward.envelope.store import open_store
+from ctxsteward.steward.surroundings import of_this_process
 
 from .steward_scenes import PROFILE, fixes, run, transcript, value
 
@@ -46,7 +50,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> First:
 
 def test_a_first_night_says_what_changed_and_why(first: First) -> None:
     for words in (
-        "night 2026-11-23 of fernhollow-desk: promoted",
+        " of fernhollow-desk: promoted",
         "on the shipped transcripts",
         "Changed for everybody, version 2:",
         "+ Correction: pickup in Bonn ends at 18:00.",
@@ -62,6 +66,17 @@ def test_a_first_night_says_what_changed_and_why(first: First) -> None:
         "## Version 2",
     ):
         assert words in first.told or words in first.page, words
+
+
+@pytest.mark.parametrize("today", ["2026-11-22", "2031-05-06"])
+def test_a_shipped_night_has_the_date_of_today(tmp_path: Path, today: str) -> None:
+    clock = datetime.fromisoformat(f"{today}T22:00:00+00:00").timestamp()
+    here = replace(of_this_process(), clock=lambda: clock)
+    with steward_running.ready(Asked(store=f"file:{tmp_path / 'store'}", tenant="default"), here) as night:
+        report, _ = steward_running.run(night, lambda stage: None)
+
+    assert night.is_shipped
+    assert (report.night, report.outcome, report.version) == (today, "promoted", 2)
 
 
 def test_a_second_night_says_that_nothing_is_new(first: First) -> None:

@@ -40,7 +40,7 @@ def show_versions(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:
         told = ", ".join(f"{number} {kind}" for kind, number in kinds.items()) or "no change"
         restored = f", restores {row['restores']}" if row["restores"] is not None else ""
         console.print(tables.shown(f"{row['version']}  {row['when']}  {row['who']}: {row['why']}"), soft_wrap=True)
-        console.print(tables.shown(f"   {told}{restored}; {rested_on(row['promotion'])}"), soft_wrap=True)
+        console.print(tables.shown(f"   {told}{restored}; {rested_on(row)}"), soft_wrap=True)
     if not rows:
         console.print("no version yet")
 
@@ -57,10 +57,11 @@ def show_nights(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:
     console.print(table if rows else "no night yet")
 
 
-def rested_on(promotion: Mapping[str, Any] | None) -> str:
+def rested_on(row: Mapping[str, Any]) -> str:
     """Drift and approvals of a commit, in words."""
+    promotion = row["promotion"]
     if promotion is None:
-        return "committed by hand"
+        return "the first version" if row["version"] == 1 else "a rollback" if row["restores"] else "committed by hand"
     people = ", ".join(str(each["who"]) for each in promotion["approvals"])
     canary = f", canary for {promotion['canary']['share']:.0%}" if "canary" in promotion else ""
     return f"drift {promotion['level']}, {'approved by ' + people if people else 'needed nobody'}{canary}"

@@ -234,7 +234,7 @@ def _used(hit: Hit | None) -> str:
 
 def _versions(told: Figures) -> list[tuple[str, ...]]:
     return [
-        (str(row["version"]), str(row["when"]), str(row["who"]), str(row["why"]), rested_on(row["promotion"]))  # type: ignore[arg-type]
+        (str(row["version"]), str(row["when"]), str(row["who"]), str(row["why"]), rested_on(row))
         for row in told.versions
     ]
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ctxsteward.steward.night import Tell
     from ctxsteward.steward.report import NightReport
     from ctxsteward.steward.settings import NightSettings
+    from ctxsteward.steward.surroundings import Surroundings
 
 WHY = "the first version, of a profile file"
 SILENT = {"PREFECT_LOGGING_LEVEL": "CRITICAL", "DASK_LOGGING__DISTRIBUTED": "error"}
@@ -93,8 +94,11 @@ class Listed:
 
 
 @contextmanager
-def ready(asked: Asked) -> Iterator[Ready]:
-    """Settle sources, profile and settings; a dry run on a new store has one of its own, thrown away at the end."""
+def ready(asked: Asked, here: Surroundings | None = None) -> Iterator[Ready]:
+    """Settle sources, profile and settings; a dry run on a new store has one of its own, thrown away at the end.
+
+    `here` tells clock and machine; None: those of this process.
+    """
     from ctxsteward.steward.surroundings import of_this_process
 
     need(STEWARD, "steward run")
@@ -105,7 +109,7 @@ def ready(asked: Asked) -> Iterator[Ready]:
         uri = f"file:{spare}" if dry and new else asked.store
         _check_sources(asked.transcripts)
         _settings(asked, uri, "default", asked.transcripts or ("store",))
-        here = of_this_process()
+        here = here or of_this_process()
         with open_uri(uri) as store:
             profile, sources, findings = _settled(store, asked, here.when, dry=dry and not new)
             settings = _settings(asked, uri, profile, sources)
@@ -211,8 +215,6 @@ def _settings(asked: Asked, uri: str, profile: str, sources: tuple[str, ...]) ->
         "store": uri, "journal": os.environ.get(JOURNAL_VARIABLE) or asked.file.get("journal"), "tenant": asked.tenant,
         "profile": profile, "sources": sources, "actors": None if path is None else str(path),
     }  # fmt: skip
-    if all(map(shipped.is_shipped, sources)):
-        fixed["night"] = shipped.NIGHT
     settings = night_settings(asked.file, {**fixed, **{k: v for k, v in asked.options.items() if v is not None}})
     if settings.actors is not None:
         from ctxsteward.steward.actors import Actors

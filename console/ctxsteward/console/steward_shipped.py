@@ -1,6 +1,6 @@
 """The shipped transcripts and profile of a customer desk: what a first night runs on where there is nothing else.
 
-They lie in the package. Their night has a fixed date, so that a first night ends alike in any year.
+They lie in the package. Their night is tonight, as any night is.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ctxsteward.envelope import Profile, Store
 
-NIGHT = "2026-11-23"
-"""The day after the last of them."""
 WHO, WHY = "shipped demo", "the profile of the shipped transcripts"
 _FOLDER = ("data", "steward")
 

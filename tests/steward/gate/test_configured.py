@@ -22,7 +22,8 @@ WHEN = "2026-11-22T04:00:00+00:00"
 
 
 def record(text: str) -> MetaRecord:
-    return MetaRecord(id=f"r{len(text)}", text=text, sources=("s-1§1",))
+    """One that a night has harvested."""
+    return MetaRecord(id=f"{len(text):016x}", text=text, sources=("s-1§1",))
 
 
 def desk(*texts: str, policy: str = "Cite the page for every statement about a price.") -> ProfileDocument:

@@ -135,6 +135,7 @@ class Lines:
             head = versions.commit(
                 challenger.document, who=writing.who, why=f"night {writing.run}", when=writing.when,
                 parent=challenger.base, epoch=writing.epoch, commit_id=writing.commit_id,
+                promotion={"level": drift.level if drift else "INFO", "approvals": []},
             )  # fmt: skip
         texts = [record.text for record in head.profile.meta] if head else []
         final = hashlib.sha256("\n".join(texts).encode()).hexdigest()

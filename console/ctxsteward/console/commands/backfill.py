@@ -9,7 +9,6 @@ import click
 from ..failures import FOUND
 from ..options import DEFAULT_MODEL, common, read_builder, read_profile
 from ..output import print_json, table_console
-from ..steward_place import author
 
 if TYPE_CHECKING:
     from ctxsteward.envelope import EnvelopeBuilder, Profile, Store
@@ -74,6 +73,8 @@ def _backfilled(
     from ctxsteward.envelope.proposal import bootstrap
     from ctxsteward.envelope.versions import profile_names
     from ctxsteward.schemas import InputError
+
+    from ..steward_place import author
 
     when = datetime.now(UTC).isoformat(timespec="seconds")
     committed: str | None = None
