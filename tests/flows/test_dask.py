@@ -12,7 +12,7 @@ from ctxsteward.steward.settings import NightSettings
 from ctxsteward.steward.surroundings import of_this_process
 from ctxsteward.steward.wiring import home_of
 
-from .transcripts import write
+from .transcripts import founded, write
 
 pytestmark = pytest.mark.usefixtures("prefect")
 
@@ -41,7 +41,7 @@ def test_two_dask_workers_do_the_batches_and_the_night_is_the_same(tmp_path: Pat
         store=f"file:{tmp_path / 'store'}", sources=(str(tmp_path / "in"),), profile="support", night="2026-11-22",
         batch_transcripts=2, runner="dask", workers=2,
     )  # fmt: skip
-    report = meta_steward_nightly(settings)
+    report = meta_steward_nightly(founded(settings))
     assert (report.outcome, report.count("harvested"), report.failed_batches) == ("promoted", 16, 0)
     assert report.cpu_seconds > 0
     results = [json.loads(path.read_text())["result"] for path in (home_of(settings) / "results").iterdir()]

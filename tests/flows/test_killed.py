@@ -22,7 +22,7 @@ from ctxsteward.steward.batches import BatchRecords, Item, dealt
 from ctxsteward.steward.settings import NightSettings
 
 from .servers import environment, process, wait_for
-from .transcripts import write
+from .transcripts import founded, write
 
 pytestmark = pytest.mark.usefixtures("prefect")
 
@@ -43,10 +43,10 @@ def prepared(root: Path, keys: Path) -> NightSettings:
     write(root / "in", TRANSCRIPTS)
     shutil.copytree(keys, root / "store" / "keys")
     (root / "home").mkdir()
-    return NightSettings(
+    return founded(NightSettings(
         store=f"file:{root / 'store'}", sources=(str(root / "in"),), profile="support", night="2026-11-22",
         batch_transcripts=BATCH, workers=1,
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 @pytest.fixture

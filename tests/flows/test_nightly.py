@@ -13,7 +13,7 @@ from ctxsteward.steward.settings import NightSettings
 from ctxsteward.steward.surroundings import of_this_process
 from ctxsteward.steward.wiring import home_of, opened
 
-from .transcripts import write
+from .transcripts import founded, write
 
 pytestmark = pytest.mark.usefixtures("prefect")
 
@@ -21,16 +21,16 @@ pytestmark = pytest.mark.usefixtures("prefect")
 @pytest.fixture
 def settings(tmp_path: Path) -> NightSettings:
     write(tmp_path / "in", 12)
-    return NightSettings(
+    return founded(NightSettings(
         store=f"file:{tmp_path / 'store'}", sources=(str(tmp_path / "in"),), profile="support", night="2026-11-22",
         batch_transcripts=3, workers=2,
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 def test_a_night_on_prefect_ends_as_one_without(settings: NightSettings, tmp_path: Path) -> None:
     report = meta_steward_nightly(settings)
     assert (report.outcome, report.count("harvested"), report.failed_batches) == ("promoted", 12, 0)
-    plain = settings.model_copy(update={"store": f"file:{tmp_path / 'other'}"})
+    plain = founded(settings.model_copy(update={"store": f"file:{tmp_path / 'other'}"}))
     with opened(plain, of_this_process()) as night:
         other = run_night(night.stages, night.shell)
     assert (other.stages, other.statuses) == (report.stages, report.statuses)

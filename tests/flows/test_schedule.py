@@ -1,12 +1,18 @@
-"""A deployment on a schedule, on a real Prefect server: it fires, and the night it runs is in the chain of nights."""
+"""The shipped deployments on a real Prefect server with a real worker: they fire, fail loudly, and outlive a kill."""
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import httpx
+import pytest
 from prefect.flows import load_flow_from_entrypoint
 
 from ctxsteward.envelope.store import open_store
@@ -14,55 +20,113 @@ from ctxsteward.steward.nights import Nights
 from ctxsteward.steward.settings import NightSettings
 
 from .servers import ROOT, environment, flow_runs, process, server, wait_for
-from .transcripts import write
+from .transcripts import founded, write
 
-EVERY_20_SECONDS = "* * * * * */20"
-SERVE = """
-import sys
-from prefect.flows import EntrypointType
-from ctxsteward.flows.nightly import meta_steward_nightly
-
-cron, settings = sys.argv[1:]
-meta_steward_nightly.serve(
-    name="nightly", cron=cron, parameters={"settings": __import__("json").loads(settings)},
-    entrypoint_type=EntrypointType.MODULE_PATH, print_starting_message=False,
-)
-"""
+A_MINUTE_SECONDS = 60.0
 
 
-def test_the_shipped_deployment_can_be_deployed(tmp_path: Path) -> None:
-    (tmp_path / "prefect.yaml").write_text((ROOT / "prefect.yaml").read_text())
-    with server(tmp_path) as url:
-        env = environment(tmp_path, PREFECT_API_URL=url)
+class Deployed(NamedTuple):
+    """A server that has the shipped deployments."""
+
+    url: str
+    home: Path
+    env: dict[str, str]
+    by_name: dict[str, dict[str, Any]]
+
+    def worker(self, name: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
+        env = self.env | {"PREFECT_WORKER_QUERY_SECONDS": "1"}
+        arguments = ("-m", "prefect", "worker", "start", "--pool", "steward", "--name", name)
+        return process(*arguments, env=env, log=self.home / f"{name}.log")
+
+    def start(self, settings: NightSettings) -> str:
+        """Begin a run of the nightly deployment, as its schedule does; its id."""
+        parameters = {"settings": settings.model_dump(mode="json", exclude_unset=True)}
+        path = f"{self.url}/deployments/{self.by_name['nightly']['id']}/create_flow_run"
+        answer = httpx.post(path, json={"parameters": parameters, "state": {"type": "SCHEDULED"}}, timeout=10)
+        answer.raise_for_status()
+        told: str = answer.json()["id"]
+        return told
+
+    def run(self, id: str) -> dict[str, Any]:
+        found: dict[str, Any] = next(one for one in flow_runs(self.url) if one["id"] == id)
+        return found
+
+
+@pytest.fixture(scope="module")
+def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
+    home = tmp_path_factory.mktemp("prefect")
+    (home / "prefect.yaml").write_text((ROOT / "prefect.yaml").read_text())
+    with server(home) as url:
+        told = {"CTXSTEWARD_STORE": f"file:{home / 'store'}", "CTXSTEWARD_PROFILE": "support"}
+        env = environment(home, PREFECT_API_URL=url, **told)
         for arguments in (["work-pool", "create", "steward", "--type", "process"], ["--no-prompt", "deploy", "--all"]):
             done = subprocess.run(
-                [sys.executable, "-m", "prefect", *arguments], env=env, cwd=tmp_path, capture_output=True, text=True,
+                [sys.executable, "-m", "prefect", *arguments], env=env, cwd=home, capture_output=True, text=True,
                 timeout=120, check=False, stdin=subprocess.DEVNULL,
             )  # fmt: skip
             assert done.returncode == 0, done.stdout + done.stderr
-        (found,) = httpx.post(f"{url}/deployments/filter", json={}, timeout=10).json()
-    assert (found["name"], found["schedules"][0]["schedule"]["cron"]) == ("nightly", "0 3 * * *")
-    assert NightSettings.model_validate(found["parameters"]["settings"]).sources == ("store",)
-    assert load_flow_from_entrypoint(found["entrypoint"]).name == "meta_steward_nightly"
+        found = httpx.post(f"{url}/deployments/filter", json={}, timeout=10).json()
+        yield Deployed(url, home, env, {one["name"]: one for one in found})
 
 
-def test_a_cron_deployment_fires_and_its_night_ends(tmp_path: Path) -> None:
-    write(tmp_path / "in", 12)
-    settings = NightSettings(
-        store=f"file:{tmp_path / 'store'}", sources=(str(tmp_path / "in"),), profile="support", night="2026-11-22"
-    )
-    log = tmp_path / "serve.log"
-    with server(tmp_path) as url:
-        env = environment(tmp_path, PREFECT_API_URL=url)
-        with process("-c", SERVE, EVERY_20_SECONDS, settings.model_dump_json(), env=env, log=log):
-            wait_for(lambda: any(run["deployment_id"] for run in flow_runs(url, "COMPLETED")), 120, log)
-        done = [run for run in flow_runs(url, "COMPLETED") if run["deployment_id"]]
-    assert done[0]["auto_scheduled"] is True
-    with open_store(settings.store) as store:
-        ((number, night), *_) = Nights(store, "default", "support").history()
-        version = store.profiles("support").newest()
-    assert (number, night.outcome, night.counts["harvested"]) == (1, "promoted", 12)
-    assert {record.text for record in version.profile.meta} == {
-        "No, the baggage allowance is 23 kg, not 20 kg.",
-        "No, the cancellation fee is 50 EUR, not 30 EUR.",
+def settings_of(root: Path, transcripts: int, **more: Any) -> NightSettings:
+    write(root / "in", transcripts)
+    return founded(NightSettings(
+        store=f"file:{root / 'store'}", sources=(str(root / "in"),), profile="support", night="2026-11-22", **more
+    ))  # fmt: skip
+
+
+def test_the_three_flows_are_deployed(deployed: Deployed) -> None:
+    told = {
+        name: (load_flow_from_entrypoint(one["entrypoint"]).name, [s["schedule"]["cron"] for s in one["schedules"]])
+        for name, one in deployed.by_name.items()
     }
+    assert told == {
+        "nightly": ("meta_steward_nightly", ["0 3 * * *"]),
+        "replay": ("replay_nights", []),
+        "suite": ("eval_suite", ["0 5 * * *"]),
+    }
+    for name, one in deployed.by_name.items():
+        assert set(one["tags"]) == {"ctxsteward", name}
+        settings = NightSettings.model_validate(one["parameters"]["settings"])
+        assert (settings.sources, settings.profile, settings.store) == (
+            ("store",), "support", deployed.env["CTXSTEWARD_STORE"],
+        )  # fmt: skip
+        assert settings.lease_seconds < A_MINUTE_SECONDS, "a killed night is taken over when its lease has run out"
+        assert one["global_concurrency_limit"] is None, "its slot would outlive a killed run by five minutes"
+
+
+def test_a_killed_worker_is_taken_over_by_the_next_run(deployed: Deployed, tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, 24, batch_transcripts=2, workers=1)
+    nobody = settings.model_copy(update={"profile": "nobody"})
+    relative = settings.model_copy(update={"store": "file:store"})
+    with deployed.worker("first") as worker:
+        killed = deployed.start(settings)
+        batches = tmp_path / "store" / "objects" / "steward"
+        log = deployed.home / "first.log"
+        wait_for(lambda: list(batches.glob("*/*/batches/*/*.json")), 120, log)
+        owner = deployed.run(killed)["labels"]["ctxsteward.owner"]
+        os.killpg(worker.pid, signal.SIGSTOP)  # so that neither of them has time to say anything of the other
+        os.kill(int(owner.rpartition(":")[2]), signal.SIGKILL)
+        os.killpg(worker.pid, signal.SIGKILL)
+        worker.wait()
+    assert deployed.run(killed)["state_name"] == "Running"
+    with deployed.worker("second"):
+        after, *failing = (deployed.start(one) for one in (settings, nobody, relative))
+        log = deployed.home / "second.log"
+        wait_for(lambda: deployed.run(killed)["state_name"] == "Crashed", 120, log)
+        wait_for(lambda: deployed.run(after)["state_name"] == "Completed", 120, log)
+        wait_for(lambda: all(deployed.run(one)["state_name"] == "Failed" for one in failing), 120, log)
+    done, crashed = deployed.run(after), deployed.run(killed)
+    assert (done["name"], set(done["tags"])) == (
+        "support 2026-11-22", {"ctxsteward", "nightly", "tenant:default", "profile:support"},
+    )  # fmt: skip
+    assert crashed["state_name"] == "Crashed"
+    assert crashed["state"]["message"] == f"its process, {owner}, is gone; run support 2026-11-22 takes over"
+    assert {one["state_name"] for one in flow_runs(deployed.url)} <= {"Completed", "Crashed", "Failed", "Scheduled"}
+    told = [deployed.run(one)["state"]["message"] for one in failing]
+    assert "has no profile 'nobody'" in told[0]
+    assert "'store' is relative" in told[1]
+    with open_store(settings.store) as store:
+        ((_, night),) = Nights(store, "default", "support").history()
+    assert (night.outcome, night.counts["harvested"]) == ("promoted", 24)

@@ -1,4 +1,4 @@
-"""Transcripts of our own: short conversations in which people correct the agent, and say what they prefer."""
+"""A profile and transcripts of our own: people correct the agent in short conversations, or say what they prefer."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import json
 import os
 from pathlib import Path
 from typing import Any
+
+from ctxsteward.envelope.store import open_store
+from ctxsteward.schemas.profile import ProfileDocument
+from ctxsteward.steward.settings import NightSettings
 
 SAID = (
     "No, the baggage allowance is 23 kg, not 20 kg.",
@@ -26,8 +30,16 @@ def conversation(number: int) -> list[dict[str, Any]]:
     ]
 
 
-def write(folder: Path, count: int, start: int = 0, *, seconds: float = 1_700_000_000) -> None:
-    """So many files, of as many principals, changed a second apart."""
+def founded(settings: NightSettings) -> NightSettings:
+    """The same settings, with a first version of their profile in their store."""
+    with open_store(settings.store) as store:
+        versions = store.profiles(settings.profile, tenant=settings.tenant)
+        versions.commit(ProfileDocument(name=settings.profile), who="ada", why="first", when="2026-11-01")
+    return settings
+
+
+def write(folder: Path, count: int, start: int = 0, *, seconds: float = 1_794_000_000) -> None:
+    """So many files, of as many principals, changed a second apart; in November 2026 unless told."""
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(start, start + count):
         document = {"messages": conversation(number), "ctxsteward": {"principal": f"user-{number}"}}

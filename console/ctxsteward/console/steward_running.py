@@ -107,7 +107,7 @@ def ready(asked: Asked, here: Surroundings | None = None) -> Iterator[Ready]:
     with TemporaryDirectory(prefix="ctxsteward-dry-") as spare:
         new = scheme == "file" and bool(folder) and not (Path(folder) / "objects").is_dir()
         uri = f"file:{spare}" if dry and new else asked.store
-        _check_sources(asked.transcripts)
+        _check_sources(asked.transcripts or asked.file.get("sources", ()))
         _settings(asked, uri, "default", asked.transcripts or ("store",))
         here = here or of_this_process()
         with open_uri(uri) as store:
@@ -151,26 +151,15 @@ def run(ready: Ready, tell: Tell) -> tuple[NightReport, Seen]:
 
 def _check_sources(transcripts: Sequence[str]) -> None:
     """Refuse a folder that is not there or holds nothing like a transcript, before anything is written."""
-    from ctxsteward.steward.ingest import open_source
-    from ctxsteward.steward.ingest.sources import STORE
+    from ctxsteward.steward.wiring import require_transcripts
 
     for uri in transcripts:
-        if uri == STORE:
-            continue
         if uri.startswith("s3:"):
             need(S3, f"--transcripts {uri}")
         try:
-            source = open_source(uri)
-            try:
-                first = next(iter(source.items()), None)
-            finally:
-                source.close()
+            require_transcripts(uri)
         except InputError as error:
             raise InputError(f"--transcripts {uri}: {error}") from error
-        if first is None:
-            raise InputError(
-                f"--transcripts {uri}: no transcript is there; name a folder with .json, .jsonl, .ndjson or .traj files"
-            )
 
 
 def _settled(store: Store, asked: Asked, when: str, *, dry: bool) -> tuple[str, tuple[str, ...], tuple[Finding, ...]]:
@@ -245,11 +234,14 @@ def _on_dask(settings: NightSettings) -> NightReport:
 
     for name, value in {**QUIET, **SILENT}.items():
         os.environ.setdefault(name, value)
-    from ctxsteward.flows.nightly import meta_steward_nightly
+    from ctxsteward.flows.nightly import NightFailed, meta_steward_nightly
     from ctxsteward.flows.serving import local_api
 
     with local_api():
-        return meta_steward_nightly(settings)
+        try:
+            return meta_steward_nightly(settings)
+        except NightFailed as failed:
+            return failed.report
 
 
 # -- after --------------------------------------------------------------------------------------------------------

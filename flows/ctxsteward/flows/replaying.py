@@ -1,25 +1,47 @@
 """Nights made up for: one night for each day of a range, in order, each with what had changed until that day's end.
 
-A day that was done is found done; days that came late end with the same observations as days on time.
+A day that was done is found done; days that came late end with the same observations as days on time. A night that is
+rejected stops no other; in the end the run fails with all of them (`NightsFailed`).
 
 Annotations here are values, not texts: Prefect reads them where a deployment has loaded the flow by its name.
 """
 
 from collections.abc import Iterator
 from datetime import date, timedelta
+from typing import Any
 
 from prefect import flow
 
+from ctxsteward.schemas import InputError
 from ctxsteward.steward.report import NightReport
 from ctxsteward.steward.settings import NightSettings
 
-from .nightly import meta_steward_nightly
+from .exporting import export
+from .nightly import one_night
+from .runs import named
 
 
-@flow(name="replay_nights", persist_result=False)
+class NightsFailed(Exception):
+    """Nights of which some are no success; `reports` are those of all; a pickle holds numbers alone."""
+
+    def __init__(self, reports: list[NightReport]) -> None:
+        self.reports = reports
+        super().__init__("; ".join(f"{one.night}: {one.failure}" for one in reports if one.failure))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), ([one.numbers() for one in self.reports],))
+
+
+@flow(name="replay_nights", flow_run_name=named, persist_result=False)
 def replay_nights(settings: NightSettings, first: date, last: date) -> list[NightReport]:
-    """Run the nights from `first` to `last`, both included."""
-    return [meta_steward_nightly(one) for one in nights_of(settings, first, last)]
+    """Run the nights from `first` to `last`, both included. Raises `InputError` for a range that holds none."""
+    export()
+    if last < first:
+        raise InputError(f"no night from {first} to {last}; name the earlier day first")
+    reports = [one_night(one) for one in nights_of(settings, first, last)]
+    if any(one.failure for one in reports):
+        raise NightsFailed(reports)
+    return reports
 
 
 def nights_of(settings: NightSettings, first: date, last: date) -> Iterator[NightSettings]:

@@ -11,7 +11,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from prefect import flow, task
+from prefect import flow, tags, task
 
 from ctxsteward.envelope.store import open_store
 from ctxsteward.evals.suites.catalogue import NAMES, suite_named
@@ -23,8 +23,11 @@ from ctxsteward.schemas import InputError
 from ctxsteward.steward.gate import configured, with_suites
 from ctxsteward.steward.settings import NightSettings
 from ctxsteward.steward.surroundings import of_this_process
+from ctxsteward.steward.wiring import require
 
 from .exporting import export
+from .nightly import stored
+from .runs import anchored, claim, named, show_suite, tags_of
 
 Suite = Callable[[NightSettings], dict[str, Any]]
 
@@ -57,16 +60,37 @@ SUITES: Mapping[str, Suite] = MappingProxyType(
 )
 
 
+class SuiteFailed(Exception):
+    """A suite that did not pass; `document` is all that it found, of which a pickle holds nothing."""
+
+    def __init__(self, suite: str, document: dict[str, Any]) -> None:
+        self.suite, self.document = suite, document
+        super().__init__(f"eval suite {suite} failed")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.suite, {}))
+
+
 @task(persist_result=False)
 def run_suite(suite: str, settings: NightSettings) -> dict[str, Any]:
     """Run one of `SUITES`."""
     return SUITES[suite](settings)
 
 
-@flow(name="eval_suite", persist_result=False)
+@flow(name="eval_suite", flow_run_name=named, persist_result=False)
 def eval_suite(suite: str, settings: NightSettings) -> dict[str, Any]:
-    """Run a named suite; its document. Raises `InputError` for a name that is none."""
+    """Run a named suite; its document. Raises `InputError` for a name that is none, `SuiteFailed`."""
     export()
     if suite not in SUITES:
         raise InputError(f"eval suite {suite!r:.60} is none; one of: {', '.join(sorted(SUITES))}")
-    return run_suite(suite, settings)
+    here = of_this_process()
+    claim(settings, here)
+    anchored(settings)
+    with stored(settings, here) as store:
+        require(settings.model_copy(update={"sources": ()}), store)
+    with tags(*tags_of(settings)):
+        document = run_suite(suite, settings)
+    show_suite(suite, document)
+    if not document["passed"]:
+        raise SuiteFailed(suite, document)
+    return document

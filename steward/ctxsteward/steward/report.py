@@ -8,6 +8,7 @@ Source: the layered-envelope design (observability: counts after every stage).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
@@ -125,6 +126,58 @@ class NightReport(_Value):
             "record": self.refused_records,
         }
         return {what: number for what, number in refused.items() if number}
+
+    @property
+    def failure(self) -> str | None:
+        """Why it is no success, in a line without a word of a transcript; None: it is one."""
+        if self.outcome == "rejected":
+            checks = (("drift", self.drift), ("evals", self.gate))
+            stopped = [name for name, check in checks if check is not None and not check.ok]
+            return f"rejected by {' and '.join(stopped) or 'a person'}: version {self.version or 'none'} stays in force"
+        if self.outcome == "rolled_back":
+            return f"the canary failed: version {self.version} says what was in force before"
+        if self.outcome == "busy":
+            return "; ".join(("another night is under way", *self.alerts))
+        if self.failed_batches:
+            return f"{self.failed_batches:,} batches failed; their transcripts stay due"
+        if self.quarantined and not self.count("harvested"):
+            return f"all {len(self.quarantined):,} transcripts that were due were refused"
+        return None
+
+    def numbers(self) -> NightReport:
+        """Without all that quotes somebody or names a transcript: what others than the store may keep."""
+        checks = {name: getattr(self, name) for name in ("drift", "gate", "canary")}
+        bare = {name: check and check.model_copy(update={"why": ()}) for name, check in checks.items()}
+        nameless = tuple(one.model_copy(update={"source": "", "name": ""}) for one in self.quarantined)
+        return self.model_copy(update={"changes": (), "quarantined": nameless, **bare})
+
+    def markdown(self) -> str:
+        """Numbers and codes as a page that others may keep: no text of a transcript, no name of one."""
+        version = "none" if self.version is None else str(self.version)
+        lines = [f"# Night {self.night} of {self.profile}: {self.outcome.replace('_', ' ')}", ""]
+        lines += [f"**{self.failure}**", ""] if self.failure else []
+        lines += [f"Tenant {self.tenant}; version {version} is in force; {self.waiting:,} waits for a person.", ""]
+        if self.stages:
+            lines += [
+                "| stage | left |",
+                "|---|---:|",
+                *(f"| {one.stage} | {one.count:,} |" for one in self.stages),
+                "",
+            ]
+        for name, check in (("drift", self.drift), ("evals", self.gate), ("canary", self.canary)):
+            lines += [f"- {name}: {check.level}{'' if check.ok else ', which stopped it'}"] if check else []
+        refused = Counter(one.reason for one in self.quarantined)
+        told = (
+            ("refused", refused),
+            ("left out", self.skipped),
+            ("records", self.statuses),
+            ("times from", self.dated),
+        )
+        for name, numbers in told:
+            some = ", ".join(f"{key} {count:,}" for key, count in sorted(numbers.items()))
+            lines += [f"- {name}: {some}"] if some else []
+        lines += [f"- alert: {line}" for line in self.alerts]
+        return "\n".join([*lines, "", "`ctxsteward steward status`, `review` and `log` say more.", ""])
 
     @property
     def exit_code(self) -> int:

@@ -25,6 +25,7 @@ from ctxsteward.envelope.lease import WriterLease
 from ctxsteward.envelope.objects.names import part_of
 from ctxsteward.envelope.sqlite_file import IN_MEMORY
 from ctxsteward.envelope.store import JOURNAL_FOLDER, Store, open_store
+from ctxsteward.envelope.versions import profile_names
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.recommendation import MetaRecommendation
 
@@ -48,6 +49,7 @@ from .ingest import (
     marker,
     open_source,
 )
+from .ingest.sources import STORE
 from .ledger import AsOf, Ledger
 from .night import Shell, Tell
 from .nights import Nights
@@ -83,6 +85,35 @@ def ledger_path(settings: NightSettings) -> Path:
     return home_of(settings) / "ledgers" / part_of(settings.tenant) / f"{part_of(settings.profile)}.sqlite"
 
 
+def require(settings: NightSettings, store: Store) -> None:
+    """Refuse a night over nothing: a profile that was never committed, a source without a transcript."""
+    known = tuple(profile_names(store.objects, settings.tenant))
+    if settings.profile not in known:
+        some = f"it has {', '.join(known[:MAX_NAMES_SHOWN])}" if known else "it has none"
+        raise InputError(
+            f"{store.uri}: tenant {settings.tenant!r} has no profile {settings.profile!r}; {some}: name one of them, "
+            "or commit a first one with `ctxsteward steward run --profile FILE`"
+        )
+    for uri in settings.sources:
+        require_transcripts(uri)
+
+
+def require_transcripts(uri: str) -> None:
+    """Refuse a source that is not there or lists nothing; the store's own sessions may be none yet."""
+    if uri == STORE:
+        return
+    source = open_source(uri)
+    try:
+        first = next(iter(source.items()), None)
+    finally:
+        source.close()
+    if first is None:
+        raise InputError(
+            f"source {uri!r:.200}: no transcript is there; name a folder with .json, .jsonl, .ndjson or .traj files"
+        )
+
+
+MAX_NAMES_SHOWN = 5
 Records = tuple[MetaRecommendation, ...]
 
 Isolate = Callable[[Reaper, NightSettings], Isolation[Reaped]]
