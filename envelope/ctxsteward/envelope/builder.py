@@ -34,6 +34,7 @@ from .manifests import Configuration, configuration, keep_manifest
 from .policy import Policy
 from .ranking.heuristic import Heuristic
 from .rebuilding import rebuilt
+from .rows import FORMS
 from .scale import Scale
 from .selection import Selector
 from .session import Session
@@ -185,7 +186,8 @@ class EnvelopeBuilder:
     # -- its parts ----------------------------------------------------------------------------------------------
 
     def _head(self, session: Session) -> LaidHead:
-        return laid_head(session, self._scale, self._target.counter, self.budgets.model_fields_set)
+        fixed, renderer = self.budgets.model_fields_set, self._decider.form.renderer
+        return laid_head(session, self._scale, self._target.counter, fixed, renderer)
 
     def _envelope(
         self,
@@ -202,12 +204,17 @@ class EnvelopeBuilder:
             keep_manifest(session, made.address, self._configuration(), decided.reports, decided.findings)
             self._estimated_tokens = made.estimated_tokens
         times = Times() if started is None else Times.of(time.perf_counter() - started, decided.selection_seconds)
-        return assembled(session, head, decided, made, self._scale, self._notices, sealed=sealed, times=times)
+        return assembled(
+            session, head, decided, made, self._scale, self._notices, sealed=sealed, times=times,
+            renderer=self._decider.form.renderer,
+        )  # fmt: skip
 
     def _configuration(self) -> Configuration:
         found = self._configured
         if found is None or found.calibration != self.calibration:
-            found = self._configured = configuration(self.model, self._target, self.budgets, self.calibration)
+            renderer = self._decider.form.renderer
+            found = configuration(self.model, self._target, self.budgets, self.calibration, renderer)
+            self._configured = found
         return found
 
     # -- out of a manifest --------------------------------------------------------------------------------------
@@ -224,7 +231,7 @@ class EnvelopeBuilder:
 
     @classmethod
     def _from_manifest(cls, manifest: Wire) -> EnvelopeBuilder:
-        """Renderer 1."""
+        """As renderers 1 and 2 have it: they differ in how they write rows."""
         builder = cls(
             tokenizer=manifest["tokenizer"],
             window_tokens=manifest["window_tokens"],
@@ -235,10 +242,12 @@ class EnvelopeBuilder:
         counter = Counter(builder.counter.tokenizer, manifest["images"])
         builder._target = Target(counter, builder.window_tokens, builder.output_reserve_tokens)
         builder._scale = Scale(builder._scale.stated, manifest["calibration"])
+        builder._decider = replace(builder._decider, form=FORMS[manifest["renderer"]])
         return builder
 
 
 RENDERERS: Mapping[int, Callable[[Wire], EnvelopeBuilder]] = {
+    1: EnvelopeBuilder._from_manifest,
     RENDERER_VERSION: EnvelopeBuilder._from_manifest,
 }
 """What rebuilds an envelope, by the renderer that made it: this major version and the one before are kept."""

@@ -23,6 +23,7 @@ from .history import Histories
 from .keys import address_of
 from .layout import DynamicLayout, lay_dynamic
 from .policy import Window
+from .rows import ROWS, RowForm
 from .selection import Selector, select, verbatim
 from .session import Session
 from .state import State
@@ -64,6 +65,8 @@ class Decider:
     budgets: Budgets
     counter: Counter
     histories: Histories
+    form: RowForm = ROWS
+    """How rows are written: a builder out of a manifest has the form of the renderer that the manifest names."""
 
     def run(self, session: Session, made: Made) -> Decided:
         """Compact and select where due."""
@@ -82,7 +85,8 @@ class Decider:
 
     def lay(self, session: Session, state: State) -> DynamicLayout:
         """The dynamic section of a session as it stands, deciding nothing."""
-        return lay_dynamic(state, self.budgets, self.counter, session.shown, session.cache, partial(lines_of, session))
+        facts = partial(lines_of, session)
+        return lay_dynamic(state, self.budgets, self.counter, session.shown, session.cache, facts, self.form)
 
     # -- compacting ---------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from collections.abc import Set as AbstractSet
 from .counting import Counter
 from .events import Selected
 from .groups import Entry
-from .layout import context_fragment, day_line, recalled_line
+from .layout import context_fragment, day_above, day_line, recalled_line
 from .state import Day, State
 
 CHOSEN = "ranked, and it fits"
@@ -98,7 +98,7 @@ class Fitting:
             return f"{SAME_TEXT} {self._said[text]}"
         if len(line) > _MOST_CHARS_A_TOKEN * left:
             return NO_ROOM
-        day = self._state.day_of(ordinal)
+        day = day_above(self._state, ordinal)
         cost = self._counter.text(line + "\n")
         if day is not None and day not in self._days:
             cost += self._counter.text(day_line(day, self._state.last_user) + "\n")

@@ -31,7 +31,7 @@ from .fence import fenced
 from .fragments import Fragment, text_fragment
 from .groups import FINDING_TEXTS, Entry, Group
 from .profile import Profile, meta_text, static_blocks, system_blocks
-from .rows import quoted_rows
+from .rows import ROWS, RowForm
 from .state import Day, State
 from .strip import Strip, group_fragment
 
@@ -253,6 +253,7 @@ def lay_dynamic(
     original: Callable[[int], Entry],
     cache: dict[object, object],
     facts: Callable[[Selected], FactLines],
+    form: RowForm = ROWS,
 ) -> DynamicLayout:
     """Lay out the dynamic section of this state; `facts` reads those that a selection names."""
     strip = _strip(state, budgets.cap_tokens, counter, cache)
@@ -268,15 +269,15 @@ def lay_dynamic(
     elif state.notes:
         while after_from > live_from and _is_trailing_assistant(state.groups[after_from - 1]):
             after_from -= 1
-    context, findings = _context_fragment(state, counter, original, cache, facts)
+    context, findings = _context_fragment(state, counter, original, cache, facts, form)
     return DynamicLayout(
-        bullets=_bullets_fragment(state, counter, cache),
+        bullets=_bullets_fragment(state, counter, cache, form),
         strip=strip,
         live_from=live_from,
         after_from=after_from,
         stop=stop,
         context=context,
-        notes=_notes_fragment(state, counter, cache),
+        notes=_notes_fragment(state, counter, cache, form),
         findings=findings,
     )
 
@@ -298,27 +299,27 @@ def _is_trailing_assistant(group: Group) -> bool:
     return message.role == "assistant" and not message.tool_calls
 
 
-def bullet_line(bullet: Bullet) -> str:
+def bullet_line(bullet: Bullet, form: RowForm = ROWS) -> str:
     """A bullet as the window shows it."""
-    return f"- {bullet.text} {' '.join(bullet.citations)}\n"
+    return f"- {form.bullet(bullet.text)} {' '.join(bullet.citations)}\n"
 
 
-def bullets_text(state: State, bullets: Sequence[Bullet], compacted_to: int) -> str:
+def bullets_text(state: State, bullets: Sequence[Bullet], compacted_to: int, form: RowForm = ROWS) -> str:
     """The fenced list; its last line says which messages it stands for."""
-    body = "".join(bullet_line(bullet) for bullet in bullets).rstrip("\n")
+    body = "".join(bullet_line(bullet, form) for bullet in bullets).rstrip("\n")
     closing = f"§1-§{compacted_to}" if compacted_to > 1 else "§1"
     return fenced(state.nonce, BULLETS_LABEL, body, closing=closing)
 
 
-def _bullets_fragment(state: State, counter: Counter, cache: dict[object, object]) -> Fragment | None:
+def _bullets_fragment(state: State, counter: Counter, cache: dict[object, object], form: RowForm) -> Fragment | None:
     if not state.bullets:
         return None
-    key = ("bullets", counter.name)
+    key = ("bullets", counter.name, form.renderer)
     found = cache.get(key)
     if isinstance(found, tuple) and found[0] is state.bullets and found[1] == state.compacted_to:
         fragment: Fragment = found[2]
         return fragment
-    text = bullets_text(state, state.bullets, state.compacted_to)
+    text = bullets_text(state, state.bullets, state.compacted_to, form)
     fragment = text_fragment("bullets", "bullets", text, counter)
     fragment.refs = tuple(sorted({Ref.parse(ref).ordinal for bullet in state.bullets for ref in bullet.citations}))
     cache[key] = (state.bullets, state.compacted_to, fragment)
@@ -331,18 +332,19 @@ def _context_fragment(
     original: Callable[[int], Entry],
     cache: dict[object, object],
     facts: Callable[[Selected], FactLines],
+    form: RowForm,
 ) -> tuple[Fragment | None, tuple[Finding, ...]]:
     chosen = state.recalled
     if chosen is None or not (chosen.refs or chosen.facts):
         return None, ()
     told = facts(chosen) if chosen.facts else None
-    key = ("context", counter.name)
+    key = ("context", counter.name, form.renderer)
     found = cache.get(key)
     if isinstance(found, tuple) and found[0] is chosen and (told is None or found[1] is told.token):
         fragment: Fragment | None = found[2]
     else:
         lines = told.lines if told else ()
-        fragment = context_fragment(chosen, state, counter, original, lines) if chosen.refs or lines else None
+        fragment = context_fragment(chosen, state, counter, original, lines, form) if chosen.refs or lines else None
         if told is None or told.token is not None:
             cache[key] = (chosen, told and told.token, fragment)
     return fragment, told.findings if told else ()
@@ -354,9 +356,10 @@ def context_fragment(
     counter: Counter,
     original: Callable[[int], Entry],
     facts: Sequence[str] = (),
+    form: RowForm = ROWS,
 ) -> Fragment:
     """The turn context: lines of facts under their label, and the recalled originals."""
-    text = context_text(state.nonce, facts, recalled_rows(chosen, state, original))
+    text = context_text(state.nonce, facts, recalled_rows(chosen, state, original, form))
     fragment = text_fragment("context", "context", text, counter)
     fragment.refs = tuple(sorted(chosen.refs))
     return fragment
@@ -367,17 +370,23 @@ def context_text(nonce: str, facts: Sequence[str], messages: Sequence[str]) -> s
     return fenced(nonce, CONTEXT_LABEL, "\n".join((*((FACTS_LABEL, *facts) if facts else ()), *messages)))
 
 
-def recalled_rows(chosen: Selected, state: State, original: Callable[[int], Entry]) -> list[str]:
+def recalled_rows(chosen: Selected, state: State, original: Callable[[int], Entry], form: RowForm = ROWS) -> list[str]:
     """Recalled originals in session order, each with its reference, under a line with their day."""
     rows: list[str] = []
     shown: Day | None = None
     for ordinal in sorted(chosen.refs):
-        day = state.day_of(ordinal)
+        day = day_above(state, ordinal, form)
         if day is not None and (shown is None or day.first != shown.first):
             rows.append(day_line(day, chosen.turn))
             shown = day
-        rows.append(recalled_line(original(ordinal), chosen.superseded.get(ordinal, ())))
+        rows.append(recalled_line(original(ordinal), chosen.superseded.get(ordinal, ()), form))
     return rows
+
+
+def day_above(state: State, ordinal: int, form: RowForm = ROWS) -> Day | None:
+    """The day whose line stands above a message; None where its time is told as something that is no date."""
+    day = state.day_of(ordinal)
+    return day if day is not None and form.is_day(day.name) else None
 
 
 def day_line(day: Day, turn: int) -> str:
@@ -386,22 +395,23 @@ def day_line(day: Day, turn: int) -> str:
     return f"{day.name} §{day.first}-§{last}:" if last > day.first else f"{day.name}:"
 
 
-def recalled_line(entry: Entry, replaced_by: Sequence[int] = ()) -> str:
+def recalled_line(entry: Entry, replaced_by: Sequence[int] = (), form: RowForm = ROWS) -> str:
     """One recalled original: reference, role, text, tool results included; and which later ones replace some of it.
 
-    No line of it but the first reads like the row of another one (`rows`).
+    Whatever it says, it stays inside its row (`rows`).
     """
     message = entry.message
     texts = [message.text, *(result.text for result in message.tool_results)]
     note = f", superseded by {', '.join(f'§{ordinal}' for ordinal in replaced_by)}" if replaced_by else ""
-    return f"{entry.ref} {message.role}{note}: " + quoted_rows("\n".join(text for text in texts if text))
+    return f"{entry.ref} {message.role}{note}: " + form.message("\n".join(text for text in texts if text))
 
 
-def _notes_fragment(state: State, counter: Counter, cache: dict[object, object]) -> Fragment | None:
+def _notes_fragment(state: State, counter: Counter, cache: dict[object, object], form: RowForm) -> Fragment | None:
     if not state.notes:
         return None
-    text = fenced(state.nonce, NOTES_LABEL, "\n".join(f"{name}: {value}" for name, value in state.notes.items()))
-    key = ("notes", counter.name)
+    rows = [f"{name}: {form.note(value)}" for name, value in state.notes.items()]
+    text = fenced(state.nonce, NOTES_LABEL, "\n".join(rows))
+    key = ("notes", counter.name, form.renderer)
     found = cache.get(key)
     if isinstance(found, tuple) and found[0] == text:
         fragment: Fragment = found[1]
