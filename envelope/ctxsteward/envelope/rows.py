@@ -35,7 +35,7 @@ _BREAKS = "\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
 _BREAK = re.compile(f"\r\n|[{_BREAKS}]")
 _MARKED = re.compile(f"(\r\n|[{_BREAKS}]){MARK}")
 _NEXT_ROW = re.compile(f"\n(?!{MARK})")
-_CITED = re.compile(r"(?: §[1-9][0-9]{0,11}(?:\.[1-9][0-9]{0,3})?)+\Z", re.ASCII)
+_REF = re.compile(r"§[1-9][0-9]{0,11}(?:\.[1-9][0-9]{0,3})?", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
@@ -67,9 +67,11 @@ def cited(row: str) -> Cited:
     >>> cited("- paid, see §\\\\9 §2 §4.1")
     Cited(text='paid, see §9', citations=('§2', '§4.1'))
     """
-    found = _CITED.search(row)
-    citations = tuple(found[0].split()) if found else ()
-    return Cited(row[2 : found.start() if found else None].replace("§\\", "§"), citations)
+    words = row.removeprefix("- ").split(" ")
+    first = len(words)
+    while first > 1 and _REF.fullmatch(words[first - 1]):
+        first -= 1
+    return Cited(" ".join(words[:first]).replace("§\\", "§"), tuple(words[first:]))
 
 
 def is_date(name: str) -> bool:
