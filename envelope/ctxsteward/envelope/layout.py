@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from ctxsteward.schemas import BudgetExceeded, Bullet, Finding, Ref, Wire
 from ctxsteward.schemas.profile import MetaRecord
 
+from .arrival import excerpt
 from .budgets import Budgets
 from .counting import Counter
 from .events import Head, Selected
@@ -84,7 +85,7 @@ class DynamicLayout:
     context: Fragment | None
     notes: Fragment | None
     findings: tuple[Finding, ...] = ()
-    """Facts of the turn context that could not be shown."""
+    """Facts of the turn context that could not be shown, and what was named and is shown as an excerpt."""
 
     @property
     def closed(self) -> Sequence[Fragment]:
@@ -335,8 +336,11 @@ def _context_fragment(
     form: RowForm,
 ) -> tuple[Fragment | None, tuple[Finding, ...]]:
     chosen = state.recalled
-    if chosen is None or not (chosen.refs or chosen.facts):
+    if chosen is None:
         return None, ()
+    cut = tuple(map(_excerpted, sorted(chosen.excerpts)))
+    if not (chosen.refs or chosen.facts):
+        return None, cut
     told = facts(chosen) if chosen.facts else None
     key = ("context", counter.name, form.renderer)
     found = cache.get(key)
@@ -347,7 +351,12 @@ def _context_fragment(
         fragment = context_fragment(chosen, state, counter, original, lines, form) if chosen.refs or lines else None
         if told is None or told.token is not None:
             cache[key] = (chosen, told and told.token, fragment)
-    return fragment, told.findings if told else ()
+    return fragment, (*cut, *told.findings) if told else cut
+
+
+def _excerpted(ordinal: int) -> Finding:
+    text = "the question names it by number, and there is room for an excerpt only; its reference resolves to the whole"
+    return Finding(kind="named_excerpted", ref=f"§{ordinal}", field="dynamic", text=text)
 
 
 def context_fragment(
@@ -359,7 +368,7 @@ def context_fragment(
     form: RowForm = ROWS,
 ) -> Fragment:
     """The turn context: lines of facts under their label, and the recalled originals."""
-    text = context_text(state.nonce, facts, recalled_rows(chosen, state, original, form))
+    text = context_text(state.nonce, facts, recalled_rows(chosen, state, original, counter, form))
     fragment = text_fragment("context", "context", text, counter)
     fragment.refs = tuple(sorted(chosen.refs))
     return fragment
@@ -370,7 +379,9 @@ def context_text(nonce: str, facts: Sequence[str], messages: Sequence[str]) -> s
     return fenced(nonce, CONTEXT_LABEL, "\n".join((*((FACTS_LABEL, *facts) if facts else ()), *messages)))
 
 
-def recalled_rows(chosen: Selected, state: State, original: Callable[[int], Entry], form: RowForm = ROWS) -> list[str]:
+def recalled_rows(
+    chosen: Selected, state: State, original: Callable[[int], Entry], counter: Counter, form: RowForm = ROWS
+) -> list[str]:
     """Recalled originals in session order, each with its reference, under a line with their day."""
     rows: list[str] = []
     shown: Day | None = None
@@ -379,7 +390,9 @@ def recalled_rows(chosen: Selected, state: State, original: Callable[[int], Entr
         if day is not None and (shown is None or day.first != shown.first):
             rows.append(day_line(day, chosen.turn))
             shown = day
-        rows.append(recalled_line(original(ordinal), chosen.superseded.get(ordinal, ()), form))
+        entry, cap = original(ordinal), chosen.excerpts.get(ordinal)
+        texts = None if cap is None else excerpted_texts(entry, cap, counter)
+        rows.append(recalled_line(entry, chosen.superseded.get(ordinal, ()), form, texts))
     return rows
 
 
@@ -395,13 +408,35 @@ def day_line(day: Day, turn: int) -> str:
     return f"{day.name} §{day.first}-§{last}:" if last > day.first else f"{day.name}:"
 
 
-def recalled_line(entry: Entry, replaced_by: Sequence[int] = (), form: RowForm = ROWS) -> str:
+def excerpted_texts(entry: Entry, cap_tokens: int, counter: Counter) -> list[str]:
+    """A message's text and tool results, each cut to its share, with the reference of the whole."""
+    message = entry.message
+    results = [(f"{entry.ref}.{n}", result.text) for n, result in enumerate(message.tool_results, 1)]
+    texts = [(ref, text) for ref, text in ((entry.ref, message.text), *results) if text]
+    if len(texts) == 1:
+        texts = [(entry.ref, texts[0][1])]
+    share = cap_tokens // max(1, len(texts))
+    return [_cut(text, ref, share, counter) for ref, text in texts]
+
+
+def _cut(text: str, ref: str, cap_tokens: int, counter: Counter) -> str:
+    tokens = counter.text(text)
+    if tokens <= cap_tokens:
+        return text
+    return excerpt(text, cap_tokens=cap_tokens, ref=ref, tokens=tokens, count=counter.text)
+
+
+def recalled_line(
+    entry: Entry, replaced_by: Sequence[int] = (), form: RowForm = ROWS, texts: Sequence[str] | None = None
+) -> str:
     """One recalled original: reference, role, text, tool results included; and which later ones replace some of it.
 
+    `texts`: what of it is shown, where that is not the whole.
     Whatever it says, it stays inside its row (`rows`).
     """
     message = entry.message
-    texts = [message.text, *(result.text for result in message.tool_results)]
+    if texts is None:
+        texts = [message.text, *(result.text for result in message.tool_results)]
     note = f", superseded by {', '.join(f'§{ordinal}' for ordinal in replaced_by)}" if replaced_by else ""
     return f"{entry.ref} {message.role}{note}: " + form.message("\n".join(text for text in texts if text))
 
