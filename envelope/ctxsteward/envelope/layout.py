@@ -197,14 +197,15 @@ def _head_section(
     if governed:
         fragments.append(text_fragment("text", "profile", "\n".join(text for _, text in governed), counter))
     governed_tokens = sum(fragment.tokens for fragment in fragments)
+    whose = "profile" if governed_tokens > getattr(budgets, f"{section}_tokens") else "application's system message"
     fragments += [text_fragment("text", name, text, counter) for name, text in own]
     tokens = sum(fragment.tokens for fragment in fragments)
     budget: int = getattr(budgets, f"{section}_tokens")
     if tokens > budget:
-        if budgets.fixed(section) or governed_tokens > budget:
+        if budgets.fixed(section):
             costs = tuple((name, counter.text(text)) for name, text in (*governed, *own))
             raise BudgetExceeded(section, tokens, budget, costs)
-        text = f"the application's system message needs {tokens} tokens; the {section} budget grew from {budget}"
+        text = f"the {whose} needs {tokens} tokens; the {section} budget grew from {budget}"
         findings.append(Finding(kind="head_budget_grown", field=f"budgets.{section}_tokens", text=text))
     in_force[section] = max(budget, tokens)
     return tuple(fragments)

@@ -24,7 +24,8 @@ BLOCKS: tuple[BlockName, ...] = get_args(BlockName)
 """Blocks of entries, in the order in which they render."""
 
 ENTRY_ID = r"^[a-z0-9][a-z0-9_.-]{0,63}$"
-MAX_ENTRY_CHARS = 4_000
+MAX_ENTRY_CHARS = 256 * 1024
+"""As long as a profile may be: what a head may take is for budgets and the model's window to say."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _POINTER = r"^[^\s,\[\]]{1,160}$"
