@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import tomllib
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Session
 from ctxsteward.envelope.counting import FRAME_TOKENS, Counter
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
-from ctxsteward.schemas import BudgetExceeded, Finding, InvalidBudget, UnknownModel, Wire
+from ctxsteward.schemas import BudgetExceeded, Finding, InvalidBudget, UnknownModel, WindowExceeded, Wire
 
 CHARS = Counter(CharTokenizer())
 NAN = float("nan")
@@ -282,13 +283,12 @@ TOO_LONG = {
         {"system": ("x" * 100, "y" * 50)}, {"system_tokens": 100}, "system", 158, 100,
         (("application system message", 100), ("application system message", 50)),
     ),
-    "a profile's policies over the default": TooLong(
-        {"profile": POLICY}, {}, "system", 330, 240, (("persona", 4), ("policies", 321))
-    ),
     "a profile's policies over a fixed budget": TooLong(
         {"profile": POLICY}, {"system_tokens": 329}, "system", 330, 329, (("persona", 4), ("policies", 321))
     ),
-    "a profile's rails over the default": TooLong({"profile": RAILS}, {}, "static", 422, 360, (("rails", 418),)),
+    "a profile's rails over a fixed budget": TooLong(
+        {"profile": RAILS}, {"static_tokens": 360}, "static", 422, 360, (("rails", 418),)
+    ),
     "tool schemas over their budget": TooLong(
         {"tools": TOOLS}, {"tools_tokens": 30}, "tools", 38, 30, (("find", 24), ("delete", 26))
     ),
@@ -308,6 +308,51 @@ def test_a_head_over_its_budget_is_never_cut_but_named_block_by_block(case: TooL
 def test_the_profile_fits_and_the_applications_message_grows_the_rest() -> None:
     envelope = built(opened(profile=Profile.from_text("p" * 100), system="x" * 300))
     assert envelope.section("system").budget_tokens == 104 + 304
+    assert [finding.kind for finding in envelope.findings] == ["head_budget_grown"]
+
+
+@pytest.mark.parametrize(
+    ("head", "section", "tokens"),
+    [
+        pytest.param({"profile": Profile.from_text("p" * 1_500)}, "system", 1_504, id="a persona"),
+        pytest.param({"profile": Profile.from_text("p" * 40_000)}, "system", 40_004, id="a long persona"),
+        pytest.param({"profile": POLICY}, "system", 330, id="policies"),
+        pytest.param({"profile": RAILS}, "static", 422, id="rails"),
+    ],
+)
+def test_a_budget_that_nobody_fixed_grows_for_a_profile_with_a_finding(
+    head: dict[str, Any], section: str, tokens: int
+) -> None:
+    envelope = built(opened(**head))
+    default = Budgets.model_fields[f"{section}_tokens"].default
+    assert (envelope.section(section).tokens, envelope.section(section).budget_tokens) == (tokens, tokens)
+    assert envelope.section(section).overflow_tokens == 0
+    text = f"the profile needs {tokens} tokens; the {section} budget grew from {default}"
+    assert envelope.findings == (Finding(kind="head_budget_grown", field=f"budgets.{section}_tokens", text=text),)
+
+
+def test_the_limit_of_a_head_that_grows_is_the_window_and_dynamic_takes_what_it_leaves() -> None:
+    window = {"window_tokens": 3_000, "output_reserve_tokens": 200}
+    session = opened(profile=Profile.from_text("p" * 1_500))
+    maker = EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=Budgets(dynamic_tokens=2_000), **window)  # type: ignore[arg-type]
+    for n in range(60):
+        session.append({"role": ("user", "assistant")[n % 2], "content": f"message {n} " + "word " * 20})
+        envelope = maker.build(session)
+        assert envelope.tokens <= 2_800
+    assert envelope.section("dynamic").budget_tokens == 3_000 - 200 - 1_504 - 3
+    kinds = {finding.kind for finding in envelope.findings}
+    assert {"head_budget_grown", "budget_limited_by_window"} <= kinds
+    with pytest.raises(WindowExceeded):
+        maker.build(opened(profile=Profile.from_text("p" * 2_900)))
+
+
+def test_a_persona_of_4000_characters_loads_at_default_budgets_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "profile.yaml"
+    path.write_text("persona: |\n  " + "You are calm and exact. " * 180)
+    session = memory_store().session("s", profile=Profile.load(path))
+    session.append({"role": "user", "content": "hi"})
+    envelope = EnvelopeBuilder("gpt-4o").build(session)
+    assert envelope.section("system").tokens > 900
     assert [finding.kind for finding in envelope.findings] == ["head_budget_grown"]
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session, rebuild
+from ctxsteward.envelope.fence import unfenced
 from ctxsteward.envelope.named import MAX_NAMED, named, outputs_named
+from ctxsteward.envelope.rows import rows_of
 from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.schemas import Wire
 
@@ -38,6 +40,11 @@ def said(outputs: int) -> Session:
         ("Quote the third tool output.", [3]),
         ("what did the 21st tool call return, and tool result #4?", [21, 4]),
         ("the tool's answer number 9", [9]),
+        ("第３条工具输出", [3]),
+        ("引用第3、4条工具输出，还有第 6 到 8 条工具输出", [3, 4, 6, 7, 8]),
+        ("the 3rd and 4th tool outputs", [3, 4]),
+        ("tool outputs 2, 5 and 7-9", [2, 5, 7, 8, 9]),
+        ("the eleventh output of the tool; read tool:3", [11, 3]),
         ("Which tools are there? I have 3 tools.", []),
         ("the third answer", []),
         ("第三个问题", []),
@@ -77,3 +84,94 @@ def test_the_envelope_for_a_question_shows_what_it_names(question: str) -> None:
     assert wanted in context.text
     other = builder.preview(session, "And now?").dynamic.context
     assert other is None or wanted not in other.text
+
+
+# -- however long it is ----------------------------------------------------------------------------------------------
+
+
+def read_out(rows: int, outputs: int = 11) -> Session:
+    """Tool outputs of up to four times so many rows, each in a turn of its own."""
+    session = memory_store().session("s")
+    for number in range(1, outputs + 1):
+        called = {"id": f"c{number}", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        text = "\n".join(f"row {row} of {number}: {row * 37 % 101} units" for row in range(rows * (1 + number % 4)))
+        session.append({"role": "user", "content": f"next, please, {number} " + "word " * 20})
+        session.append({"role": "assistant", "content": None, "tool_calls": [called]})
+        session.append({"role": "tool", "tool_call_id": f"c{number}", "content": f"OUTPUT {number}\n{text}"})
+        session.append({"role": "assistant", "content": f"Noted {number}. " + "word " * 20})
+    return session
+
+
+def shows(envelope: Envelope, session: Session, number: int) -> str:
+    """How an envelope shows a tool output."""
+    whole, place = session.tool_output(number).tool_results[0].text, 4 * number - 1
+    dynamic = envelope.dynamic
+    recalled = rows_of(unfenced(envelope.nonce, dynamic.context.text).text) if dynamic.context else []
+    texts = [*recalled, envelope.section("dynamic").text]
+    told = [finding.ref for finding in envelope.findings if finding.kind == "named_excerpted"]
+    if any(whole in text for text in texts):
+        return "whole" if not told else "whole, with a finding"
+    cut = any(f"OUTPUT {number}\n" in text and f"; §{place} resolves to the whole" in text for text in texts)
+    return "excerpt" if cut and told == [f"§{place}"] else "not, or without a word"
+
+
+def building(dynamic_tokens: int) -> EnvelopeBuilder:
+    budgets = Budgets(dynamic_tokens=dynamic_tokens)
+    return EnvelopeBuilder(tokenizer="o200k_base", budgets=budgets, summarizer=FirstLine())
+
+
+@pytest.mark.parametrize(("rows", "dynamic_tokens"), [(3, 400), (30, 400), (30, 900), (30, 4_000), (300, 900)])
+def test_every_output_that_a_question_names_is_shown_whole_or_as_an_excerpt_with_its_reference(
+    rows: int, dynamic_tokens: int
+) -> None:
+    session, builder = read_out(rows), building(dynamic_tokens)
+    builder.build(session)
+    for number in range(1, 12):
+        envelope = builder.preview(session, f"引用第 {number} 条工具输出")
+        assert shows(envelope, session, number) in ("whole", "excerpt")
+        assert envelope.section("dynamic").overflow_tokens == 0
+
+
+def test_an_output_stays_shown_through_its_turns_tool_loop_whatever_is_compacted_meanwhile() -> None:
+    session, builder = read_out(30), building(900)
+    builder.build(session)
+    session.append({"role": "user", "content": "Quote the 11th tool output beside what the tools say now."})
+    seen = []
+    for step in range(8):
+        seen.append(shows(builder.build(session), session, 11))
+        called = {"id": f"d{step}", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        session.append({"role": "assistant", "content": None, "tool_calls": [called]})
+        session.append({"role": "tool", "tool_call_id": f"d{step}", "content": "now " + "thing " * 150})
+    assert set(seen) <= {"whole", "excerpt"}
+
+
+def test_an_envelope_with_an_excerpt_is_rebuilt_byte_for_byte() -> None:
+    store, builder = memory_store(), building(900)
+    session = store.session("s")
+    session.extend(entry.message for entry in read_out(30).entries())
+    session.append({"role": "user", "content": "tool output 3, please"})
+    envelope = builder.build(session)
+    assert session.state.selection is not None
+    assert session.state.selection.excerpts != {}
+    assert rebuild(store, envelope.address).document() == envelope.document()
+    again = store.session("s")
+    assert again.state.selection == session.state.selection
+
+
+def test_of_two_outputs_in_one_message_each_is_cut_with_its_own_reference() -> None:
+    session = memory_store().session("s")
+    session.append({"role": "user", "content": "read both"})
+    uses = [{"type": "tool_use", "id": f"t{n}", "name": "read", "input": {}} for n in (1, 2)]
+    session.append({"role": "assistant", "content": uses})
+    results = [
+        {"type": "tool_result", "tool_use_id": f"t{n}", "content": f"OUTPUT {n}\n" + "row\n" * 900} for n in (1, 2)
+    ]
+    session.append({"role": "user", "content": results})
+    session.append({"role": "assistant", "content": "Noted."})
+    session.extend({"role": ("user", "assistant")[n % 2], "content": f"{n} " + "word " * 60} for n in range(20))
+    builder = building(900)
+    builder.build(session)
+    text = builder.preview(session, "what did the 2nd tool output say?").section("dynamic").text
+    assert "§3.1 resolves to the whole" in text
+    assert "OUTPUT 2\n" in text
+    assert "§3.2 resolves to the whole" in text

@@ -81,6 +81,7 @@ def assembled(
     *,
     sealed: bool,
     times: Times,
+    renderer: int,
 ) -> Envelope:
     """The envelope of a session as it stands; `notices` are findings about the builder itself."""
     state, dynamic = session.state, decided.layout
@@ -110,7 +111,8 @@ def assembled(
         },
         address=made.address,
         position=state.position,
-        seal=_seal(session, head, made.address) if sealed else None,
+        renderer=renderer,
+        seal=_seal(session, head, made.address, renderer) if sealed else None,
         build_ms=times.build_ms,
         selection_ms=times.selection_ms,
     )
@@ -121,8 +123,8 @@ def _damaged(ordinals: Iterator[int]) -> Iterator[Finding]:
         yield Finding(kind="original_damaged", ref=f"§{ordinal}", text=FINDING_TEXTS["original_damaged"])
 
 
-def _seal(session: Session, head: LaidHead, address: str) -> SealDocument:
+def _seal(session: Session, head: LaidHead, address: str, renderer: int) -> SealDocument:
     return seal_envelope(
         session.seal_key, tenant=session.tenant, session=session.id, profile_version=head.version,
-        position=session.state.position, address=address,
+        position=session.state.position, address=address, renderer=renderer,
     )  # fmt: skip

@@ -1,8 +1,9 @@
 """Token budgets: one row of numbers, the only place for a threshold.
 
 Tokens are tokens of the builder's tokenizer, fractions are of 1. A head budget (`system`, `static`, `meta`) that the
-caller sets is *fixed*: text over it is an error. Left at its default it grows for a transcript's own system message,
-with a finding. Source: the layered-envelope design (segmented envelope, 0.8 trigger).
+caller sets is *fixed*: text over it is an error. Left at its default it grows for a longer profile and for the
+application's own system message, with a finding; the limit is the model's window.
+Source: the layered-envelope design (segmented envelope, 0.8 trigger).
 
 >>> Budgets().history_tokens
 540
@@ -154,6 +155,11 @@ class Budgets(BaseModel):
     def without_recall(self) -> Budgets:
         """The history gets recall's share, unless the caller set it."""
         return self if "recall_fraction" in self.model_fields_set else self._with({"recall_fraction": 0.0})
+
+    def held(self) -> Budgets:
+        """The same with `system` and `static` fixed: where versions of a profile are judged, none grows its budget."""
+        fixed = {*self.model_fields_set, "system_tokens", "static_tokens"}
+        return type(self).model_construct(_fields_set=fixed, **self.model_dump())
 
     def document(self) -> dict[str, Any]:
         """All values and which of them the caller set, as JSON."""

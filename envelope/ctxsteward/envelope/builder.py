@@ -34,12 +34,13 @@ from .manifests import Configuration, configuration, keep_manifest
 from .policy import Policy
 from .ranking.heuristic import Heuristic
 from .rebuilding import rebuilt
+from .rows import FORMS
 from .scale import Scale
 from .selection import Selector
 from .session import Session
 from .spans import BuildSpan
 from .store import Store
-from .target import Target, budgets_within, target_of
+from .target import Target, budgets_within, dynamic_room, limited_notice, target_of
 from .tokens import Tokenizer, prompt_tokens_of
 
 _TRIES = 100
@@ -142,9 +143,9 @@ class EnvelopeBuilder:
         made = Made()
         for _ in range(_TRIES):
             session.refresh()
-            self._head(session)  # a head that does not fit says so before anything is decided
+            head = self._head(session)  # a head that does not fit says so before anything is decided
             with suppress(Conflict):
-                return self._envelope(session, self._decider.run(session, made), started, keep=True)
+                return self._envelope(session, self._decider_under(head).run(session, made), started, keep=True)
         raise Conflict(session.id, session.state.position)
 
     def preview(self, session: Session, user_turn: str | object | None = None) -> Envelope:
@@ -153,7 +154,7 @@ class EnvelopeBuilder:
         if user_turn is not None:
             asked = {"role": "user", "content": user_turn} if isinstance(user_turn, str) else user_turn
             scratch.append(asked, principal=speaker_of(scratch, scratch.state))
-        return self._envelope(scratch, self._decider.run(scratch, Made()), sealed=False)
+        return self._envelope(scratch, self._decider_under(self._head(scratch)).run(scratch, Made()), sealed=False)
 
     def rebuild(
         self,
@@ -165,7 +166,7 @@ class EnvelopeBuilder:
         """Lay out a session as it stands, deciding nothing: no summarizer, no selector, no clock."""
         with session.lock:
             told = [finding for finding in findings if finding not in session.findings]
-            layout = self._decider.lay(session, session.state)
+            layout = self._decider_under(self._head(session)).lay(session, session.state)
             return self._envelope(session, Decided(layout, reports, told))
 
     def calibrate(self, usage: object, envelope: Envelope | None = None, *, prompt_tokens: int | None = None) -> float:
@@ -185,7 +186,18 @@ class EnvelopeBuilder:
     # -- its parts ----------------------------------------------------------------------------------------------
 
     def _head(self, session: Session) -> LaidHead:
-        return laid_head(session, self._scale, self._target.counter, self.budgets.model_fields_set)
+        fixed, renderer = self.budgets.model_fields_set, self._decider.form.renderer
+        return laid_head(session, self._scale, self._target.counter, fixed, renderer)
+
+    def _scale_under(self, head: LaidHead) -> Scale:
+        """With dynamic no larger than a head that has grown leaves it; as stated before the second renderer."""
+        if self._decider.form.renderer < 2 or not any(f.kind == "head_budget_grown" for f in head.layout.findings):
+            return self._scale
+        return self._scale.limited(dynamic_room(self._target, head.tokens))
+
+    def _decider_under(self, head: LaidHead) -> Decider:
+        scale = self._scale_under(head)
+        return self._decider if scale is self._scale else self._decider.with_budgets(scale.effective)
 
     def _envelope(
         self,
@@ -197,17 +209,26 @@ class EnvelopeBuilder:
         sealed: bool = True,
     ) -> Envelope:
         head = self._head(session)
-        made = measured(session, head, decided, self._target, self._scale)
+        scale = self._scale_under(head)
+        notices = self._notices
+        if scale is not self._scale:
+            notices = (*notices, limited_notice(self._target, scale.stated, self._scale.stated))
+        made = measured(session, head, decided, self._target, scale)
         if keep:
             keep_manifest(session, made.address, self._configuration(), decided.reports, decided.findings)
             self._estimated_tokens = made.estimated_tokens
         times = Times() if started is None else Times.of(time.perf_counter() - started, decided.selection_seconds)
-        return assembled(session, head, decided, made, self._scale, self._notices, sealed=sealed, times=times)
+        return assembled(
+            session, head, decided, made, scale, notices, sealed=sealed, times=times,
+            renderer=self._decider.form.renderer,
+        )  # fmt: skip
 
     def _configuration(self) -> Configuration:
         found = self._configured
         if found is None or found.calibration != self.calibration:
-            found = self._configured = configuration(self.model, self._target, self.budgets, self.calibration)
+            renderer = self._decider.form.renderer
+            found = configuration(self.model, self._target, self.budgets, self.calibration, renderer)
+            self._configured = found
         return found
 
     # -- out of a manifest --------------------------------------------------------------------------------------
@@ -224,7 +245,7 @@ class EnvelopeBuilder:
 
     @classmethod
     def _from_manifest(cls, manifest: Wire) -> EnvelopeBuilder:
-        """Renderer 1."""
+        """As renderers 1 and 2 have it: they differ in how they write rows."""
         builder = cls(
             tokenizer=manifest["tokenizer"],
             window_tokens=manifest["window_tokens"],
@@ -235,10 +256,12 @@ class EnvelopeBuilder:
         counter = Counter(builder.counter.tokenizer, manifest["images"])
         builder._target = Target(counter, builder.window_tokens, builder.output_reserve_tokens)
         builder._scale = Scale(builder._scale.stated, manifest["calibration"])
+        builder._decider = replace(builder._decider, form=FORMS[manifest["renderer"]])
         return builder
 
 
 RENDERERS: Mapping[int, Callable[[Wire], EnvelopeBuilder]] = {
+    1: EnvelopeBuilder._from_manifest,
     RENDERER_VERSION: EnvelopeBuilder._from_manifest,
 }
 """What rebuilds an envelope, by the renderer that made it: this major version and the one before are kept."""

@@ -19,11 +19,13 @@ from .counting import Counter
 from .events import Compacted, Selected
 from .facts.choosing import offer, with_facts
 from .facts.known import lines_of
+from .fitting import LEAST_EXCERPT_TOKENS
 from .history import Histories
 from .keys import address_of
 from .layout import DynamicLayout, lay_dynamic
 from .policy import Window
-from .selection import Selector, select, verbatim
+from .rows import ROWS, RowForm
+from .selection import Selector, named_now, select, verbatim
 from .session import Session
 from .state import State
 
@@ -64,6 +66,8 @@ class Decider:
     budgets: Budgets
     counter: Counter
     histories: Histories
+    form: RowForm = ROWS
+    """How rows are written: a builder out of a manifest has the form of the renderer that the manifest names."""
 
     def run(self, session: Session, made: Made) -> Decided:
         """Compact and select where due."""
@@ -82,7 +86,8 @@ class Decider:
 
     def lay(self, session: Session, state: State) -> DynamicLayout:
         """The dynamic section of a session as it stands, deciding nothing."""
-        return lay_dynamic(state, self.budgets, self.counter, session.shown, session.cache, partial(lines_of, session))
+        facts = partial(lines_of, session)
+        return lay_dynamic(state, self.budgets, self.counter, session.shown, session.cache, facts, self.form)
 
     # -- compacting ---------------------------------------------------------------------------------------------
 
@@ -124,14 +129,34 @@ class Decider:
         """Leave what was recalled as it is, or write what is left of it; whether that is less."""
         state = session.state
         if window.context_tokens and window.section_tokens > self.budgets.dynamic_tokens:
+            least = self._least(session, recalled)
+            if least.refs == recalled.refs and least.excerpts == recalled.excerpts and not recalled.facts:
+                return False
             text = "the history left no room for recalled messages"
-            session.commit(Selected(turn=state.last_user, refs=(), log={}))
+            session.commit(least)
             made.findings.append(Finding(kind="recall_dropped", field="dynamic", text=text))
             return True
-        left = _still_paired(recalled, state) if made.compacted else recalled
+        left = _still_paired(self._with_hidden(session, recalled), state) if made.compacted else recalled
         if left is not recalled:
             session.commit(left)
         return left is not recalled
+
+    def _least(self, session: Session, recalled: Selected) -> Selected:
+        """What stays of a selection where there is no room: the beginning of what the question names by number."""
+        refs = set(recalled.refs).intersection(named_now(session, session.state))
+        superseded = {old: newer for old, newer in recalled.superseded.items() if old in refs}
+        refs.update(n for newer in superseded.values() for n in newer if n in recalled.refs)
+        excerpts = dict.fromkeys(sorted(refs), LEAST_EXCERPT_TOKENS)
+        return Selected(turn=recalled.turn, refs=tuple(excerpts), log={}, superseded=superseded, excerpts=excerpts)
+
+    def _with_hidden(self, session: Session, recalled: Selected) -> Selected:
+        """With what the question names and a compaction has taken out of the window meanwhile."""
+        shown = verbatim(session.state).union(recalled.refs)
+        hidden = [ordinal for ordinal in named_now(session, session.state) if ordinal not in shown]
+        if not hidden:
+            return recalled
+        excerpts = recalled.excerpts | dict.fromkeys(hidden, self.budgets.cap_tokens)
+        return replace(recalled, refs=tuple(sorted({*recalled.refs, *hidden})), excerpts=excerpts)
 
     def _chosen(self, session: Session, window: Window, selector: Selector) -> Recalled:
         """Facts and messages for this user turn, in what room the history leaves."""
@@ -151,7 +176,8 @@ class Decider:
 
     def _messages(self, selector: Selector, session: Session, state: State, room_tokens: int) -> Recalled:
         try:
-            picked = select(selector, session, state, room_tokens, self.counter, self.histories)
+            cap = self.budgets.cap_tokens
+            picked = select(selector, session, state, room_tokens, self.counter, self.histories, cap)
         except Exception as error:  # a selector is the caller's code: whatever it raises, the call goes on without
             text = f"nothing was recalled: the selector failed: {type(error).__name__}: {error}"
             failed = Finding(kind="selection_failed", field="dynamic", text=text)

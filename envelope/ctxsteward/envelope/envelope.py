@@ -17,10 +17,9 @@ from ctxsteward.schemas.seal import SealDocument
 
 from .budgets import HEAD_SECTIONS
 from .layout import DynamicLayout, Fragment, HeadLayout
+from .rows import RENDERER_VERSION as RENDERER_VERSION
 
 SCHEMA_VERSION = 1
-RENDERER_VERSION = 1
-"""Changes when the same log and budgets would give other bytes; manifests name it."""
 
 Provider = Literal["openai-chat", "openai-responses", "anthropic", "gemini", "text"]
 PROVIDERS: tuple[Provider, ...] = ("openai-chat", "openai-responses", "anthropic", "gemini", "text")
@@ -81,6 +80,8 @@ class Envelope:
     """Wall time of the build without the selection; as all times, not part of the published form."""
     selection_ms: float = 0.0
     """Wall time of choosing what is recalled; 0 where nothing was chosen in this build."""
+    renderer: int = RENDERER_VERSION
+    """The one that made it: that of an envelope out of a manifest may be older."""
     seal: SealDocument | None = None
     """Who built it, where: checked by `seal.verify_seal`. A preview has none."""
 
@@ -130,16 +131,27 @@ class Envelope:
 
 
 def digest_of(
-    tenant: str, session: str, profile_version: str | None, head: HeadLayout, sections: Mapping[str, Section]
+    tenant: str,
+    session: str,
+    profile_version: str | None,
+    head: HeadLayout,
+    sections: Mapping[str, Section],
+    renderer: int = RENDERER_VERSION,
 ) -> bytes:
     """What an envelope's address is made from."""
-    before = head_digested(tenant, session, profile_version, sections)
+    before = head_digested(tenant, session, profile_version, sections, renderer)
     return digest_behind(before, sections["dynamic"], head.tools_digest)
 
 
-def head_digested(tenant: str, session: str, profile_version: str | None, sections: Mapping[str, Section]) -> bytes:
+def head_digested(
+    tenant: str,
+    session: str,
+    profile_version: str | None,
+    sections: Mapping[str, Section],
+    renderer: int = RENDERER_VERSION,
+) -> bytes:
     """The part of `digest_of` that changes with the head alone."""
-    parts = [f"{SCHEMA_VERSION}\x00{RENDERER_VERSION}\x00{tenant}\x00{session}\x00{profile_version}".encode()]
+    parts = [f"{SCHEMA_VERSION}\x00{renderer}\x00{tenant}\x00{session}\x00{profile_version}".encode()]
     for name in HEAD_SECTIONS:
         parts += _digested(sections[name])
     return b"\x01".join(parts)

@@ -160,6 +160,9 @@ class Selected:
     """Of `refs`, those of which later messages replace something, with these messages."""
     facts: tuple[FactRef, ...] = ()
     """In the order in which they are shown."""
+    excerpts: dict[int, int] = field(default_factory=dict)
+    """What the question names by number and is not shown whole: those of `refs` with the tokens that an excerpt may
+    take, and 0 for one of which the window itself shows an excerpt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,9 +196,10 @@ def to_record(event: Event) -> Record:
             return Record("compaction", f'{{"bullets":[{bullets}],"report":{event.report.model_dump_json()},{rest}')
         case Refused(reason=reason, section_tokens=tokens):
             return Record("refused", _dump({"reason": reason, "section_tokens": tokens}))
-        case Selected(turn=turn, refs=refs, log=log, superseded=superseded, facts=facts):
+        case Selected(turn=turn, refs=refs, log=log, superseded=superseded, facts=facts, excerpts=excerpts):
             more: dict[str, Any] = {"superseded": list(superseded.items())} if superseded else {}
             more |= {"facts": facts} if facts else {}
+            more |= {"excerpts": list(excerpts.items())} if excerpts else {}
             return Record("selection", _dump({"turn": turn, "refs": refs, "log": log, **more}))
         case Blank(was=was):
             return Record("erased", _dump({"was": was}))
@@ -233,7 +237,7 @@ def from_record(record: Record) -> Event:
             superseded = {old: tuple(newer) for old, newer in body.get("superseded", ())}
             return Selected(
                 turn=body["turn"], refs=tuple(body["refs"]), log=body["log"],
-                superseded=superseded, facts=facts_of(body.get("facts", ())),
+                superseded=superseded, facts=facts_of(body.get("facts", ())), excerpts=dict(body.get("excerpts", ())),
             )  # fmt: skip
         case "erased":
             return Blank(was=body.get("was", ""))

@@ -13,6 +13,7 @@ True
 from __future__ import annotations
 
 import secrets
+from typing import NamedTuple
 
 NONCE_DIGITS = 9
 """Decimal digits: 30 bits, three tokens in every nonce, so that a session's costs do not depend on its luck."""
@@ -30,6 +31,24 @@ def escape(nonce: str, text: str) -> str:
 
 def unescape(nonce: str, text: str) -> str:
     return text.replace(nonce + "~", nonce)
+
+
+class Fenced(NamedTuple):
+    """A fenced block, taken apart."""
+
+    label: str
+    text: str
+    closing: str
+
+
+def unfenced(nonce: str, block: str) -> Fenced:
+    """The inverse of `fenced`; raises `ValueError` for a block of another session, or none."""
+    opening, ending = f"<{nonce} ", f"\n</{nonce}"
+    label, opened, rest = block.removeprefix(opening).partition(">\n")
+    text, closed, closing = rest.rpartition(ending)
+    if not (block.startswith(opening) and opened and closed and closing.endswith(">\n")):
+        raise ValueError("the text is no fenced block of this session")
+    return Fenced(label, unescape(nonce, text), closing[:-2].removeprefix(" "))
 
 
 def fenced(nonce: str, label: str, text: str, *, closing: str = "") -> str:

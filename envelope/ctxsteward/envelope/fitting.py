@@ -15,18 +15,23 @@ from collections.abc import Set as AbstractSet
 from .counting import Counter
 from .events import Selected
 from .groups import Entry
-from .layout import context_fragment, day_line, recalled_line
+from .layout import context_fragment, day_above, day_line, recalled_line
 from .state import Day, State
 
 CHOSEN = "ranked, and it fits"
 NAMED = "the question names it, and it fits"
+NAMED_EXCERPT = "the question names it, and an excerpt of it fits"
 REPLACES = "it replaces what a candidate says"
 NO_ROOM = "no room"
 NOTHING_TO_SHOW = "it has no text"
 SAME_TEXT = "the same text as"
 GONE = "its original is erased or damaged"
+LEAST_EXCERPT_TOKENS = 80
+"""What the question names is shown with so much of it at least, room or no room."""
 MISSES = 40
 """The room counts as full when so many in a row did not fit."""
+ROW_TOKENS = 24
+"""What the beginning of a row and the line of its day take, about."""
 LEAST_TOKENS = 8
 """No line is shorter: reference, role, a word."""
 SHORT_RESULT_CHARS = 600
@@ -53,6 +58,8 @@ class Fitting:
         """Of those taken, what later messages replace, with these."""
         self.kept: list[int] = []
         """Ordinals that were taken, best first."""
+        self.excerpts: dict[int, int] = {}
+        """Of those taken, what is shown as an excerpt, with the tokens it may take."""
         self._days: set[Day] = set()
         self._said = _said_in_window(state)
         self._room = self._used = self._shown()
@@ -72,10 +79,26 @@ class Fitting:
                 misses += why == NO_ROOM
             else:
                 misses = 0
-        while self.kept and self._shown() > self._room:  # measured once more, as it will be shown
+        while (
+            self.kept and self.kept[-1] not in self.excerpts and self._shown() > self._room
+        ):  # measured once more, as it will be shown
             verdicts[self.kept[-1]] = NO_ROOM
             self.superseded.pop(self.kept.pop(), None)
         return verdicts
+
+    def excerpt(self, ordinals: Iterable[int], room_tokens: int) -> None:
+        """Take these as excerpts of what fits, each with what replaces it, and a few lines where nothing fits."""
+        wanted: list[int] = []
+        for ordinal in ordinals:
+            newest = self._replaced_by(ordinal)
+            if newest:
+                self.superseded[ordinal] = newest
+            wanted += (n for n in (*newest, ordinal) if n not in (*self._visible, *self.kept, *wanted))
+        for place, ordinal in enumerate(wanted):
+            left = (room_tokens - self._used) // (len(wanted) - place)
+            self.kept.append(ordinal)
+            self.excerpts[ordinal] = max(LEAST_EXCERPT_TOKENS, left - ROW_TOKENS)
+            self._used = self._shown()
 
     def _take(self, ordinal: int) -> str | None:
         """Take one; or why not."""
@@ -98,7 +121,7 @@ class Fitting:
             return f"{SAME_TEXT} {self._said[text]}"
         if len(line) > _MOST_CHARS_A_TOKEN * left:
             return NO_ROOM
-        day = self._state.day_of(ordinal)
+        day = day_above(self._state, ordinal)
         cost = self._counter.text(line + "\n")
         if day is not None and day not in self._days:
             cost += self._counter.text(day_line(day, self._state.last_user) + "\n")
@@ -114,7 +137,10 @@ class Fitting:
         return None
 
     def _shown(self) -> int:
-        chosen = Selected(turn=self._state.last_user, refs=tuple(self.kept), log={}, superseded=self.superseded)
+        chosen = Selected(
+            turn=self._state.last_user, refs=tuple(self.kept), log={}, superseded=self.superseded,
+            excerpts=self.excerpts,
+        )  # fmt: skip
         return context_fragment(chosen, self._state, self._counter, self._entry).tokens
 
 

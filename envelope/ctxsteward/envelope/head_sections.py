@@ -16,7 +16,7 @@ from ctxsteward.schemas import Wire
 
 from .budgets import HEAD_SECTIONS
 from .counting import Counter
-from .envelope import Section, head_digested
+from .envelope import RENDERER_VERSION, Section, head_digested
 from .keys import address_of
 from .layout import META_STABLE_COMPACTIONS, HeadLayout, lay_head
 from .scale import Scale
@@ -38,11 +38,13 @@ class LaidHead(NamedTuple):
     """Its part of the envelope's digest."""
 
 
-def laid_head(session: Session, scale: Scale, counter: Counter, fixed: Set[str]) -> LaidHead:
+def laid_head(
+    session: Session, scale: Scale, counter: Counter, fixed: Set[str], renderer: int = RENDERER_VERSION
+) -> LaidHead:
     """Lay out a session's head, or find it as it was laid out; `fixed` are the budgets that the caller set."""
     state = session.state
     stable = state.compactions <= META_STABLE_COMPACTIONS
-    key = (state.head_at, counter.name, scale.effective, frozenset(fixed), scale.calibration, stable)
+    key = (state.head_at, counter.name, scale.effective, frozenset(fixed), scale.calibration, stable, renderer)
     found = session.cache.get("head")
     if isinstance(found, tuple) and found[0] == key:
         known: LaidHead = found[1]
@@ -62,7 +64,7 @@ def laid_head(session: Session, scale: Scale, counter: Counter, fixed: Set[str])
         tokens=sum(section.tokens for section in sections.values()) + scale.provider_tokens(layout.tools_tokens),
         estimated_tokens=sum(fragment.tokens for fragment in layout.fragments) + layout.tools_tokens,
         version=version,
-        digested=head_digested(session.tenant, session.id, version, sections),
+        digested=head_digested(session.tenant, session.id, version, sections, renderer),
     )
     session.cache["head"] = (key, head)
     return head

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from ctxsteward.schemas import BudgetExceeded, Bullet, Finding, Ref, Wire
 from ctxsteward.schemas.profile import MetaRecord
 
+from .arrival import excerpt
 from .budgets import Budgets
 from .counting import Counter
 from .events import Head, Selected
@@ -31,7 +32,7 @@ from .fence import fenced
 from .fragments import Fragment, text_fragment
 from .groups import FINDING_TEXTS, Entry, Group
 from .profile import Profile, meta_text, static_blocks, system_blocks
-from .rows import quoted_rows
+from .rows import ROWS, RowForm
 from .state import Day, State
 from .strip import Strip, group_fragment
 
@@ -84,7 +85,7 @@ class DynamicLayout:
     context: Fragment | None
     notes: Fragment | None
     findings: tuple[Finding, ...] = ()
-    """Facts of the turn context that could not be shown."""
+    """Facts of the turn context that could not be shown, and what was named and is shown as an excerpt."""
 
     @property
     def closed(self) -> Sequence[Fragment]:
@@ -196,14 +197,15 @@ def _head_section(
     if governed:
         fragments.append(text_fragment("text", "profile", "\n".join(text for _, text in governed), counter))
     governed_tokens = sum(fragment.tokens for fragment in fragments)
+    whose = "profile" if governed_tokens > getattr(budgets, f"{section}_tokens") else "application's system message"
     fragments += [text_fragment("text", name, text, counter) for name, text in own]
     tokens = sum(fragment.tokens for fragment in fragments)
     budget: int = getattr(budgets, f"{section}_tokens")
     if tokens > budget:
-        if budgets.fixed(section) or governed_tokens > budget:
+        if budgets.fixed(section):
             costs = tuple((name, counter.text(text)) for name, text in (*governed, *own))
             raise BudgetExceeded(section, tokens, budget, costs)
-        text = f"the application's system message needs {tokens} tokens; the {section} budget grew from {budget}"
+        text = f"the {whose} needs {tokens} tokens; the {section} budget grew from {budget}"
         findings.append(Finding(kind="head_budget_grown", field=f"budgets.{section}_tokens", text=text))
     in_force[section] = max(budget, tokens)
     return tuple(fragments)
@@ -253,6 +255,7 @@ def lay_dynamic(
     original: Callable[[int], Entry],
     cache: dict[object, object],
     facts: Callable[[Selected], FactLines],
+    form: RowForm = ROWS,
 ) -> DynamicLayout:
     """Lay out the dynamic section of this state; `facts` reads those that a selection names."""
     strip = _strip(state, budgets.cap_tokens, counter, cache)
@@ -268,15 +271,15 @@ def lay_dynamic(
     elif state.notes:
         while after_from > live_from and _is_trailing_assistant(state.groups[after_from - 1]):
             after_from -= 1
-    context, findings = _context_fragment(state, counter, original, cache, facts)
+    context, findings = _context_fragment(state, counter, original, cache, facts, form)
     return DynamicLayout(
-        bullets=_bullets_fragment(state, counter, cache),
+        bullets=_bullets_fragment(state, counter, cache, form),
         strip=strip,
         live_from=live_from,
         after_from=after_from,
         stop=stop,
         context=context,
-        notes=_notes_fragment(state, counter, cache),
+        notes=_notes_fragment(state, counter, cache, form),
         findings=findings,
     )
 
@@ -298,27 +301,27 @@ def _is_trailing_assistant(group: Group) -> bool:
     return message.role == "assistant" and not message.tool_calls
 
 
-def bullet_line(bullet: Bullet) -> str:
+def bullet_line(bullet: Bullet, form: RowForm = ROWS) -> str:
     """A bullet as the window shows it."""
-    return f"- {bullet.text} {' '.join(bullet.citations)}\n"
+    return f"- {form.bullet(bullet.text)} {' '.join(bullet.citations)}\n"
 
 
-def bullets_text(state: State, bullets: Sequence[Bullet], compacted_to: int) -> str:
+def bullets_text(state: State, bullets: Sequence[Bullet], compacted_to: int, form: RowForm = ROWS) -> str:
     """The fenced list; its last line says which messages it stands for."""
-    body = "".join(bullet_line(bullet) for bullet in bullets).rstrip("\n")
+    body = "".join(bullet_line(bullet, form) for bullet in bullets).rstrip("\n")
     closing = f"§1-§{compacted_to}" if compacted_to > 1 else "§1"
     return fenced(state.nonce, BULLETS_LABEL, body, closing=closing)
 
 
-def _bullets_fragment(state: State, counter: Counter, cache: dict[object, object]) -> Fragment | None:
+def _bullets_fragment(state: State, counter: Counter, cache: dict[object, object], form: RowForm) -> Fragment | None:
     if not state.bullets:
         return None
-    key = ("bullets", counter.name)
+    key = ("bullets", counter.name, form.renderer)
     found = cache.get(key)
     if isinstance(found, tuple) and found[0] is state.bullets and found[1] == state.compacted_to:
         fragment: Fragment = found[2]
         return fragment
-    text = bullets_text(state, state.bullets, state.compacted_to)
+    text = bullets_text(state, state.bullets, state.compacted_to, form)
     fragment = text_fragment("bullets", "bullets", text, counter)
     fragment.refs = tuple(sorted({Ref.parse(ref).ordinal for bullet in state.bullets for ref in bullet.citations}))
     cache[key] = (state.bullets, state.compacted_to, fragment)
@@ -331,21 +334,30 @@ def _context_fragment(
     original: Callable[[int], Entry],
     cache: dict[object, object],
     facts: Callable[[Selected], FactLines],
+    form: RowForm,
 ) -> tuple[Fragment | None, tuple[Finding, ...]]:
     chosen = state.recalled
-    if chosen is None or not (chosen.refs or chosen.facts):
+    if chosen is None:
         return None, ()
+    cut = tuple(map(_excerpted, sorted(chosen.excerpts)))
+    if not (chosen.refs or chosen.facts):
+        return None, cut
     told = facts(chosen) if chosen.facts else None
-    key = ("context", counter.name)
+    key = ("context", counter.name, form.renderer)
     found = cache.get(key)
     if isinstance(found, tuple) and found[0] is chosen and (told is None or found[1] is told.token):
         fragment: Fragment | None = found[2]
     else:
         lines = told.lines if told else ()
-        fragment = context_fragment(chosen, state, counter, original, lines) if chosen.refs or lines else None
+        fragment = context_fragment(chosen, state, counter, original, lines, form) if chosen.refs or lines else None
         if told is None or told.token is not None:
             cache[key] = (chosen, told and told.token, fragment)
-    return fragment, told.findings if told else ()
+    return fragment, (*cut, *told.findings) if told else cut
+
+
+def _excerpted(ordinal: int) -> Finding:
+    text = "the question names it by number, and there is room for an excerpt only; its reference resolves to the whole"
+    return Finding(kind="named_excerpted", ref=f"§{ordinal}", field="dynamic", text=text)
 
 
 def context_fragment(
@@ -354,9 +366,10 @@ def context_fragment(
     counter: Counter,
     original: Callable[[int], Entry],
     facts: Sequence[str] = (),
+    form: RowForm = ROWS,
 ) -> Fragment:
     """The turn context: lines of facts under their label, and the recalled originals."""
-    text = context_text(state.nonce, facts, recalled_rows(chosen, state, original))
+    text = context_text(state.nonce, facts, recalled_rows(chosen, state, original, counter, form))
     fragment = text_fragment("context", "context", text, counter)
     fragment.refs = tuple(sorted(chosen.refs))
     return fragment
@@ -367,17 +380,27 @@ def context_text(nonce: str, facts: Sequence[str], messages: Sequence[str]) -> s
     return fenced(nonce, CONTEXT_LABEL, "\n".join((*((FACTS_LABEL, *facts) if facts else ()), *messages)))
 
 
-def recalled_rows(chosen: Selected, state: State, original: Callable[[int], Entry]) -> list[str]:
+def recalled_rows(
+    chosen: Selected, state: State, original: Callable[[int], Entry], counter: Counter, form: RowForm = ROWS
+) -> list[str]:
     """Recalled originals in session order, each with its reference, under a line with their day."""
     rows: list[str] = []
     shown: Day | None = None
     for ordinal in sorted(chosen.refs):
-        day = state.day_of(ordinal)
+        day = day_above(state, ordinal, form)
         if day is not None and (shown is None or day.first != shown.first):
             rows.append(day_line(day, chosen.turn))
             shown = day
-        rows.append(recalled_line(original(ordinal), chosen.superseded.get(ordinal, ())))
+        entry, cap = original(ordinal), chosen.excerpts.get(ordinal)
+        texts = None if cap is None else excerpted_texts(entry, cap, counter)
+        rows.append(recalled_line(entry, chosen.superseded.get(ordinal, ()), form, texts))
     return rows
+
+
+def day_above(state: State, ordinal: int, form: RowForm = ROWS) -> Day | None:
+    """The day whose line stands above a message; None where its time is told as something that is no date."""
+    day = state.day_of(ordinal)
+    return day if day is not None and form.is_day(day.name) else None
 
 
 def day_line(day: Day, turn: int) -> str:
@@ -386,22 +409,45 @@ def day_line(day: Day, turn: int) -> str:
     return f"{day.name} §{day.first}-§{last}:" if last > day.first else f"{day.name}:"
 
 
-def recalled_line(entry: Entry, replaced_by: Sequence[int] = ()) -> str:
+def excerpted_texts(entry: Entry, cap_tokens: int, counter: Counter) -> list[str]:
+    """A message's text and tool results, each cut to its share, with the reference of the whole."""
+    message = entry.message
+    results = [(f"{entry.ref}.{n}", result.text) for n, result in enumerate(message.tool_results, 1)]
+    texts = [(ref, text) for ref, text in ((entry.ref, message.text), *results) if text]
+    if len(texts) == 1:
+        texts = [(entry.ref, texts[0][1])]
+    share = cap_tokens // max(1, len(texts))
+    return [_cut(text, ref, share, counter) for ref, text in texts]
+
+
+def _cut(text: str, ref: str, cap_tokens: int, counter: Counter) -> str:
+    tokens = counter.text(text)
+    if tokens <= cap_tokens:
+        return text
+    return excerpt(text, cap_tokens=cap_tokens, ref=ref, tokens=tokens, count=counter.text)
+
+
+def recalled_line(
+    entry: Entry, replaced_by: Sequence[int] = (), form: RowForm = ROWS, texts: Sequence[str] | None = None
+) -> str:
     """One recalled original: reference, role, text, tool results included; and which later ones replace some of it.
 
-    No line of it but the first reads like the row of another one (`rows`).
+    `texts`: what of it is shown, where that is not the whole.
+    Whatever it says, it stays inside its row (`rows`).
     """
     message = entry.message
-    texts = [message.text, *(result.text for result in message.tool_results)]
+    if texts is None:
+        texts = [message.text, *(result.text for result in message.tool_results)]
     note = f", superseded by {', '.join(f'§{ordinal}' for ordinal in replaced_by)}" if replaced_by else ""
-    return f"{entry.ref} {message.role}{note}: " + quoted_rows("\n".join(text for text in texts if text))
+    return f"{entry.ref} {message.role}{note}: " + form.message("\n".join(text for text in texts if text))
 
 
-def _notes_fragment(state: State, counter: Counter, cache: dict[object, object]) -> Fragment | None:
+def _notes_fragment(state: State, counter: Counter, cache: dict[object, object], form: RowForm) -> Fragment | None:
     if not state.notes:
         return None
-    text = fenced(state.nonce, NOTES_LABEL, "\n".join(f"{name}: {value}" for name, value in state.notes.items()))
-    key = ("notes", counter.name)
+    rows = [f"{name}: {form.note(value)}" for name, value in state.notes.items()]
+    text = fenced(state.nonce, NOTES_LABEL, "\n".join(rows))
+    key = ("notes", counter.name, form.renderer)
     found = cache.get(key)
     if isinstance(found, tuple) and found[0] == text:
         fragment: Fragment = found[1]

@@ -28,10 +28,12 @@ class Configuration:
     fields: str
 
 
-def configuration(model: str | None, target: Target, budgets: Budgets, calibration: float) -> Configuration:
+def configuration(
+    model: str | None, target: Target, budgets: Budgets, calibration: float, renderer: int = RENDERER_VERSION
+) -> Configuration:
     """Write a builder's configuration."""
     fields: Wire = {
-        "renderer": RENDERER_VERSION,
+        "renderer": renderer,
         "model": model,
         "tokenizer": target.counter.tokenizer.name,
         "images": target.counter.images,

@@ -18,20 +18,36 @@ from .groups import Entry
 MAX_NAMED = 12
 """Messages of one question; of a longer range the first ones."""
 MAX_LOOK_CHARS = 4_000
-_WORDS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-_DIGITS = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"两": 2}
-_OUTPUT = r"(?:outputs?|results?|responses?|answers?|calls?|returns?)"
-_REF = re.compile(r"§\s?(\d{1,9})(?:\.\d+)?(?:\s*(?:-|–|—|to|through|until|到|至)\s*§?\s?(\d{1,9}))?", re.IGNORECASE)
+_WORDS = (
+    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh",
+    "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth",
+    "twentieth",
+)  # fmt: skip
+_DIGITS = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0}
+_OUTPUT = r"(?:outputs?|results?|responses?|answers?|calls?|returns?|replies|reply)"
+_GAP = r"\s{0,3}"
+_NUMBER = r"\d{1,6}"
+_NTH = rf"(?:{_NUMBER}(?:st|nd|rd|th)|{'|'.join(_WORDS)})"
+_ZH = r"(?:\d{1,6}|[零〇一二三四五六七八九十百两]{1,7})"
+_AND = rf"{_GAP}(?:,|and|or|&|,{_GAP}and){_GAP}"
+_TO = rf"{_GAP}(?:-|–|—|to|through|until|至|到){_GAP}"
+_ZH_AND = rf"{_GAP}[、，,和与及]{_GAP}"
+_REF = re.compile(rf"§\s?(\d{{1,9}})(?:\.\d+)?(?:{_TO}§?\s?(\d{{1,9}}))?", re.IGNORECASE)
 _NUMBERED = re.compile(
     rf"""
-      \b(?P<nth>\d{{1,6}})(?:st|nd|rd|th)\s+(?:\w+\s+){{0,1}}tool\b
-    | \b(?P<word>{"|".join(_WORDS)})\s+(?:\w+\s+){{0,1}}tool\b
-    | \btool(?:'s|’s)?\s+{_OUTPUT}(?:\s+{_OUTPUT})?\s*(?:number|no\.?|nr\.?|\#)?\s*(?P<n>\d{{1,6}})\b
-    | 第\s*(?P<zh>\d{{1,6}}|[零一二三四五六七八九十百两]{{1,7}})\s*(?:条|个|次|份|项|段|轮)?\s*的?\s*工具
-    | 工具(?:的)?(?:输出|结果|返回|调用)\s*(?:第|\#|编号)?\s*(?P<zn>\d{{1,6}})
+      \b(?P<nth>{_NTH}(?:(?:{_AND}|{_TO})(?:the\s)?{_NTH}){{0,11}})\s{{1,3}}(?:\w{{1,20}}\s{{1,3}})?tools?\b
+    | \b(?P<of>{_NTH})\s{{1,3}}(?:\w{{1,20}}\s{{1,3}})?{_OUTPUT}\s{{1,3}}(?:of|from|by)
+      \s{{1,3}}(?:the|a|your)?\s?tools?\b
+    | \btools?(?:'s?|’s?)?[\s_-]{{1,3}}{_OUTPUT}(?:\s{{1,3}}{_OUTPUT})?{_GAP}(?:numbers?|nos?\.?|nr\.?|\#)?{_GAP}
+      (?P<n>\#?{_NUMBER}(?:(?:{_AND}|{_TO})\#?{_NUMBER}){{0,11}})\b
+    | \btool:(?P<ref>{_NUMBER})\b
+    | 第{_GAP}(?P<zh>{_ZH}(?:(?:{_ZH_AND}|{_TO})第?{_GAP}{_ZH}){{0,11}})
+      {_GAP}(?:条|个|次|份|项|段|轮|笔)?{_GAP}的?{_GAP}工具
+    | 工具(?:的)?(?:输出|结果|返回|调用){_GAP}(?:第|\#|编号)?{_GAP}(?P<zn>{_ZH}(?:(?:{_ZH_AND}|{_TO}){_ZH}){{0,11}})
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_PLACE = re.compile(rf"(?P<to>{_TO})?(?P<place>{_NTH}|{_NUMBER}|{_ZH})", re.IGNORECASE)
 
 
 def named(text: str, last: int, entry: Callable[[int], Entry]) -> list[int]:
@@ -59,27 +75,29 @@ def outputs_named(text: str) -> list[int]:
 
     >>> outputs_named("Quote the third tool output, then tool result #12; 引用第十二条工具输出")
     [3, 12, 12]
+    >>> outputs_named("compare tool outputs 2 and 5-7; 第3、4条工具输出")
+    [2, 5, 6, 7, 3, 4]
     """
     found: list[int] = []
     for match in _NUMBERED.finditer(text) if "tool" in text.lower() or "工具" in text else ():
-        word, chinese = match["word"], match["zh"]
-        if word:
-            found.append(_WORDS.index(word.lower()) + 1)
-        elif chinese:
-            found.append(_number(chinese))
-        else:
-            found.append(int(match["nth"] or match["n"] or match["zn"]))
+        places = next(group for group in match.groups() if group)
+        for place in _PLACE.finditer(places):
+            number = _number(place["place"])
+            first = found[-1] + 1 if place["to"] and found else number
+            found.extend(range(first, min(number, first + MAX_NAMED - 1) + 1))
     return found
 
 
 def _number(text: str) -> int:
-    """Digits or a Chinese numeral below a thousand.
+    """Digits (``3``, ``3rd``), an English ordinal, or a Chinese numeral below a thousand.
 
-    >>> [_number(text) for text in ("7", "十", "十二", "三十", "二十五", "一百零三", "两百一十")]
-    [7, 10, 12, 30, 25, 103, 210]
+    >>> [_number(text) for text in ("7", "７", "3rd", "third", "十", "十二", "二十五", "一百零三", "两百一十")]
+    [7, 7, 3, 3, 10, 12, 25, 103, 210]
     """
-    if text.isdecimal() and text.isascii():
-        return int(text)
+    if text.lower() in _WORDS:
+        return _WORDS.index(text.lower()) + 1
+    if text[0].isdecimal():
+        return int(text.rstrip("stndrhSTNDRH"))
     total = digit = 0
     for character in text:
         if character in "十百":

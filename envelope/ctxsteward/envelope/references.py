@@ -12,7 +12,7 @@ import re
 from ctxsteward.schemas import ContextError, Wire
 
 from .accounting import text_of
-from .rows import quoted_rows
+from .rows import continued
 from .session import Session
 
 DEFAULT_LIMIT_CHARS = 4_000
@@ -83,7 +83,7 @@ def _text(session: Session, ref: str) -> str:
         return f"error: §{first}-§{last} is no range of 1 to {MAX_RANGE_MESSAGES} messages, oldest first"
     session.resolve(last)  # one beyond the end is said before anything is read
     entries = [session.entry(ordinal) for ordinal in range(first, last + 1)]
-    return "\n".join(f"{entry.ref} {entry.message.role}: {quoted_rows(text_of(entry.message))}" for entry in entries)
+    return "\n".join(f"{entry.ref} {entry.message.role}: {continued(text_of(entry.message))}" for entry in entries)
 
 
 def whole_number(value: object) -> int | None:

@@ -39,6 +39,12 @@ class Scale:
         moved = self.calibration + CALIBRATION_WEIGHT * (ratio - self.calibration)
         return replace(self, calibration=round(moved, 4))
 
+    def limited(self, dynamic_tokens: int | None) -> Scale:
+        """With at most so much for dynamic; the same where that is no limit (None) or leaves nothing."""
+        if dynamic_tokens is None or not 0 < dynamic_tokens < self.stated.dynamic_tokens:
+            return self
+        return replace(self, stated=self.stated.limited(dynamic_tokens))
+
     def provider_tokens(self, tokens: int) -> int:
         """Estimated tokens as the provider would count them."""
         return tokens if self.calibration == 1.0 else round(tokens * self.calibration)

@@ -31,15 +31,22 @@ _NONE = b"\xff\xff\xff\xff"
 
 
 def seal_envelope(
-    key: SealKey, *, tenant: str, session: str, profile_version: str | None, position: int, address: str
+    key: SealKey,
+    *,
+    tenant: str,
+    session: str,
+    profile_version: str | None,
+    position: int,
+    address: str,
+    renderer: int = RENDERER_VERSION,
 ) -> SealDocument:
-    """Seal the envelope with this address; the versions are those of this program."""
+    """Seal the envelope with this address, as made by this renderer."""
     fields = (
-        key.id, str(SCHEMA_VERSION), str(RENDERER_VERSION), tenant, session, profile_version, str(position), address,
+        key.id, str(SCHEMA_VERSION), str(renderer), tenant, session, profile_version, str(position), address,
     )  # fmt: skip
     return SealDocument(
         alg=ALGORITHM, key_id=key.id, mac=_code(key, fields), schema_version=SCHEMA_VERSION,
-        renderer_version=RENDERER_VERSION, tenant=tenant, session=session, profile_version=profile_version,
+        renderer_version=renderer, tenant=tenant, session=session, profile_version=profile_version,
         position=position, address=address,
     )  # fmt: skip
 
@@ -78,7 +85,12 @@ def verify_seal(keys: Keys, seal: object, envelope: Envelope) -> bool:
     if not is_seal_of(read, envelope) or not is_authentic(keys, read):
         return False
     digest = digest_of(
-        envelope.tenant, envelope.session, envelope.profile_version, envelope.head, dict(envelope.sections)
+        envelope.tenant,
+        envelope.session,
+        envelope.profile_version,
+        envelope.head,
+        dict(envelope.sections),
+        envelope.renderer,
     )
     address = address_of(keys.address_key(envelope.tenant), envelope.session, "envelope", digest)
     return hmac.compare_digest(address, read.address)
@@ -88,7 +100,7 @@ def is_seal_of(seal: SealDocument, envelope: Envelope) -> bool:
     """Whether the seal's plain fields are this envelope's."""
     return (
         seal.schema_version == SCHEMA_VERSION
-        and seal.renderer_version == RENDERER_VERSION
+        and seal.renderer_version == envelope.renderer
         and seal.tenant == envelope.tenant
         and seal.session == envelope.session
         and seal.profile_version == envelope.profile_version

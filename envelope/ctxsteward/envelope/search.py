@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ctxsteward.schemas import Message, TextPart, Wire
 
 from .accounting import text_of
-from .layout import day_line
+from .layout import day_above, day_line
 from .ranking import Heuristic
 from .ranking.words import terms
 from .references import whole_number
@@ -137,7 +137,7 @@ def answer_search(
     rows: list[str] = []
     before: Day | None = None
     for hit in sorted(search_context(session, query, k=results, shown=shown)):
-        day = session.state.day_of(hit.ordinal)
+        day = day_above(session.state, hit.ordinal)
         if day is not None and day != before:
             rows.append(day_line(day, len(session) + 1))
             before = day

@@ -27,7 +27,7 @@ from ctxsteward.schemas import Finding, Message
 from .budgets import LEAST_RECALL_TOKENS, RECALLED_FRACTION
 from .counting import Counter
 from .events import Selected
-from .fitting import CHOSEN, NAMED, REPLACES, Fitting
+from .fitting import CHOSEN, NAMED, NAMED_EXCERPT, NO_ROOM, REPLACES, Fitting
 from .groups import Entry
 from .named import named
 from .state import State
@@ -143,19 +143,26 @@ def select(
     room_tokens: int,
     counter: Counter,
     histories: Callable[[SelectionRequest], Known] | None = None,
+    cap_tokens: int | None = None,
 ) -> Selection | None:
     """Ask the selector once for this user turn; None where everything is in the window already.
 
-    `histories` says which messages later ones replace: none of these comes back alone.
+    `histories` says which messages later ones replace: none of these comes back alone. Of a tool result longer than
+    `cap_tokens` the window shows an excerpt. What the question names is in the envelope whole, or as an excerpt with
+    its reference and a finding.
 
     Raises what the selector raises, and `ValueError` for a ranking that is none.
     """
     visible = verbatim(state)
     last = state.last_user - 1
-    if last < 1 or all(ordinal in visible for ordinal in range(1, last + 1)):
+    if last < 1:
         return None
     original = lru_cache(maxsize=2 * MAX_CANDIDATES)(session.shown)  # each is looked at several times below
     query = original(state.last_user).message
+    cut = visible & _cut(state, query, original, counter, cap_tokens)
+    visible -= cut
+    if all(ordinal in visible for ordinal in range(1, last + 1)):
+        return None
     request = replace(
         request_for(session, query, last=last, visible=visible, budget_tokens=max(0, room_tokens)), entry=original
     )
@@ -169,6 +176,9 @@ def select(
     ranked = [candidate for candidate in ranked if candidate.ordinal not in ordinals]
     fitting = Fitting(original, state, counter, visible, known.replaced_by, known.least_tokens)
     verdicts = fitting.fill(ordinals, room_tokens)
+    too_long = [ordinal for ordinal in ordinals if verdicts.get(ordinal, "").endswith(NO_ROOM)]
+    fitting.excerpt((ordinal for ordinal in too_long if ordinal not in cut), room_tokens)
+    excerpts = fitting.excerpts | dict.fromkeys(cut.intersection(too_long), 0)
     verdicts |= fitting.fill((candidate.ordinal for candidate in ranked), share)
     kept = frozenset(fitting.kept)
     came_along = kept.difference(ordinals, (candidate.ordinal for candidate in ranked))
@@ -182,11 +192,13 @@ def select(
         "anchor_refs": [],
         "selected_refs": [f"§{ordinal}" for ordinal in sorted(kept)],
         "tokens_saved": known.tokens - sum(original(n).tokens(counter) for n in kept),
-        "candidates": list(_logged([*asked_for, *ranked, *along], kept, verdicts)),
+        "candidates": list(_logged([*asked_for, *ranked, *along], kept, verdicts, fitting.excerpts)),
         "reasoning": ranking.reasoning,
         "facts": [],
     }
-    event = Selected(turn=state.last_user, refs=tuple(sorted(kept)), log=log, superseded=fitting.superseded)
+    event = Selected(
+        turn=state.last_user, refs=tuple(sorted(kept)), log=log, superseded=fitting.superseded, excerpts=excerpts
+    )
     return Selection(event, ranking.findings)
 
 
@@ -224,6 +236,26 @@ def _left_out_tokens(state: State, request: SelectionRequest, known: Known, coun
     return max(0, known.tokens - sum(entry.tokens(counter) for entry in shown if entry.ordinal <= request.last))
 
 
+def _cut(
+    state: State, query: Message, original: Callable[[int], Entry], counter: Counter, cap_tokens: int | None
+) -> frozenset[int]:
+    """What the question names and a window shows as an excerpt."""
+    if cap_tokens is None:
+        return frozenset()
+    entries = map(original, named(query.text, state.last_user - 1, original))
+    long = (entry for entry in entries if entry.message.tool_results and entry.tokens(counter) > cap_tokens)
+    return frozenset(
+        entry.ordinal
+        for entry in long
+        if any(counter.text(result.text) > cap_tokens for result in entry.message.tool_results)
+    )
+
+
+def named_now(session: Session, state: State) -> list[int]:
+    """Ordinals that the question of this user turn names."""
+    return named(session.shown(state.last_user).message.text, state.last_user - 1, session.shown)
+
+
 def _named(ranked: Sequence[Scored], request: SelectionRequest) -> list[Scored]:
     """What the question names by number and the window does not show."""
     score = ranked[0].score if ranked else 1.0
@@ -243,7 +275,9 @@ def _usable(ranked: Iterable[Scored], request: SelectionRequest) -> Iterator[Sco
             yield candidate
 
 
-def _logged(ranked: Sequence[Scored], kept: frozenset[int], verdicts: Mapping[int, str]) -> Iterator[dict[str, Any]]:
+def _logged(
+    ranked: Sequence[Scored], kept: frozenset[int], verdicts: Mapping[int, str], excerpts: Mapping[int, int]
+) -> Iterator[dict[str, Any]]:
     """Candidates in the published form, best first: all that were chosen, and the best of the others."""
     others = LOGGED_CANDIDATES
     for candidate in ranked:
@@ -255,9 +289,11 @@ def _logged(ranked: Sequence[Scored], kept: frozenset[int], verdicts: Mapping[in
                 "score": round(candidate.score, 4),
                 "signals": {name: round(value, 4) for name, value in candidate.signals.items()},
                 "in": chosen,
-                "why": _why(candidate) if chosen else verdicts[candidate.ordinal],
+                "why": _why(candidate, excerpts) if chosen else verdicts[candidate.ordinal],
             }
 
 
-def _why(chosen: Scored) -> str:
+def _why(chosen: Scored, excerpts: Mapping[int, int]) -> str:
+    if chosen.ordinal in excerpts and "named" in chosen.signals:
+        return NAMED_EXCERPT
     return REPLACES if "replaces" in chosen.signals else NAMED if "named" in chosen.signals else CHOSEN

@@ -51,7 +51,10 @@ def _selection(stored: list[Any] | None) -> Selected | None:
         return None
     superseded = {old: tuple(newer) for old, newer in (stored[3] if len(stored) > 3 else ())}
     facts = facts_of(stored[4] if len(stored) > 4 else ())
-    return Selected(turn=stored[0], refs=tuple(stored[1]), log={}, superseded=superseded, facts=facts)
+    excerpts = dict(stored[5] if len(stored) > 5 else ())
+    return Selected(
+        turn=stored[0], refs=tuple(stored[1]), log={}, superseded=superseded, facts=facts, excerpts=excerpts
+    )
 
 
 class State:
@@ -235,7 +238,8 @@ class State:
                 list(self.recalled.refs),
                 {},
                 list(self.recalled.superseded.items()),
-                *([list(map(list, self.recalled.facts))] if self.recalled.facts else []),
+                *([list(map(list, self.recalled.facts))] if self.recalled.facts or self.recalled.excerpts else []),
+                *([list(map(list, self.recalled.excerpts.items()))] if self.recalled.excerpts else []),
             ],
         }
 

@@ -53,12 +53,25 @@ def budgets_within(target: Target, budgets: Budgets) -> tuple[Budgets, tuple[Fin
     if target.window_tokens is None:
         return budgets, ()
     head = sum(getattr(budgets, f"{name}_tokens") for name in HEAD_SECTIONS) + (budgets.tools_tokens or 0)
-    room = target.window_tokens - target.output_reserve_tokens - head - REPLY_PRIMING_TOKENS
-    if not 0 < room < budgets.dynamic_tokens:  # with no room at all, the build says so
+    room = dynamic_room(target, head)
+    if room is None or not 0 < room < budgets.dynamic_tokens:  # with no room at all, the build says so
         return budgets, ()
-    text = f"the window of {target.window_tokens} tokens leaves {room} for dynamic, not {budgets.dynamic_tokens}"
-    notice = Finding(kind="budget_limited_by_window", field="budgets.dynamic_tokens", text=text)
-    return budgets.limited(room), (notice,)
+    within = budgets.limited(room)
+    return within, (limited_notice(target, within, budgets),)
+
+
+def dynamic_room(target: Target, head_tokens: int) -> int | None:
+    """What the window leaves beside a head, tool schemas included; None: no limit."""
+    if target.window_tokens is None:
+        return None
+    return target.window_tokens - target.output_reserve_tokens - head_tokens - REPLY_PRIMING_TOKENS
+
+
+def limited_notice(target: Target, within: Budgets, stated: Budgets) -> Finding:
+    """Says that dynamic is smaller than stated."""
+    room, wanted = within.dynamic_tokens, stated.dynamic_tokens
+    text = f"the window of {target.window_tokens} tokens leaves {room} for dynamic, not {wanted}"
+    return Finding(kind="budget_limited_by_window", field="budgets.dynamic_tokens", text=text)
 
 
 def _model(model: str | None, tokenizer: str | Tokenizer | None) -> ModelInfo | None:

@@ -29,9 +29,11 @@ from ctxsteward.envelope import (
     open_store,
     search_context,
 )
+from ctxsteward.envelope.fence import unfenced
 from ctxsteward.envelope.readers import read_transcripts
 from ctxsteward.envelope.readers.places import show
 from ctxsteward.envelope.readers.strict_json import decode
+from ctxsteward.envelope.rows import rows_of
 from ctxsteward.schemas import InvalidTranscript
 
 from .transcripts import new_message, open_session
@@ -145,9 +147,12 @@ def _answers(
             continue
         envelope = builder.preview(session, question.text)
         dynamic = envelope.section("dynamic")
-        text = dynamic.text
         cited = {n for fragment in dynamic.fragments for n in fragment.refs}
         context = envelope.dynamic.context
+        rows = rows_of(unfenced(envelope.nonce, context.text).text) if context else []
+        text = "\n".join(
+            (dynamic.text, *rows)
+        )  # a recalled message of several lines is read back before it is compared
         for first, last in _RANGE.findall(context.text if context else ""):
             cited.update(range(int(first), int(last) + 1))
         for hit in search_context(session, question.text, k=SEARCH_RESULTS, shown=set(context.refs if context else ())):

@@ -25,7 +25,8 @@ BLOCKS: tuple[BlockName, ...] = get_args(BlockName)
 """Blocks of entries, in the order in which they render."""
 
 ENTRY_ID = r"^[a-z0-9][a-z0-9_.-]{0,63}$"
-MAX_ENTRY_CHARS = 4_000
+MAX_ENTRY_CHARS = 256 * 1024
+"""As long as a profile may be: what a head may take is for budgets and the model's window to say."""
 CLAIM_ID_DIGITS = 16
 """Hex digits of the id of a harvested record."""
 

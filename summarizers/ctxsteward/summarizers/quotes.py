@@ -15,7 +15,8 @@ from .values import Value
 
 ELLIPSIS = "…"
 
-_UNQUOTABLE = re.compile(r"\s*(?:[\n\r\u2028\u2029\x0b\x0c\x1c-\x1e\x85]+\s*|§\s?\d+(?:\.\d+)?\s*)+")
+_BLANKS_AND_REFS = re.compile(r"(?<!\s)(?:\s++|§\s?\d+(?:\.\d+)?)+")
+_UNQUOTABLE = re.compile(r"[\n\r\u2028\u2029\x0b\x0c\x1c-\x1e\x85§]")
 _OPENING = re.compile(
     r"(?:(?:(?:oh|ok|okay|also|and|so|well|hey|hi|hello|thanks|thank you|great|perfect|sure|right|yes|yeah"
     r"|yep|no|nope|cool|got it|understood|noted|good|alright|anyway|btw|fyi|by the way|quick note"
@@ -35,7 +36,7 @@ def quote(text: str) -> str:
     'see…and…the rest'
     """
     if "\n" in text or "§" in text or not text.isprintable():
-        text = _UNQUOTABLE.sub(ELLIPSIS, text)
+        text = _BLANKS_AND_REFS.sub(lambda run: ELLIPSIS if _UNQUOTABLE.search(run[0]) else run[0], text)
     return text.strip()
 
 

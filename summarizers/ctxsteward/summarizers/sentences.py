@@ -24,7 +24,7 @@ MAX_SENTENCE_CHARS = 600
 """A longer run without an end mark is cut: minified data and base64 are no sentences."""
 
 _END = re.compile(
-    r"[.!?]+[\"'”’)\]*_]*(?=\s)|[。！？；]+[”’」』）]*|…{2,}|;(?=\s)|[\n\r\u2028\u2029\x0b\x0c\x85]+(?![a-z])"
+    r"(?<![.!?])[.!?]++[\"'”’)\]*_]*+(?=\s)|[。！？；]+[”’」』）]*|…{2,}|;(?=\s)|[\n\r\u2028\u2029\x0b\x0c\x85]+(?![a-z])"
 )
 _LEAD = re.compile(r"[\s>#|*+•·–—-]*(?:\(?\d{1,2}[.)、](?=\s|[^\d\s])\s*)?(?:\[[ xX]\]\s*)?[*_]*")
 _ABBREVIATED = re.compile(
@@ -32,8 +32,8 @@ _ABBREVIATED = re.compile(
     re.IGNORECASE,
 )
 _CLAUSE = re.compile(
-    r"[,，;；:：](?=\s|[^\x00-\x7f])\s*|\s+[—–-]+\s+|——|\s*[()（）]\s*"
-    r"|\s+(?=(?:because|since|which|while|although|though|but|so that|otherwise)\s)"
+    r"[,，;；:：](?=\s|[^\x00-\x7f])\s*|(?<!\s)\s++[—–-]++\s+|——|(?<!\s)\s*+[()（）]\s*|[()（）]\s*"
+    r"|(?<!\s)\s++(?=(?:because|since|which|while|although|though|but|so that|otherwise)\s)"
     r"|(?=因为|所以|但是|不过|而且)"
 )
 

@@ -99,14 +99,14 @@ def _backfilled(
 
 def _snapshot(store: Store, tenant: str, name: str, builder: EnvelopeBuilder, when: str) -> dict[str, Any]:
     from ctxsteward.envelope.snapshots import Snapshots
-    from ctxsteward.schemas import BudgetExceeded
+    from ctxsteward.schemas import BudgetExceeded, WindowExceeded
 
     version = store.profiles(name, tenant=tenant).newest()
     row: dict[str, Any] = {"profile": name, "version": version.number, "snapshot": None, "written": False}
     findings = list(version.findings)
     try:
         taken = Snapshots(store, tenant).take(version, builder, who=WHO, when=when)
-    except BudgetExceeded as error:
+    except (BudgetExceeded, WindowExceeded) as error:
         return row | {"address": None, "tokens": {}, "findings": _plain(findings), "error": str(error)}
     envelope = taken.envelope
     return row | {

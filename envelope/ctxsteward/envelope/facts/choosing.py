@@ -206,7 +206,7 @@ def _tokens(
 ) -> int:
     """What these facts cost as they will be shown, with the messages of the selection."""
     lines = [fact_line(row.candidate.held.fact) for row in _by_time(rows)]
-    messages = recalled_rows(event, state, original) if event is not None and original is not None else ()
+    messages = recalled_rows(event, state, original, counter) if event is not None and original is not None else ()
     return counter.framed(context_text(state.nonce, lines, messages))
 
 

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 from ctxsteward.envelope import Envelope, Session
 from ctxsteward.envelope.accounting import text_of
+from ctxsteward.envelope.fence import unfenced
 from ctxsteward.envelope.model_tools import answer_call
+from ctxsteward.envelope.rows import rows_of
 from ctxsteward.envelope.steps import Answer, Results
 from ctxsteward.schemas import Bullet, CompressionReport, ContextError, Message, Ref, Wire
 from ctxsteward.schemas.message import encode_wire, take_wire
@@ -147,16 +149,14 @@ def _unsupported_behind_label(text: str, originals: Sequence[str]) -> list[str]:
 def recalled_quote(envelope: Envelope, said: Sequence[Wire], at: str) -> Iterator[Score]:
     """Recalled messages are shown under their reference, whole."""
     fragment = envelope.dynamic.context
+    rows = rows_of(unfenced(envelope.nonce, fragment.text).text) if fragment else []
     for ordinal in fragment.refs if fragment else ():
         message = _message(said[ordinal - 1])
         texts = [message.text, *(result.text for result in message.tool_results)]
         whole = "\n".join(text for text in texts if text)
-        shown = fragment is not None and re.search(
-            rf"^§{ordinal} {message.role}(?:, superseded by [§\d, ]+)?: {re.escape(whole)}$",
-            fragment.text,
-            re.MULTILINE,
-        )
-        yield holds("quotes_match", bool(shown), f"{at}, recalled §{ordinal}", "not whole under its reference and role")
+        label = re.compile(rf"§{ordinal} {message.role}(?:, superseded by [§\d, ]+)?: ")
+        shown = any((found := label.match(row)) and row[found.end() :] == whole for row in rows)
+        yield holds("quotes_match", shown, f"{at}, recalled §{ordinal}", "not whole under its reference and role")
 
 
 def results_quote(envelope: Envelope, said: Sequence[Wire], at: str) -> Iterator[Score]:
@@ -233,9 +233,12 @@ def read(session: Session, ref: str) -> str:
 def range_again(first: int, last: int, session: Session, said: Sequence[Wire], at: str) -> Score:
     """A range gives its messages in order, each under its reference and role, whole."""
     rows = [(n, _message(said[n - 1])) for n in range(first, last + 1)]
-    wanted = "\n".join(f"§{n} {message.role}: {text_of(message)}" for n, message in rows)
+    wanted = [f"§{n} {message.role}: {text_of(message)}" for n, message in rows]
     return holds(
-        "ranges_resolve", read(session, f"§{first}-§{last}") == wanted, at, f"§{first}-§{last} gives other words"
+        "ranges_resolve",
+        rows_of(read(session, f"§{first}-§{last}")) == wanted,
+        at,
+        f"§{first}-§{last} gives other words",
     )
 
 

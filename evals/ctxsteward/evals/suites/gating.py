@@ -83,4 +83,4 @@ def _values(played: ScenarioResult) -> dict[str, float]:
 def suite_gate(suites: Sequence[str], *, model: str | None, tokenizer: str, budgets: Mapping[str, int]) -> SuiteGate:
     """The gate that a steward's settings name; raises `InputError` for a suite that is none."""
     names = tuple(suite_named(name).name for name in suites)
-    return SuiteGate(suites=names, setup=Setup(model=model, tokenizer=tokenizer, budgets=Budgets(**budgets)))
+    return SuiteGate(suites=names, setup=Setup(model=model, tokenizer=tokenizer, budgets=Budgets(**budgets).held()))

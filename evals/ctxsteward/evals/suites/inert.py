@@ -12,8 +12,10 @@ from typing import NamedTuple
 
 from ctxsteward.envelope import Envelope
 from ctxsteward.envelope.budgets import SECTIONS
+from ctxsteward.envelope.fence import unfenced
 from ctxsteward.envelope.render.openai_chat import wires_of
 from ctxsteward.envelope.render.text import parse, spans
+from ctxsteward.envelope.rows import rows_of
 from ctxsteward.envelope.steps import Aside, Results
 from ctxsteward.schemas import InputError, Ref, Wire
 
@@ -22,10 +24,8 @@ from .scoring import Score, holds
 TEMPLATE_TOKENS = re.compile(
     r"<\|[a-z_]+\|>|\[/?INST\]|<<?/?SYS>>|<(?:start|end)_of_turn>|</?s>|<(?:bos|eos|pad|unk)>", re.IGNORECASE
 )
-_ROW = re.compile(
-    r"^§(\d+)(?:\.\d+)? (user|assistant|tool|system|developer)(?:, superseded by [^:\n]*)?: ", re.MULTILINE
-)
-_DAY = re.compile(r"^(\d{4}-\d\d-\d\d)(?: §\d+-§\d+)?:$", re.MULTILINE)
+_ROW = re.compile(r"§(\d+)(?:\.\d+)? (user|assistant|tool|system|developer)(?:, superseded by [^:\n]*)?: ")
+_DAY = re.compile(r"(\d{4}-\d\d-\d\d)(?: §\d+-§\d+)?:")
 _REF = re.compile(r"§\d+(?:\.\d+)?")
 
 
@@ -165,21 +165,25 @@ def attributed(
     `bullets` are the citations of those that stand, in order.
     """
     dynamic = envelope.dynamic
-    lines = dynamic.bullets.text.split("\n")[1:-2] if dynamic.bullets else []
+    lines = rows_of(unfenced(envelope.nonce, dynamic.bullets.text).text) if dynamic.bullets else []
     for line, citations in zip(lines, bullets, strict=False):
         named = tuple(_REF.findall(line))
         ordinals = {Ref.parse(ref).ordinal for ref in citations}
         # what a tool's bullet says of its call, name and arguments, stands in the message before the result
         cited = all(not ordinals.isdisjoint(_said_at(one)) for one in marked if one.marker in line)
         yield holds(
-            "attributed", named == tuple(citations) and cited, at, f"the bullet reads as if from {named}: {line!r:.120}"
+            "attributed",
+            named == tuple(citations) and cited,
+            at,
+            f"the bullet reads as if from {named}: {line!r:.120}",
         )
     if len(lines) != len(bullets):
         yield Score("attributed", 0.0, at, f"{len(bullets)} bullets stand, {len(lines)} lines read like one")
     if dynamic.context is not None:
-        rows = [(int(n), role) for n, role in _ROW.findall(dynamic.context.text)]
+        read = rows_of(unfenced(envelope.nonce, dynamic.context.text).text)
+        rows = [(int(row[1]), row[2]) for row in map(_ROW.match, read) if row]
         real = [(n, _role(said[n - 1])) for n in dynamic.context.refs]
-        days = _DAY.findall(dynamic.context.text)
+        days = [day[1] for day in map(_DAY.fullmatch, read) if day]
         right = rows == real and days == sorted(set(days))
         yield holds("attributed", right, at, f"recalled as {rows} under {days}, in truth {real}")
 

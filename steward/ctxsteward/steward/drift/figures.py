@@ -148,7 +148,7 @@ def _spelled(match: re.Match[str], form: str) -> str:
             current = (current or 1) * 100
         else:
             current += number
-    following = re.match(r"[ -]([a-z]+)", form[match.end() :])
+    following = re.match(r"[ -]([a-z]+)", form[match.end() : match.end() + _REACH_CHARS])
     if match.group() == "one" and (following is None or following[1] not in UNITS):
         return "one"
     return str(total + current)
@@ -210,7 +210,7 @@ def _bound(form: str, start: int, stop: int) -> Bound:
     behind = _AFTER.match(form, stop)
     if behind is not None:
         return "upper" if behind["upper"] else "lower"
-    clause = re.split(r"[,;:.，；。、]", form[:start])[-1][-_CLAUSE_CHARS:]
+    clause = re.split(r"[,;:.，；。、]", form[max(0, start - _CLAUSE_CHARS) : start])[-1]
     before = re.split(r"\d", clause[-_REACH_CHARS:])[-1]
     last: Bound = ""
     for match in _BOUNDS.finditer(before):

@@ -82,7 +82,7 @@ class GateSettings(_Value):
     def builder(self) -> EnvelopeBuilder:
         """A builder for one replay."""
         told = {name: value for name, value in self.budgets.model_dump().items() if value is not None}
-        budgets = Budgets(**told).model_copy(update={"dynamic_tokens": DYNAMIC_TOKENS})
+        budgets = Budgets(**told).model_copy(update={"dynamic_tokens": DYNAMIC_TOKENS}).held()
         tokenizer = self.tokenizer or (None if self.model else TOKENIZER)
         return EnvelopeBuilder(model=self.model, tokenizer=tokenizer, budgets=budgets)
 

@@ -64,7 +64,9 @@ def unknown(key: str) -> None:
 
 def default_builder() -> EnvelopeBuilder:
     """A builder with the default head budgets and little room for the history."""
-    return EnvelopeBuilder(tokenizer=TOKENIZER, budgets=Budgets().model_copy(update={"dynamic_tokens": DYNAMIC_TOKENS}))
+    return EnvelopeBuilder(
+        tokenizer=TOKENIZER, budgets=Budgets().model_copy(update={"dynamic_tokens": DYNAMIC_TOKENS}).held()
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,7 +49,9 @@ _MARKUP = re.compile(r"[<>`{}\[\]|\\]|\b(?:system|assistant|user|human)\s*:|^\s*
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]+")
 _NAME = re.compile(r"(?<=[\w,;:] )[A-Z][\w'-]+")
 _DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
-_CHINESE_DIGITS = re.compile(r"[零一二三四五六七八九十百千万两]+(?=[个元块年月日天点分次岁号人%页字])")
+_CHINESE_DIGITS = re.compile(
+    r"(?<![零一二三四五六七八九十百千万两])[零一二三四五六七八九十百千万两]++(?=[个元块年月日天点分次岁号人%页字])"
+)
 _NEGATIVE = re.compile(
     r"\b(?:not|never|no|don't|doesn't|do not|does not|won't|can't|cannot|avoids?|dislikes?|hates?|without|stop|refuses?|against|isn't|aren't)\b"
     r"|不|别|讨厌|从不|禁止|避免|反感|没有|拒绝|勿"

@@ -60,7 +60,7 @@ _ZH_LIMITS = tuple(word for word in LIMITS if not word.isascii())
 _ZH_NOT = frozenset("不别没勿莫")
 _WHERE = frozenset(("in", "at", "from", "near", "around", "on"))
 _ZH_AROUND = re.compile(r"(?<=[点日号天周月年分])(?:之|以)?([前后])")
-_ZH_COUNT = re.compile("[一二两三四五六七八九十百]+(?=[岁号层楼级折])")
+_ZH_COUNT = re.compile("(?<![一二两三四五六七八九十百])[一二两三四五六七八九十百]++(?=[岁号层楼级折])")
 _SPELLINGS, _ZH_SPELLINGS = (
     tuple((re.compile(pattern, re.IGNORECASE), spelling) for pattern, spelling in SPELLINGS if pattern.isascii() is own)
     for own in (True, False)

@@ -1,0 +1,313 @@
+"""What reads other people's text costs no more than in proportion to its length, whatever the text.
+
+Every compiled pattern of the product is pumped: those of its modules, wherever they are kept, and those that its
+functions write in place. Each is run as its module runs it (`match`, `search` …) over texts that repeat one pump,
+and beside it over a harmless text of the same length. So are the functions that read messages. What is compared is
+the thread's processor time, with a generous floor, the best of several tries: a quadratic pattern is far over it. The
+everyday run pumps 6 kB; `CTXSTEWARD_SOAK=1` pumps 20 kB and 60 kB.
+
+A pattern must not begin in the middle of what it repeats (a look-behind says so), nor give back what it took
+(possessive quantifiers). Source: Davis et al., The impact of regular expression denial of service in practice (2018).
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import pkgutil
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any, NamedTuple
+
+import pytest
+
+from ctxsteward.envelope import Budgets, EnvelopeBuilder
+from ctxsteward.envelope.arrival import excerpt
+from ctxsteward.envelope.audit.wording import folded
+from ctxsteward.envelope.cards.keywords import keywords
+from ctxsteward.envelope.named import named, outputs_named
+from ctxsteward.envelope.probes import probes
+from ctxsteward.envelope.ranking.words import terms
+from ctxsteward.envelope.render.text import Span, parse, render_spans
+from ctxsteward.envelope.rows import FORMS, cited, rows_of
+from ctxsteward.envelope.search import answer_search
+from ctxsteward.envelope.testing import CharTokenizer, memory_store
+from ctxsteward.steward.drift import figures, wording
+from ctxsteward.steward.harvest import masking
+from ctxsteward.steward.ingest.redaction import Redactor, redacted_json
+from ctxsteward.steward.reconcile.wording import worded
+from ctxsteward.summarizers import strip_analysis
+from ctxsteward.summarizers.quotes import quote, without_opening
+from ctxsteward.summarizers.salience import read_sentence
+from ctxsteward.summarizers.sentences import clauses, sentences
+from ctxsteward.summarizers.values import typed_values
+
+ROOMS = ("schemas", "envelope", "summarizers", "steward", "evals", "flows", "console")
+ROOT = Path(__file__).parents[1]
+PUMPS = (
+    " ", "\n", "\r", "\t", "\x0b", "\u2028", "a", "A", "1", "-", "_", ".", ",", "/", "@", "#", "§", "§1 ", "'", '"',
+    "`", "([", "{<", "\\", "|", "=", ": ", "a ", "a.", "a-", "1.", "1,", "a\n", "“", "是", "，", "一", "一个", " not ",
+    "**", "a/-", "a--", "-1", "a@a", "http://a", "20 May ", '"a":', "a/", "\u0301", "</a><a>", "no, ", "A a",
+)  # fmt: skip
+HARMLESS = "The quick brown fox jumps over 13 lazy dogs, then rests. "
+SOAK = os.environ.get("CTXSTEWARD_SOAK") == "1"
+SIZES = (20_000, 60_000) if SOAK else (6_000,)
+TIMES = 10
+"""What a pump may cost of a harmless text of its size."""
+FLOOR_SECONDS = 0.1 if SOAK else 0.03
+LIMIT_SECONDS = 2.0 if SOAK else 0.5
+"""Of processor time: nothing that is pumped runs longer."""
+RUNS = {"match", "fullmatch", "search", "finditer", "findall", "sub", "split"}
+
+
+class Pumped(NamedTuple):
+    """Something that reads a text."""
+
+    name: str
+    read: Callable[[str], object]
+
+
+class TooLong(Exception):
+    """The limit was reached."""
+
+
+def seconds(read: Callable[[str], object], text: str) -> float:
+    """Processor time of one reading; the limit where it takes longer."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise TooLong
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT_SECONDS)
+    started = time.thread_time()
+    try:
+        read(text)
+        return time.thread_time() - started
+    except TooLong:
+        return LIMIT_SECONDS
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def text_of(pump: str, size: int) -> str:
+    return (pump * (size // len(pump) + 1))[:size]
+
+
+def slow(pumped: Pumped) -> list[str]:
+    """The pumps that this reads too slowly."""
+    found = []
+    for size in SIZES:
+        harmless = seconds(pumped.read, text_of(HARMLESS, size))
+        allowed = max(FLOOR_SECONDS, TIMES * harmless)
+        for pump in PUMPS:
+            text = text_of(pump, size)
+            spent = seconds(pumped.read, text)
+            for _ in range(2):  # a machine that did something else meanwhile is asked again
+                spent = min(spent, seconds(pumped.read, text)) if allowed < spent < LIMIT_SECONDS else spent
+            if spent > allowed:
+                found.append(f"{pumped.name}: {size:,} characters of {pump!r} take {spent:.3f} s, not {allowed:.3f}")
+        if found:
+            break
+    return found
+
+
+# -- all patterns ----------------------------------------------------------------------------------------------------
+
+
+@cache
+def modules() -> tuple[ModuleType, ...]:
+    found = []
+    for room in ROOMS:
+        package = importlib.import_module(f"ctxsteward.{room}")
+        found.append(package)
+        for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not info.name.endswith("__main__"):
+                try:
+                    found.append(importlib.import_module(info.name))
+                except ImportError:  # of an extra that is not installed
+                    continue
+    return tuple(found)
+
+
+def held(value: object, depth: int = 0) -> Iterator[re.Pattern[str]]:
+    """The patterns in a value: in containers and in our own values, too."""
+    if isinstance(value, re.Pattern):
+        if isinstance(value.pattern, str):
+            yield value
+    elif depth > 5 or isinstance(value, (str, bytes, type, ModuleType)):
+        return
+    elif isinstance(value, dict):
+        for item in (*value, *value.values()):
+            yield from held(item, depth + 1)
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for item in value:
+            yield from held(item, depth + 1)
+    elif type(value).__module__.startswith("ctxsteward"):
+        names = {name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())}
+        for item in (*getattr(value, "__dict__", {}).values(), *(getattr(value, name, None) for name in names)):
+            yield from held(item, depth + 1)
+
+
+def written_in_place(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Calls such as ``re.sub("…", …)``: their line and function, and the pattern."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="re"), attr=str(how)), args=[ast.Constant(value=str(text)), *_]
+            ) if how in RUNS:
+                yield f"{node.lineno} {how}", text
+
+
+@cache
+def runs() -> tuple[dict[tuple[str, str], set[str]], dict[str, set[str]], dict[str, str]]:
+    """How names are run, by module and name; how unnamed patterns are, by module; and patterns written in place."""
+    named_runs: dict[tuple[str, str], set[str]] = {}
+    other_runs: dict[str, set[str]] = {}
+    in_place: dict[str, str] = {}
+    for module in modules():
+        if module.__file__ is None:
+            continue
+        tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Attribute) or node.attr not in RUNS:
+                continue
+            if isinstance(node.value, ast.Name):
+                pattern = vars(module).get(node.value.id)
+                if isinstance(pattern, re.Pattern):
+                    named_runs.setdefault((str(pattern.pattern), ""), set()).add(node.attr)
+                    continue
+            if node.attr != "split":  # texts are split, too
+                other_runs.setdefault(module.__name__, set()).add(node.attr)
+        for where, pattern in written_in_place(tree):
+            in_place.setdefault(pattern, f"{module.__name__}:{where}")
+    return named_runs, other_runs, in_place
+
+
+def runner(pattern: re.Pattern[str], how: str) -> Callable[[str], object]:
+    match how:
+        case "match" | "fullmatch":
+            return getattr(pattern, how)  # type: ignore[no-any-return]
+        case "search":
+            return pattern.search
+        case _:
+            return lambda text: sum(1 for _ in pattern.finditer(text))
+
+
+@cache
+def patterns() -> tuple[Pumped, ...]:
+    """Every pattern, as it is run."""
+    named_runs, other_runs, in_place = runs()
+    found: dict[tuple[str, int, str], Pumped] = {}
+    for module in modules():
+        for name, value in list(vars(module).items()):
+            own = list(vars(value).values()) if isinstance(value, type) else [value]
+            if isinstance(value, type) and value.__module__ != module.__name__:
+                continue
+            for pattern in (one for item in own for one in held(item)):
+                ways = named_runs.get((pattern.pattern, "")) or set()
+                if not isinstance(value, re.Pattern) or not ways:
+                    ways = ways | other_runs.get(module.__name__, set()) or {"search"}
+                for way in {"finditer" if way in ("findall", "sub", "split") else way for way in ways}:
+                    key = (pattern.pattern, pattern.flags, way)
+                    found.setdefault(key, Pumped(f"{module.__name__}.{name}.{way}", runner(pattern, way)))
+    for text, where in in_place.items():
+        pattern = re.compile(text)
+        way = where.rpartition(" ")[2]
+        found.setdefault((text, pattern.flags, way), Pumped(where, runner(pattern, way)))
+    return tuple(found.values())
+
+
+def test_all_patterns_are_found() -> None:
+    names = {pumped.name for pumped in patterns()}
+    assert len(names) > 350
+    assert "ctxsteward.envelope.rows._BREAK.finditer" in names
+    assert "ctxsteward.envelope.probes._VALUES.finditer" in names
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_text_makes_a_pattern_slow(room: str) -> None:
+    asked = [pumped for pumped in patterns() if pumped.name.startswith(f"ctxsteward.{room}.")]
+    assert [why for pumped in asked for why in slow(pumped)] == []
+
+
+@pytest.mark.parametrize("pattern", [r"\s*x", r"(a+)+!", r"[^\S\n]*§", r"\w+@\w+\."])
+def test_a_slow_pattern_is_found(pattern: str) -> None:
+    assert slow(Pumped("it", re.compile(pattern).search)) != []
+
+
+# -- functions that read texts ---------------------------------------------------------------------------------------
+
+
+def _listed(read: Callable[[str], Any]) -> Callable[[str], object]:
+    return lambda text: list(read(text))
+
+
+def _sentences_read(text: str) -> object:
+    return [read_sentence(text[piece.start : piece.stop], "user") for piece in sentences(text)]
+
+
+def _enveloped(text: str) -> object:
+    """A session that holds the text in every role, compacted, recalled and rendered."""
+    session = memory_store().session("s")
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    session.append({"role": "user", "content": "look at the valve"})
+    session.append({"role": "assistant", "content": None, "tool_calls": [call]})
+    session.append({"role": "tool", "tool_call_id": "c", "content": f"valve {text}"})
+    session.append({"role": "assistant", "content": f"valve {text}"})
+    session.append({"role": "user", "content": f"the valve {text}"})
+    session.append({"role": "assistant", "content": "done"})
+    session.append({"role": "user", "content": "what about the valve in §3?"})
+    session.note("plan", text)
+    envelope = EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=Budgets(dynamic_tokens=2_000)).build(session)
+    return envelope.render("text"), answer_search(session, "valve")
+
+
+READERS: dict[str, Callable[[str], object]] = {
+    "rows": FORMS[2].message,
+    "rows of the renderer before": FORMS[1].message,
+    "bullets": FORMS[2].bullet,
+    "rows read": rows_of,
+    "citations read": cited,
+    "prompt": lambda text: parse("123456789", render_spans("123456789", [Span("dynamic user §1", text)])),
+    "probes": probes,
+    "excerpt": lambda text: excerpt(text, cap_tokens=200, ref="§1", tokens=len(text), count=len),
+    "named": outputs_named,
+    "named in a question": lambda text: named(f"§1 the tool output {text}", 0, lambda _: pytest.fail("none is there")),
+    "terms": terms,
+    "keywords": keywords,
+    "folded": folded,
+    "sentences": _listed(sentences),
+    "sentences read": _sentences_read,
+    "clauses": clauses,
+    "quote": quote,
+    "opening": without_opening,
+    "values": typed_values,
+    "analysis": strip_analysis,
+    "heard": masking.heard,
+    "redacted": Redactor(),
+    "redacted JSON": lambda text: redacted_json(text, Redactor()),
+    "figures": figures.figures.__wrapped__,
+    "drift sentences": wording.sentences_of.__wrapped__,
+    "drift tokens": wording.tokens.__wrapped__,
+    "worded": worded,
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_no_text_makes_a_reader_slow(name: str) -> None:
+    assert slow(Pumped(name, READERS[name])) == []
+
+
+@pytest.mark.parametrize("pump", PUMPS if SOAK else ("\r", "\x0b", "\u2028", "a", "一"), ids=ascii)
+def test_no_text_makes_a_build_slow(pump: str) -> None:
+    size = SIZES[-1]
+    harmless = seconds(_enveloped, text_of(HARMLESS, size))
+    spent = min(seconds(_enveloped, text_of(pump, size)) for _ in range(2))
+    assert spent <= max(1.0, TIMES * harmless)
