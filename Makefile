@@ -14,7 +14,7 @@ PEERS_ASKED := 'langchain>=1.4,<2' 'agent-framework-core>=1.23,<2' 'pydantic-ai-
 SOAKED = $(shell grep -rlE --include='test_*.py' 'CTXSTEWARD_(SOAK|DAMAGES)' tests | sort)
 ROOMS := schemas envelope summarizers steward evals flows console
 
-.PHONY: help demo test soak check evals evals-full bench peers adapters inspect ministack lock clean
+.PHONY: help demo test soak check evals evals-full bench peers figures adapters inspect ministack lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -57,6 +57,12 @@ bench: $(STAMP)  ## the figures of docs/benchmarks.md; DATA=FOLDER of public tra
 
 peers: $(PEERS_VENV)/.installed  ## ours beside other libraries, same inputs, under 10 minutes; needs DATA=FOLDER
 	$(BIN)/python -m ctxsteward.evals.peers --python $(PEERS_VENV)/bin/python --data $(or $(DATA),DATA)
+
+figures: $(PEERS_VENV)/.installed  ## write every figure in docs anew from one checkout, a quiet hour; needs DATA=FOLDER
+	$(BIN)/ctxsteward evals recall $(DATA)/locomo/locomo_dev.json --write docs/selection.md
+	$(BIN)/ctxsteward evals cost $(DATA)/tau_bench_airline $(DATA)/swe_agent --write docs/cost.md
+	$(BIN)/python -m ctxsteward.evals.peers --python $(PEERS_VENV)/bin/python --data $(DATA) --write docs/benchmarks.md
+	$(BIN)/python -m ctxsteward.evals.bench --data $(DATA) --write docs/benchmarks.md
 
 adapters: $(PEERS_VENV)/.installed  ## the environment of those other libraries
 

@@ -291,6 +291,23 @@ def test_reports_are_found_by_session_by_envelope_and_by_their_own_address(repla
     assert values("report", middle["envelope"], *where) == [reports[: len(until)]]
 
 
+def test_what_meta_was_left_without_is_reported_beside_compactions(tmp_path: Path) -> None:
+    data = str(files("ctxsteward.console") / "data")
+    where = ("--store", f"file:{tmp_path}")
+    tight = ("--profile", f"{data}/demo-profile.yaml", "--budget", "meta_tokens=60")
+    envelope = json.loads(run("build", f"{data}/demo.jsonl", *tight, *where, "--json").stdout)
+    (made,) = (report for report in envelope["reports"] if report["section"] == "meta")
+    assert made["created_at"].endswith("Z")
+    for name in ("demo", envelope["address"]):
+        (reports,) = values("report", name, *where)
+        assert [report["section"] for report in reports] == ["dynamic", "meta"]
+        assert reports[1] == made
+    assert values("report", made["id"], *where) == [[made]]
+    assert made["losses"][0]["ref"] in run("report", made["id"], *where).stdout
+    gone = run("resolve", made["losses"][0]["ref"], "--session", "demo", *where).stdout
+    assert made["losses"][0]["ref"].removeprefix("meta:") in gone
+
+
 def test_people_see_the_losses_of_a_report(replay: Replay) -> None:
     (reports,) = values("report", "demo", "--store", replay.store)
     out = run("report", reports[0]["id"], "--store", replay.store, "--losses", "2").stdout

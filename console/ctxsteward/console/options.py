@@ -146,9 +146,16 @@ def read_builder(model: str, budgets: Sequence[str]) -> EnvelopeBuilder:
     from ctxsteward.schemas import UnknownModel
 
     try:
-        return EnvelopeBuilder(model=model, budgets=read_budgets(budgets))
+        return EnvelopeBuilder(model=model, budgets=read_budgets(budgets), now=utc_now)
     except UnknownModel as error:
         raise unknown_model(model) from error
+
+
+def utc_now() -> str:
+    """When a command does something, for what it writes: ISO 8601, UTC, whole seconds."""
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def unknown_model(name: str) -> InputError:

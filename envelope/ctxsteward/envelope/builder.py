@@ -29,8 +29,9 @@ from .envelope import RENDERER_VERSION, Envelope
 from .facts.known import speaker_of
 from .head_sections import LaidHead, laid_head
 from .history import Histories
-from .installed import load_summarizer, replacing_reader
-from .manifests import Configuration, configuration, keep_manifest
+from .installed import Shortened, load_summarizer, replacing_reader, summarizers_of
+from .manifests import Configuration, configuration, keep_manifest, keep_meta_report
+from .meta_slice import BY_VALUE, AsKept, BySummarizer, ChooseRecords
 from .policy import Policy
 from .ranking.heuristic import Heuristic
 from .rebuilding import rebuilt
@@ -57,11 +58,15 @@ class EnvelopeBuilder:
         window_tokens: int | None = None,
         output_reserve_tokens: int | None = None,
         budgets: Budgets | None = None,
-        summarizer: str | Summarizer = "extractive",
+        summarizer: str | Summarizer | Mapping[Shortened, str | Summarizer] = "extractive",
         selector: Selector | Literal["heuristic"] | None = "heuristic",
         policy: Policy | None = None,
         now: Callable[[], str] | None = None,
     ) -> None:
+        """`summarizer` shortens dynamic, or is one for each section that is ever shortened: dynamic and meta.
+
+        One for meta chooses among whole records (`meta_slice.BySummarizer`); without it they stay by value.
+        """
         self.model = model
         self._target = target_of(model, tokenizer, window_tokens, output_reserve_tokens)
         self.budgets = budgets or Budgets()
@@ -69,9 +74,12 @@ class EnvelopeBuilder:
         stated = self.budgets if asked is not None else self.budgets.without_recall()
         within, self._notices = budgets_within(self._target, stated)
         self._scale = Scale(within)
+        by_section = summarizers_of(summarizer)
+        meta = by_section.get("meta")
+        self._choose: ChooseRecords = BY_VALUE if meta is None else BySummarizer(meta)
         compactor = Compactor(
             policy=policy or Policy(),
-            summarizer=load_summarizer(summarizer) if isinstance(summarizer, str) else summarizer,
+            summarizer=by_section["dynamic"],
             counter=self.counter,
             budgets=self._scale.effective,
             now=now,
@@ -187,7 +195,7 @@ class EnvelopeBuilder:
 
     def _head(self, session: Session) -> LaidHead:
         fixed, renderer = self.budgets.model_fields_set, self._decider.form.renderer
-        return laid_head(session, self._scale, self._target.counter, fixed, renderer)
+        return laid_head(session, self._scale, self._target.counter, fixed, self._choose, renderer)
 
     def _scale_under(self, head: LaidHead) -> Scale:
         """With dynamic no larger than a head that has grown leaves it; as stated before the second renderer."""
@@ -215,13 +223,22 @@ class EnvelopeBuilder:
             notices = (*notices, limited_notice(self._target, scale.stated, self._scale.stated))
         made = measured(session, head, decided, self._target, scale)
         if keep:
-            keep_manifest(session, made.address, self._configuration(), decided.reports, decided.findings)
+            decided = self._with_meta_report(session, head, decided)
+            kept = None if head.layout.cut is None or self._choose is BY_VALUE else head.layout.cut.kept
+            keep_manifest(session, made.address, self._configuration(), decided.reports, decided.findings, kept)
             self._estimated_tokens = made.estimated_tokens
         times = Times() if started is None else Times.of(time.perf_counter() - started, decided.selection_seconds)
         return assembled(
             session, head, decided, made, scale, notices, sealed=sealed, times=times,
             renderer=self._decider.form.renderer,
         )  # fmt: skip
+
+    def _with_meta_report(self, session: Session, head: LaidHead, decided: Decided) -> Decided:
+        """With the report of what meta was left without, by the build that is the first to leave it out."""
+        if head.layout.cut is None:
+            return decided
+        report = keep_meta_report(session, head.layout.cut, self._decider.compactor.now)
+        return decided if report is None else decided._replace(reports=(*decided.reports, report))
 
     def _configuration(self) -> Configuration:
         found = self._configured
@@ -254,6 +271,8 @@ class EnvelopeBuilder:
             summarizer=_undecided,
         )
         counter = Counter(builder.counter.tokenizer, manifest["images"])
+        if "meta_kept" in manifest:
+            builder._choose = AsKept(frozenset(manifest["meta_kept"]))
         builder._target = Target(counter, builder.window_tokens, builder.output_reserve_tokens)
         builder._scale = Scale(builder._scale.stated, manifest["calibration"])
         builder._decider = replace(builder._decider, form=FORMS[manifest["renderer"]])

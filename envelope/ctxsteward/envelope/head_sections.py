@@ -18,7 +18,8 @@ from .budgets import HEAD_SECTIONS
 from .counting import Counter
 from .envelope import RENDERER_VERSION, Section, head_digested
 from .keys import address_of
-from .layout import META_STABLE_COMPACTIONS, HeadLayout, lay_head
+from .layout import HeadLayout, lay_head
+from .meta_slice import META_STABLE_COMPACTIONS, ChooseRecords
 from .scale import Scale
 from .session import Session
 
@@ -39,21 +40,26 @@ class LaidHead(NamedTuple):
 
 
 def laid_head(
-    session: Session, scale: Scale, counter: Counter, fixed: Set[str], renderer: int = RENDERER_VERSION
+    session: Session,
+    scale: Scale,
+    counter: Counter,
+    fixed: Set[str],
+    choose: ChooseRecords,
+    renderer: int = RENDERER_VERSION,
 ) -> LaidHead:
     """Lay out a session's head, or find it as it was laid out; `fixed` are the budgets that the caller set."""
     state = session.state
     stable = state.compactions <= META_STABLE_COMPACTIONS
-    key = (state.head_at, counter.name, scale.effective, frozenset(fixed), scale.calibration, stable, renderer)
+    key = (state.head_at, counter.name, scale.effective, frozenset(fixed), scale.calibration, stable, choose, renderer)
     found = session.cache.get("head")
     if isinstance(found, tuple) and found[0] == key:
         known: LaidHead = found[1]
         return known
-    layout = lay_head(state.head, scale.effective, counter, state.compactions)
+    layout = lay_head(state.head, scale.effective, counter, state.compactions, choose)
     epoch = max(0, state.heads - 1)
     sections = {name: _section(name, layout, epoch, scale) for name in HEAD_SECTIONS}
     if not stable:
-        before = lay_head(state.head, scale.effective, counter, 0)
+        before = lay_head(state.head, scale.effective, counter, 0, choose)
         if [f.digest for f in before.meta] != [f.digest for f in layout.meta]:
             sections["meta"] = replace(sections["meta"], epoch=epoch + 1)
     profile = state.head.profile

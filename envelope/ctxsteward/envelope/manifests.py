@@ -1,13 +1,14 @@
 """Manifests: what is needed to lay a built envelope out again, where in the log and with which configuration.
 
 A manifest is a JSON object, sealed by its code (`records`): session, position, ids of the compactions and findings that
-the build made, and the builder's configuration, which is written once and reused.
+the build made, and the builder's configuration, which is written once and reused. Reports of meta stand beside the
+manifests, in the same form, each at its own address.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,6 +16,7 @@ from ctxsteward.schemas import CompressionReport, Finding, Wire
 
 from .budgets import Budgets
 from .envelope import RENDERER_VERSION
+from .meta_slice import MetaCut, report_of
 from .records import coded_manifest
 from .session import Session
 from .target import Target
@@ -51,15 +53,35 @@ def keep_manifest(
     configured: Configuration,
     reports: Sequence[CompressionReport],
     findings: Sequence[Finding],
+    meta_kept: Sequence[str] | None = None,
 ) -> None:
-    """Write down how the envelope at this address was made; `findings` are those of the build, not of the session."""
-    made = ""
+    """Write down how the envelope at this address was made; `findings` are those of the build, not of the session.
+
+    `meta_kept` are ids of records that something else than their value has chosen.
+    """
+    made = "" if meta_kept is None else f'"meta_kept":{json.dumps(list(meta_kept))},'
     if reports or findings or session.findings:
         ids = [report.id for report in reports]
         told = [finding.model_dump() for finding in (*session.findings, *findings)]
-        made = f'"reports":{json.dumps(ids)},"findings":{json.dumps(told)},'
+        made += f'"reports":{json.dumps(ids)},"findings":{json.dumps(told)},'
     fields = f'"session":{_quoted(session.id)},"position":{session.state.position},{made}{configured.fields}'
     session.journal.put_manifest(session.key, address, coded_manifest(session.address_key, address, fields))
+
+
+def keep_meta_report(session: Session, cut: MetaCut, now: Callable[[], str] | None) -> CompressionReport | None:
+    """Keep the report of what meta was left without, once for ever; None: it is there already."""
+    asked = (session.state.head_at, cut)
+    if session.cache.get("meta_report") == asked:
+        return None
+    key = session.address_key
+    report = report_of(cut, key, session.id, session.state.head_at, now() if now else None)
+    is_new = session.journal.get_manifest(session.tenant, report.id) is None
+    if is_new:
+        fields = f'"session":{_quoted(session.id)},"position":{session.state.position}'
+        body = f'{fields},"meta_report":{report.model_dump_json()}'
+        session.journal.put_manifest(session.key, report.id, coded_manifest(key, report.id, body))
+    session.cache["meta_report"] = asked
+    return report if is_new else None
 
 
 @lru_cache(maxsize=1024)

@@ -1,4 +1,4 @@
-"""Every original of a session by reference: ``§128``, ``§128.2`` (a tool result of it), ``tool:3``, an `id`.
+"""Every original of a session by reference: ``§128``, ``§128.2`` (a result in it), ``tool:3``, ``meta:ID``, an `id`.
 
 An original is checked against its address before it is served. Raises `InvalidReference`; `ReferenceNotFound` and
 `Erased` (both a KeyError); `Damaged` for an original that cannot be read, where `shown` gives its stand-in.
@@ -20,6 +20,8 @@ from ctxsteward.schemas import (
 from .damage import Hole, fill
 from .events import Origin
 from .groups import Entry
+from .meta_slice import META_REF
+from .profile import Profile, record_line
 from .replica import Replica
 from .state import State
 from .stores.port import Forgotten
@@ -42,9 +44,21 @@ class Originals:
             if not (number.isascii() and number.isdecimal() and len(number) <= MAX_ORDINAL_DIGITS):
                 raise InvalidReference(ref)
             return self.tool_output(int(number))
+        if isinstance(ref, str) and ref.strip().startswith(META_REF):
+            return self._record(ref.strip())
         parsed = ref if isinstance(ref, Ref) else Ref.parse(str(ref))
         message = self._said(self.entry(parsed.ordinal, str(ref)), str(ref))
         return self._result(message, parsed.part, str(ref)) if parsed.part else message
+
+    def _record(self, ref: str) -> Message:
+        """A record of meta, as the profile in force has it."""
+        profile = self._replica.state.head.profile
+        records = Profile.model_validate(profile).meta if profile else ()
+        record = next((one for one in records if META_REF + one.id == ref), None)
+        if record is None:
+            what = "the profile in force has no such record; earlier versions may: `ctxsteward steward log`"
+            raise ReferenceNotFound(ref, self._replica.id, what)
+        return Message.from_wire({"role": "user", "content": record_line(record).strip()})
 
     def tool_output(self, number: int) -> Message:
         """The n-th tool output (1-based), whole, as a message of role ``tool``."""

@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ctxsteward.schemas import CompressionReport, Damaged, Erased, Finding, ReferenceNotFound, Wire
+from ctxsteward.schemas import CompressionReport, Damaged, Erased, Finding, InputError, ReferenceNotFound, Wire
 
 from . import telemetry
 from .envelope import Envelope
+from .meta_slice import report_in
 from .store import Store
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ def rebuilt(store: Store, address: str, tenant: str, builder_of: Callable[[Wire]
     except Damaged:
         telemetry.cache_miss("manifest")
         raise
+    if report_in(manifest) is not None:
+        what = f"{address[:16]}… is the address of a report, not of an envelope"
+        raise InputError(f"{what}; `ctxsteward report {address[:16]}` shows it")
     builder = builder_of(manifest)
     session = store.at(tenant, manifest["session"], manifest["position"])
     reports, lost = _reports(store, manifest.get("reports", ()), tenant)
@@ -47,7 +51,7 @@ def _reports(store: Store, ids: Sequence[str], tenant: str) -> tuple[tuple[Compr
     lost: list[str] = []
     for id in ids:
         try:
-            reports.append(store.compaction(id, tenant=tenant).report)
+            reports.append(store.report(id, tenant=tenant))
         except (Damaged, Erased, ReferenceNotFound):
             lost.append(id)
     return tuple(reports), lost

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from ctxsteward.schemas import Conflict, Finding, InputError, Message, Ref
+from ctxsteward.schemas import CompressionReport, Conflict, Finding, InputError, Message, Ref
 from ctxsteward.schemas.message import take_wire
 
 from . import forking
@@ -30,9 +30,11 @@ from .heads import Heads
 from .incoming import NewMessage, check_meta, check_note, checked_name
 from .keys import AddressKey
 from .log import Log, Repair
+from .meta_slice import META_REPORT, report_in
 from .noticed import DAMAGE
 from .originals import Originals
 from .profile import Profile
+from .records import read_manifest
 from .replica import TRIES, Replica
 from .state import State
 from .stores.draft import DraftJournal
@@ -316,6 +318,8 @@ class Session:
     def resolve(self, ref: str | int | Ref) -> Message:
         """The original a reference names (``§128``, ``128``, ``§128.2``, ``tool:3``), checked against its address.
 
+        ``meta:ID`` is a record of meta as the profile in force has it, its sources behind it.
+
         Raises `InvalidReference`, `ReferenceNotFound` (a KeyError), `Erased` (another), `Damaged`.
         """
         with self.lock:
@@ -349,6 +353,17 @@ class Session:
             stretches = self.replica.ancestry.stretches()
             found = [event for log, stop in stretches for _, event in log.compactions(stop)]
         return found[::-1]
+
+    def meta_reports(self) -> list[CompressionReport]:
+        """What meta was left without in this session's own envelopes, oldest first; costs a reading of its manifests.
+
+        Raises `Damaged`.
+        """
+        with self.lock:
+            kept = [(one.address, one.body) for one in self.journal.manifests(self.key)]
+            bodies = [read_manifest(self.address_key, *one) for one in kept if META_REPORT in one[1]]
+            here = [report_in(body) for body in bodies if body["position"] <= self.state.position]
+            return [report for report in here if report is not None]
 
     def shown_records(self) -> frozenset[str]:
         """Ids of the records this session was shown: in its profiles, and as facts; costs a reading of its log."""

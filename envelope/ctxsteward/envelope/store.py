@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ctxsteward.schemas import Erased, Finding, InputError, StoreError, Wire
+from ctxsteward.schemas import CompressionReport, Erased, Finding, InputError, ReferenceNotFound, StoreError, Wire
 
 from . import forking
 from .addressed import Addressed
@@ -32,6 +32,7 @@ from .heads import head_of
 from .hinted import hinted
 from .incoming import checked_name
 from .keyring import Keys, file_keys, memory_keys
+from .meta_slice import report_in
 from .objects.port import ObjectStore
 from .profile import Profile
 from .session import Session
@@ -237,6 +238,19 @@ class Store:
     def compaction(self, address: str, *, tenant: str = "default", session: str | None = None) -> Compacted:
         """The compaction with this address, looked for as in `address`; raises `ReferenceNotFound`, `Damaged`."""
         return self._addressed.compaction(address, tenant, session)
+
+    def report(self, address: str, *, tenant: str = "default", session: str | None = None) -> CompressionReport:
+        """The report with this address, of dynamic or of meta, looked for as in `address`.
+
+        Raises `ReferenceNotFound`, `Damaged`.
+        """
+        try:
+            return self._addressed.compaction(address, tenant, session).report
+        except ReferenceNotFound:
+            report = report_in(self._addressed.manifest(address, tenant, session))
+            if report is None:
+                raise
+            return report
 
     # -- context cards ------------------------------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 
 For every question, `preview` builds the envelope as if it were the next user message; an evidence turn counts when its
 whole text is in the rendered dynamic section. The budget under test, N tokens, is ``recall_fraction × dynamic_tokens``
-at a fraction of 0.9, so references, dates, fences and whatever the window costs are counted. Categories 1-4 (multi-hop,
+at a fraction of 0.9, so references, dates, fences and whatever the window costs are counted; or, at the builder's
+defaults, it is all of ``dynamic_tokens``, of which the history has its share. Categories 1-4 (multi-hop,
 temporal, open-domain, single-hop) with at least one valid evidence turn; the mean is over questions, of the share of
 evidence shown.
 
@@ -90,9 +91,10 @@ def measure(
     selector: Callable[[], Selector],
     budgets_tokens: Sequence[int] = BUDGETS_TOKENS,
     tokenizer: str = "o200k_base",
+    defaults: bool = False,
     tell: Callable[[str], None] = lambda text: None,
 ) -> list[Row]:
-    """Recall of one selector on a LoCoMo file at several budgets."""
+    """Recall of one selector on a LoCoMo file at several budgets: of recall alone, or with `defaults` of dynamic."""
     samples = read_questions(Path(data))
     rows = []
     for budget_tokens in budgets_tokens:
@@ -102,7 +104,7 @@ def measure(
         ):
             tell(f"{budget_tokens} tokens, conversation {index + 1} of {len(samples)}")
             timed = _Timed(selector())
-            builder = _builder(budget_tokens, timed, tokenizer)
+            builder = EnvelopeBuilder(tokenizer=tokenizer, budgets=_budgets(budget_tokens, defaults), selector=timed)
             with open_store("memory:") as store:
                 session = open_session(store, transcript)
                 entries = session.extend(new_message(row, n) for n, row in enumerate(transcript.open_entries()))
@@ -115,9 +117,10 @@ def measure(
     return rows
 
 
-def _builder(budget_tokens: int, selector: Selector, tokenizer: str) -> EnvelopeBuilder:
-    budgets = Budgets(dynamic_tokens=round(budget_tokens / RECALL_FRACTION), recall_fraction=RECALL_FRACTION)
-    return EnvelopeBuilder(tokenizer=tokenizer, budgets=budgets, selector=selector)
+def _budgets(budget_tokens: int, defaults: bool) -> Budgets:
+    if defaults:
+        return Budgets(dynamic_tokens=budget_tokens)
+    return Budgets(dynamic_tokens=round(budget_tokens / RECALL_FRACTION), recall_fraction=RECALL_FRACTION)
 
 
 class _Timed:

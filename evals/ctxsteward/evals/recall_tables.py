@@ -12,6 +12,8 @@ from .recall import Row, measure
 from .selectors import STRATEGIES, VARIANTS
 
 VARIANT_BUDGETS_TOKENS = (900, 2000)
+AT_DEFAULTS = "heuristic, defaults"
+"""The default selector in a window of so many tokens in all; the other rows have so many tokens for recall alone."""
 
 
 class Block(NamedTuple):
@@ -61,8 +63,11 @@ def recall_block(data: Path, budgets_tokens: Sequence[int], tell: Callable[[str]
     head = ["strategy", "tokens", "shown", "all", "reachable", "multi-hop", "temporal", "open-domain", "single-hop"]
     lines = [_line([*head, "ranking p50, ms"]), "|---|" + "---:|" * len(head)]
     questions = 0
-    for name, selector in STRATEGIES.items():
-        for row in measure(data, selector=selector, budgets_tokens=budgets_tokens, tell=_prefixed(tell, name)):
+    rows = [(name, selector, False) for name, selector in STRATEGIES.items()]
+    for name, selector, defaults in [(AT_DEFAULTS, STRATEGIES["heuristic"], True), *rows]:
+        for row in measure(
+            data, selector=selector, budgets_tokens=budgets_tokens, defaults=defaults, tell=_prefixed(tell, name)
+        ):
             questions = row.questions
             lines.append(_line([name, *_cells(row)]))
     return Block("recall", (f"{questions:,} questions; percent; CPU time.", "", *lines))

@@ -14,7 +14,8 @@ from ctxsteward.envelope.care.fsck import fsck
 from ctxsteward.envelope.counting import Counter
 from ctxsteward.envelope.erasure import forget
 from ctxsteward.envelope.events import Head
-from ctxsteward.envelope.layout import META_STABLE_COMPACTIONS, lay_head
+from ctxsteward.envelope.layout import lay_head
+from ctxsteward.envelope.meta_slice import META_STABLE_COMPACTIONS
 from ctxsteward.envelope.profile import meta_text
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine
 from ctxsteward.envelope.tokens import load_tokenizer

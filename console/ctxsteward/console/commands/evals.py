@@ -41,13 +41,17 @@ for _command in (list_suites, run, cost, bench):
     "--strategy", default="heuristic", show_default=True, metavar="NAME", shell_complete=completer(strategy_names),
     help="How originals are ranked: recency, heuristic, semantic, hybrid.",
 )  # fmt: skip
+@click.option("--defaults", is_flag=True, help="The budgets are of the whole window, recall has its default share.")
 @click.option("--write", type=click.Path(), metavar="FILE", help="Put all tables between the markers of this Markdown.")
 @common
-def recall(data: str, budgets: str, strategy: str, write: str | None, as_json: bool, store: str, tenant: str) -> None:
+def recall(
+    data: str, budgets: str, strategy: str, defaults: bool, write: str | None, as_json: bool, store: str, tenant: str
+) -> None:
     """Measure recall on DATA, a LoCoMo file with questions.
 
     For each question: the share of the turns that answer it which the envelope shows word for word, at several
-    budgets. Nothing is stored. --write measures every strategy and every variant, which takes minutes.
+    budgets: of recall alone, or with --defaults of the window. Nothing is stored. --write measures every
+    strategy and every variant, which takes minutes.
     """
     from ctxsteward.evals.recall import measure
     from ctxsteward.evals.recall_tables import check_markers, write_tables
@@ -63,10 +67,10 @@ def recall(data: str, budgets: str, strategy: str, write: str | None, as_json: b
         if write is not None:
             write_tables(Path(write), Path(data), budgets_tokens, tell)
             return
-        rows = measure(data, selector=STRATEGIES[strategy], budgets_tokens=budgets_tokens, tell=tell)
+        rows = measure(data, selector=STRATEGIES[strategy], budgets_tokens=budgets_tokens, defaults=defaults, tell=tell)
     if as_json:
         for row in rows:
-            print_json({"suite": "recall", "strategy": strategy, **row._asdict()})
+            print_json({"suite": "recall", "strategy": strategy, "defaults": defaults, **row._asdict()})
     else:
         _print_table(rows)
 

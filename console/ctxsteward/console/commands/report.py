@@ -47,9 +47,10 @@ def _reports(store: Store, name: str, tenant: str) -> list[CompressionReport]:
 
     name = store.address(name, tenant=tenant)
     if not is_address(name):
-        return [event.report for event in stored_session(store, name, tenant).reports()]
+        session = stored_session(store, name, tenant)
+        return [*(event.report for event in session.reports()), *session.meta_reports()]
     try:
-        return [store.compaction(name, tenant=tenant).report]
+        return [store.report(name, tenant=tenant)]
     except ReferenceNotFound:
         pass
     try:
@@ -58,7 +59,8 @@ def _reports(store: Store, name: str, tenant: str) -> list[CompressionReport]:
         raise InputError(f"{store.uri}: {name} is no compaction and no envelope of tenant {tenant!r}; "
                          "take one from a build or a replay") from None  # fmt: skip
     session = store.at(tenant, manifest["session"], manifest["position"])
-    return [event.report for event in session.reports()[: session.state.compactions]]
+    made = session.reports()[: session.state.compactions]
+    return [*(event.report for event in made), *session.meta_reports()]
 
 
 def _print_tables(name: str, reports: list[CompressionReport], losses: int) -> None:

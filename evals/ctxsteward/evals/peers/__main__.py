@@ -30,14 +30,15 @@ from .sending import Everything, Ours, Sender
 from .table import EVERYTHING, NAME, columns, peers_block, table, write_table
 
 PYTHON = Path(".venv-peers/bin/python")
-OURS, OURS_WITHOUT_RECALL = "ours", "ours, no recall"
+OURS, OURS_FOR_QUESTIONS, OURS_WITHOUT_RECALL = "ours", "ours, recall 0.9", "ours, no recall"
 
 
 def senders(python: Path) -> dict[str, Callable[[], Sender]]:
     """Everybody who is measured, by name."""
     return {
         EVERYTHING: Everything,
-        OURS: partial(Ours, "defaults at this budget; for recall `recall_fraction=0.9`"),
+        OURS: partial(Ours, "defaults at this budget"),
+        OURS_FOR_QUESTIONS: partial(Ours, f"`recall_fraction={RECALL_FRACTION}`", {"recall_fraction": RECALL_FRACTION}),
         OURS_WITHOUT_RECALL: partial(Ours, "`recall_fraction=0`", {"recall_fraction": 0.0}),
         **{name: partial(AdapterProcess, python, name) for name in PEERS},
     }
@@ -48,9 +49,8 @@ def run(
 ) -> list[Measured]:
     """Measure everything itself, and then these."""
     known = senders(python)
-    asked = {OURS: partial(Ours, "", {"recall_fraction": RECALL_FRACTION})}
     wanted = [EVERYTHING, *(name for name in names if name != EVERYTHING)]
-    return [measure(name, known[name], inputs, sizer, recalling=asked.get(name), tell=tell) for name in wanted]
+    return [measure(name, known[name], inputs, sizer, tell=tell) for name in wanted]
 
 
 def main(argv: list[str] | None = None) -> int:

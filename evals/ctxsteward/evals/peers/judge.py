@@ -23,7 +23,6 @@ from .sending import About, Sender
 
 RUN_BUDGET_TOKENS = 4_000
 RECALL_BUDGET_TOKENS = 1_000
-"""Of which ours gives nine tenths to what it recalls."""
 WINDOW_FRACTION = 0.2
 EXPIRY_SECONDS = 3_600.0
 
@@ -67,11 +66,10 @@ def measure(
     inputs: Inputs,
     sizer: Sizer,
     *,
-    recalling: Callable[[], Sender] | None = None,
     prices: Prices | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Measured:
-    """Measure one sender on all inputs; `recalling`: the sender as it is set up to answer questions."""
+    """Measure one sender on all inputs."""
     made = Measured(name=name)
     opened = _opened(sender, made)
     if opened is None:
@@ -81,14 +79,10 @@ def measure(
             ("cost", lambda: _cost(opened, inputs.runs, sizer, prices or Prices(), made)),
             ("canaries", lambda: _canaries(opened, inputs.scenarios, sizer, made)),
             ("cpu", lambda: _timed(opened, inputs, made)),
+            ("recall", lambda: _recall(opened, inputs.talks, sizer, made)),
         ):
             tell(f"{name}: {what}")
             _tried(what, job, made)
-        asked = opened if recalling is None else recalling()
-        tell(f"{name}: recall")
-        _tried("recall", lambda: _recall(asked, inputs.talks, sizer, made), made)
-        if asked is not opened:
-            asked.close()
     finally:
         opened.close()
     return made

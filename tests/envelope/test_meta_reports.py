@@ -1,0 +1,134 @@
+"""What meta was left without has a report, once; whoever chooses the records, they stay whole, and rebuild."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Store, open_store, rebuild
+from ctxsteward.envelope.care.fsck import fsck
+from ctxsteward.envelope.testing import FirstLine
+from ctxsteward.schemas import Bullet, InputError, ReferenceNotFound, Source, Summary
+from ctxsteward.schemas.profile import MetaRecord
+
+RECORDS = tuple(
+    MetaRecord(id=f"r-{n}", text=f"Insight number {n} of the desk.", sources=(f"s-{n}§1",)) for n in range(1, 5)
+)
+PROFILE = Profile.from_document(Profile.from_text("Be calm.", name="support").model_copy(update={"meta": RECORDS}))
+BUDGETS = Budgets(system_tokens=500, meta_tokens=60, dynamic_tokens=2_000)
+
+
+def builder(**more: Any) -> EnvelopeBuilder:
+    return EnvelopeBuilder(tokenizer="o200k_base", budgets=BUDGETS, now=lambda: "2026-11-20T02:00:00Z", **more)
+
+
+def asked(store: Store, id: str = "s") -> Any:
+    session = store.session(id, profile=PROFILE)
+    session.append({"role": "user", "content": "Hello."}, id="first")
+    return session
+
+
+def last_two(source: Source, *, budget_tokens: int) -> Summary:
+    """Keeps the last two records; its own words do not matter."""
+    refs = [item.ref for item in source.messages[-2:]]
+    return Summary(bullets=tuple(Bullet(text="anything", citations=(ref,)) for ref in refs))
+
+
+def test_what_meta_was_left_without_is_reported_once() -> None:
+    store = open_store("memory:")
+    session = asked(store)
+    envelope = builder().build(session)
+    (report,) = envelope.reports
+    assert report.section == "meta"
+    assert [loss.ref for loss in report.losses] == ["meta:r-4", "meta:r-3"]
+    assert report.kept_refs == ("meta:r-1", "meta:r-2")
+    assert report.post_tokens == envelope.section("meta").tokens <= 60 < report.pre_tokens
+    assert (report.policy, report.created_at, len(report.source_addresses)) == ("value", "2026-11-20T02:00:00Z", 2)
+    assert all(str(number) in report.losses[0].text for number in (60, report.pre_tokens))
+    session.append({"role": "user", "content": "Again."})
+    assert builder().build(session).reports == ()
+    assert builder().build(store.session("s")).reports == ()
+    assert store.session("s").meta_reports() == [report] == [store.report(report.id)]
+
+
+def test_another_budget_is_another_report() -> None:
+    session = asked(open_store("memory:"))
+    builder().build(session)
+    less = EnvelopeBuilder(tokenizer="o200k_base", budgets=BUDGETS.model_copy(update={"meta_tokens": 40}))
+    (report,) = less.build(session).reports
+    assert (report.kept_refs, report.created_at) == (("meta:r-1",), None)
+    assert len(session.meta_reports()) == 2
+    assert builder().build(session).reports == ()
+
+
+def test_what_is_left_out_resolves_and_holds_no_text_in_the_report() -> None:
+    session = asked(open_store("memory:"))
+    (report,) = builder().build(session).reports
+    assert "Insight" not in report.model_dump_json()
+    assert session.resolve(report.losses[0].ref).text == "r-4: Insight number 4 of the desk. [s-4§1]"
+    with pytest.raises(ReferenceNotFound, match="no such record"):
+        session.resolve("meta:r-9")
+
+
+def test_a_store_with_reports_of_meta_is_whole_and_rebuilds(tmp_path: Path) -> None:
+    with open_store(f"file:{tmp_path}") as store:
+        envelope = builder().build(asked(store))
+        again = rebuild(store, envelope.address)
+        assert (again.address, again.reports) == (envelope.address, envelope.reports)
+        with pytest.raises(InputError, match="address of a report"):
+            rebuild(store, envelope.reports[0].id)
+        assert fsck(store, read_data=True).damage == ()
+
+
+def test_a_summarizer_of_meta_chooses_whole_records() -> None:
+    store = open_store("memory:")
+    envelope = builder(summarizer={"meta": last_two}).build(asked(store))
+    assert envelope.section("meta").text.count("Insight") == 2
+    assert envelope.reports[0].kept_refs == ("meta:r-3", "meta:r-4")
+    assert envelope.reports[0].policy == "summarizer last_two"
+    assert rebuild(store, envelope.address).address == envelope.address
+
+
+def everything(source: Source, *, budget_tokens: int) -> Summary:
+    return Summary(bullets=tuple(Bullet(text="x", citations=(item.ref,)) for item in source.messages))
+
+
+def test_a_summarizer_that_keeps_too_much_is_cut_by_value() -> None:
+    (report,) = builder(summarizer={"meta": everything}).build(asked(open_store("memory:"))).reports
+    assert report.kept_refs == ("meta:r-1", "meta:r-2")
+
+
+def raising(source: Source, *, budget_tokens: int) -> Summary:
+    raise RuntimeError("no model today")
+
+
+def inventing(source: Source, *, budget_tokens: int) -> Summary:
+    return Summary(bullets=(Bullet(text="x", citations=("§99",)),))
+
+
+@pytest.mark.parametrize("failing", [raising, inventing, lambda source, *, budget_tokens: None])
+def test_a_summarizer_of_meta_that_fails_leaves_the_choice_to_value(failing: Any) -> None:
+    store = open_store("memory:")
+    envelope = builder(summarizer={"meta": failing}).build(asked(store))
+    assert envelope.reports[0].kept_refs == ("meta:r-1", "meta:r-2")
+    assert [one.kind for one in envelope.findings if "meta" in one.kind] == [
+        "meta_records_left_out",
+        "meta_summarizer_refused",
+    ]
+    assert rebuild(store, envelope.address).address == envelope.address
+
+
+@pytest.mark.parametrize(
+    ("summarizer", "says"),
+    [
+        ({"static": FirstLine()}, r"summarizer\['static'\]: only dynamic and meta are ever shortened"),
+        ({"dynamic": 3}, r"summarizer\['dynamic'\] is int; give the name"),
+        ({"meta": "nobody"}, "no summarizer named 'nobody' is installed"),
+        (None, r"summarizer\['dynamic'\] is NoneType"),
+    ],
+)
+def test_what_is_no_summarizer_of_a_section(summarizer: Any, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        builder(summarizer=summarizer)

@@ -1,0 +1,58 @@
+"""A figure that stands in several documents is one: each table is written by its command, prose quotes it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def block(document: str, name: str) -> str:
+    text = (ROOT / "docs" / document).read_text(encoding="utf-8")
+    return text[text.index(f"<!-- {name} -->") : text.index(f"<!-- /{name} -->")]
+
+
+def rows(table: str) -> list[list[str]]:
+    lines = [line for line in table.splitlines() if line.startswith("| ")]
+    return [[cell.strip(" *") for cell in line.strip("| ").split(" | ")] for line in lines]
+
+
+def recall(strategy: str, tokens: str) -> int:
+    """Evidence shown, percent."""
+    (row,) = (row for row in rows(block("selection.md", "recall")) if row[:2] == [strategy, tokens])
+    return round(float(row[2]))
+
+
+def test_the_readme_quotes_recall_as_it_was_measured() -> None:
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    quoted = re.search(
+        r"LoCoMo's evidence (\d+) % in a window of 900 tokens and (\d+) % in one of 4,000 \((\d+) % and (\d+) % "
+        r"where all of it is recall's\); a sliding window of that size shows (\d+) % and (\d+) %",
+        text,
+    )
+    assert quoted is not None
+    names = ("heuristic, defaults", "heuristic", "recency")
+    assert [int(one) for one in quoted.groups()] == [recall(n, size) for n in names for size in ("900", "4,000")]
+
+
+@pytest.mark.parametrize("sender", ["ours", "ours, no recall"])
+def test_what_ours_costs_is_one_figure_on_all_pages(sender: str) -> None:
+    """The pages count a little apart (one request head more or less): by less than what they print."""
+    page = block("cost.md", "cost")
+    table = page[page.index("**all: ") :]
+    table = table[table.index("budget 4,000 tokens") :]
+    (cost,) = (row[4] for row in rows(table) if row[0] == sender)
+    (beside,) = (row[2] for row in rows(block("benchmarks.md", "peers")) if row[0] == sender)
+    assert float(beside) == pytest.approx(float(cost), abs=0.011)
+
+
+def test_prose_about_cost_quotes_no_other_figure_than_the_tables() -> None:
+    chosen = rows((ROOT / "docs" / "selection.md").read_text(encoding="utf-8"))
+    (shipped,) = (row for row in chosen if row[0] == "and a fifth")
+    page = block("cost.md", "cost")
+    for size, quoted in zip(("900", "4,000"), shipped[1:3], strict=True):
+        table = page[page.index(f"**all: 122 runs, 1,393 calls, budget {size} tokens") :]
+        assert float(next(row for row in rows(table) if row[0] == "ours")[4]) == float(quoted)
