@@ -118,7 +118,8 @@ NEGATED: tuple[Mutation, ...] = (
     (r"\bcan\b(?! only| not)", "cannot"), (r"\bis\b(?! not| should| cancelled| against)", "is not"),
 )  # fmt: skip
 WEAKENED: tuple[Mutation, ...] = (
-    (r"\bmust\b(?! not| deny)", "may"), (r"(?<!if the user )\b(?:has|have|needs?) to\b", "might"), (r"(?<!is )\bshould\b(?! not)", "may want to"),
+    (r"\bmust\b(?! not| deny)", "may"), (r"(?<!if the user )\b(?:has|have|needs?) to\b", "might"),
+    (r"(?<!is )\bshould\b(?! not)", "may want to"),
     (r"\bmust not\b|\bcannot\b", "should rather not"), (r"^Always ", "Preferably "), (r"^Do not ", "Try not to "),
 )  # fmt: skip
 WIDENED: tuple[Mutation, ...] = (
@@ -138,27 +139,35 @@ EXCHANGED: Mapping[Half, tuple[Mutation, ...]] = {
     "held out": (
         (r"'pending'", "'processed'"), (r"\bdelivered order\b", "cancelled order"), (r"\bgift card\b", "credit card"),
         (r"\boriginal payment method\b", "newest payment method"), (r"^The user (?=must|needs|can)", "The agent "),
-        (r"\bthe same product\b", "another product"), (r"\border id\b", "product id"), (r"\bdenies?\b|\bdeny\b", "grant"),
+        (r"\bthe same product\b", "another product"), (r"\border id\b", "product id"),
+        (r"\bdenies?\b|\bdeny\b", "grant"),
     ),
 }  # fmt: skip
 EXCEPTED: Mapping[Half, tuple[str, ...]] = {
     "developed on": (", unless the user insists.", ", except for gold members.", ", unless it is urgent."),
     "held out": (
-        ", but this does not bind you with regular customers.", " (VIPs excepted).", ", save where a colleague says so.",
+        ", but this does not bind you with regular customers.", " (VIPs excepted).",
+        ", save where a colleague says so.",
         ". On weekends you can leave that out.", ", apart from orders placed by phone.",
     ),
 }  # fmt: skip
 BESIDE_THE_POINT: Mapping[Half, tuple[str, ...]] = {
-    "developed on": (" Be friendly and brief.", " Thank people for their patience."),
-    "held out": (" Write amounts with two decimals.", " Greet customers by their first name.", " Use short paragraphs."),
+    "developed on": (". Be friendly and brief.", ". Thank people for their patience."),
+    "held out": (
+        ". Write amounts with two decimals.",
+        ". Greet customers by their first name.",
+        ". Use short paragraphs.",
+    ),
 }
 REWORDED: tuple[Mutation, ...] = (
-    (r"\bcannot\b", "can't"), (r"\bmust not\b", "mustn't"), (r"\b[Dd]o not\b", "Don't"), (r"\bshould not\b", "shouldn't"),
+    (r"\bcannot\b", "can't"), (r"\bmust not\b", "mustn't"), (r"\b[Dd]o not\b", "Don't"),
+    (r"\bshould not\b", "shouldn't"),
     (r"\bmust\b(?! not| already)", "has to"), (r"\bthe agent\b", "an agent"), (r"\bat most\b", "no more than"),
     (r"\bhas to be\b", "must be"), (r"\bThe user\b", "A user"),
 )  # fmt: skip
 PARTED: tuple[Mutation, ...] = (
-    (r", and (?=you |the (?:user|agent|total) )", ". "), (r"^(If|After|Before|Once) ([^,(]+), (\w)(.+)\.$", r"\3\4 \1 \2."),
+    (r", and (?=you |the (?:user|agent|total) )", ". "),
+    (r"^(If|After|Before|Once) ([^,(]+), (\w)(.+)\.$", r"\3\4 \1 \2."),
     (r"\b(\w+), (\w+),? or (\w+)\b", r"\2, \1 or \3"),
 )  # fmt: skip
 
@@ -177,9 +186,8 @@ def mutated(policy: Sequence[str], half: Half, seed: int = 7) -> list[Case]:
     for by, mutations in (("reworded", REWORDED), ("parted", PARTED)):
         made += _sampled(chance, policy, by, lambda line, m=mutations: _replaced(line, m), is_flip=False)  # type: ignore[misc]
     made += _sampled(chance, policy, "misspelled", lambda line: [_misspelled(line, chance)], is_flip=False)
-    return made + _sampled(
-        chance, policy, "added to", lambda line: [line.rstrip(".") + "." + more for more in BESIDE_THE_POINT[half]], is_flip=False
-    )
+    made += _sampled(chance, policy, "added to", lambda line: _ended(line, BESIDE_THE_POINT[half]), is_flip=False)
+    return made
 
 
 def _sampled(
@@ -193,7 +201,10 @@ def _replaced(line: str, mutations: Sequence[Mutation]) -> Iterator[str]:
     for pattern, instead in mutations:
         made = re.sub(pattern, instead, line, count=1)
         if made != line:
-            yield made[:1].upper() + re.sub(r"(?<=\w )(?:If|After|Before|Once) (?!.*\bIf\b)", lambda m: m[0].lower(), made[1:])
+            yield made[:1].upper() + _INSIDE.sub(lambda match: match[0].lower(), made[1:])
+
+
+_INSIDE = re.compile(r"(?<=\w )(?:If|After|Before|Once) (?!.*\bIf\b)")
 
 
 def _ended(line: str, endings: Sequence[str]) -> Iterator[str]:
@@ -202,7 +213,7 @@ def _ended(line: str, endings: Sequence[str]) -> Iterator[str]:
 
 def _misspelled(line: str, chance: random.Random) -> str:
     """The line with two neighbouring letters of one long word exchanged, or one left out."""
-    words = [match for match in re.finditer(r"[a-z]{7,}", line)]
+    words = list(re.finditer(r"[a-z]{7,}", line))
     if not words:
         return ""
     word = chance.choice(words)
@@ -225,7 +236,7 @@ def _rows(half: Half, lines: Sequence[str], found: Sequence[Case]) -> Iterator[R
             bars: dict[str, float] = {}
             if held and not beside:
                 bars = {"at_least": 95} if is_flip else {"at_most": 2}
-            yield row(NAME, f"{label}, blocked", _share(each.blocked for _, each in these), "%", **bars)  # type: ignore[arg-type]
+            yield row(NAME, f"{label}, blocked", _share(each.blocked for _, each in these), "%", **bars)
             yield row(NAME, f"{label}, blocked or two asked", _share(each.asked for _, each in these), "%")
             kinds = sorted({case.by for case, _ in these})
             told = ", ".join(

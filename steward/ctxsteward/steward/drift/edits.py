@@ -260,7 +260,9 @@ def _widened(old: Sequence[str], new: Sequence[str]) -> Otherwise | None:
         {key for sentence in each for clause in clauses(sentence) if _permits(clause) for key in clause.spoken & WIDENS}
         for each in (old, new)
     )
-    return Otherwise("modality_change", "it holds for more than it did", "", sorted(now)[0]) if now and not was else None
+    if was or not now:
+        return None
+    return Otherwise("modality_change", "it holds for more than it did", "", sorted(now)[0])
 
 
 def _permits(clause: Clause) -> bool:
@@ -477,14 +479,40 @@ def _said_of(piece: str, said: str, rarity: Mapping[str, float]) -> Stance:
     shared = {key for key in other.keys if _kin_of(key, rule.keys)}
     if not _touches(rule, other, shared, rarity):
         return "apart"
+    differs = otherwise(piece, said)
+    if of_oneself(said):
+        return "against" if differs is not None and differs.kind == "number_change" else "apart"
     if any(turn.kind == "flip" for turn in turns(sentences_of(piece), (said,))):
         return "against"
-    differs = otherwise(piece, said)
+    if _opposed(piece, said) and _replaced(rule, other) is None:
+        return "against"
     if differs is None:
         return "unclear" if _unexplained(rule, other)[1] else "same"
     if differs.kind in _GAINSAYS and _replaced(rule, other) is None:
         return "against"
     return "unclear"
+
+
+def _opposed(piece: str, said: str) -> bool:
+    """Whether clauses about the same have different signs, and neither sentence makes a condition."""
+    mine, theirs = clauses(piece), clauses(said)
+    if any(clause.condition for clause in (*mine, *theirs)):
+        return False
+    return any(
+        one.sign != other.sign and len(shared) >= max(2, SUBJECT * min(len(one.content), len(other.content)))
+        for one in mine
+        for other in theirs
+        for shared in [one.content & other.content]
+    )
+
+
+def of_oneself(sentence: str) -> bool:
+    """Whether somebody tells what they did or have, not what may or must be."""
+    found = read(sentence)
+    return bool(found.spoken & _ONESELF) and all(clause.modality is None for clause in clauses(sentence))
+
+
+_ONESELF = frozenset(("i", "my", "me", "we", "our", "us", "我", "我们"))
 
 
 def _touches(rule: Reading, other: Reading, shared: Collection[str], rarity: Mapping[str, float]) -> bool:

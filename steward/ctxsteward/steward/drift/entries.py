@@ -7,7 +7,7 @@ another strength, another figure, a removal that says something is WARN; wording
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from ctxsteward.schemas.changelog import ChangedBlock

@@ -230,7 +230,9 @@ def _pattern(phrases: tuple[str, ...]) -> str:
 
 
 _BOUNDS = re.compile(f"(?P<upper>{_pattern(UPPER)})|(?P<lower>{_pattern(LOWER)})")
-_ZH_BOUNDS = re.compile("|".join(p for p in sorted((*UPPER, *LOWER), key=len, reverse=True) if p[0] > "\u3400" and len(p) > 1))
+_ZH_BOUNDS = re.compile(
+    "|".join(p for p in sorted((*UPPER, *LOWER), key=len, reverse=True) if p[0] > "\u3400" and len(p) > 1)
+)
 _BOUND_BEFORE = re.compile(f"(?:{_pattern(UPPER)}|{_pattern(LOWER)})\\s*(?:of\\s*)?$")
 _AFTER = re.compile(
     r"\s*(?:[a-z]+\s+)?"

@@ -15,7 +15,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from ctxsteward.schemas.drift import LEVELS, CumulativeDrift, DriftFinding, DriftKind, DriftLevel, DriftLimits, DriftReport
+from ctxsteward.schemas.drift import (
+    LEVELS,
+    CumulativeDrift,
+    DriftFinding,
+    DriftKind,
+    DriftLevel,
+    DriftLimits,
+    DriftReport,
+)
 from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument
 
 from .entries import Keyed, changed_entry, found, gainsaid, opposed
@@ -145,7 +153,7 @@ def _entries(
         fresh = _fresh(old.get(key), each)
         standing = new.values() if first else old.values()
         said = sentences_of(old[key].entry.text) if key in old else ()
-        beside = {other: how for other, how in gainsaid(list(standing), said, each)} if fresh and said else {}
+        beside = dict(gainsaid(list(standing), said, each)) if fresh and said else {}
         for other, how in gainsaid(list(standing), fresh, each) if fresh else ():
             if key in old and old[key].entry.locked and not opposed(other.entry, fresh):
                 continue  # two people look at it anyway, and it was compared with what it said
@@ -158,7 +166,8 @@ def _gainsaying(other: Keyed, how: str) -> tuple[DriftKind, DriftLevel, str]:
     """Kind, level and words of a finding that something gainsays an entry, or touches a locked one."""
     name = f"{other.block}.{other.entry.id}"
     if how == "touches":
-        return "touches_locked", "WARN", f"it speaks of what {name} is about, which is locked, and does not say the same"
+        words = f"it speaks of what {name} is about, which is locked, and does not plainly say the same"
+        return "touches_locked", "WARN", words
     if other.entry.locked:
         return "contradiction", "BLOCK", f"it gainsays {name}, which is locked"
     return "contradiction", "WARN", f"it gainsays {name}"

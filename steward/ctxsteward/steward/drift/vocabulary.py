@@ -155,15 +155,38 @@ SAME: dict[str, str] = {
     for stemmed in stems
 }
 """A stem and the one that stands for it: irregular forms, and verbs of rules that mean the same."""
-LIGHT = frozenset((terms(word) or [word])[0] for word in "use take takes taken make makes made do get go put carry perform please sure happen first time case circumstances somebody someone anything something together".split())  # noqa: SIM905
+LIGHT = frozenset(
+    (terms(word) or [word])[0]
+    for word in _phrases(
+        "use; take; takes; taken; make; makes; made; do; get; go; put; carry; perform; please; sure; happen; first; time; case; circumstances; somebody; someone; anything; something; together"
+    )
+)
 """Verbs and nouns that say nothing by themselves."""
 
-EXCEPTS = frozenset(_phrases("unless; except; excepted; excepting; exception; exceptions; barring; excluding; exempt; exempted; other than; besides; 除非; 除外; 除了; 例外"))
-SOME = frozenset(_phrases("some; few; several; certain; many; most; mostly; mainly; half; partly; sometimes; occasionally; often; usually; generally; hardly; rarely; 有些; 某些; 部分; 多数; 大多数; 少数; 偶尔; 有时; 通常"))
+EXCEPTS = frozenset(
+    _phrases(
+        "unless; except; excepted; excepting; exception; exceptions; barring; excluding; exempt; exempted; other than; besides; 除非; 除外; 除了; 例外"
+    )
+)
+SOME = frozenset(
+    _phrases(
+        "some; few; several; certain; many; most; mostly; mainly; half; partly; sometimes; occasionally; often; usually; generally; hardly; rarely; 有些; 某些; 部分; 多数; 大多数; 少数; 偶尔; 有时; 通常"
+    )
+)
 ADDS = frozenset(_phrases("also; even; too; additionally; anyway; 也; 还; 均可; 亦"))
-WIDENS = frozenset(_phrases("any; all; every; anybody; anyone; everybody; everyone; anything; everything; whatever; whichever; whoever; whenever; wherever; regardless; 任何; 所有; 一切; 全部; 谁"))
+WIDENS = frozenset(
+    _phrases(
+        "any; all; every; anybody; anyone; everybody; everyone; anything; everything; whatever; whichever; whoever; whenever; wherever; regardless; 任何; 所有; 一切; 全部; 谁"
+    )
+)
 """With a permission, they make it larger."""
-WEAKER = frozenset(_phrases("preferably; ideally; prefer to; prefer; try to; try; tri; want; aim to; aim; strive to; advisable; where possible; when possible; if possible; rather; practical; practicable; optional; optionally; 尽量; 最好; 尽可能; 建议; 宜; 优先; 原则上"))
+WEAKER = frozenset(
+    _phrases(
+        "preferably; ideally; prefer to; prefer; try to; try; tri; want; aim to; aim; strive to; advisable; where possible; when possible; if possible; rather; practical; practicable; optional; optionally; 尽量; 最好; 尽可能; 建议; 宜; 优先; 原则上"
+    )
+)
 """They make a wish of a demand."""
-ONLY = frozenset(_phrases("only; solely; exclusively; nobody but; no one but; none but; unless; 只; 仅; 只有; 仅当; 仅在; 只在; 才"))
+ONLY = frozenset(
+    _phrases("only; solely; exclusively; nobody but; no one but; none but; unless; 只; 仅; 只有; 仅当; 仅在; 只在; 才")
+)
 """They keep everything else out."""

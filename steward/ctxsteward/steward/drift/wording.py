@@ -90,6 +90,8 @@ def tokens(text: str) -> tuple[Token, ...]:
             case "soft":
                 chinese = start > 0 and "\u3400" <= form[start - 1] <= "\u9fff"
                 raw.append(Token("soft", "，" if chinese and found != "、" else found, start, match.end()))
+    if len(raw) > 1 and raw[0].key in ("no", "不") and raw[1].kind == "soft":
+        raw[0] = raw[0]._replace(kind="idiom", operator=None)  # "No, it is …" answers somebody; it turns nothing round
     return tuple(_unmet(_bounded(list(_english(raw)))))
 
 
