@@ -29,7 +29,7 @@ from ctxsteward.schemas.drift import DriftKind
 from ctxsteward.summarizers.units import NUMBER_WORDS, UNITS
 
 from .clauses import DENIES, Clause, clauses
-from .figures import changed, told, without_figures
+from .figures import MEASURED, changed, figures, told, without_figures
 from .flips import turns
 from .vocabulary import ADDS, EXCEPTS, LIGHT, ONLY, SAME, SOME, WEAKER, WIDENS
 from .wording import Token, plain, sentences_of, stem, tokens
@@ -78,9 +78,10 @@ class Reading:
     spoken: frozenset[str]
     """Every word as it is written, operators as they are known, and the Chinese words of the closed classes."""
 
-    @property
-    def keys(self) -> frozenset[str]:
-        return frozenset(word.key for word in self.words)
+    keys: frozenset[str]
+    """Of its words."""
+    beginnings: frozenset[str]
+    """How they begin: two forms of one word begin alike."""
 
 
 def otherwise(line: str, text: str) -> Otherwise | None:
@@ -119,7 +120,10 @@ def read(text: str) -> Reading:
     found = tokens(form)
     spoken = {token.key for token in found} | set(re.findall(r"[a-z]+", form))
     spoken |= {word for word in _ZH_CLOSED if word in form}
-    return Reading(text=text, tokens=found, words=tuple(_words(form, found)), spoken=frozenset(spoken))
+    words = tuple(_words(form, found))
+    keys = frozenset(word.key for word in words)
+    beginnings = frozenset(key[: KIN - 1] for key in keys)
+    return Reading(text=text, tokens=found, words=words, spoken=frozenset(spoken), keys=keys, beginnings=beginnings)
 
 
 _ZH_CLOSED = frozenset(word for word in EXCEPTS | SOME | WEAKER if not word.isascii())
@@ -449,10 +453,28 @@ def stance(line: str, statement: str, rarity: Mapping[str, float] | None = None)
 
     A statement that names another thing in the line's place is `unclear` at worst: it may be a rule of its own.
     """
+    if not near(line, statement):
+        return "apart"
     found: list[Stance] = [
         _said_of(piece, said, rarity or {}) for piece in _pieces_of(line) for said in sentences_of(statement)
     ]
     return max(found, key=_STANCES.index, default="apart")
+
+
+def near(line: str, statement: str) -> bool:
+    """Whether a statement may be one about a line: cheap, and true of whatever `stance` does not call apart."""
+    return _near(" ".join(sentences_of(line)), " ".join(sentences_of(statement)))
+
+
+def _near(line: str, statement: str) -> bool:
+    rule, said = read(line), read(statement)
+    shared = len(rule.beginnings & said.beginnings)
+    return shared > 1 or (shared == 1 and (len(said.keys) < 2 or not _measures(line).isdisjoint(_measures(statement))))
+
+
+def restates(line: str, sentence: str) -> bool:
+    """Whether a sentence says what a locked line, or a sentence of it, says."""
+    return near(line, sentence) and any(_said_of(piece, sentence, {}) == "same" for piece in _pieces_of(line))
 
 
 _STANCES: tuple[Stance, ...] = ("apart", "same", "unclear", "against")
@@ -475,6 +497,8 @@ def _pieces_of(line: str) -> tuple[str, ...]:
 
 
 def _said_of(piece: str, said: str, rarity: Mapping[str, float]) -> Stance:
+    if not _near(piece, said):
+        return "apart"
     rule, other = read(piece), read(said)
     shared = {key for key in other.keys if _kin_of(key, rule.keys)}
     if not _touches(rule, other, shared, rarity):
@@ -516,7 +540,10 @@ _ONESELF = frozenset(("i", "my", "me", "we", "our", "us", "我", "我们"))
 
 
 def _touches(rule: Reading, other: Reading, shared: Collection[str], rarity: Mapping[str, float]) -> bool:
-    """Whether two share their subject: half of what the shorter one is about, in words that are not in every line."""
+    """Whether two share their subject: half of what the shorter one is about, in words that are not in every line.
+
+    A time or a sum in both counts as a word.
+    """
 
     def weight(keys: Iterable[str]) -> float:
         return sum(rarity.get(key, 1.0) for key in keys)
@@ -524,5 +551,10 @@ def _touches(rule: Reading, other: Reading, shared: Collection[str], rarity: Map
     smaller = min(weight(rule.keys), weight(other.keys))
     if len(rule.keys) < 2:
         return False  # "Please hold on."
-    few = len(other.keys) < 2
-    return len(shared) >= (1 if few else 2) and weight(shared) >= SUBJECT * smaller
+    measured = bool(_measures(rule.text) & _measures(other.text))  # both say how long, or how much
+    enough = 1 if len(other.keys) < 2 else 2
+    return len(shared) + measured >= enough and weight(shared) + measured >= SUBJECT * (smaller + measured)
+
+
+def _measures(text: str) -> set[str]:
+    return {figure.unit for figure in figures(text) if figure.unit in MEASURED}

@@ -15,7 +15,7 @@ from ctxsteward.schemas.drift import DriftFinding, DriftKind, DriftLevel, DriftL
 from ctxsteward.schemas.profile import ProfileEntry
 
 from .clauses import Clause, clauses, likeness
-from .edits import otherwise, rarity_of, stance
+from .edits import near, otherwise, rarity_of, restates, stance
 from .figures import Figure, changed, figures, told
 from .flips import contradictions, turns
 from .shares import shares
@@ -147,8 +147,10 @@ def gainsaid(
     rarity = rarity_of(each.entry.text for each in standing)
     others = [each for each in standing if at is None or each[0] != at[0] or each.entry.id != at.entry.id]
     locked = [each.entry.text for each in others if each.entry.locked]
-    new = [sentence for sentence in fresh if all(stance(text, sentence, rarity) != "same" for text in locked)]
+    new = [sentence for sentence in fresh if not any(restates(text, sentence) for text in locked)]
     for each in others if new else ():
+        if not any(near(each.entry.text, sentence) for sentence in new):
+            continue
         if opposed(each.entry, new):
             yield each, "gainsays"
         elif each.entry.locked:

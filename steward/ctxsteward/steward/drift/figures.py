@@ -33,7 +33,8 @@ class Figure(NamedTuple):
 
 _SECONDS = {"ms": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 604800.0}
 _MONTHS = {"month": 1.0, "year": 12.0}
-_MEASURED = frozenset(("seconds", "months", *CURRENCIES.values()))
+MEASURED = frozenset(("seconds", "months", *CURRENCIES.values()))
+"""Units of times and sums, in their one form."""
 _MONTH_NAMES = {
     name: month
     for month, names in enumerate(
@@ -106,7 +107,7 @@ def changed(before: str, after: str) -> tuple[Figure | None, Figure | None] | No
     gone, come = Counter(old) - Counter(new), Counter(new) - Counter(old)
     for figure in list(gone):  # a thing counted right behind the figure in one text, and further on in the other
         twin = next((o for o in come if o.number == figure.number and (o.unit == "") != (figure.unit == "")), None)
-        if twin is not None and not {twin.unit, figure.unit} & _MEASURED:
+        if twin is not None and not {twin.unit, figure.unit} & MEASURED:
             shared = min(gone[figure], come[twin])
             gone, come = gone - Counter({figure: shared}), come - Counter({twin: shared})
     for figure in list(gone):  # a bound said in one text and not in the other is wording; one turned round is not

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict
 from ctxsteward.schemas.profile import BLOCKS, ProfileDocument, ProfileEntry
 
 from .clauses import clauses
-from .edits import of_oneself, stance
+from .edits import near, of_oneself, restates, stance
 from .entries import opposed
 from .wording import sentences_of
 
@@ -56,7 +56,8 @@ def rules_of(profile: ProfileDocument | None) -> tuple[Rule, ...]:
 
 def against(rules: Sequence[Rule], text: str) -> Against | None:
     """The rule that a statement gainsays, else a locked one that it touches; locked ones first."""
-    found = [Against(rule, how) for rule in rules if (how := _how(rule, text)) is not None]
+    close = [rule for rule in rules if near(rule.text, text)]
+    found = [Against(rule, how) for rule in close if (how := _how(rule, text)) is not None]
     return min(found, key=lambda each: (each.how != "gainsays", not each.rule.locked), default=None)
 
 
@@ -67,7 +68,7 @@ def reads_as_rule(text: str) -> bool:
 
 @lru_cache(maxsize=1 << 15)
 def _how(rule: Rule, text: str) -> How | None:
-    said = sentences_of(_SPEAKER.sub("", text))
+    said = [each for each in sentences_of(_SPEAKER.sub("", text)) if not restates(rule.text, each)]
     entry = ProfileEntry(id="rule", text=rule.text, locked=rule.locked)
     told = [sentence for sentence in said if not of_oneself(sentence)]
     if told and opposed(entry, told):

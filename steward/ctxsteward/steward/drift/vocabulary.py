@@ -72,7 +72,7 @@ ENGLISH: dict[str, Operator] = {
 
 ENGLISH_IDIOMS: tuple[str, ...] = tuple(
     _phrases(
-        "no more than; no less than; no fewer than; no later than; no earlier than; no longer than; not more than; not less than; not fewer than; not later than; not exceed; not exceeding; never exceed; never more than; never less than; never fewer than; must not exceed; may not exceed; should not exceed; cannot exceed; no charge; no cost; no fee; no extra cost; free of charge; not even; not only; not just; not merely; not simply; whether or not; or not; no matter; nothing but; none other than; no problem; no doubt; if any; if at all; as soon as; can be found; may i; can i; how can i; all the more; not yet; first of all; above all; after all; in all; do so; does so; all right; at all"
+        "no more than; no less than; no fewer than; no later than; no earlier than; no longer than; not more than; not less than; not fewer than; not later than; not exceed; not exceeding; never exceed; never more than; never less than; never fewer than; must not exceed; may not exceed; should not exceed; cannot exceed; no charge; no cost; no fee; no extra cost; free of charge; not even; not only; not just; not merely; not simply; whether or not; or not; no matter; nothing but; none other than; no problem; no doubt; if at all; as soon as; can be found; may i; can i; how can i; all the more; not yet; first of all; above all; after all; in all; do so; does so; all right; at all"
     )
 )
 """They turn nothing round; those with a figure bound it (`UPPER`, `LOWER`)."""
