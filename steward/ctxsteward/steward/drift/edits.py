@@ -40,8 +40,8 @@ CLAUSE_LOST = 0.67
 """The same of one clause: it is gone as a whole."""
 KIN = 5
 """Letters that two forms of one word begin with."""
-TYPO = 0.8
-"""Letters that a misspelling shares with the word, of all."""
+TYPO = 5
+"""Letters of a word that may be misspelled."""
 SUBJECT = 0.5
 """Share of the smaller side's content that makes a statement one about a line's subject."""
 
@@ -63,8 +63,6 @@ class Word(NamedTuple):
     """It names a thing rather than says what is done."""
     place: int
     """Its index among the text's tokens."""
-    form: str
-    """As it is written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +118,7 @@ def read(text: str) -> Reading:
     found = tokens(form)
     spoken = {token.key for token in found} | set(re.findall(r"[a-z]+", form))
     spoken |= {word for word in _ZH_CLOSED if word in form}
-    words = tuple(_words(form, found))
+    words = tuple(_words(found))
     keys = frozenset(word.key for word in words)
     beginnings = frozenset(key[: KIN - 1] for key in keys)
     return Reading(text=text, tokens=found, words=words, spoken=frozenset(spoken), keys=keys, beginnings=beginnings)
@@ -129,11 +127,10 @@ def read(text: str) -> Reading:
 _ZH_CLOSED = frozenset(word for word in EXCEPTS | SOME | WEAKER if not word.isascii())
 
 
-def _words(form: str, found: Sequence[Token]) -> Iterator[Word]:
+def _words(found: Sequence[Token]) -> Iterator[Word]:
     for place, token in enumerate(found):
         if token.kind == "word" and token.key not in LIGHT:
-            written = form[token.start : token.stop]
-            yield Word(class_of(token.key), _is_nominal(found, place), place, written)
+            yield Word(class_of(token.key), _is_nominal(found, place), place)
 
 
 def _is_nominal(found: Sequence[Token], place: int) -> bool:
@@ -306,14 +303,10 @@ def _strength(clause: Clause) -> float:
 
 
 def _unexplained(before: Reading, after: Reading) -> tuple[list[Word], list[Word]]:
-    """Words that have gone and come, without other forms and misspellings of each other."""
+    """Words that have gone and come, without other forms of each other."""
     old, new = before.keys, after.keys
     gone = [word for word in before.words if word.key not in new and not _kin_of(word.key, new)]
     come = [word for word in after.words if word.key not in old and not _kin_of(word.key, old)]
-    for word in list(gone):
-        twin = next((other for other in come if _misspelled(word.form, other.form)), None)
-        if twin is not None:
-            gone, come = [w for w in gone if w.key != word.key], [w for w in come if w.key != twin.key]
     return gone, come
 
 
@@ -329,10 +322,40 @@ def _kin(one: str, other: str) -> bool:
     return long.startswith(short) or (len(short) > KIN and one[: KIN + 1] == other[: KIN + 1])
 
 
-def _misspelled(one: str, other: str) -> bool:
-    if min(len(one), len(other)) < 4 or one[0] != other[0] or not (one.isascii() and other.isascii()):
+@lru_cache(maxsize=1 << 14)
+def corrected(text: str, line: str) -> str:
+    """A text with the words that are misspellings of words of a line as the line has them.
+
+    >>> corrected("Refunds go witohut a signature.", "No refund without a signature.")
+    'Refunds go without a signature.'
+    """
+    known = set(_LATIN.findall(line.lower()))
+    candidates = sorted(word for word in known if len(word) >= TYPO)
+
+    def spelled(match: re.Match[str]) -> str:
+        word = match.group().lower()
+        if len(word) < TYPO - 1 or word in known or not word.isalpha():
+            return match.group()
+        return next((other for other in candidates if _is_slip(word, other)), match.group())
+
+    return _LATIN.sub(spelled, text)
+
+
+_LATIN = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
+
+
+def _is_slip(word: str, other: str) -> bool:
+    """Whether one is the other with two neighbouring letters exchanged, or one letter left out or too many."""
+    if word[0] != other[0] or abs(len(word) - len(other)) > 1:
         return False
-    return SequenceMatcher(None, one, other, autojunk=False).ratio() >= TYPO
+    same = next((place for place, pair in enumerate(zip(word, other, strict=False)) if pair[0] != pair[1]), None)
+    if same is None:
+        return not (word + "s" == other or other + "s" == word)
+    if len(word) == len(other):
+        exchanged = word[:same] + word[same : same + 2][::-1] + word[same + 2 :]
+        return exchanged == other
+    short, long = sorted((word, other), key=len)
+    return short == long[:same] + long[same + 1 :]
 
 
 def _replaced(before: Reading, after: Reading) -> Otherwise | None:
@@ -499,6 +522,7 @@ def _pieces_of(line: str) -> tuple[str, ...]:
 def _said_of(piece: str, said: str, rarity: Mapping[str, float]) -> Stance:
     if not _near(piece, said):
         return "apart"
+    said = corrected(said, piece)
     rule, other = read(piece), read(said)
     shared = {key for key in other.keys if _kin_of(key, rule.keys)}
     if not _touches(rule, other, shared, rarity):
@@ -508,10 +532,12 @@ def _said_of(piece: str, said: str, rarity: Mapping[str, float]) -> Stance:
         return "against" if differs is not None and differs.kind == "number_change" else "apart"
     if any(turn.kind == "flip" for turn in turns(sentences_of(piece), (said,))):
         return "against"
+    if differs is None and not _unexplained(rule, other)[1]:
+        return "same"
     if _opposed(piece, said) and _replaced(rule, other) is None:
         return "against"
     if differs is None:
-        return "unclear" if _unexplained(rule, other)[1] else "same"
+        return "unclear"
     if differs.kind in _GAINSAYS and _replaced(rule, other) is None:
         return "against"
     return "unclear"

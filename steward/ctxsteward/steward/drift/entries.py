@@ -15,7 +15,7 @@ from ctxsteward.schemas.drift import DriftFinding, DriftKind, DriftLevel, DriftL
 from ctxsteward.schemas.profile import ProfileEntry
 
 from .clauses import Clause, clauses, likeness
-from .edits import near, otherwise, rarity_of, restates, stance
+from .edits import corrected, near, otherwise, rarity_of, restates, stance
 from .figures import Figure, changed, figures, told
 from .flips import contradictions, turns
 from .shares import shares
@@ -48,6 +48,9 @@ def changed_entry(old: Keyed, new: Keyed, limits: DriftLimits) -> Iterator[Drift
         yield found("unlocked", "BLOCK", old, "the lock was taken off")
     elif new.entry.locked and not locked:
         yield found("locked", "INFO", old, "it was locked")
+    if locked:
+        text = corrected(new.entry.text, old.entry.text)
+        new = new._replace(entry=new.entry.model_copy(update={"text": text}))
     told = [*_declared(old, new), *_figures(old, new), *_wording(old, new, limits)]
     if locked and all(finding.level != "BLOCK" for finding in told):
         told = [*_another_rule(old, new), *told]
@@ -151,7 +154,7 @@ def gainsaid(
     for each in others if new else ():
         if not any(near(each.entry.text, sentence) for sentence in new):
             continue
-        if opposed(each.entry, new):
+        if opposed(each.entry, [corrected(sentence, each.entry.text) for sentence in new]):
             yield each, "gainsays"
         elif each.entry.locked:
             said = {stance(each.entry.text, sentence, rarity) for sentence in new}
