@@ -1,3 +1,4 @@
+# ruff: noqa: E501  -- a table of cases reads better unwrapped
 """What differs from a locked line has to be explained: rules turned round are blocked, harmless edits are not.
 
 The wordings are those of the benchmark (``python -m ctxsteward.evals.bench flips``) that are about lines of our own; it
