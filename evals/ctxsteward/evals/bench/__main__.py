@@ -22,6 +22,7 @@ from . import (
     cards,
     cold,
     first,
+    flips,
     harness,
     imports,
     journal,
@@ -34,7 +35,8 @@ from . import (
 )  # fmt: skip
 
 MODULES = (
-    imports, warm, cold, first, journal, outage, audit, selection, cards, transcripts, canaries, harness, steward,
+    imports, warm, cold, first, journal, outage, audit, selection, cards, transcripts, canaries, harness, flips,
+    steward,
     telemetry,
 )  # fmt: skip
 BENCHES: dict[str, Callable[[Path | None], Iterator[Row]]] = {module.NAME: module.run for module in MODULES}
