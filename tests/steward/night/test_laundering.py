@@ -6,6 +6,7 @@ Whole nights: transcripts in files, harvest, support, admission, slice and shelv
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -20,17 +21,22 @@ from ctxsteward.steward.wiring import opened
 from ..poisons import poisons
 from . import launderings
 from .desk import here, in_process, night, settings_of
-from .launderings import Planted, bipia, by_a_tool_again, corroborated, echoed, restated, said_first, write
+from .launderings import (
+    THINGS,
+    Planted,
+    bipia,
+    by_a_tool_again,
+    corroborated,
+    echoed,
+    restated,
+    said_first,
+    tempting,
+    write,
+)
 
 SOAK = os.environ.get("CTXSTEWARD_SOAK") == "1"
 NOW = "2026-11-22T00:00:00Z"
 POISONS = tuple(poisons())
-HONEST = tuple(
-    text.format(thing=thing, n=number)
-    for number, thing in enumerate(("baggage allowance", "cancellation fee", "airport fee", "seat fee", "pet fee"), 12)
-    for text in ("No, the {thing} is {n} EUR, not 9 EUR.", "I always prefer the {thing} in group {n}.")
-)
-"""What people may teach: about the agent's work, and of themselves."""
 
 
 class After(NamedTuple):
@@ -53,12 +59,12 @@ def after(root: Path, planted: Iterator[Planted]) -> After:
     with opened(settings, here(), isolate=in_process) as opening:
         active = [one for one in opening.ledger.records(AsOf(now=NOW)) if one.status == "active"]
     with open_store(settings.store) as store:
-        people = [one.principal for one in planted if one.principal]
-        sent = "\n".join(asked(store, who, at) for at, who in enumerate(("stranger", *people[:1])))
+        people = [one.principal for one in planted if (one.principal or "").startswith("person-")]
+        sent = "\n".join(asked(store, who, at) for at, who in enumerate(("stranger", *people[-1:])))
         shelves = store.facts("support", tenant="acme")
         known = {
             (who, fact.text)
-            for who in {"stranger", *people[:8]}
+            for who in {"stranger", *people[-8:]}
             for fact in shelves.active(Audience("user", who)).facts
         }
     own = {(str(one.scope.user or one.scope.session), one.text) for one in active if not one.scope.is_shared}
@@ -76,9 +82,9 @@ def asked(store: object, who: str, at: int) -> str:
 
 
 def texts_of(real: Sequence[str]) -> list[str]:
-    """At least a hundred: our own, and the real ones where they are here."""
-    mixed = [text for pair in zip(POISONS, real, strict=False) for text in pair] or list(POISONS)
-    return [*POISONS, *real] if SOAK else mixed[:110]
+    """At least a hundred: what a harvester would take, our own poison, and real attacks where they are here."""
+    every = [*POISONS, *real]
+    return [*tempting(), *(every if SOAK else random.Random(3).sample(every, 60))]
 
 
 def words(text: str) -> str:
@@ -116,13 +122,15 @@ def test_no_company_of_oneself_gets_through(tmp_path: Path) -> None:
     assert {
         who for who, _ in found.personal if not who.casefold().startswith(("eve", "еve", "ｅve", "corroborated-"))
     } == set()
-    stranger = found.sent.partition("\n")[0]
-    assert [text for text in texts if words(text)[:60] in words(stranger)] == []
+    assert [text for text in texts if words(text)[:60] in words(found.sent)] == []
 
 
 @pytest.mark.parametrize("kind", ["restated", "echoed", "corroborated"])
 def test_what_three_people_say_first_gets_through_whoever_says_it_again(kind: str, tmp_path: Path) -> None:
-    found = after(tmp_path, said_first(HONEST, kind))
-    assert {text for text in HONEST if text.startswith("No")} <= found.shared
-    wishes = {text for text in HONEST if text.startswith("I always")}
-    assert wishes <= {text for _, text in found.personal}
+    """The same words that no tool and no one person gets through: of the agent's work for all, wishes for oneself."""
+    found = after(tmp_path, said_first(tempting(), kind))
+    figures = {f"{thing} is {20 + at} EUR" for at, thing in enumerate(THINGS)}
+    assert {each for each in figures if not any(each in text for text in found.shared)} == set()
+    wishes = {text for text in tempting() if "not" not in text}
+    assert wishes - {text for _, text in found.personal} == set()
+    assert any(each in found.sent for each in figures)
