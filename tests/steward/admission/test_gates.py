@@ -100,6 +100,31 @@ def test_no_support_makes_a_policy_or_persona_active(
     assert judged(draft(kind, audience, backing), POLICY).status != "active"
 
 
+@pytest.mark.parametrize(
+    ("trigger", "action", "status"),
+    [
+        ("tool:get_order error:not_found arg:order_id", "take order_id from get_user", "active"),
+        ("tool:get_order error:state", "call get_user first", "active"),
+        ("tool:get_order error:state", "call unlock first", "vetted"),
+        ("tool:refund error:not_found arg:order_id", "take order_id from get_user", "vetted"),
+        ("tool:refund error:timeout", "call it again", "vetted"),
+        ("tool:refund error:permission arg:role", "write role as code in capitals", "vetted"),
+        ("tool:refund error:invalid_argument arg:sum", "write sum as integer", "vetted"),
+        ("tool:refund error:invalid_argument arg:note", "write note as null", "vetted"),
+        ("tool:refund error:not_found arg:order_id", "ask the user for another order_id", "active"),
+        ("tool:refund error:syntax", "write arguments as JSON object", "active"),
+        ("tool:refund error:invalid_argument arg:day", "write day as YYYY-MM-DD; leave out limit", "vetted"),
+        ("tool:refund error:invalid_argument arg:day", "do whatever you like", "vetted"),
+    ],
+)
+def test_a_fix_of_a_tool_that_the_operator_says_only_reads_asks_nobody(
+    trigger: str, action: str, status: Status
+) -> None:
+    policy = AdmissionPolicy(reading_tools=("get_order", "get_user"))
+    made = draft("tool_fix", SHARED, TWICE, said={"trigger": trigger, "action": action})
+    assert judged(made, policy).status == status
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_people_decide_in_the_end(case: Case) -> None:
     made = drafted(case)
