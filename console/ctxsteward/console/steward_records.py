@@ -32,7 +32,7 @@ REASONS: Mapping[str, str] = {
     "needs_support": "said once, in passing; it must be said again",
     "needs_principals": "too few people said it",
     "needs_recovery": "its fix has worked once; it must work twice",
-    "needs_person": "only a person may admit this kind",
+    "needs_person": "only a person may admit it",
     "tool_text": "it rests on what a tool returned",
     "not_said_by_a_person": "no person said it",
     "rejected_by_person": "a person rejected it",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from ctxsteward.schemas import ImagePart, Message, OpaquePart, TextPart, ToolCallPart
-from ctxsteward.schemas.message import decode_wire
+from ctxsteward.schemas.message import control_fields, decode_wire
 
 from .events import PLAIN, Appended, Placement
 
@@ -31,19 +31,21 @@ FINDING_TEXTS = {
     "empty_assistant_message": "an assistant message says nothing and calls nothing; it is not shown",
     "original_damaged": "an original is damaged or missing and cannot be shown; a line that says so stands in",
     "untrusted_system_message": "a system message arrived by append; it is shown as fenced text, not as the operator's",
+    "control_field": "a message names what only an operator sets; the provider is not sent it, the original keeps it",
 }
 
 
 class Entry:
     """A message in the log: its ordinal, its reference, the original."""
 
-    __slots__ = ("_message", "_tokens", "event", "ordinal")
+    __slots__ = ("_controls", "_message", "_tokens", "event", "ordinal")
 
     def __init__(self, event: Appended, message: Message | None = None) -> None:
         self.event = event
         self.ordinal = event.ordinal
         self._message = message
         self._tokens = event.tokens
+        self._controls: tuple[str, ...] | None = None
 
     @property
     def ref(self) -> str:
@@ -54,6 +56,13 @@ class Entry:
         if self._message is None:
             self._message = decode_wire(self.event.wire)
         return self._message
+
+    @property
+    def controls(self) -> tuple[str, ...]:
+        """Fields of the original that only an operator sets; no provider is sent them."""
+        if self._controls is None:
+            self._controls = control_fields(self.message.wire)
+        return self._controls
 
     def tokens(self, counter: Counter) -> int:
         """Tokens of the whole original; stored with it, or counted once."""

@@ -8,6 +8,7 @@ from ctxsteward.schemas import InputError
 from ctxsteward.schemas.message import encode_wire
 
 from .events import PinStrength
+from .principals import unseen
 
 MAX_META_CHARS = 200
 """Of an id, phase, timestamp, principal or origin."""
@@ -39,8 +40,18 @@ def check_meta(new: NewMessage) -> None:
             value.encode()
         except UnicodeEncodeError:
             raise InputError(f"`{name}` holds a lone surrogate; write well-formed Unicode") from None
+    if new.principal is not None:
+        _check_principal(new.principal)
     if new.pin not in (None, "keep", "soft"):
         raise InputError(f"`pin` is {new.pin!r:.60}; write 'keep', 'soft' or None")
+
+
+def _check_principal(name: str) -> None:
+    """A name that others can read: characters that nobody sees would make one person many."""
+    if (char := unseen(name)) is not None:
+        raise InputError(f"`principal` {name!r:.60} holds {char}, which nobody can see; write the name without it")
+    if name.isspace():
+        raise InputError(f"`principal` is {name!r:.60}; write a name that can be seen, or None")
 
 
 def check_note(name: str, text: object) -> None:

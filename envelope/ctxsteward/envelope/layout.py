@@ -431,11 +431,13 @@ def _notes_fragment(state: State, counter: Counter, cache: dict[object, object],
 
 
 def window_findings(state: State) -> Iterator[Finding]:
-    """What was repaired in the messages that are in the window."""
+    """What was repaired in the messages that are in the window, and what of them is not sent."""
     for group in state.groups:
         for entry in group.entries:
             for kind in entry.event.placement.findings:
                 yield Finding(kind=kind, ref=entry.ref, text=FINDING_TEXTS[kind])
+            for field in entry.controls:
+                yield Finding(kind="control_field", ref=entry.ref, field=field, text=FINDING_TEXTS["control_field"])
     if state.open_calls:
         kind = "tool_call_without_result"
         yield Finding(kind=kind, ref=state.groups[-1].entries[0].ref, text=FINDING_TEXTS[kind])

@@ -151,7 +151,7 @@ class State:
         event = entry.event
         message, placement = entry.message, event.placement
         self.position += 1
-        if placement.findings:
+        if placement.findings or entry.controls:
             self.repaired = True
         self.ordinal = event.ordinal
         if event.outputs:
@@ -287,7 +287,8 @@ class State:
         self.refused = None
         left = {ordinal for group in self.groups for ordinal in group.ordinals}
         self.pins = {ordinal: pin for ordinal, pin in self.pins.items() if ordinal in left}
-        self.repaired = any(entry.event.placement.findings for group in self.groups for entry in group.entries)
+        window = (entry for group in self.groups for entry in group.entries)
+        self.repaired = any(entry.event.placement.findings or entry.controls for entry in window)
         heads = [group.entries[0] for group in self.groups]
         self.call_ids = {call.alias for head in heads if head.message.tool_calls for call in calls_of(head)}
 

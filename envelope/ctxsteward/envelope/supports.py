@@ -46,7 +46,7 @@ class Support:
         return left < min(self.least, len(self.voices))
 
 
-def support_of(voices: Mapping[object, Iterable[Place]], least: int) -> Support:
+def support_of(voices: Mapping[str, Iterable[Place]], least: int) -> Support:
     """Support in one form, whatever the order it was found in."""
     return Support(voices=tuple(sorted(tuple(sorted(set(places))) for places in voices.values())), least=least)
 

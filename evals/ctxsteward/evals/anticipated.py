@@ -5,13 +5,15 @@
 *anticipated*: errors in unseen tasks that an active record foresaw: same tool, same error code, same parameter where
 the record names one (`hits.foresees`). *fire*: active records that apply to a call in unseen tasks (`hits.fires`).
 *confirmed*: active records that foresaw an error there. *precision*: calls in unseen tasks to which a record applied
-that did come back with its error. A record is active when its fix recovered twice in the harvested tasks, as in
-`admission.policy`; observations of one slot (tool, code, parameter) are one record.
+that did come back with its error. A record counts as active when its fix recovered twice in the harvested tasks:
+what then waits for a person (a fix that changes what a call does, or that helped one task alone) is approved by one.
+Observations of one slot (tool, code, parameter) are one record.
 
 Three ways without a ledger: `own`: a record for the tool at which it was learned; `seen`: also for tools that failed at
 the same argument in the harvested tasks; `known`: also for tools that were called with that argument there. The fourth,
 `night`, is what a night does, and the one that is judged: the file is ingested and redacted, harvested into artifacts,
-those of the harvested tasks are absorbed by a ledger, and its active records are scored on the redacted rest.
+those of the harvested tasks are absorbed by a ledger, a person approves what waits, and what is in force is scored on
+the redacted rest.
 
 The tasks are split alternately once, then by seeded shuffles; each split is scored in both directions. `pooled`: over
 all errors of all splits; `mean`: over directions that have errors. Trials of one task are never on both sides.
@@ -37,6 +39,7 @@ from ctxsteward.envelope.objects.memory import MemoryObjects
 from ctxsteward.envelope.store import Store
 from ctxsteward.envelope.stores.memory import MemoryJournal
 from ctxsteward.schemas import ContextError, InvalidTranscript
+from ctxsteward.schemas.recommendation import Review
 from ctxsteward.steward.admission.policy import AdmissionPolicy
 from ctxsteward.steward.artifacts import Artifact
 from ctxsteward.steward.harvest.tool_calls import Step, steps
@@ -49,7 +52,7 @@ from ctxsteward.steward.hits import fires, foresees, tool_trigger
 from ctxsteward.steward.ingest import Loaded, ingest
 from ctxsteward.steward.ingest.replaying import Origin, replay, said_in
 from ctxsteward.steward.ingest.transcripts import Found, transcripts_of
-from ctxsteward.steward.ledger import Ledger
+from ctxsteward.steward.ledger import AsOf, Ledger
 from ctxsteward.steward.observation import Observation
 from ctxsteward.steward.replayed import Replayed
 
@@ -57,6 +60,8 @@ Way = Literal["own", "seen", "known", "night"]
 WAYS: tuple[Way, ...] = ("own", "seen", "known", "night")
 JUDGED: tuple[Way, ...] = ("known", "night")
 ANTICIPATED_BAR, FIRE_BAR = 0.75, 0.70
+WAITING = frozenset(("needs_person", "needs_principals"))
+"""Reasons for which a fix that recovered often enough is not in force by itself."""
 SEEDS = 50
 TENANT = "eval"
 
@@ -168,13 +173,15 @@ def _both(runs: Sequence[_Run], half: frozenset[str], way: Way, keys: Keys) -> I
 
 
 def in_force(harvested: Iterable[_Run], keys: Keys) -> frozenset[Trigger]:
-    """The triggers of the records that are active in a ledger of these runs."""
+    """The triggers of the records in force after a night of these runs, and after a person approved what waits."""
     with (
         Store(MemoryJournal(), MemoryObjects(), keys, uri="memory:") as store,
         Ledger.open(":memory:", store, TENANT, "agent") as ledger,
     ):
         ledger.absorb(*(artifact for run in harvested for artifact in run.artifacts))
-        records = ledger.judged().shared
+        waits = (record.id for record in ledger.records() if WAITING.intersection(record.reasons))
+        approved = dict.fromkeys(waits, Review(state="approved", who=("reviewer",)))
+        records = ledger.judged(AsOf(reviews=approved)).shared
     return frozenset(trigger for record in records if (trigger := tool_trigger(record)) is not None)
 
 

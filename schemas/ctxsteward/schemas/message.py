@@ -3,7 +3,8 @@
 Two wire dialects are read: OpenAI chat completions (``tool_calls``, role ``tool``) and Anthropic messages (content
 blocks ``tool_use``, ``tool_result``, ``thinking``). A dict that means the same to both (plain text content) has the
 dialect ``shared``. The wire dict is kept as it came, unknown fields and key order included; `parts` is a view that
-never feeds back into it. Shapes: the providers' published API references.
+never feeds back into it. What goes back to a provider (`sent`) lacks the fields by which an operator governs us
+(`CONTROL_FIELDS`) and is otherwise the same, byte for byte. Shapes: the providers' published API references.
 
 Raises `InvalidMessage` (field, found, expected) and `InputTooLarge`.
 """
@@ -33,6 +34,15 @@ _OPENAI_KEYS = frozenset(
     ("tool_calls", "tool_call_id", "name", "refusal", "annotations", "audio", "function_call", "reasoning_content")
 )
 _ANTHROPIC_KEYS = frozenset(("cache_control", "stop_reason", "stop_sequence", "usage"))
+CONTROL_FIELDS = frozenset(
+    (
+        "approved", "budget", "budgets", "ctxsteward", "nonce", "persona", "pin", "policies", "policy", "principal",
+        "profile", "profile_version", "rails", "seal", "sections", "surface", "tenant", "trust", "versions",
+    )
+)  # fmt: skip
+"""What an operator sets beside messages and in profiles, in lower case; no provider has a field of such a name in a
+message. In one, it comes from whoever wrote the message, and governs nothing."""
+_MESSAGE_KEYS = frozenset(("role", "content"))
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _FLAT = frozenset((str, bool, int, float, type(None)))
 MEDIA_TYPES = frozenset(("document", "file", "input_file", "input_audio", "audio", "video"))
@@ -161,6 +171,60 @@ def encode_wire(wire: object) -> str:
     if len(text) > MAX_MESSAGE_BYTES // 4 and len(text.encode()) > MAX_MESSAGE_BYTES:
         raise InputTooLarge("message", len(text.encode()), MAX_MESSAGE_BYTES)
     return text
+
+
+def control_fields(wire: Wire) -> tuple[str, ...]:
+    """Paths of the control fields of a message: its own, those of its blocks and of its calls.
+
+    >>> control_fields({"role": "user", "content": [{"type": "text", "text": "hi", "trust": 1}], "Budgets": {}})
+    ('content[0].trust', 'Budgets')
+    """
+    return () if _is_plain(wire) else tuple(_controls(wire, ""))
+
+
+def sent(wire: Wire) -> Wire:
+    """A message as it goes back to its provider: without control fields; the same dict where it has none.
+
+    >>> sent({"role": "user", "content": "hi", "budgets": {"dynamic_tokens": 9}, "x_vendor": 1})
+    {'role': 'user', 'content': 'hi', 'x_vendor': 1}
+    """
+    if _is_plain(wire) or next(_controls(wire, ""), None) is None:
+        return wire
+    return _without_controls(wire)
+
+
+def _is_plain(wire: Wire) -> bool:
+    """A role and a text, as most messages are."""
+    return wire.keys() <= _MESSAGE_KEYS and not isinstance(wire.get("content"), list)
+
+
+def _is_control(key: str) -> bool:
+    return key.casefold().removeprefix("context.").partition(".")[0] in CONTROL_FIELDS
+
+
+def _inside(key: str, value: object) -> bool:
+    """Whether a field holds the message's blocks or calls; anything else is its provider's, or the model's."""
+    return isinstance(value, list) and key in ("content", "tool_calls")
+
+
+def _controls(wire: Wire, path: str) -> Iterator[str]:
+    for key, value in wire.items():
+        if _is_control(key):
+            yield f"{path}{key}"
+        elif _inside(key, value):
+            for index, item in enumerate(value):
+                if isinstance(item, dict):
+                    yield from _controls(item, f"{path}{key}[{index}].")
+
+
+def _without_controls(wire: Wire) -> Wire:
+    return {
+        key: [_without_controls(item) if isinstance(item, dict) else item for item in value]
+        if _inside(key, value)
+        else value
+        for key, value in wire.items()
+        if not _is_control(key)
+    }
 
 
 def take_wire(wire: object) -> tuple[str, Message]:

@@ -23,6 +23,7 @@ from typing import Annotated, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, model_validator
 
+from ctxsteward.envelope.principals import skeleton, unseen
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.changelog import Who
 
@@ -76,6 +77,17 @@ class Actors(_Value):
     def from_yaml(cls, text: str, source: str = "actors") -> Actors:
         """Read YAML text; `source` names it in errors."""
         return parse(text, cls, _FORM, source)
+
+    @model_validator(mode="after")
+    def _have_names_of_their_own(self) -> Actors:
+        names: dict[str, str] = {}
+        for name in self.actors:
+            if (char := unseen(name)) is not None:
+                raise ValueError(f"{name!r} holds {char}, which nobody can see")
+            other = names.setdefault(skeleton(name), name)
+            if other != name:
+                raise ValueError(f"{name!r} looks like {other!r}; two people need two names that can be told apart")
+        return self
 
     @model_validator(mode="after")
     def _have_keys_of_their_own(self) -> Actors:

@@ -11,7 +11,8 @@ A challenger's address is an HMAC over the whole profile, the version it was mad
 signed over that address, so it serves no other challenger, no other parent, no other profile. How many people must
 agree: none where only facts and preferences change; one for any change of persona, policies, rails or surface, and for
 a record that is to speak in the operator's name; two different ones for a BLOCK or a locked entry. The author never
-counts, nor does anybody twice, nor whoever is no reviewer in the configuration any more.
+counts, nor does anybody twice, under whichever look-alike of a name, nor whoever is no reviewer in the configuration
+any more.
 
 Times are ISO 8601, as told. A request and a verdict lose their force at `expires`. Raises `Refused`, and what `Chain`
 and `Vault` raise. Source: the state design (trust is raised by a signed approval of a person, and by nothing else).
@@ -28,6 +29,7 @@ from typing import Any, Literal
 from ctxsteward.envelope.chain import Chain
 from ctxsteward.envelope.keys import address_of
 from ctxsteward.envelope.objects.names import numbered, steward_folder
+from ctxsteward.envelope.principals import skeleton
 from ctxsteward.envelope.profile import canonical_json
 from ctxsteward.envelope.slices import Kept, Shelf, canonical
 from ctxsteward.envelope.store import Store
@@ -206,9 +208,9 @@ class Approvals:
     def _refuse_unfit(self, asked: Request, name: str, verdict: Verdict) -> None:
         if asked.state in ("stale", "expired", "rejected"):
             raise Refused(asked.state, f"request {asked.id} is {asked.state}; it can be staged anew")
-        if name == asked.author and verdict == "approve":
+        if skeleton(name) == skeleton(asked.author) and verdict == "approve":
             raise Refused("author", f"{name!r} made this change; somebody else must approve it")
-        if verdict == "approve" and any(each.who == name for each in asked.verdicts):
+        if verdict == "approve" and any(skeleton(each.who) == skeleton(name) for each in asked.verdicts):
             raise Refused("same_person", f"{name!r} has approved this already; somebody else must, too")
 
     def valid(self, challenger: str, *, author: str, when: str) -> tuple[Approval, ...]:
@@ -258,7 +260,7 @@ class Approvals:
         newest: dict[str, Approval] = {}
         for number, body in links:
             if body["kind"] == "verdict" and body["challenger"] == challenger and self._counts(body, author, when):
-                newest[body["who"]] = _approval(number, body)
+                newest[skeleton(body["who"])] = _approval(number, body)
         return tuple(newest.values())
 
     def _counts(self, body: dict[str, Any], author: str, when: str) -> bool:
@@ -271,7 +273,7 @@ class Approvals:
             return False
         if body["verdict"] == "reject":
             return True
-        return bool(body["who"] != author and _moment(when) < _moment(body["expires"]))
+        return bool(skeleton(body["who"]) != skeleton(author) and _moment(when) < _moment(body["expires"]))
 
     def _signed(self, body: dict[str, Any]) -> bytes:
         fields = [body[name] for name in ("challenger", "verdict", "who", "when", "expires", "note")]

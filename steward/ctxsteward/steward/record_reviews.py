@@ -25,6 +25,7 @@ from typing import Any
 
 from ctxsteward.envelope.keys import address_of
 from ctxsteward.envelope.objects.names import numbered, steward_folder
+from ctxsteward.envelope.principals import skeleton
 from ctxsteward.envelope.slices import canonical
 from ctxsteward.envelope.store import Store
 from ctxsteward.schemas import UnsupportedVersion, VersionTaken
@@ -64,7 +65,7 @@ class RecordReviews:
         """Approve or reject a record, by a token or another signer; `who` is who they say they are."""
         signer = token_signer(by, self.actors.salt) if isinstance(by, str) else by
         name = self.actors.whose(signer, "reviewer", who)
-        if verdict == "approve" and name in authors(record):
+        if verdict == "approve" and skeleton(name) in authors(record):
             raise Refused("author", f"{name!r} said this; somebody else must approve it")
         body: dict[str, Any] = {
             "schema_version": VERSION, "kind": "record", "record": record.id, "says": self.says(record),
@@ -105,8 +106,8 @@ class RecordReviews:
         for body in bodies:
             if body["verdict"] == "reject":
                 agreed.clear()
-            elif body["says"] == says and body["who"] not in said_it:
-                agreed[body["who"]] = body
+            elif body["says"] == says and skeleton(body["who"]) not in said_it:
+                agreed[skeleton(body["who"])] = body
         return _review(list(agreed.values())) if len(agreed) >= max(1, needed(record)) else None
 
     def _counts(self, body: dict[str, Any]) -> bool:
@@ -139,11 +140,11 @@ class RecordReviews:
 
 
 def authors(record: MetaRecommendation) -> frozenset[str]:
-    """Who said what a record claims; nobody, where its words are a template."""
+    """Skeletons of the names of those who said what a record claims; none, where its words are a template."""
     if record.kind in NOBODYS:
         return frozenset()
     said = (one for one in record.evidence if one.relation == "supports" and one.role == "user")
-    return frozenset(one.principal for one in said if one.principal is not None)
+    return frozenset(skeleton(one.principal) for one in said if one.principal is not None)
 
 
 def people_for(profile: ProfileDocument | None) -> Needed:

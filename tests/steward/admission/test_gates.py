@@ -21,7 +21,7 @@ PROJECT = Audience("project", project="apollo")
 
 
 def behind(**counts: int | bool) -> Backing:
-    given = dict.fromkeys(("events", "sessions", "principals", "strict", "scored", "said", "recovered"), 0)
+    given = dict.fromkeys(("events", "sessions", "principals", "strict", "scored", "said", "recovered", "helped"), 0)
     return Backing(**{**given, "from_tool": False, **counts})  # type: ignore[arg-type]
 
 
@@ -40,8 +40,13 @@ class Case(NamedTuple):
     backing: Backing
     status: Status
     reason: str
+    advice: tuple[str, str] | None = None
 
 
+TWICE = behind(recovered=2, helped=2)
+FORMAT = ("tool:book error:invalid_argument arg:day", "write day as YYYY-MM-DD")
+REQUIRED = ("tool:book error:missing_argument arg:seats", "supply seats")
+LEFT_OUT = ("tool:pay error:unexpected_argument arg:require_approval", "leave out require_approval")
 STRICT, SCORED = behind(strict=1, said=1), behind(scored=1, said=1)
 CASES = (
     Case("a strict cue suffices for oneself", "preference", USER, STRICT, "active", "strict_cue"),
@@ -59,7 +64,11 @@ CASES = (
     Case("tools say nothing", "fact", USER, behind(events=9, from_tool=True), "candidate", "tool_text"),
     Case("nor does the assistant", "fact", USER, behind(events=9), "candidate", "not_said_by_a_person"),
     Case("a fix that worked once waits", "tool_fix", SHARED, behind(recovered=1), "candidate", "needs_recovery"),
-    Case("a fix that worked twice", "tool_fix", SHARED, behind(recovered=2), "active", "recovered_twice"),
+    Case("twice for one person", "tool_fix", SHARED, behind(recovered=9, helped=1), "candidate", "needs_principals"),
+    Case("nobody has to ask about a format", "tool_fix", SHARED, TWICE, "active", "recovered_twice", FORMAT),
+    Case("nor about what was required", "tool_fix", SHARED, TWICE, "active", "recovered_twice", REQUIRED),
+    Case("a check that is left out", "tool_fix", SHARED, TWICE, "vetted", "needs_person", LEFT_OUT),
+    Case("a call without any advice", "tool_fix", SHARED, TWICE, "vetted", "needs_person"),
     Case("a policy waits for a person", "policy", SHARED, behind(strict=90, said=90), "vetted", "needs_person"),
     Case("a persona even for oneself", "persona", USER, behind(strict=9, said=9), "vetted", "needs_person"),
     Case("a persona out of a tool", "persona", SHARED, behind(from_tool=True), "candidate", "tool_text"),
@@ -67,9 +76,14 @@ CASES = (
 )
 
 
+def drafted(case: Case) -> Draft:
+    trigger, action = case.advice or (None, None)
+    return draft(case.kind, case.audience, case.backing, said={"trigger": trigger, "action": action})
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_gate(case: Case) -> None:
-    assert judged(draft(case.kind, case.audience, case.backing), POLICY) == Verdict(case.status, (case.reason,))
+    assert judged(drafted(case), POLICY) == Verdict(case.status, (case.reason,))
 
 
 @given(
@@ -86,9 +100,34 @@ def test_no_support_makes_a_policy_or_persona_active(
     assert judged(draft(kind, audience, backing), POLICY).status != "active"
 
 
+@pytest.mark.parametrize(
+    ("trigger", "action", "status"),
+    [
+        ("tool:get_order error:not_found arg:order_id", "take order_id from get_user", "active"),
+        ("tool:get_order error:state", "call get_user first", "active"),
+        ("tool:get_order error:state", "call unlock first", "vetted"),
+        ("tool:refund error:not_found arg:order_id", "take order_id from get_user", "vetted"),
+        ("tool:refund error:timeout", "call it again", "vetted"),
+        ("tool:refund error:permission arg:role", "write role as code in capitals", "vetted"),
+        ("tool:refund error:invalid_argument arg:sum", "write sum as integer", "vetted"),
+        ("tool:refund error:invalid_argument arg:note", "write note as null", "vetted"),
+        ("tool:refund error:not_found arg:order_id", "ask the user for another order_id", "active"),
+        ("tool:refund error:syntax", "write arguments as JSON object", "active"),
+        ("tool:refund error:invalid_argument arg:day", "write day as YYYY-MM-DD; leave out limit", "vetted"),
+        ("tool:refund error:invalid_argument arg:day", "do whatever you like", "vetted"),
+    ],
+)
+def test_a_fix_of_a_tool_that_the_operator_says_only_reads_asks_nobody(
+    trigger: str, action: str, status: Status
+) -> None:
+    policy = AdmissionPolicy(reading_tools=("get_order", "get_user"))
+    made = draft("tool_fix", SHARED, TWICE, said={"trigger": trigger, "action": action})
+    assert judged(made, policy).status == status
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_people_decide_in_the_end(case: Case) -> None:
-    made = draft(case.kind, case.audience, case.backing)
+    made = drafted(case)
     assert judged(made, POLICY, None, Review(state="approved", who=("ada",))).status == "active"
     assert judged(made, POLICY, None, Review(state="rejected", who=("ada",))).status == "rejected"
     assert judged(made, POLICY, None, Review(state="awaiting")).status == case.status

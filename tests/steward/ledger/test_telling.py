@@ -47,8 +47,9 @@ def artifact(store: Store, number: int, does: str, tool: str, revision: int = 0)
     return one
 
 
-def active(ledger: Ledger) -> dict[str | None, MetaRecommendation]:
-    return {one.scope.tool: one for one in ledger.records() if one.status == "active"}
+def fit(ledger: Ledger) -> dict[str | None, MetaRecommendation]:
+    """Fit for use: a person has to say so, because they take another value."""
+    return {one.scope.tool: one for one in ledger.records() if one.status == "vetted"}
 
 
 def opened(store: Store) -> Ledger:
@@ -59,7 +60,7 @@ def test_a_tool_that_takes_the_same_identifier_is_told_of_two_recoveries() -> No
     with memory_store() as store, opened(store) as ledger:
         taught = [artifact(store, 0, "recovers", "book"), artifact(store, 1, "recovers", "book")]
         ledger.absorb(*taught, artifact(store, 2, "works", "refund"))
-        records = active(ledger)
+        records = fit(ledger)
         assert records.keys() == {"book", "refund"}
         assert records["refund"].text == (
             "refund may fail with payment at payment_id: take payment_id from get_user (as for book)."
@@ -73,9 +74,9 @@ def test_a_tool_that_takes_the_same_identifier_is_told_of_two_recoveries() -> No
 def test_one_recovery_tells_nobody_and_what_a_tool_showed_itself_comes_first() -> None:
     with memory_store() as store, opened(store) as ledger:
         ledger.absorb(artifact(store, 0, "recovers", "book"), artifact(store, 1, "works", "refund"))
-        assert active(ledger) == {}
+        assert fit(ledger) == {}
         ledger.absorb(artifact(store, 2, "recovers", "refund"))
-        assert {tool: one.extractor.name for tool, one in active(ledger).items()} == dict.fromkeys(
+        assert {tool: one.extractor.name for tool, one in fit(ledger).items()} == dict.fromkeys(
             ("book", "refund"), "tool_errors"
         )
 
@@ -85,9 +86,9 @@ def test_what_was_told_goes_with_its_grounds(gone: int) -> None:
     with memory_store() as store, opened(store) as ledger:
         does = (("recovers", "book"), ("recovers", "book"), ("works", "refund"))
         ledger.absorb(*(artifact(store, number, *one) for number, one in enumerate(does)))
-        assert "refund" in active(ledger)
+        assert "refund" in fit(ledger)
         assert ledger.withdraw(session=f"s{gone}") == (1 if gone == 0 else 0)
-        assert "refund" not in active(ledger)
+        assert "refund" not in fit(ledger)
 
 
 def test_a_newer_reading_that_no_longer_shows_a_tool_takes_back_what_it_was_told() -> None:
@@ -98,7 +99,7 @@ def test_a_newer_reading_that_no_longer_shows_a_tool_takes_back_what_it_was_told
         transcript = scene("hello", session="s2", principal="u2")
         newer = made(transcript, (), extractor="harvest/2", key=store.keys.address_key(TENANT), revision=1)
         ledger.absorb(*newer)
-        assert active(ledger).keys() == {"book"}
+        assert fit(ledger).keys() == {"book"}
 
 
 def test_an_artifact_keeps_what_tools_take_and_one_without_is_the_bytes_it_was() -> None:

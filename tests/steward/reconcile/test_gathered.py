@@ -115,8 +115,8 @@ def test_counts_are_of_places_sessions_and_people() -> None:
         brief(2, 0, 3, 4), brief(4, 0, 4, 5, strength="recovered", trust="tool_internal"),
     ]  # fmt: skip
     wide, own = (counted(voices(told, own=own)) for own in (False, True))
-    assert wide == Counts(events=4, recovered=1, sessions=4, principals=2, strict=2, scored=1, said=2)
-    assert own == Counts(events=4, recovered=1, sessions=4, principals=4, strict=2, scored=1, said=3)
+    assert wide == Counts(events=4, recovered=1, sessions=4, principals=2, strict=2, scored=1, said=2, helped=1)
+    assert own == Counts(events=4, recovered=1, sessions=4, principals=4, strict=2, scored=1, said=3, helped=1)
 
 
 def test_what_a_person_said_stands_alone_and_what_was_shown_lends_nothing() -> None:

@@ -22,6 +22,7 @@ from typing import Any, Literal
 from ctxsteward.schemas import Finding, Wire
 from ctxsteward.schemas.cascade import AutoContext, Cascade
 from ctxsteward.schemas.documents import SelectionLog
+from ctxsteward.schemas.message import sent
 
 from ..counting import Counter
 from ..selection import Selector
@@ -51,7 +52,7 @@ class PhaseContext:
     @property
     def wires(self) -> list[Wire]:
         """The messages as a provider's dicts."""
-        return [message.wire for message in self.messages]
+        return [sent(message.wire) for message in self.messages]
 
     @property
     def tokens(self) -> int:

@@ -13,6 +13,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ctxsteward.schemas import ImagePart, Part, TextPart, ToolCallPart, Wire
+from ctxsteward.schemas.message import sent
 
 from ..fragments import Fragment
 from ..layout import DynamicLayout
@@ -125,7 +126,7 @@ def _say(step: Say) -> list[Wire]:
         blocks = [block for block in map(_block, message.parts) if block is not None]
         blocks = _with_aliases(blocks, step)
         return [{"role": message.role, "content": blocks}] if blocks else []
-    wire = _without_response_fields(message.wire)
+    wire = _without_response_fields(sent(message.wire))
     content = wire.get("content")
     if isinstance(content, str):
         if not content.strip():
@@ -188,7 +189,7 @@ def _results(step: Results) -> list[Wire]:
     others: list[Wire] = []
     for carrier in carriers:
         if carrier.message.dialect == "anthropic":
-            content = carrier.message.wire["content"]
+            content = sent(carrier.message.wire)["content"]
             others += [
                 _own_block(block)
                 for block in content
@@ -197,7 +198,7 @@ def _results(step: Results) -> list[Wire]:
     blocks = [*results, *others, *({"type": "text", "text": aside.text} for aside in asides)]
     extra: Wire = {}
     if len(carriers) == 1 and carriers[0].message.dialect == "anthropic":
-        own = carriers[0].message.wire
+        own = sent(carriers[0].message.wire)
         if own["content"] == blocks:
             wires = [own]
         else:
@@ -213,7 +214,7 @@ def _results(step: Results) -> list[Wire]:
 def _result(answer: Answer) -> Wire:
     entry = answer.entry
     if entry is not None and entry.message.dialect == "anthropic":
-        own = [b for b in entry.message.wire["content"] if isinstance(b, dict) and b.get("type") == "tool_result"]
+        own = [b for b in sent(entry.message.wire)["content"] if isinstance(b, dict) and b.get("type") == "tool_result"]
         block: Wire = own[answer.index]
         if answer.verbatim:
             return _own_block(block)

@@ -1,4 +1,4 @@
-"""What a provider cannot be shown of another provider's messages."""
+"""What a provider is not shown: of another provider's messages what it has no place for, of any the control fields."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ctxsteward.schemas import Finding, OpaquePart, ThinkingPart
+from ctxsteward.schemas.message import sent
 
-from ..groups import Entry
+from ..groups import FINDING_TEXTS, Entry
 from ..steps import Results, Say
 from .tools import Translate, as_anthropic_tool, as_gemini_tool, as_openai_tool, as_responses_tool, is_gemini_tool
 
@@ -36,10 +37,14 @@ def findings(envelope: Envelope, provider: str) -> Iterator[Finding]:
     seen: set[int] = set()
     for entry in _entries(envelope):
         message = entry.message
-        if entry.ordinal in seen or message.dialect == home or (message.dialect == "shared" and home is not None):
+        if entry.ordinal in seen:
             continue
         seen.add(entry.ordinal)
-        for key in message.wire:
+        for field in entry.controls:
+            yield Finding(kind="control_field", ref=entry.ref, field=field, text=FINDING_TEXTS["control_field"])
+        if message.dialect == home or (message.dialect == "shared" and home is not None):
+            continue
+        for key in sent(message.wire):
             if key not in _KNOWN:
                 yield _finding(entry, key, provider)
         for index, part in enumerate(message.parts):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ctxsteward.schemas import ImagePart, Message, Part, TextPart, Wire
+from ctxsteward.schemas.message import sent
 
 from ..fragments import Fragment
 from ..steps import Answer, Aside, Results, Say
@@ -57,7 +58,8 @@ def say(step: Say) -> list[Wire]:
 
 def _own(message: Message, step: Say) -> Wire:
     """The provider's own dict, but for what it would refuse."""
-    wire, content = message.wire, message.wire.get("content")
+    wire = sent(message.wire)
+    content = wire.get("content")
     mended: Wire = {}
     if isinstance(content, list) and any(isinstance(block, str) for block in content):
         mended["content"] = [{"type": "text", "text": b} if isinstance(b, str) else b for b in content]
@@ -111,7 +113,7 @@ def _typed(message: Message, step: Say) -> Wire:
 def answer_wire(answer: Answer) -> Wire:
     """A tool message; the original's own dict where nothing about it changed."""
     if answer.entry is not None and answer.entry.message.dialect == "openai":
-        wire = answer.entry.message.wire
+        wire = sent(answer.entry.message.wire)
         if answer.verbatim and isinstance(wire.get("content"), str):
             return wire
         return {**wire, "tool_call_id": answer.call_id, "content": answer.text}

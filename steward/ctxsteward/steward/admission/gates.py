@@ -3,7 +3,8 @@
     own scope      a strict cue, or a fact by its cue score, of a person suffices; other cues, and a wish that scores
                    like a fact, need company
     wider scopes   k independent principals, or a person who approves
-    tool_fix       the fix worked twice, whoever saw it
+    tool_fix       the fix worked twice, for two principals, and repairs a malformed call (`is_repair`); any other
+                   changes what is done, and waits for a person
     policy, persona   a person, always: at best vetted
     text of tools and of the assistant    never by itself
 
@@ -21,8 +22,9 @@ from typing import NamedTuple
 from ctxsteward.schemas.recommendation import RecommendationKind, Review, Status
 
 from ..drift.rules import against, reads_as_rule
+from ..harvest.tool_templates import is_repair
 from ..reconcile.claims import OWN, Width
-from ..reconcile.draft import Draft
+from ..reconcile.draft import NO_ADVICE, Advice, Draft
 from ..reconcile.support import Backing
 from .decay import faded_before
 from .policy import AdmissionPolicy
@@ -46,7 +48,7 @@ def judged(
         return said
     if -inf < draft.moment.seconds < last_confirmed(draft.kind, draft.audience.width, policy, now_seconds):
         return Verdict("expired", ("faded",))
-    found = by_support(draft.kind, draft.audience.width, draft.backing, policy)
+    found = by_support(draft.kind, draft.audience.width, draft.backing, policy, draft.advice)
     return under_rules(found, draft.said["text"], draft.audience.width, policy) if policy.rules else found
 
 
@@ -87,12 +89,12 @@ def is_approved(verdict: Verdict) -> bool:
     return "approved" in verdict.reasons
 
 
-def by_support(kind: RecommendationKind, width: Width, backing: Backing, policy: AdmissionPolicy) -> Verdict:
+def by_support(
+    kind: RecommendationKind, width: Width, backing: Backing, policy: AdmissionPolicy, advice: Advice = NO_ADVICE
+) -> Verdict:
     """How far what stands behind it carries a claim of this kind, for this audience."""
     if kind == "tool_fix":
-        if backing.recovered >= policy.recoveries:
-            return Verdict("active", ("recovered_twice",))
-        return Verdict("candidate", ("needs_recovery",))
+        return _fix(backing, policy, advice)
     if backing.from_tool:
         return Verdict("candidate", ("tool_text",))
     if not backing.said:
@@ -104,6 +106,16 @@ def by_support(kind: RecommendationKind, width: Width, backing: Backing, policy:
     if backing.said >= policy.independent_principals:
         return Verdict("active", ("independent_principals",))
     return Verdict("candidate", ("needs_principals",))
+
+
+def _fix(backing: Backing, policy: AdmissionPolicy, advice: Advice) -> Verdict:
+    if backing.recovered < policy.recoveries:
+        return Verdict("candidate", ("needs_recovery",))
+    if backing.helped < policy.recoveries:
+        return Verdict("candidate", ("needs_principals",))
+    if is_repair(advice.trigger, advice.action, policy.reading_tools):
+        return Verdict("active", ("recovered_twice",))
+    return Verdict("vetted", ("needs_person",))
 
 
 def _own(kind: RecommendationKind, backing: Backing, policy: AdmissionPolicy) -> Verdict:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
 from ctxsteward.schemas.profile import ProfileDocument
 from ctxsteward.schemas.recommendation import RecommendationKind
@@ -53,7 +53,11 @@ class AdmissionPolicy(BaseModel):
     broad_support: Annotated[StrictInt, Field(ge=2, le=1_000)] = 2
     """Sessions with any cue, in the author's own scope."""
     recoveries: Annotated[StrictInt, Field(ge=2, le=1_000)] = 2
-    """How often a fix of a tool error must have worked."""
+    """How often a fix of a tool error must have worked, and for how many independent principals."""
+    reading_tools: Annotated[
+        tuple[Annotated[StrictStr, Field(min_length=1, max_length=200)], ...], Field(max_length=1_000)
+    ] = ()
+    """Tools that change nothing, as the operator says: whatever fixes a call of theirs needs no person."""
     half_life_days: Annotated[dict[RecommendationKind, Days | None], AfterValidator(_complete)] = Field(
         default_factory=lambda: dict(DEFAULT_HALF_LIFE_DAYS)
     )

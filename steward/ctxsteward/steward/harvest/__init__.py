@@ -13,7 +13,8 @@ from types import MappingProxyType
 
 from ..observation import Harvester, Observation
 from ..replayed import Replayed
-from . import corrections, decisions, eval_failures, facts, preferences, tool_errors
+from . import borrowed, corrections, decisions, eval_failures, facts, preferences, tool_errors
+from .borrowed import own_words
 from .hearing import Conversation, listen
 from .scoring import LIKING, share_of
 
@@ -42,7 +43,7 @@ HARVESTERS: Mapping[str, Harvester] = MappingProxyType(
 )
 """Each alone, by name."""
 EXTRACTOR_VERSION = ",".join(
-    module.EXTRACTOR for module in (corrections, preferences, decisions, facts, eval_failures, tool_errors)
+    module.EXTRACTOR for module in (corrections, preferences, decisions, facts, eval_failures, tool_errors, borrowed)
 )
 """Changes with the rules."""
 EXTRACTOR = EXTRACTOR_VERSION
@@ -53,7 +54,7 @@ def harvest(replayed: Replayed) -> tuple[Observation, ...]:
     conversation = listen(replayed)
     heard = [observation for hearing in _HEARD.values() for observation in hearing(conversation)]
     structural = [observation for harvester in _STRUCTURAL.values() for observation in harvester(replayed)]
-    kept = _once(heard)
+    kept = own_words(_once(heard), replayed)
     return (*(map(_for_oneself, kept) if conversation.between_people else kept), *structural)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
 
 from .tool_calls import Leaf, Step, is_identifier, is_name, leaves, name_words
-from .tool_kinds import family, kind
+from .tool_kinds import SWITCHES, family, kind
 from .tool_sources import Sources
 from .tool_templates import Fix, Verb
 
@@ -89,6 +89,8 @@ def fixes(parameter: str, failed: Step, worked: Step, sources: Sources) -> tuple
     found = dict.fromkeys(_leaf_fixes(parameter, before, after, failed, worked, sources))
     if before is _MISSING:
         taken = [fix for fix in found if fix.verb == "take" and fix.what == parameter]
+        if kind(after) in SWITCHES:
+            return (Fix(verb="write", what=parameter, source=kind(after)),)
         return tuple(taken) or (Fix(verb="supply", what=parameter),)
     old, new = kind(before), kind(after)
     if old != new and (family(old) != family(new) or new not in _WEAK):

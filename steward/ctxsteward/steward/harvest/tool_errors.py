@@ -26,7 +26,7 @@ from .tool_diff import blamed_leaves
 from .tool_episodes import Episode, episodes
 from .tool_templates import Fix, Trigger, Verb, action, attribute, text
 
-EXTRACTOR = "tool_errors/2"
+EXTRACTOR = "tool_errors/3"
 MAX_FAILURES = 3
 MAX_TEXT_CHARS = 280
 UNRECOVERED_SCORE = 0.3

@@ -11,6 +11,10 @@ import re
 from .tool_calls import is_name
 
 MAX_KEYS = 6
+SWITCH = "true or false"
+SWITCHES = frozenset((SWITCH, "null", "empty text", "empty list"))
+"""Kinds that turn something on or off."""
+FIGURES = frozenset(("integer", "number"))
 _FORMATS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (name, re.compile(pattern))
     for name, pattern in (
@@ -44,7 +48,7 @@ def kind(value: object) -> str:
         case None:
             return "null"
         case bool():
-            return "true or false"
+            return SWITCH
         case int():
             return "integer"
         case float():

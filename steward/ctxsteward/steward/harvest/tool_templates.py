@@ -9,7 +9,7 @@ A `Fix` has one of the verbs below, and renders to an action such as ``take paym
     ask       the user for LEAF            a value that the user gave after the failure
     total     LEAF to the figure …         a number, or the sum of a list, that the error itself named
     write     PARAMETER as KIND            another type or format
-    supply    PARAMETER                    it was not there
+    supply    PARAMETER                    it was not there (a switch: ``write`` it as true or false)
     omit      PARAMETER                    it was there
     fewer     of LEAF                      a list with fewer entries
     change    LEAF                         another value; where from is not known
@@ -21,11 +21,12 @@ A `Fix` has one of the verbs below, and renders to an action such as ``take paym
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .tool_words import ERROR_CODES, ErrorCode
+from .tool_kinds import FIGURES, SWITCHES
+from .tool_words import ERROR_CODES, MALFORMED, ErrorCode
 
 Verb = Literal["take", "ask", "total", "write", "supply", "omit", "fewer", "change", "first", "repeat", "check"]
 
@@ -103,6 +104,35 @@ def parse_trigger(text: str) -> Trigger | None:
         return None
     code = next((code for code in ERROR_CODES if code == match[2]), None)
     return None if code is None else Trigger(match[1], code, match[3])
+
+
+def is_repair(trigger: str | None, advice: str | None, reading_tools: Collection[str] = ()) -> bool:
+    """Whether advice mends how a call is written and not what it does: then nobody has to be asked.
+
+    Its error says that the call was malformed (`MALFORMED`), not that it was refused: what gets past a refusal
+    weakens a check. And it writes a value in another format, adds what was required, has the user asked, or looks.
+    What removes something, takes another value, a figure, a switch or nothing, or calls another tool, is for a person
+    to say; of a call that changes nothing (`reading_tools`) only the last is.
+
+    >>> is_repair("tool:book error:invalid_argument arg:day", "write day as YYYY-MM-DD")
+    True
+    >>> is_repair("tool:pay error:unexpected_argument arg:require_approval", "leave out require_approval")
+    False
+    """
+    at, fixes = parse_trigger(trigger or ""), parse_action(advice or "")
+    return at is not None and bool(fixes) and all(_is_repair(at, fix, reading_tools) for fix in fixes)
+
+
+def _is_repair(at: Trigger, fix: Fix, reading_tools: Collection[str]) -> bool:
+    if fix.verb == "check":
+        return True
+    if at.tool in reading_tools:
+        return fix.verb != "first" or fix.source in reading_tools
+    if at.code not in MALFORMED:
+        return False
+    if fix.verb == "supply":
+        return at.code == "missing_argument"
+    return fix.verb == "ask" or (fix.verb == "write" and fix.source not in SWITCHES | FIGURES)
 
 
 def attribute(trigger: Trigger) -> str:

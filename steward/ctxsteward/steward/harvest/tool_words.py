@@ -22,6 +22,11 @@ ERROR_CODES: tuple[ErrorCode, ...] = get_args(ErrorCode)
 TRANSIENT: frozenset[ErrorCode] = frozenset(("rate_limited", "timeout", "connection", "unavailable"))
 """Those that the same call may get over by itself."""
 
+MALFORMED: frozenset[ErrorCode] = frozenset(
+    ("syntax", "import", "unknown_tool", "missing_argument", "unexpected_argument", "invalid_argument", "not_found")
+)
+"""Those that say how a call is written; the others, that it was refused, could not be done, or nothing known."""
+
 
 def _any(*phrases: str) -> re.Pattern[str]:
     return re.compile("|".join(phrases), re.IGNORECASE)

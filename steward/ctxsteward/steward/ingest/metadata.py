@@ -17,8 +17,9 @@ from __future__ import annotations
 import json
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, ValidationError
 
+from ctxsteward.envelope.principals import unseen
 from ctxsteward.envelope.readers.places import show
 from ctxsteward.envelope.readers.strict_json import decode
 from ctxsteward.schemas import InvalidTranscript
@@ -32,6 +33,14 @@ MAX_SHOWN = 1_000
 MAX_FAILURES = 100
 
 
+def _seen(name: str) -> str:
+    if (char := unseen(name)) is not None:
+        raise ValueError(f"{name!r:.60} holds {char}, which nobody can see")
+    if name.isspace():
+        raise ValueError("a name of blanks")
+    return name
+
+
 class SessionMeta(BaseModel):
     """Metadata of one transcript; what is not set is not known."""
 
@@ -40,7 +49,7 @@ class SessionMeta(BaseModel):
     schema_version: Literal[1] = 1
     session: Name | None = None
     """Its id, in place of the one made from the file's name."""
-    principal: Name | None = None
+    principal: Annotated[Name, AfterValidator(_seen)] | None = None
     """The user it is with."""
     project: Name | None = None
     status: Literal["open", "closed", "deleted"] = "closed"

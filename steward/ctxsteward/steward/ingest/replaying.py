@@ -30,6 +30,7 @@ from datetime import UTC, datetime
 from math import inf
 from typing import NamedTuple
 
+from ctxsteward.envelope.principals import unseen
 from ctxsteward.envelope.readers import Transcript
 from ctxsteward.schemas import Message, Wire
 from ctxsteward.schemas.message import ToolCallPart, ToolResultPart, take_wire
@@ -191,6 +192,7 @@ def person(name: str, session: str) -> str:
     >>> person("Ann", "talk-1")
     'Ann@talk-1'
     """
+    name = "".join(char for char in name if not unseen(char))
     told = f"{name}@{session}"
     if told.isprintable() and len(told) <= MAX_PRINCIPAL_CHARS:
         return told

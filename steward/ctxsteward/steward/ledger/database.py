@@ -81,7 +81,8 @@ CREATE INDEX phrases_by_worth ON phrases (component, rank, times DESC, score DES
 CREATE TABLE drafts (
   component TEXT PRIMARY KEY, id TEXT, rivals TEXT NOT NULL, wide INTEGER NOT NULL, hidden INTEGER NOT NULL,
   digest BLOB NOT NULL, kind TEXT, width TEXT, strict INTEGER, scored INTEGER, said INTEGER, recovered INTEGER,
-  from_tool INTEGER, last REAL, shelf TEXT, counter TEXT, tokens INTEGER NOT NULL DEFAULT 0, malformed TEXT, body TEXT
+  helped INTEGER, trigger TEXT, action TEXT, from_tool INTEGER,
+  last REAL, shelf TEXT, counter TEXT, tokens INTEGER NOT NULL DEFAULT 0, malformed TEXT, body TEXT
 );
 CREATE UNIQUE INDEX drafts_by_id ON drafts (id);
 CREATE INDEX drafts_by_counter ON drafts (wide, counter);

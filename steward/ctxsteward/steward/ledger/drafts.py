@@ -35,7 +35,7 @@ COMPONENTS_AT_ONCE = 400
 
 _COLUMNS = (
     "component", "id", "rivals", "wide", "hidden", "digest", "kind", "width", "strict", "scored", "said", "recovered",
-    "from_tool", "last", "shelf", "counter", "tokens", "malformed", "body",
+    "helped", "trigger", "action", "from_tool", "last", "shelf", "counter", "tokens", "malformed", "body",
 )  # fmt: skip
 _INSERT = f"INSERT INTO drafts ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 _NO_SUPPORT = (None, "", 0, 1)
@@ -221,7 +221,7 @@ class Drafts:
     def _drawn(self, one: _Weighed, quoted: Mapping[str, Seen]) -> Row:
         digest = _digest(one.label, one.total)
         if one.lends is None:
-            return (one.label, *_NO_SUPPORT, digest, *(None,) * 9, None, 0, None, None)
+            return (one.label, *_NO_SUPPORT, digest, *(None,) * 12, None, 0, None, None)
         lends = one.lends
         group = min(filter(None, (self._claims(id_).group for id_ in one.claims)), default="")
         made = drawn(lends.found, lends.counts, words(lends.quoted, quoted), one.claims, lends.audience, group)
@@ -291,7 +291,8 @@ class Drafts:
         same = before is not None and line(before.draft) == line(made)
         return (
             label, made.id, made.group, wide, wide and _is_hidden(made), digest, made.kind, made.audience.width,
-            backing.strict, backing.scored, backing.said, backing.recovered, backing.from_tool,
+            backing.strict, backing.scored, backing.said, backing.recovered, backing.helped, *made.advice,
+            backing.from_tool,
             None if seconds == float("-inf") else seconds, None if audience is None else json.dumps(audience),
             before.counter if before and same else None, before.tokens if before and same else 0,
             flaw_of(made, self._frame), draft_row(made),

@@ -26,7 +26,7 @@ from ..admission.contest import Standing
 from ..admission.gates import Verdict, by_person, by_support, last_confirmed, under_rules
 from ..admission.policy import AdmissionPolicy
 from ..reconcile.claims import Width
-from ..reconcile.draft import Draft
+from ..reconcile.draft import Advice, Draft
 from ..reconcile.support import Backing
 from .contests import Contests, by_component
 from .database import Database
@@ -34,7 +34,10 @@ from .form import draft_of, standing_of, standing_row
 from .judging import BESIDE, SUPPORTED
 
 AT_ONCE = 400
-_DRAFT = "component, id, wide, digest, kind, width, strict, scored, said, recovered, from_tool, last, shelf"
+_DRAFT = (
+    "component, id, wide, digest, kind, width, strict, scored, said, recovered, helped, trigger, action, from_tool, "
+    "last, shelf"
+)
 _JUDGED = (
     "component", "id", "status", "wide", "until", "covered_by", "shelf", "digest", "content", "standing", "names",
     "record",
@@ -62,6 +65,9 @@ class _Draft(NamedTuple):
     scored: int
     said: int
     recovered: int
+    helped: int
+    trigger: str | None
+    action: str | None
     from_tool: int
     last: float | None
     shelf: str | None
@@ -277,9 +283,9 @@ class _Judgement:
             return Verdict("expired", ("faded",))
         backing = Backing(
             events=0, sessions=0, principals=0, strict=one.strict, scored=one.scored, said=one.said,
-            recovered=one.recovered, from_tool=bool(one.from_tool),
+            recovered=one.recovered, helped=one.helped, from_tool=bool(one.from_tool),
         )  # fmt: skip
-        found = by_support(one.kind, one.width, backing, self._policy)
+        found = by_support(one.kind, one.width, backing, self._policy, Advice(one.trigger, one.action))
         if found.status not in ("active", "vetted") or not self._policy.rules:
             return found
         body = self._db.rows("SELECT body FROM drafts WHERE component = ?", one.component)[0][0]

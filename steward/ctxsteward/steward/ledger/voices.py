@@ -1,8 +1,8 @@
 """Who stands behind a draft, as its gate counts them, in addresses of subjects: what forgetting asks about a record.
 
 A place is gone with anybody whose words the observation is made of, and with its session. A record that a person
-approved needs one voice, a fix as many recoveries as its gate, a record for many as many principals; of what is for
-one person alone nothing is told.
+approved needs one voice, a fix as many principals as its gate wants recoveries for, a record for many as many
+principals as its own; names that look alike are one voice. Of what is for one person alone nothing is told.
 
 Source: the state design (k independent principals; erasure).
 """
@@ -10,7 +10,7 @@ Source: the state design (k independent principals; erasure).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 
 from ctxsteward.envelope.supports import Place, Support, support_of
 
@@ -19,6 +19,7 @@ from ..artifacts.artifact import subject_for
 from ..reconcile.claims import OWN
 from ..reconcile.draft import Draft
 from ..reconcile.seen import Seen
+from ..reconcile.support import voice_of
 
 Address = Callable[[str], str]
 """Address of a subject in the store."""
@@ -34,16 +35,11 @@ def support(
         least, counted = policy.independent_principals, [one for one in seen if one.is_said]
     else:
         return None
-    voices: dict[Hashable, list[Place]] = defaultdict(list)
+    voices: dict[str, list[Place]] = defaultdict(list)
     for one in counted:
-        voices[_voice(draft, one)].append(_place(one, address))
+        who = voice_of(one.observation.principal, one.origin.session)
+        voices[who].append(_place(one, address))
     return support_of(voices, 1 if approved else least) if voices else None
-
-
-def _voice(draft: Draft, one: Seen) -> Hashable:
-    if draft.kind == "tool_fix":
-        return one.place
-    return "" if one.is_anonymous else one.observation.principal
 
 
 def _place(one: Seen, address: Address) -> Place:

@@ -26,6 +26,16 @@ from .seen import Brief, Moment, Seen
 from .support import Backing, Counts, backing
 
 
+class Advice(NamedTuple):
+    """What a fix of a tool error is about, and what it says to do."""
+
+    trigger: str | None
+    action: str | None
+
+
+NO_ADVICE = Advice(None, None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
     """A record without its judgement."""
@@ -48,6 +58,10 @@ class Draft:
     """Of its newest observation."""
     answers: str | None = None
     """The question that its words answer: an index key, never shown."""
+
+    @property
+    def advice(self) -> Advice:
+        return Advice(self.said.get("trigger"), self.said.get("action"))
 
 
 class Quoting(NamedTuple):

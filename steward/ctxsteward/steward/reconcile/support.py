@@ -1,8 +1,9 @@
 """How much stands behind a claim: who said it how often, counted so that repeating oneself counts once.
 
-Within one person's own scope each session counts once, in a wider one each principal; speakers that nobody knows count
-as one principal together, because they may be one. A session that was shown the record lends it nothing. Only what a
-person said counts towards a gate; an error that a fix recovered counts by events.
+Within one person's own scope each session counts once, in a wider one each principal, whichever way the name is
+written (`principals.skeleton`); speakers that nobody knows count as one principal together, because they may be one. A
+session that was shown the record lends it nothing. Only what a person said counts towards a gate; of a fix that
+recovered an error both are counted, how often it did and for how many principals.
 
 Counts are of sets of *voices*: a place, a session or a principal, with how it was heard. What more comes counts what
 it adds to the set.
@@ -18,6 +19,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ctxsteward.envelope.principals import skeleton
+
 from .claims import TEMPLATED
 from .seen import Brief
 
@@ -25,7 +28,7 @@ Z95 = 1.959963984540054
 _UNKNOWN = ""
 
 Voice = tuple[object, ...]
-"""A place, a session, or a principal."""
+"""A place, a session, or the skeleton of a principal's name."""
 
 
 class Counts(NamedTuple):
@@ -38,9 +41,12 @@ class Counts(NamedTuple):
     strict: int = 0
     scored: int = 0
     said: int = 0
+    helped: int = 0
 
 
-_EVENT, _RECOVERED, _SESSION, _PRINCIPAL, _STRICT, _SCORED, _SAID = (1 << at for at in range(len(Counts._fields)))
+_EVENT, _RECOVERED, _SESSION, _PRINCIPAL, _STRICT, _SCORED, _SAID, _HELPED = (
+    1 << at for at in range(len(Counts._fields))
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +64,8 @@ class Backing:
     """Any cue."""
     recovered: int
     """Events in which a fix worked."""
+    helped: int
+    """Independent ones for whom it worked."""
     from_tool: bool
     """Nothing but what a tool returned."""
 
@@ -78,13 +86,19 @@ def voices(seen: Iterable[Brief], *, own: bool) -> dict[Voice, int]:
     found: dict[Voice, int] = {}
     for one in seen:
         said = _SAID | _CUES.get(one.strength, 0) if one.is_said else 0
+        recovered, helped = (_RECOVERED, _HELPED) if one.strength == "recovered" else (0, 0)
         session, speaker = (one.session,), (one.session,)
         if not own:
-            speaker = ("", _UNKNOWN if one.is_anonymous else one.principal)  # type: ignore[assignment]
-        found[one.place] = found.get(one.place, 0) | _EVENT | (_RECOVERED if one.strength == "recovered" else 0)
+            speaker = ("", voice_of(one.principal, one.session))  # type: ignore[assignment]
+        found[one.place] = found.get(one.place, 0) | _EVENT | recovered
         found[session] = found.get(session, 0) | _SESSION
-        found[speaker] = found.get(speaker, 0) | _PRINCIPAL | said
+        found[speaker] = found.get(speaker, 0) | _PRINCIPAL | said | helped
     return found
+
+
+def voice_of(principal: str, session: str) -> str:
+    """What a principal counts as among many: names that look alike are one, and so are all that nobody knows."""
+    return _UNKNOWN if principal == session else skeleton(principal)
 
 
 def counted(found: Mapping[Voice, int]) -> Counts:
@@ -117,6 +131,6 @@ def wilson_lower95(confirming: int, contradicting: int) -> float:
 
 
 _CUES = {"strict": _STRICT, "scored": _SCORED}
-_BITS = (_EVENT, _RECOVERED, _SESSION, _PRINCIPAL, _STRICT, _SCORED, _SAID)
+_BITS = (_EVENT, _RECOVERED, _SESSION, _PRINCIPAL, _STRICT, _SCORED, _SAID, _HELPED)
 _AT = tuple(tuple(at for at, bit in enumerate(_BITS) if heard & bit) for heard in range(1 << len(_BITS)))
 """Of how a voice was heard, the places in `Counts`."""
