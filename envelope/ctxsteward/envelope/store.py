@@ -12,6 +12,7 @@ the store, a write-behind drains it into the object store and never blocks a bui
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -83,6 +84,11 @@ class Store:
         self.patience = patience or Patience()
         self.folder = folder
         """Of the journal, and of what can be derived again (`derived_files`); None: nothing of it is on disk."""
+        missing = getattr(journal, "missing", None)
+        self.findings: tuple[Finding, ...] = ()
+        """What was noticed of the store as a whole when it was opened; every session opened for writing has it, too."""
+        if missing:
+            self.findings = (Finding(kind="journal_missing", field="journal", text=missing),)
         self.erasers: list[Eraser] = []
         """Told what was forgotten here: whatever holds text derived from sessions beside the store adds itself."""
         self._own_cards = "memory:" if folder is None else f"sqlite:{folder / CARDS_FILE}"
@@ -156,7 +162,7 @@ class Store:
         findings = self._claim(key)
         session = self._session(key, counter)
         session.open(head)
-        session.findings.extend(findings)
+        session.findings.extend((*self.findings, *findings))
         self._hint(key)  # others may have written to it meanwhile
         return session
 
@@ -322,7 +328,9 @@ def open_store(
         objects, keys = FileObjects(root / "objects"), keys or file_keys(root / "keys")
         if journal is not None and Path(journal).resolve() != root.resolve():
             return _drained(uri, objects, Path(journal), keys, cards, queue_bytes)
-        return Store(FileJournal(root), objects, keys, uri=uri, folder=root, cards=cards)
+        around = (root / "objects", root / "keys")
+        own = FileJournal(root, address_key=keys.address_key, inhabited=lambda: any(map(_has_files, around)))
+        return Store(own, objects, keys, uri=uri, folder=root, cards=cards)
     if scheme == "s3" and rest.startswith("//"):
         from .objects.s3 import S3Objects
 
@@ -348,9 +356,13 @@ def _drained(
 ) -> Store:
     from .stores.file import FileJournal
 
-    journal = FileJournal(folder, drains=True, queue_bytes=queue_bytes)
+    journal = FileJournal(folder, drains=True, queue_bytes=queue_bytes, address_key=keys.address_key)
     behind = {"lock_path": folder / "drain.lock", "probe": probe}
     return Store(journal, objects, keys, uri=uri, write_behind=True, behind=behind, folder=folder, cards=cards)
+
+
+def _has_files(folder: Path) -> bool:
+    return any(files for _, _, files in os.walk(folder))
 
 
 def _answers(probe: Callable[[], None]) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ctxsteward.envelope.same_file import SameFile
 from ctxsteward.envelope.stores import group_commit
 from ctxsteward.envelope.stores.file import FileJournal
 from ctxsteward.envelope.stores.group_commit import GroupCommit, Ticket
@@ -222,7 +223,7 @@ def test_what_was_committed_when_the_leader_was_interrupted_is_acknowledged(tmp_
     path = tmp_path / "journal.sqlite"
     db = connect(path, 1)
     prepare(db, path, lambda: "id", 1)
-    writer = InterruptedOnce(db, drains=False, error=lambda error: StoreError(str(error)))
+    writer = InterruptedOnce(db, SameFile(path), drains=False, error=lambda error: StoreError(str(error)))
     tickets = [Ticket[Transaction](lambda transaction: transaction.put(KEY, Head(7))) for _ in range(3)]
     with pytest.raises(KeyboardInterrupt):
         writer.run(tickets)
@@ -299,6 +300,7 @@ def test_readers_see_whole_appends_and_their_own_at_once(journal: FileJournal) -
 INTERRUPTED = """
 import os, signal, sys, threading, time
 from pathlib import Path
+from ctxsteward.envelope.same_file import SameFile
 from ctxsteward.envelope.stores.file import FileJournal
 from ctxsteward.envelope.stores.port import Record, SessionKey
 from ctxsteward.schemas import Conflict

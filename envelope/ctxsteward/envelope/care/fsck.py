@@ -1,14 +1,15 @@
 """Is the store whole? Everything that can be checked without an application, and what is wrong by stable names.
 
-Always: SQLite's own check of the journal's file; each session's log (`logs`); each chain (`chains`); each data key and
-tombstone (`content`); every blob that a version names is there. With `read_data` also: every blob decrypted and its
-address computed anew, every record of every segment, every session opened.
+Always: whether the journal is the one that belongs here; SQLite's own check of its file, and the codes of its own rows;
+each session's log (`logs`); each chain (`chains`); each data key and tombstone (`content`); every blob that a version
+names is there. With `read_data` also: every blob decrypted and its address computed anew, every record of every
+segment, every session opened.
 
 What no check from inside can see, because nothing in the store contradicts it:
 
 - the whole store, journal and objects and keys, put back to an older consistent copy;
 - the last links of a chain gone, where no journal has seen them (another machine's journal has, and says so);
-- the last records of a log gone together with the log's own length, before they were drained;
+- the last records of a log gone together with the log's own row put back to an older one, before they were drained;
 - a data key gone that nothing was written under, or an orphan blob gone;
 - whole sessions or whole tenants taken out of every place that names them.
 
@@ -18,7 +19,7 @@ Raises `StoreError` where the store cannot be asked, `InputError`. Source: the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -26,7 +27,7 @@ from ctxsteward.schemas import Damaged, Finding, StoreError, StoreUnavailable, U
 
 from ..objects.names import check_name, numbered, part_of, session_folder
 from ..store import Store
-from ..stores.port import SessionKey
+from ..stores.port import Altered, SessionKey
 from ..vault import Vault
 from ..writebehind.tenants import check_keys
 from .chains import sound_links
@@ -38,7 +39,7 @@ from .inventory import CHAIN_FAMILIES, Inventory, TenantObjects, take_inventory
 from .logs import check_log, place
 from .repair import repair as mend
 from .share import Share
-from .tally import Tally
+from .tally import BrokenLog, Tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +84,13 @@ class ChecksItself(Protocol):
 
 
 @runtime_checkable
+class CodesRows(Protocol):
+    """A journal whose own rows have codes."""
+
+    def altered(self, tenant: str) -> Sequence[Altered]: ...
+
+
+@runtime_checkable
 class Witness(Protocol):
     """A journal that can say all it has seen of the object store."""
 
@@ -113,6 +121,8 @@ def fsck(
 
 
 def _check(store: Store, tenant: str | None, tally: Tally, *, read_data: bool) -> Tally:
+    for finding in store.findings:
+        tally.found(finding.kind, finding.field or "journal", finding.text)
     if isinstance(store.journal, ChecksItself):
         for what in store.journal.integrity():
             tally.found("journal_damaged", "journal", what)
@@ -140,14 +150,15 @@ def _check_tenant(store: Store, tenant: str, found: TenantObjects | None, tally:
     buried = frozenset(found.tombstones)
     _check_burials(store, vault, found, tally)
     check_subjects(vault, found, tally)  # first: a damaged key makes all that is under it unreadable
+    altered = _altered_rows(store, tenant, tally)
     for session in store.journal.sessions(tenant):
-        if tally.share.holds(f"{tenant}\x00{session}"):
+        if session not in altered and tally.share.holds(f"{tenant}\x00{session}"):
             key = SessionKey(tenant, session)
             try:
                 check_log(store, key, buried, tally, read_data=read_data)
             except Damaged as error:  # the file itself
                 tally.found("journal_damaged", place(key, 0), str(error))
-    seen = _seen(store, vault)
+    seen = _seen(store, vault, altered)
     owners: dict[str, str] = {}
     for folder in sorted({*found.chains, *seen}):
         drains, ours = folder.startswith("sessions/"), tally.share.holds(folder)
@@ -158,19 +169,30 @@ def _check_tenant(store: Store, tenant: str, found: TenantObjects | None, tally:
         listed = found.chains.get(folder, {})
         links = sound_links(store.chain(folder, tenant=tenant), listed, seen.get(folder, 0), told)
         if drains:
-            check_drained(store, vault, folder, links, found, told, read_data=read_data)
+            check_drained(store, vault, folder, links, found, told, altered, read_data=read_data)
         for link in () if drains else links:
             owners |= dict(check_references(vault, found, link, numbered(folder, link.number), told))
     check_blobs(vault, found, owners, tally, read_data=read_data)
 
 
-def _seen(store: Store, vault: Vault) -> dict[str, int]:
+def _altered_rows(store: Store, tenant: str, tally: Tally) -> Set[str]:
+    """Sessions whose log's row cannot be believed: nothing of them can be looked up by it."""
+    rows = store.journal.altered(tenant) if isinstance(store.journal, CodesRows) else ()
+    for session, row in rows:
+        if tally.share.holds(f"{tenant}\x00{session}"):
+            key = SessionKey(tenant, session)
+            broken = BrokenLog(key) if row == "log" else None
+            tally.found(f"{row}_altered", place(key, 0).rpartition("#")[0], "its row is not what was written", broken)
+    return {session for session, row in rows if row == "log"}
+
+
+def _seen(store: Store, vault: Vault, altered: Set[str]) -> dict[str, int]:
     """How far this machine's journal has seen each chain of the tenant, by folder."""
     seen: dict[str, int] = {}
     if isinstance(store.journal, Witness):
         families = tuple(f"{family}/{part_of(vault.tenant)}/" for family in CHAIN_FAMILIES)
         seen = {name: number for name, number in store.journal.witnessed().items() if name.startswith(families)}
-    for session in store.journal.sessions(vault.tenant):
+    for session in set(store.journal.sessions(vault.tenant)) - altered:
         folder = session_folder(vault.tenant, vault.subject_address(session))
         number = store.journal.drained(SessionKey(vault.tenant, session)).number
         if max(number, seen.get(folder, 0)):
