@@ -164,6 +164,7 @@ class EnvelopeBuilder:
     ) -> Envelope:
         """Lay out a session as it stands, deciding nothing: no summarizer, no selector, no clock."""
         with session.lock:
+            session.reread()
             told = [finding for finding in findings if finding not in session.findings]
             layout = self._decider.lay(session, session.state)
             return self._envelope(session, Decided(layout, reports, told))

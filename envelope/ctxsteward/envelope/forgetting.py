@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ctxsteward.schemas import Erased, Finding, InputError, ObjectMissing, StoreError
 
-from .erasers import Elsewhere, Eraser, Erasure, Gone, Told
+from .erasers import Elsewhere, Eraser, Erasure, Gone, Told, note_erasure
 from .facts.fact import Audience
 from .harvested import harvested
 from .keys import subject_of
@@ -287,6 +287,8 @@ class Forgetting:
     def finish(self, erasers: Sequence[Eraser]) -> Erasure:
         """Tell whoever holds derived text, drop the rows of forgotten sessions, scrub; raises what has failed."""
         tally, told = self._tally, self._told
+        if tally.sessions or tally.audiences or tally.buried:
+            note_erasure(self._journal, self._tenant)
         withdrawn = withdraw_unsupported(self._store, self._tenant, **told._asdict()) if tally.sessions else 0
         withdrawn += self._forget_facts()
         if tally.sessions:

@@ -25,6 +25,7 @@ from .addressed import Addressed
 from .chain import Chain
 from .commit import Patience
 from .counting import Counter
+from .erasers import erasures
 from .events import Compacted
 from .facts.lookup import WAIT_SECONDS, FactLookup
 from .fence import random_nonce
@@ -102,6 +103,7 @@ class Store:
         self.fact_lookup = FactLookup(
             lambda profile, tenant: self.facts(profile, tenant=tenant),
             wait_seconds=WAIT_SECONDS if write_behind else None,
+            erasures=partial(erasures, journal),
         )
         """How sessions of this store learn what is known about their users."""
         self.write_behind: WriteBehind | None = None
@@ -118,7 +120,10 @@ class Store:
         """The tenant's encrypted content."""
         found = self._vaults.get(tenant)
         if found is None:
-            found = Vault(self.objects, self.keys, checked_name("tenant", tenant), patience=self.patience)
+            found = Vault(
+                self.objects, self.keys, checked_name("tenant", tenant), patience=self.patience,
+                erasures=partial(erasures, self.journal, tenant),
+            )  # fmt: skip
             found = self._vaults.setdefault(tenant, found)
         return found
 
