@@ -40,7 +40,9 @@ def failure_line(error: Exception) -> str | None:
 
 def report_failure(line: str) -> int:
     """Print the line and return the exit code of bad input."""
-    print(one_line(line), file=sys.stderr)
+    from ctxsteward.schemas.uris import without_secrets
+
+    print(one_line(without_secrets(line)), file=sys.stderr)
     return BAD_INPUT
 
 

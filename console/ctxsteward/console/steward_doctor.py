@@ -18,6 +18,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 from ctxsteward.schemas import ContextError
+from ctxsteward.schemas.uris import without_secrets
 
 from . import tables
 from .failures import failure_line
@@ -50,7 +51,17 @@ def checked(
     store: str, tenant: str, profile_name: str | None, actors: str | None, settings: str | None,
     tell: Callable[[str], object],
 ) -> list[Check]:  # fmt: skip
-    """All checks, in order."""
+    """All checks, in order; none shows the password of a URI."""
+    return [
+        Check(one.name, one.state, without_secrets(one.found), without_secrets(one.do))
+        for one in _checked(store, tenant, profile_name, actors, settings, tell)
+    ]
+
+
+def _checked(
+    store: str, tenant: str, profile_name: str | None, actors: str | None, settings: str | None,
+    tell: Callable[[str], object],
+) -> list[Check]:  # fmt: skip
     found = [*_packages(store), _keys(), *_prefect(), *_settings(settings)]
     tell("configuration")
     people = _people(actors, store)
@@ -118,7 +129,9 @@ def _prefect() -> Iterator[Check]:
         yield Check("prefect", "note", f"{PREFECT_VARIABLE} is not set", do)
         return
     if not url.startswith(("http://", "https://")):
-        yield Check("prefect", "wrong", f"{PREFECT_VARIABLE} is {url!r:.80}", "write http://HOST:PORT/api")
+        yield Check(
+            "prefect", "wrong", f"{PREFECT_VARIABLE} is {without_secrets(url)!r:.80}", "write http://HOST:PORT/api"
+        )
         return
     try:
         with urlopen(f"{url.rstrip('/')}/health", timeout=PREFECT_SECONDS) as answer:

@@ -173,6 +173,7 @@ class EnvelopeBuilder:
     ) -> Envelope:
         """Lay out a session as it stands, deciding nothing: no summarizer, no selector, no clock."""
         with session.lock:
+            session.reread()
             told = [finding for finding in findings if finding not in session.findings]
             layout = self._decider_under(self._head(session)).lay(session, session.state)
             return self._envelope(session, Decided(layout, reports, told))

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from ctxsteward.schemas import Finding
 
-from .stores.port import SessionKey
+from .stores.port import Journal, SessionKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,3 +107,18 @@ class Erasure:
     def complete(self) -> bool:
         """Whether all of it was reached. Where not, mend what the findings name and repeat the erasure."""
         return not self.findings
+
+
+def erasures(journal: Journal, tenant: str) -> int:
+    """How often something of this tenant was forgotten by the processes of this journal: what a process keeps in
+    memory is as of one such number."""
+    return journal.seen(_erasures_name(tenant))
+
+
+def note_erasure(journal: Journal, tenant: str) -> None:
+    """Have all processes of this journal drop what they keep in memory."""
+    journal.see(_erasures_name(tenant), erasures(journal, tenant) + 1)
+
+
+def _erasures_name(tenant: str) -> str:
+    return f"erasures/{tenant}"

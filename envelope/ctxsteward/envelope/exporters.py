@@ -23,6 +23,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from ctxsteward.schemas import InputError
+from ctxsteward.schemas.uris import without_secrets
 
 from . import telemetry
 from .audit import telemetry as audits
@@ -50,6 +51,9 @@ class Destination(NamedTuple):
     port: int = PROMETHEUS_PORT
     url: str = OTLP
 
+    def __repr__(self) -> str:
+        return f"Destination({self.kind!r}, {self.host!r}, {self.port}, {without_secrets(self.url)!r})"
+
     @classmethod
     def parse(cls, text: str) -> Destination:
         """``console``, ``prometheus``, ``prometheus=PORT``, ``prometheus=HOST:PORT``, ``otlp``, ``otlp=URL``.
@@ -60,15 +64,16 @@ class Destination(NamedTuple):
         kind, _, rest = text.partition("=")
         if kind == "otlp" and rest:
             if urlsplit(rest).scheme not in ("http", "https") or not urlsplit(rest).netloc:
-                raise InputError(f"telemetry {text!r:.80}: not an http:// or https:// address")
+                raise InputError(f"telemetry {without_secrets(text)!r:.80}: not an http:// or https:// address")
             return cls(kind, url=rest.rstrip("/"))
         if kind == "prometheus" and rest:
             host, _, port = rest.rpartition(":")
             if not (port.isascii() and port.isdecimal() and len(port) < 6 and int(port) < 65_536):
-                raise InputError(f"telemetry {text!r:.80}: not a port from 0 to 65535, or HOST:PORT")
+                raise InputError(f"telemetry {without_secrets(text)!r:.80}: not a port from 0 to 65535, or HOST:PORT")
             return cls(kind, host=host.strip("[]") or LOOPBACK, port=int(port))
         if kind not in KINDS or rest:
-            raise InputError(f"telemetry {text!r:.80}: none; one of console, prometheus[=HOST:PORT], otlp[=URL]")
+            shown = without_secrets(text)
+            raise InputError(f"telemetry {shown!r:.80}: none; one of console, prometheus[=HOST:PORT], otlp[=URL]")
         return cls(kind)
 
 
@@ -118,7 +123,7 @@ def _to_otlp(where: Destination, stream: IO[str], stack: ExitStack) -> str:
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
     _set_up(stack, PeriodicExportingMetricReader(metrics, EXPORT_MILLISECONDS), BatchSpanProcessor(spans))
-    return where.url
+    return without_secrets(where.url)
 
 
 def _to_console(where: Destination, stream: IO[str], stack: ExitStack) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ctxsteward.schemas import Damaged, Erased, Finding, InputError, ObjectMissing, StoreError, UnsupportedVersion
 
-from .erasers import Elsewhere, Eraser, Erasure, Gone, Reached, Told
+from .erasers import Elsewhere, Eraser, Erasure, Gone, Reached, Told, note_erasure
 from .facts.fact import Audience
 from .harvested import harvested
 from .keys import subject_of
@@ -313,6 +313,8 @@ class Forgetting:
         """Tell whoever holds derived text, drop the rows of forgotten sessions, scrub; raises what has failed."""
         tally, told = self._tally, self._told
         withdrawn = 0
+        if tally.sessions or tally.audiences or tally.buried:
+            note_erasure(self._journal, self._tenant)
         if tally.sessions:
             withdrawn += self._as_far(lambda: withdraw_unsupported(self._store, self._tenant, **told._asdict()))
         withdrawn += self._as_far(self._forget_facts)

@@ -27,17 +27,19 @@ _ZERO = b"\x00\x00\x00\x010"
 def code_of(key: AddressKey, session: str, position: int, record: Record) -> str:
     """The code of a record that stands, or is to stand, at `position`."""
     numbers = _numbered(record.ordinal or -1 - position) + (_numbered(record.outputs) if record.outputs else _ZERO)
-    id = _NO_ID if record.id is None else _prefixed(record.id)
-    text = _owned(session, record.kind) + numbers + id + _prefixed(record.body)
+    id = _NO_ID if record.id is None else prefixed(record.id)
+    text = owned(session, record.kind) + numbers + id + prefixed(record.body)
     return code(key, text + b"\x00" if record.id is None else text)
 
 
 @lru_cache(maxsize=4096)
-def _owned(session: str, kind: str) -> bytes:
-    return _prefixed(session) + _prefixed(kind)
+def owned(session: str, kind: str) -> bytes:
+    """How what is coded begins: whose it is, and of what kind."""
+    return prefixed(session) + prefixed(kind)
 
 
-def _prefixed(text: str) -> bytes:
+def prefixed(text: str) -> bytes:
+    """The text behind its length, so that no two rows of texts are alike."""
     data = text.encode()
     return len(data).to_bytes(4, "big") + data
 

@@ -51,6 +51,8 @@ class Replica:
         self._generation = 0
         self._is_behind = False
         """A write came too late: there is more in the log than was read."""
+        self._upto: int | None = None
+        """Where the reading was to end; None: where the log does."""
 
     def over(self, log: Log) -> Replica:
         """A copy with a state and findings of its own that goes on with another log of this session."""
@@ -70,6 +72,7 @@ class Replica:
     def load(self, upto: int | None = None) -> None:
         """Read the state from the newest compaction on, or as it was at position `upto`; all of it or nothing."""
         before = self.state, self.ancestry, self.noticed.findings
+        self._upto = upto
         try:
             self._load(upto)
         except BaseException as error:
@@ -139,8 +142,15 @@ class Replica:
     def _headless(self) -> Damaged:
         return Damaged(f"session {self.id!r}: its head is damaged; restore the journal from a backup")
 
+    def reread(self) -> None:
+        """Read again where what was read has been replaced since: what was erased, here or in another process, is not
+        served out of memory. Raises `Erased` where it is the session."""
+        if self.is_replaced():
+            self.load(self._upto)
+
     def refresh(self) -> None:
         """Read what other writers have appended since."""
+        self._upto = None
         if self.is_replaced():
             self.load()
             return

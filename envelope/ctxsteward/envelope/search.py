@@ -87,6 +87,7 @@ def search_context(
 
 
 def _found(session: Session, text: str, k: int, selector: Selector | None, shown: Set[int] | None) -> tuple[Hit, ...]:
+    session.reread()
     if selector is None:
         kept = session.cache.get("search")
         selector = kept if isinstance(kept, Heuristic) else Heuristic(max_sessions=1)

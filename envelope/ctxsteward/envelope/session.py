@@ -5,7 +5,8 @@ them, and whoever comes second reads what the other wrote and goes on from there
 session: one call runs at a time. Nothing in a session ever changes: editing, regenerating or aborting is a fork.
 
 What cannot be read any more never stops a session: a damaged compaction is made again from the originals, a damaged
-original is never served (`resolve` raises `Damaged`, an envelope shows a stand-in), and findings say so.
+original is never served (`resolve` raises `Damaged`, an envelope shows a stand-in), and findings say so. What was
+erased, by whichever process of this journal, is not served by a session that had read it before.
 
 Behind it: `replica` (the state, read and kept up), `originals` (references), `appending` (messages on their way in),
 `heads` (opening).
@@ -260,6 +261,12 @@ class Session:
         with self.lock:
             self.replica.refresh()
 
+    def reread(self) -> None:
+        """Read again what was replaced since: an erasure, in whichever process. Whoever reads `state` asks this first;
+        what resolves a reference does so itself."""
+        with self.lock:
+            self.replica.reread()
+
     # -- forks and drafts ---------------------------------------------------------------------------------------
 
     def fork(self, at: int | str | None = None, *, id: str | None = None) -> Session:
@@ -305,6 +312,7 @@ class Session:
     def draft(self) -> Session:
         """This session in memory only: what is appended to it is gone with it, and nobody else sees it."""
         with self.lock:
+            self.replica.reread()
             other = Session.__new__(Session)
             other.__dict__.update(self.__dict__)
             other.lock = threading.RLock()
@@ -323,17 +331,20 @@ class Session:
         Raises `InvalidReference`, `ReferenceNotFound` (a KeyError), `Erased` (another), `Damaged`.
         """
         with self.lock:
+            self.replica.reread()
             return self._originals.resolve(ref)
 
     def tool_output(self, number: int) -> Message:
         """The n-th tool output of the session (1-based), whole, as a message of role ``tool``."""
         with self.lock:
+            self.replica.reread()
             return self._originals.tool_output(number)
 
     def entry(self, ref: str | int | Ref) -> Entry:
         """The log entry of a message; an erased one says nothing any more. Raises `Damaged`."""
         ordinal = ref.ordinal if isinstance(ref, Ref) else Ref.parse(str(ref)).ordinal
         with self.lock:
+            self.replica.reread()
             return self._originals.entry(ordinal, f"§{ordinal}")
 
     def shown(self, ordinal: int, ref: str = "") -> Entry:
@@ -344,12 +355,14 @@ class Session:
     def entries(self, start: int = 1, stop: int | None = None) -> list[Entry]:
         """Originals from ordinal `start` up to and including `stop`; costs what it returns. Raises `Damaged`."""
         with self.lock:
+            self.replica.reread()
             last = self.state.ordinal if stop is None else min(stop, self.state.ordinal)
             return [self._originals.entry(ordinal, f"§{ordinal}") for ordinal in range(max(1, start), last + 1)]
 
     def reports(self) -> list[Compacted]:
         """All compactions of this log that can be read, oldest first (a fork's parent's included, up to the fork)."""
         with self.lock:
+            self.replica.reread()
             stretches = self.replica.ancestry.stretches()
             found = [event for log, stop in stretches for _, event in log.compactions(stop)]
         return found[::-1]

@@ -12,6 +12,7 @@ the store, a write-behind drains it into the object store and never blocks a bui
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -25,6 +26,7 @@ from .addressed import Addressed
 from .chain import Chain
 from .commit import Patience
 from .counting import Counter
+from .erasers import erasures
 from .events import Compacted
 from .facts.lookup import WAIT_SECONDS, FactLookup
 from .fence import random_nonce
@@ -85,8 +87,13 @@ class Store:
         self.patience = patience or Patience()
         self.folder = folder
         """Of the journal, and of what can be derived again (`derived_files`); None: nothing of it is on disk."""
-        self.findings: list[Finding] = []
+        self.unreached: list[Finding] = []
         """What the last call of `sessions`, `address`, `manifest` or `compaction` could not reach."""
+        missing = getattr(journal, "missing", None)
+        self.findings: tuple[Finding, ...] = ()
+        """What was noticed of the store as a whole when it was opened; every session opened for writing has it, too."""
+        if missing:
+            self.findings = (Finding(kind="journal_missing", field="journal", text=missing),)
         self.erasers: list[Eraser] = []
         """Told what was forgotten here: whatever holds text derived from sessions beside the store adds itself."""
         self._own_cards = "memory:" if folder is None else f"sqlite:{folder / CARDS_FILE}"
@@ -100,6 +107,7 @@ class Store:
         self.fact_lookup = FactLookup(
             lambda profile, tenant: self.facts(profile, tenant=tenant),
             wait_seconds=WAIT_SECONDS if write_behind else None,
+            erasures=partial(erasures, journal),
         )
         """How sessions of this store learn what is known about their users."""
         self.write_behind: WriteBehind | None = None
@@ -110,13 +118,16 @@ class Store:
             self.write_behind = WriteBehind(
                 journal, objects, keys, self.vault, erased=self._apply_tombstones, **(behind or {})
             )
-        self._addressed = Addressed(journal, keys, self.write_behind, self.findings)
+        self._addressed = Addressed(journal, keys, self.write_behind, self.unreached)
 
     def vault(self, tenant: str = "default") -> Vault:
         """The tenant's encrypted content."""
         found = self._vaults.get(tenant)
         if found is None:
-            found = Vault(self.objects, self.keys, checked_name("tenant", tenant), patience=self.patience)
+            found = Vault(
+                self.objects, self.keys, checked_name("tenant", tenant), patience=self.patience,
+                erasures=partial(erasures, self.journal, tenant),
+            )  # fmt: skip
             found = self._vaults.setdefault(tenant, found)
         return found
 
@@ -160,7 +171,7 @@ class Store:
         findings = self._claim(key)
         session = self._session(key, counter)
         session.open(head)
-        session.findings.extend(findings)
+        session.findings.extend((*self.findings, *findings))
         self._hint(key)  # others may have written to it meanwhile
         return session
 
@@ -215,12 +226,12 @@ class Store:
         return self.write_behind is not None and self.write_behind.is_stored(key)
 
     def sessions(self, *, tenant: str = "default") -> list[str]:
-        """Ids of the tenant's sessions, here and in the object store; `findings` say which could not be named."""
+        """Ids of the tenant's sessions, here and in the object store; `unreached` says which could not be named."""
         here = self.journal.sessions(tenant)
         if self.write_behind is None:
             return here
         stored = self.write_behind.stored_sessions(tenant)
-        self.findings[:] = stored.findings
+        self.unreached[:] = stored.findings
         return sorted({*here, *stored.names})
 
     def address(self, text: str, *, tenant: str = "default", session: str | None = None) -> str:
@@ -345,7 +356,9 @@ def open_store(
         objects, keys = FileObjects(root / "objects"), keys or file_keys(root / "keys")
         if journal is not None and Path(journal).resolve() != root.resolve():
             return _drained(uri, objects, Path(journal), keys, cards, queue_bytes)
-        return Store(FileJournal(root), objects, keys, uri=uri, folder=root, cards=cards)
+        around = (root / "objects", root / "keys")
+        own = FileJournal(root, address_key=keys.address_key, inhabited=lambda: any(map(_has_files, around)))
+        return Store(own, objects, keys, uri=uri, folder=root, cards=cards)
     if scheme == "s3" and rest.startswith("//"):
         from .objects.s3 import S3Objects
 
@@ -371,9 +384,13 @@ def _drained(
 ) -> Store:
     from .stores.file import FileJournal
 
-    journal = FileJournal(folder, drains=True, queue_bytes=queue_bytes)
+    journal = FileJournal(folder, drains=True, queue_bytes=queue_bytes, address_key=keys.address_key)
     behind = {"lock_path": folder / "drain.lock", "probe": probe}
     return Store(journal, objects, keys, uri=uri, write_behind=True, behind=behind, folder=folder, cards=cards)
+
+
+def _has_files(folder: Path) -> bool:
+    return any(files for _, _, files in os.walk(folder))
 
 
 def _answers(probe: Callable[[], None]) -> bool:

@@ -95,7 +95,10 @@ class Vault:
         *,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
         patience: Patience | None = None,
+        erasures: Callable[[], int] = lambda: 0,
     ) -> None:
+        """`erasures` are those of the tenant so far, by whichever process: keys that were read before one are read
+        again."""
         self.tenant = tenant
         self.objects = objects
         self._keys, self._random_bytes = keys, random_bytes
@@ -103,6 +106,7 @@ class Vault:
         self._address_key = keys.address_key(tenant)
         self._lock = forking.lock()
         self._secrets: dict[str, bytes] = {}
+        self._erasures, self._epoch = erasures, 0
 
     # -- data keys ----------------------------------------------------------------------------------------------
 
@@ -114,7 +118,7 @@ class Vault:
         """The subject's key, made at first use. Raises `Erased` where it, or the session it is of, was forgotten."""
         name, session = self.subject_address(subject), session_of(subject)
         path = (name, self.subject_address(session)) if session else (name,)
-        secret = self._remembered(name)
+        epoch, secret = self._remembered(name)
         if secret is None:
             secret = self._fetched(name)
             if secret is None:
@@ -125,18 +129,18 @@ class Vault:
             except Erased as error:
                 self.bury_address(name, who=error.who, when=error.when, why=error.why)
                 raise
-            self._remember(name, secret)
+            self._remember(name, secret, epoch)
         return DataKey(name, secret)
 
     def known_key(self, name: str) -> DataKey:
         """The key with this subject address; raises `Erased` or `ObjectMissing` where there is none (any more)."""
-        secret = self._remembered(name)
+        epoch, secret = self._remembered(name)
         if secret is None:
             secret = self._fetched(name)
             self._refuse_buried(name)
             if secret is None:
                 raise ObjectMissing(names.data_key_name(self.tenant, name))
-            self._remember(name, secret)
+            self._remember(name, secret, epoch)
         return DataKey(name, secret)
 
     def _refuse_buried(self, *path: str) -> None:
@@ -175,12 +179,19 @@ class Vault:
             raise Damaged(f"{key}: the key in it has {len(secret)} bytes, not {KEY_BYTES}; restore it from a backup")
         return secret
 
-    def _remembered(self, name: str) -> bytes | None:
+    def _remembered(self, name: str) -> tuple[int, bytes | None]:
+        """The key, and as of which erasure."""
+        epoch = self._erasures()
         with self._lock:
-            return self._secrets.get(name)
+            if epoch != self._epoch:
+                self._secrets.clear()
+                self._epoch = epoch
+            return epoch, self._secrets.get(name)
 
-    def _remember(self, name: str, secret: bytes) -> None:
+    def _remember(self, name: str, secret: bytes, epoch: int) -> None:
         with self._lock:
+            if epoch != self._epoch:
+                return  # somebody was forgotten since it was read
             self._secrets[name] = secret
             while len(self._secrets) > MAX_KEYS_IN_MEMORY:
                 del self._secrets[next(iter(self._secrets))]

@@ -28,14 +28,19 @@
         ├── UnsupportedVersion  written by a later major version
         └── Damaged             a stored record is not what its address or its code says
 
-Every message says what happened, the numbers, and what to do.
+Every message says what happened, the numbers, and what to do. None shows the password of a URI (`uris`).
 """
 
 from __future__ import annotations
 
+from .uris import without_secrets
+
 
 class ContextError(Exception):
     """Base of everything this package raises on purpose."""
+
+    def __init__(self, *said: object) -> None:
+        super().__init__(*(without_secrets(one) if isinstance(one, str) else one for one in said))
 
 
 class InputError(ContextError, ValueError):

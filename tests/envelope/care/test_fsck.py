@@ -22,8 +22,9 @@ from ctxsteward.envelope.objects.file import FileObjects
 from ctxsteward.envelope.objects.names import data_key_name, numbered, session_folder, versions_folder
 from ctxsteward.envelope.records import coded
 from ctxsteward.envelope.store import Store
+from ctxsteward.envelope.stores.file import FileJournal
 from ctxsteward.envelope.stores.memory import MemoryJournal
-from ctxsteward.envelope.stores.port import SessionKey
+from ctxsteward.envelope.stores.port import Forgotten, SessionKey
 from ctxsteward.envelope.versions import ProfileVersions
 from ctxsteward.envelope.writebehind.segments import Segment
 from ctxsteward.envelope.writebehind.sessionlog import SessionLog
@@ -178,8 +179,25 @@ def temporary(original: Original, store: Store) -> Store:
     return Store(MemoryJournal(), FileObjects(folder), original.keys, uri="file:")
 
 
+def another_journal(original: Original, store: Store) -> Store:
+    """The one that was here is gone: a new one stands in its folder."""
+    folder = original.journal_file().parent
+    FileJournal(folder).close()
+    (folder / "journal.sqlite").unlink()
+    return Store(FileJournal(folder), store.objects, original.keys, uri="memory:")
+
+
+def note_taken_out(original: Original, store: Store) -> Store:
+    assert isinstance(store.journal, FileJournal)
+    store.journal.forget("acme", Forgotten("x", None, "dpo", "2026-11-22", "asked"))
+    store.journal._group.submit(lambda transaction: transaction.execute("DELETE FROM forgotten", ()))
+    return store
+
+
 OF_S = "tenant='acme' AND session='s'"
 CASES = (
+    Broken(id="another journal", kind="journal_missing", anything=another_journal),
+    Broken(id="a note of who was forgotten gone", kind="forgotten_altered", anything=note_taken_out),
     Broken(id="a log without its row", kind="journal_damaged", journal=("DELETE FROM logs WHERE session='t'",)),
     Broken(id="a manifest of no log", kind="journal_damaged", journal=("UPDATE manifests SET session='x'",)),
     Broken(id="a shortened log", kind="log_altered", journal=(f"UPDATE logs SET length=length-1 WHERE {OF_S}",)),

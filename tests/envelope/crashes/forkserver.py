@@ -3,7 +3,8 @@
     python -m tests.envelope.crashes.forkserver        # one JSON request a line in, one JSON answer a line out
 
 A child runs a scenario and tells what it has been acknowledged, line by line over a pipe, which outlives it. It ends
-at a crash point, by SIGKILL after `kill_seconds`, or at the end of the scenario. The process has no threads when it
+at a crash point, by SIGKILL after `kill_seconds` (behind the `kill_build`-th build that it has begun, or its start), or
+at the end of the scenario. The process has no threads when it
 forks.
 """
 
@@ -45,7 +46,7 @@ class ForkServer:
         self._process = process
 
     def run(self, scenario: str, place: tuple[str, ...], **more: Any) -> Ran:
-        """`stop`: a label; `kill_seconds`: when to kill; `given`: what the scenario is told."""
+        """`stop`: a label; `kill_seconds`, `kill_build`: when to kill; `given`: what the scenario is told."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
@@ -95,9 +96,11 @@ def serve() -> None:
         child = os.fork()
         if child == 0:
             os.close(reading)
-            _child(writing, **{name: value for name, value in request.items() if name != "kill_seconds"})
+            _child(writing, **{name: request[name] for name in request if not name.startswith("kill_")})
         os.close(writing)
-        print(json.dumps(_watched(child, reading, request.get("kill_seconds"))), flush=True)
+        print(
+            json.dumps(_watched(child, reading, request.get("kill_seconds"), request.get("kill_build", 0))), flush=True
+        )
 
 
 def _child(writing: int, scenario: str, place: list[str], stop: str | None = None, given: Any = None) -> None:
@@ -123,10 +126,12 @@ def _child(writing: int, scenario: str, place: list[str], stop: str | None = Non
     os._exit(0)
 
 
-def _watched(child: int, reading: int, kill_seconds: float | None) -> dict[str, Any]:
-    until = time.monotonic() + (LIMIT_SECONDS if kill_seconds is None else kill_seconds)
+def _watched(child: int, reading: int, kill_seconds: float | None, kill_build: int) -> dict[str, Any]:
+    until = time.monotonic() + (LIMIT_SECONDS if kill_seconds is None or kill_build else kill_seconds)
     data, killed = b"", False
     while True:
+        if kill_build and data.count(b'["building"]') >= kill_build:
+            until, kill_build = time.monotonic() + (kill_seconds or 0.0), 0
         left = max(0.0, until - time.monotonic())
         if not killed and not select.select([reading], [], [], left)[0]:
             os.kill(child, signal.SIGKILL)  # ours: it was forked here and is not waited for yet

@@ -1,10 +1,12 @@
 """A writer that is killed with SIGKILL at random moments, over and over: nothing torn, nothing lost, nothing twice.
 
-The writer appends messages with ids, builds, and commits versions of a profile; with a journal outside the store its
-own thread drains meanwhile. It tells over a pipe what it was acknowledged. After each kill the store is opened and what
-was acknowledged is looked for; the next writer goes on with the first message and version that were not.
+The writer appends messages with ids, builds (which select and compact) behind each message of the user, and commits
+versions of a profile; with a journal outside the store its own thread drains meanwhile. It tells over a pipe what it
+was acknowledged. Every other kill falls into a build that has begun, the rest anywhere. After each kill the store is
+opened and what was acknowledged is looked for; the next writer goes on with the first message and version that were
+not.
 
-``CTXSTEWARD_SOAK=1``: 320 kills, else 60. SIGKILL does not test fsync: the page cache survives it.
+``CTXSTEWARD_SOAK=1``: 1,000 kills, else 40. SIGKILL does not test fsync: the page cache survives it.
 """
 
 from __future__ import annotations
@@ -32,9 +34,12 @@ from .scenarios import builder, text_of
 from .writer import governed, open_place, session_of
 
 SOAK = os.environ.get("CTXSTEWARD_SOAK") == "1"
-KILLS = {"file": 120 if SOAK else 20, "drained": 200 if SOAK else 40}
+KILLS = {"file": 400 if SOAK else 14, "drained": 600 if SOAK else 26}
 SHORTEST_SECONDS, LONGEST_SECONDS = 0.01, 0.35
 """Opening takes a tenth of that; many writers are killed in it."""
+BUILD_SECONDS = 0.012
+"""About as long as a build takes."""
+MOST_BUILDS = 8
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +59,12 @@ class Acknowledged:
     version: int = 0
     writers: int = 0
     """That were told anything at all."""
+    cut_builds: int = 0
+    """Builds that had begun and were not acknowledged: the process was killed in them."""
 
     def take(self, told: Told) -> None:
         self.writers += bool(told)
+        self.cut_builds += bool(told) and told[-1] == ["building"]
         for kind, *what in told:
             match kind:
                 case "append":
@@ -76,10 +84,12 @@ def test_a_writer_that_is_killed_at_any_moment_loses_and_tears_and_doubles_nothi
     tmp_path: Path, kind: str, forks: ForkServer
 ) -> None:
     random, so_far, slowest = Random(f"kill {kind}"), Acknowledged(), 0.0
-    for _ in range(KILLS[kind]):
+    for number in range(KILLS[kind]):
         given = {"message": len(so_far.messages), "version": so_far.version + 1}
-        seconds = random.uniform(SHORTEST_SECONDS, LONGEST_SECONDS)
-        ran = forks.run("writer", (kind, str(tmp_path), ""), given=given, kill_seconds=seconds)
+        when: dict[str, float] = {"kill_seconds": random.uniform(SHORTEST_SECONDS, LONGEST_SECONDS)}
+        if number % 2:
+            when = {"kill_seconds": random.uniform(0, BUILD_SECONDS), "kill_build": random.randint(1, MOST_BUILDS)}
+        ran = forks.run("writer", (kind, str(tmp_path), ""), given=given, **when)
         assert ran.status == -9, ran.error
         so_far.take(ran.told)
         slowest = max(slowest, recovered(tmp_path, kind, so_far))
@@ -90,12 +100,23 @@ def test_a_writer_that_is_killed_at_any_moment_loses_and_tears_and_doubles_nothi
             drained(store)
         collected(store)
         everything(store, so_far)
+        decided = decisions(store)
     assert len(so_far.messages) > KILLS[kind]
     assert so_far.writers > KILLS[kind] / 4
+    assert so_far.cut_builds > KILLS[kind] / 10
+    assert min(decided.values()) > KILLS[kind] / 4
     print(
-        f"\n{kind}: {KILLS[kind]} kills, {len(so_far.messages)} messages, {len(so_far.envelopes)} envelopes, "
+        f"\n{kind}: {KILLS[kind]} kills, {so_far.cut_builds} of them in a build; {len(so_far.messages)} messages, "
+        f"{len(so_far.envelopes)} envelopes, {decided['compaction']} compactions, {decided['selection']} selections, "
         f"{so_far.version} versions, recovery in at most {slowest:.3f} s"
     )
+
+
+def decisions(store: Store) -> dict[str, int]:
+    """What builds have written into the logs, by kind."""
+    keys = [SessionKey(TENANT, name) for name in store.journal.sessions(TENANT)]
+    kinds = [record.kind for key in keys for record in store.journal.read(key, 0)]
+    return {kind: kinds.count(kind) for kind in ("compaction", "selection")}
 
 
 @contextmanager

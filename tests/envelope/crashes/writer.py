@@ -1,4 +1,4 @@
-"""A process that writes until it is killed: messages with ids, builds, commits of a profile."""
+"""A process that writes until it is killed: messages with ids, builds that select and compact, commits of a profile."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from .scenarios import Tell, append, build, opened
 SESSION_MESSAGES = 60
 """Then the next session begins."""
 COMMIT_EVERY = 5
-BUILD_EVERY = 3
+BUILD_EVERY = 2
+"""Behind each message of the user."""
 
 
 def open_place(root: Path, kind: str) -> Store:
@@ -46,6 +47,7 @@ def write_for_ever(root: Path, kind: str, given: dict[str, int], tell: Tell) -> 
             session = opened(store, session_of(n))
         append(session, f"m{n}", tell)
         if n % BUILD_EVERY == 0:
+            tell("building")
             build(session, tell)
         if n % COMMIT_EVERY == 0:
             made = versions.commit(governed(number), commit_id=f"{number:032x}", **AGREED)

@@ -99,8 +99,8 @@ def test_sessions_are_listed_but_for_the_one_that_cannot_be_read(objects: Memory
     harm(objects, folder)
 
     assert store.sessions(tenant="acme") == ["s-1", "s-3"]
-    assert [(finding.kind, finding.field) for finding in store.findings] == [("session_unreachable", folder)]
-    assert folder in store.findings[0].text
+    assert [(finding.kind, finding.field) for finding in store.unreached] == [("session_unreachable", folder)]
+    assert folder in store.unreached[0].text
 
 
 @pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from ctxsteward.envelope.same_file import SameFile
 from ctxsteward.envelope.sqlite_file import SqliteFile
 from ctxsteward.envelope.stores import group_commit
 from ctxsteward.envelope.stores.file import FileJournal
@@ -225,7 +226,7 @@ def test_what_was_committed_when_the_leader_was_interrupted_is_acknowledged(tmp_
     file = SqliteFile(partial(connect, path, 1))
     db = file.make()
     prepare(db, path, lambda: "id", 1)
-    writer = InterruptedOnce(file, drains=False, error=lambda error: StoreError(str(error)))
+    writer = InterruptedOnce(file, SameFile(path), drains=False, error=lambda error: StoreError(str(error)))
     tickets = [Ticket[Transaction](lambda transaction: transaction.put(KEY, Head(7))) for _ in range(3)]
     with pytest.raises(KeyboardInterrupt):
         writer.run(tickets)
@@ -302,6 +303,7 @@ def test_readers_see_whole_appends_and_their_own_at_once(journal: FileJournal) -
 INTERRUPTED = """
 import os, signal, sys, threading, time
 from pathlib import Path
+from ctxsteward.envelope.same_file import SameFile
 from ctxsteward.envelope.stores.file import FileJournal
 from ctxsteward.envelope.stores.port import Record, SessionKey
 from ctxsteward.schemas import Conflict

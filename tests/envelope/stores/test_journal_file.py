@@ -49,7 +49,8 @@ def test_a_new_file_carries_the_layout_version(journal: FileJournal, tmp_path: P
     ("version", "error"),
     [
         pytest.param(0, StoreError, id="tables without a version"),
-        pytest.param(LAYOUT_VERSION - 1, StoreError, id="an earlier one"),
+        pytest.param(1, StoreError, id="an earlier one"),
+        pytest.param(2, StoreError, id="the version before with other tables"),
         pytest.param(LAYOUT_VERSION + 1, UnsupportedVersion, id="a later one"),
     ],
 )
@@ -330,7 +331,7 @@ def test_a_closed_journal_refuses_everything(tmp_path: Path) -> None:
     for call in calls:
         with pytest.raises(StoreError):
             call()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["journal.sqlite"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["journal.id", "journal.sqlite"]
 
 
 def test_closing_waits_for_no_reader_that_is_gone_and_leaves_no_file_open(tmp_path: Path) -> None:

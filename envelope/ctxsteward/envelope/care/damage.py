@@ -3,7 +3,8 @@
 A *damage* means that something which was stored cannot be had any more, or not as it was: the check fails. A *note* is
 what crashes and clean-ups leave behind in a store that is whole.
 
-    journal     journal_damaged  log_altered  record_altered  record_missing  manifest_altered  manifest_missing
+    journal     journal_missing  journal_damaged  log_altered  record_altered  record_missing  manifest_altered
+                manifest_missing  forgotten_altered
     chains      link_altered  link_misplaced  link_missing  tail_missing  drain_altered
     sessions    segment_altered  segment_missing  original_altered  parent_missing
     content     blob_altered  blob_missing  key_damaged  key_missing  keys_wrong  check_altered
@@ -23,8 +24,9 @@ _BACKUP = "restore it from a backup"
 _JOURNAL = "restore the journal from a backup"
 
 DAMAGE: dict[str, str] = {
+    "journal_missing": "sessions that were not drained are lost with it",
     "journal_damaged": f"SQLite finds the journal's file malformed; {_JOURNAL}",
-    "log_altered": f"the log's length is not that of its records; {_JOURNAL}",
+    "log_altered": f"the log's row is not that of its records; `--repair` counts it anew if it can; else {_JOURNAL}",
     "record_altered": f"`--repair` takes it from the object store if it is there; else {_JOURNAL}",
     "record_missing": f"`--repair` takes it from the object store if it is there; else {_JOURNAL}",
     "manifest_altered": "`--repair` takes it from the object store, or drops it: the envelope can be built again",
@@ -37,6 +39,7 @@ DAMAGE: dict[str, str] = {
     "segment_altered": _BACKUP,
     "segment_missing": _BACKUP,
     "original_altered": f"two copies of a record differ; {_BACKUP}",
+    "forgotten_altered": f"who was forgotten is not known; {_JOURNAL}, and repeat what was forgotten since",
     "parent_missing": f"a fork's parent is gone; {_JOURNAL}",
     "blob_altered": _BACKUP,
     "blob_missing": _BACKUP,

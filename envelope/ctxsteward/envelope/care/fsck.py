@@ -1,14 +1,15 @@
 """Is the store whole? Everything that can be checked without an application, and what is wrong by stable names.
 
-Always: SQLite's own check of the journal's file; each session's log (`logs`); each chain (`chains`); each data key and
-tombstone (`content`); every blob that a version names is there. With `read_data` also: every blob decrypted and its
-address computed anew, every record of every segment, every session opened.
+Always: whether the journal is the one that belongs here; SQLite's own check of its file, and the codes of its own rows;
+each session's log (`logs`); each chain (`chains`); each data key and tombstone (`content`); every blob that a version
+names is there. With `read_data` also: every blob decrypted and its address computed anew, every record of every
+segment, every session opened.
 
 What no check from inside can see, because nothing in the store contradicts it:
 
 - the whole store, journal and objects and keys, put back to an older consistent copy;
 - the last links of a chain gone, where no journal has seen them (another machine's journal has, and says so);
-- the last records of a log gone together with the log's own length, before they were drained;
+- the last records of a log gone together with the log's own row put back to an older one, before they were drained;
 - a data key gone that nothing was written under, or an orphan blob gone;
 - whole sessions or whole tenants taken out of every place that names them.
 
@@ -18,7 +19,7 @@ Raises `StoreError` where the store cannot be asked, `InputError`. Source: the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -26,7 +27,7 @@ from ctxsteward.schemas import Damaged, Finding, StoreError, StoreUnavailable, U
 
 from ..objects.names import check_name, numbered, part_of
 from ..store import Store
-from ..stores.port import SessionKey
+from ..stores.port import Altered, SessionKey
 from ..vault import Vault
 from ..writebehind.tenants import check_keys
 from .chains import sound_links
@@ -38,7 +39,7 @@ from .inventory import Inventory, TenantObjects, complete, seen_chains, take_inv
 from .logs import check_log, place
 from .repair import repair as mend
 from .share import Share
-from .tally import Tally
+from .tally import BrokenLog, Tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +83,13 @@ class ChecksItself(Protocol):
     def integrity(self) -> list[str]: ...
 
 
+@runtime_checkable
+class CodesRows(Protocol):
+    """A journal whose own rows have codes."""
+
+    def altered(self, tenant: str) -> Sequence[Altered]: ...
+
+
 def fsck(
     store: Store,
     *,
@@ -106,6 +114,8 @@ def fsck(
 
 
 def _check(store: Store, tenant: str | None, tally: Tally, *, read_data: bool) -> Tally:
+    for finding in store.findings:
+        tally.found(finding.kind, finding.field or "journal", finding.text)
     if isinstance(store.journal, ChecksItself):
         for what in store.journal.integrity():
             tally.found("journal_damaged", "journal", what)
@@ -130,18 +140,19 @@ def _check_tenant(store: Store, tenant: str, found: TenantObjects | None, tally:
     if not _keys_fit(store, tenant, tally):
         return  # every code would be wrong
     vault = Vault(store.objects, store.keys, tenant, patience=store.patience)
-    complete(store, found, vault)  # what is lost is found where it lay
+    altered = _altered_rows(store, tenant, tally)
+    complete(store, found, vault, altered)  # what is lost is found where it lay
     buried = frozenset(found.tombstones)
     _check_burials(store, vault, found, tally)
     check_subjects(vault, found, tally)  # first: a damaged key makes all that is under it unreadable
     for session in store.journal.sessions(tenant):
-        if tally.share.holds(f"{tenant}\x00{session}"):
+        if session not in altered and tally.share.holds(f"{tenant}\x00{session}"):
             key = SessionKey(tenant, session)
             try:
                 check_log(store, key, buried, tally, read_data=read_data)
             except Damaged as error:  # the file itself
                 tally.found("journal_damaged", place(key, 0), str(error))
-    seen = seen_chains(store, vault)
+    seen = seen_chains(store, vault, altered)
     owners: dict[str, str] = {}
     for folder in sorted({*found.chains, *seen}):
         drains, ours = folder.startswith("sessions/"), tally.share.holds(folder)
@@ -152,10 +163,21 @@ def _check_tenant(store: Store, tenant: str, found: TenantObjects | None, tally:
         listed = found.chains.get(folder, {})
         links = sound_links(store.chain(folder, tenant=tenant), listed, seen.get(folder, 0), told)
         if drains:
-            check_drained(store, vault, folder, links, found, told, read_data=read_data)
+            check_drained(store, vault, folder, links, found, told, altered, read_data=read_data)
         for link in () if drains else links:
             owners |= dict(check_references(vault, found, link, numbered(folder, link.number), told))
     check_blobs(vault, found, owners, tally, read_data=read_data)
+
+
+def _altered_rows(store: Store, tenant: str, tally: Tally) -> Set[str]:
+    """Sessions whose log's row cannot be believed: nothing of them can be looked up by it."""
+    rows = store.journal.altered(tenant) if isinstance(store.journal, CodesRows) else ()
+    for session, row in rows:
+        if tally.share.holds(f"{tenant}\x00{session}"):
+            key = SessionKey(tenant, session)
+            broken = BrokenLog(key) if row == "log" else None
+            tally.found(f"{row}_altered", place(key, 0).rpartition("#")[0], "its row is not what was written", broken)
+    return {session for session, row in rows if row == "log"}
 
 
 def _check_burials(store: Store, vault: Vault, found: TenantObjects, tally: Tally) -> None:

@@ -13,7 +13,7 @@ that all of these leave out.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import unquote
@@ -99,13 +99,13 @@ def take_inventory(
     return found
 
 
-def seen_chains(store: Store, vault: Vault) -> dict[str, int]:
-    """How far this machine's journal has seen each chain of the tenant, by folder."""
+def seen_chains(store: Store, vault: Vault, altered: Set[str] = frozenset()) -> dict[str, int]:
+    """How far this machine's journal has seen each chain of the tenant, by folder; `altered` logs are not asked."""
     seen: dict[str, int] = {}
     if isinstance(store.journal, Witness):
         families = tuple(f"{family}/{part_of(vault.tenant)}/" for family in CHAIN_FAMILIES)
         seen = {name: number for name, number in store.journal.witnessed().items() if name.startswith(families)}
-    for session in store.journal.sessions(vault.tenant):
+    for session in set(store.journal.sessions(vault.tenant)) - altered:
         folder = session_folder(vault.tenant, vault.subject_address(session))
         number = store.journal.drained(SessionKey(vault.tenant, session)).number
         if max(number, seen.get(folder, 0)):
@@ -113,13 +113,13 @@ def seen_chains(store: Store, vault: Vault) -> dict[str, int]:
     return seen
 
 
-def complete(store: Store, found: TenantObjects, vault: Vault) -> list[str]:
+def complete(store: Store, found: TenantObjects, vault: Vault, altered: Set[str] = frozenset()) -> list[str]:
     """Add chains that the listing has left out to what was found; see the module.
 
     Returns keys of links that the journal has seen and that are not there any more.
     """
     lost = []
-    for folder, number in seen_chains(store, vault).items():
+    for folder, number in seen_chains(store, vault, altered).items():
         if number > max(found.chains.get(folder, (0,))):
             lost.append(numbered(folder, number))
             if _is_there(store, lost[-1]):

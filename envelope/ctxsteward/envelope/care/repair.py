@@ -2,6 +2,8 @@
 
     record_altered, record_missing      the journal's record, from the session's segments in the object store
     manifest_altered, manifest_missing  the same; where it is not there, dropped: the envelope can be built again
+    log_altered                         the log's row is counted anew, where its records are whole from the first on,
+                                        and where they begin as the object store's do
     key_after_tombstone                 the key is destroyed: the erasure ends as it was meant to
 
 Everything else is left as it is. A link of a chain cannot be made again, because its code covers bytes that are gone;
@@ -14,13 +16,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import takewhile
+from typing import Protocol, runtime_checkable
 
 from ..objects.names import data_key_name
 from ..store import Store
-from ..stores.port import SessionKey
+from ..stores.port import Drained, SessionKey
 from ..writebehind.sessionlog import Incoming
-from .drained import read_drained
-from .tally import Broken, BrokenManifest, BrokenRecord, DeadKey
+from .drained import is_sound, read_drained
+from .tally import Broken, BrokenLog, BrokenManifest, BrokenRecord, DeadKey
 
 
 def repair(store: Store, broken: Iterable[Broken]) -> int:
@@ -30,6 +34,8 @@ def repair(store: Store, broken: Iterable[Broken]) -> int:
     touched = 0
     for one in broken:
         match one:
+            case BrokenLog(key):
+                touched += _recount(store, key)
             case BrokenRecord(key, position):
                 records[key].add(position)
             case BrokenManifest(key, address):
@@ -42,6 +48,30 @@ def repair(store: Store, broken: Iterable[Broken]) -> int:
         touched += _restore(store, key, records[key], drained)
         touched += _replace(store, key, manifests[key], drained)
     return touched
+
+
+@runtime_checkable
+class Recounts(Protocol):
+    """A journal that can write the row of a log anew."""
+
+    def recount(self, key: SessionKey, length: int, drained: Drained) -> None: ...
+
+
+def _recount(store: Store, key: SessionKey) -> int:
+    """How many rows of logs were counted anew."""
+    stored = read_drained(store, key)
+    if stored is None or not isinstance(store.journal, Recounts):
+        return 0
+    whole = list(takewhile(lambda one: is_sound(store, key, *one), enumerate(store.journal.read(key, 0))))
+    macs = [record.mac for _, record in whole]
+    if macs[: len(stored.records)] != [record.mac for record in stored.records]:
+        return 0
+    drained = Drained()
+    if stored.head is not None:
+        epoch = stored.head.epoch if stored.owner == store.journal.id else -stored.head.epoch
+        drained = Drained(len(stored.records), stored.head.number, epoch)
+    store.journal.recount(key, len(whole), drained)
+    return 1
 
 
 def _restore(store: Store, key: SessionKey, positions: set[int], drained: Incoming | None) -> int:

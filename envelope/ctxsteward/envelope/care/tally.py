@@ -27,6 +27,12 @@ class BrokenManifest(NamedTuple):
     address: str
 
 
+class BrokenLog(NamedTuple):
+    """The journal's own row of a log is not what was written."""
+
+    key: SessionKey
+
+
 class DeadKey(NamedTuple):
     """A data key beside the tombstone of its subject."""
 
@@ -35,7 +41,7 @@ class DeadKey(NamedTuple):
     """Address of the subject."""
 
 
-Broken = BrokenRecord | BrokenManifest | DeadKey
+Broken = BrokenRecord | BrokenManifest | BrokenLog | DeadKey
 
 
 class Tally:

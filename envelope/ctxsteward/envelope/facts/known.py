@@ -161,7 +161,7 @@ def lines_of(session: Session, chosen: Selected) -> FactLines:
 
 def known_by(session: Session) -> Known:
     """What this session has read; nothing where something was forgotten since."""
-    epoch = session.fact_lookup.epoch if session.fact_lookup is not None else 0
+    epoch = session.fact_lookup.epoch(session.tenant) if session.fact_lookup is not None else 0
     known = session.cache.get("facts")
     if not isinstance(known, Known) or known.epoch != epoch:
         known = session.cache["facts"] = Known(epoch)

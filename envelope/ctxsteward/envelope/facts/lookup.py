@@ -4,7 +4,7 @@ Where the journal lies in the store, asking is reading a local file. Where it do
 `wait_seconds` at most: what comes later is there for the next user turn. After failures nobody asks for a while
 (`writebehind.breaker`), so a dead store costs a build nothing but a finding.
 
-`epoch` grows when something was forgotten in this process: what sessions hold of facts is void then.
+`epoch` grows when something was forgotten, in this process or in another one: what sessions hold of facts is void then.
 Raises `StoreUnavailable` and what the question raises.
 """
 
@@ -44,10 +44,12 @@ class FactLookup:
         *,
         wait_seconds: float | None = None,
         breaker: Breaker | None = None,
+        erasures: Callable[[str], int] = lambda tenant: 0,
     ) -> None:
-        """`shelves` are those of a profile and tenant; with `wait_seconds`, questions are asked aside."""
+        """`shelves` are those of a profile and tenant; with `wait_seconds`, questions are asked aside; `erasures` are
+        those of a tenant so far, by whichever process."""
         self.shelves = shelves
-        self.epoch = 0
+        self._dropped, self._erasures = 0, erasures
         self._wait_seconds, self._breaker = wait_seconds, breaker
         self.forked()
         forking.renew_in_child(self)
@@ -59,7 +61,11 @@ class FactLookup:
     def drop(self) -> None:
         """Something was forgotten: sessions read their facts anew."""
         with self._lock:
-            self.epoch += 1
+            self._dropped += 1
+
+    def epoch(self, tenant: str) -> int:
+        """Of what was read of this tenant's facts."""
+        return self._dropped + self._erasures(tenant)
 
     def ask(self, question: Callable[[], None]) -> None:
         """Have a question answered; it keeps its answer itself, and may do so after this has given up."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlsplit
 
 from ctxsteward.schemas import InputError
+from ctxsteward.schemas.uris import without_secrets
 
 from .names import checked_prefix
 
@@ -42,7 +43,10 @@ class S3Location:
 
     @classmethod
     def parse(cls, uri: str) -> S3Location:
-        parts = urlsplit(uri)
+        try:
+            parts = urlsplit(uri)
+        except ValueError:  # brackets that are no IPv6 address
+            raise _refused(uri, "it is no URI", "write s3://BUCKET/PREFIX") from None
         if parts.scheme != "s3" or not _BUCKET.fullmatch(parts.netloc) or parts.fragment:
             raise _refused(uri, "it is not s3://BUCKET or s3://BUCKET/PREFIX", "correct it")
         prefix = parts.path.strip("/")
@@ -89,7 +93,10 @@ def _query(uri: str, text: str) -> dict[str, str]:
 
 
 def _is_endpoint(text: str) -> bool:
-    parts = urlsplit(text)
+    try:
+        parts = urlsplit(text)
+    except ValueError:  # brackets that are no IPv6 address
+        return False
     return (
         parts.scheme in ("http", "https")
         and bool(parts.hostname)
@@ -99,4 +106,4 @@ def _is_endpoint(text: str) -> bool:
 
 
 def _refused(uri: str, found: str, hint: str) -> InputError:
-    return InputError(f"store URI {uri.partition('?')[0]!r:.80}: {found}; {hint}")
+    return InputError(f"store URI {without_secrets(uri).partition('?')[0]!r:.80}: {found}; {hint}")

@@ -4,6 +4,9 @@ An append is acknowledged when its transaction is on disk; appends of several th
 one (`group_commit`). Several processes may share the folder: SQLite's lock orders them, `Conflict` tells the second
 writer of a position. A large append is one transaction. Reads see every acknowledged append and wait for no writer.
 
+`PATH/journal.id` says which journal belongs here (`belonging`), so that one that was lost is not taken for a new one; a
+file that is removed, replaced or emptied under a writer is an error of its next write (`same_file`).
+
 Raises `StoreError`, `Conflict`, `StoreLocked`, `Damaged`, `UnsupportedVersion`.
 """
 
@@ -12,20 +15,25 @@ from __future__ import annotations
 import secrets
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ctxsteward.schemas import Conflict, StoreError, StoreLocked
+from ctxsteward.schemas import Conflict, Damaged, StoreError, StoreLocked
 
 from .. import exclusive
+from ..keys import AddressKey
+from ..same_file import SameFile, check_companions
 from ..sqlite_file import SqliteFile, close_to_others
+from .belonging import belongs
 from .derived import check_queue, check_replaced, compaction_address, size_bytes, text_bytes
 from .group_commit import Commits, GroupCommit
 from .integrity import check_file
 from .layout import FILE_NAME, Readers, connect, opening_error, prepare, store_error
-from .port import Drained, Forgotten, Manifest, Moved, Record, SessionKey, Waiting
-from .transaction import Head, Transaction, Writer
+from .port import Altered, Drained, Forgotten, Manifest, Moved, Record, SessionKey, Waiting
+from .row_codes import RowCodes, forgotten_altered, give_codes
+from .transaction import HEAD_QUERY, Head, Transaction, Writer, head_in
 
 BUSY_SECONDS = 30.0
 """How long a writer waits for another process before `StoreLocked`."""
@@ -33,13 +41,20 @@ BUSY_SECONDS = 30.0
 _END = 1 << 62
 _COLUMNS = "kind, body, ordinal, outputs, id, wire, mac"
 _LOG = "tenant = ? AND session = ?"
+_FORGOTTEN = "session, whole, principal, who, at, why, mac"
+_ROBBED = """
+SELECT session FROM logs WHERE {where} AND forgotten > 0 AND forgotten <>
+  (SELECT count(*) FROM forgotten f WHERE f.tenant = logs.tenant AND f.session = logs.session) LIMIT 1
+"""
+"""A log of which other subjects were forgotten than are noted: in one step, so that none is noted in between."""
 
 
 class FileJournal:
     """A `Journal` in a folder; safe with threads and with several processes.
 
     With `drains`, what is written waits to be drained into an object store, and messages are refused while
-    `queue_bytes` wait; else nothing ever waits.
+    `queue_bytes` wait; else nothing ever waits. With `address_key` (by tenant) the journal's own rows have codes, too.
+    `inhabited` says, where there is no journal, whether what lies around it was written beside one.
     """
 
     def __init__(
@@ -50,27 +65,45 @@ class FileJournal:
         queue_bytes: int | None = None,
         busy_seconds: float = BUSY_SECONDS,
         draw_id: Callable[[], str] = lambda: secrets.token_hex(16),
+        address_key: Callable[[str], AddressKey] | None = None,
+        inhabited: Callable[[], bool] = lambda: False,
     ) -> None:
         self._root, self._busy_seconds, self._drains = root, busy_seconds, drains
         self._queue_bytes = queue_bytes if drains else None
         path = root / FILE_NAME
         try:
             exclusive.make_folders(root)
+            check_companions(path)
+            was_inhabited = not path.exists() and inhabited()  # asked before anybody can have made one
             file = SqliteFile(partial(connect, path, busy_seconds))
             try:
                 with file.lock:
-                    self._id = prepare(file.make(), path, draw_id, busy_seconds)
+                    self._id, made = prepare(file.make(), path, draw_id, busy_seconds)
+                    same = SameFile(path)
+                self.missing = belongs(root, self._id, made=made, inhabited=was_inhabited)
             except BaseException:
                 file.close()
                 raise
         except (OSError, sqlite3.Error) as error:
             raise opening_error(error, root) from error
         close_to_others(path)
-        self._writer = Writer(file, drains=drains, error=self._refusal)
+        self._writer = Writer(file, same, drains=drains, error=self._refusal)
         self._group = GroupCommit(self._writer.run, file.lock)
         file.resumed = self._group.call_next
-        self._readers = Readers(path, busy_seconds)
-        if drains:
+        self._readers = Readers(path, busy_seconds, same)
+        self._codes: RowCodes | None = None
+        try:
+            self._begin(address_key)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, address_key: Callable[[str], AddressKey] | None) -> None:
+        if address_key is not None:
+            codes = RowCodes(address_key)
+            if self._group.submit(lambda transaction: give_codes(transaction, codes)):
+                self._codes = self._writer.codes = codes
+        if self._drains:
             self._group.submit(_adopt)
 
     @property
@@ -91,26 +124,27 @@ class FileJournal:
         bounded = self._queue_bytes is not None and any(record.kind == "message" for record in records)
 
         def work(transaction: Transaction) -> None:
-            length, now, drained, number, epoch, manifests, waits, since = transaction.head(key)
-            if length != position or now != generation:
+            head = transaction.head(key)
+            if head.length != position or head.generation != generation:
                 raise Conflict(key.session, position)
             if not rows:
                 return
             if bounded:
                 check_queue(transaction.waiting_bytes, sum(sizes), self._queue_bytes)
             transaction.insert(rows)
-            if sizes and stop > drained:
-                waits += sum(sizes[max(0, drained - position) :])
+            waits, since = head.bytes, head.since
+            if sizes and stop > head.drained:
+                waits += sum(sizes[max(0, head.drained - position) :])
                 since = since or transaction.next_place()
-            transaction.put(key, Head(stop, now, drained, number, epoch, manifests, waits, since))
+            transaction.put(key, head._replace(length=stop, bytes=waits, since=since))
 
         self._group.submit(work)
 
     def length(self, key: SessionKey) -> int:
-        return self._number(f"SELECT length FROM logs WHERE {_LOG}", key)
+        return self._head(key).length
 
     def generation(self, key: SessionKey) -> int:
-        return self._number(f"SELECT generation FROM logs WHERE {_LOG}", key)
+        return self._head(key).generation
 
     def read(self, key: SessionKey, start: int, stop: int | None = None) -> list[Record]:
         query = f"SELECT {_COLUMNS} FROM records WHERE {_LOG} AND position >= ? AND position < ? ORDER BY position"
@@ -247,9 +281,11 @@ class FileJournal:
             if moved is not None:
                 _move(transaction, key, moved)
             generation = head.generation + (position < length)
-            head = Head(position + len(rows), generation, drained.position, drained.number, drained.epoch)
-            before = transaction.head(key)
-            transaction.put(key, transaction.recount(key, head._replace(bytes=before.bytes)))
+            head = transaction.head(key)._replace(
+                length=position + len(rows), generation=generation, drained=drained.position, number=drained.number,
+                epoch=drained.epoch, manifests=0, since=0,
+            )  # fmt: skip
+            transaction.put(key, transaction.recount(key, head))
 
         self._group.submit(work)
 
@@ -261,6 +297,8 @@ class FileJournal:
         self._group.alone(self._scrub)
 
     def _scrub(self) -> None:
+        if not self._writer.closed:
+            self._writer.same.check()
         try:
             db = self._writer.db
             db.execute("VACUUM")
@@ -276,8 +314,8 @@ class FileJournal:
     # -- beside the logs
 
     def drained(self, key: SessionKey) -> Drained:
-        rows = self._readers.all(f"SELECT drained, number, epoch FROM logs WHERE {_LOG}", key)
-        return Drained(*rows[0]) if rows else Drained()
+        head = self._head(key)
+        return Drained(head.drained, head.number, head.epoch)
 
     def set_drained(self, key: SessionKey, drained: Drained, manifests: Sequence[str] = ()) -> None:
         def work(transaction: Transaction) -> None:
@@ -319,21 +357,60 @@ class FileJournal:
         session, principal, who, when, why = forgotten
         values = (tenant, session, principal is None, principal or "", who, when, why)
         statement = (
-            "INSERT OR IGNORE INTO forgotten (tenant, session, whole, principal, who, at, why) VALUES (?,?,?,?,?,?,?)"
+            "INSERT OR IGNORE INTO forgotten (tenant, session, whole, principal, who, at, why, mac) "
+            "VALUES (?,?,?,?,?,?,?,?) RETURNING seq"
         )
-        self._group.submit(lambda transaction: transaction.execute(statement, values))
+
+        def work(transaction: Transaction) -> None:
+            mac = "" if self._codes is None else self._codes.of_forgotten(tenant, forgotten)
+            if transaction.execute(statement, (*values, mac)):
+                key = SessionKey(tenant, session)
+                head = transaction.head(key)
+                transaction.put(key, head._replace(forgotten=head.forgotten + 1))
+
+        self._group.submit(work)
 
     def forgotten(self, tenant: str, session: str | None = None) -> list[Forgotten]:
-        query = (
-            "SELECT session, whole, principal, who, at, why FROM forgotten "
-            f"WHERE tenant = ?{'' if session is None else ' AND session = ?'} ORDER BY seq"
-        )
-        return [
-            Forgotten(session, None if whole else principal, who, when, why)
-            for session, whole, principal, who, when, why in self._readers.all(
-                query, (tenant,) if session is None else (tenant, session)
-            )
-        ]
+        where, values = ("tenant = ?", (tenant,)) if session is None else (_LOG, (tenant, session))
+        found = []
+        for row in self._readers.all(f"SELECT {_FORGOTTEN} FROM forgotten WHERE {where} ORDER BY seq", values):
+            subject = _subject(row)
+            if self._codes is not None:
+                self._codes.check_forgotten(tenant, subject, row[6])
+            found.append(subject)
+        for (robbed,) in self._readers.all(_ROBBED.format(where=where), values):
+            raise forgotten_altered(str(robbed))
+        return found
+
+    def altered(self, tenant: str) -> list[Altered]:
+        """Rows of this tenant that are not what was written: of logs, and of who was forgotten."""
+        found = []
+        if self._codes is not None:
+            query = f"SELECT session, {', '.join(Head._fields)}, mac FROM logs WHERE tenant = ? ORDER BY session"
+            for session, *head, mac in self._readers.all(query, (tenant,)):
+                try:
+                    self._codes.check_log(SessionKey(tenant, str(session)), head, mac)
+                except Damaged:
+                    found.append(Altered(str(session), "log"))
+        for (session,) in self._readers.all("SELECT DISTINCT session FROM forgotten WHERE tenant = ? UNION "
+                                            "SELECT session FROM logs WHERE tenant = ? AND forgotten > 0",
+                                            (tenant, tenant)):  # fmt: skip
+            try:
+                self.forgotten(tenant, str(session))
+            except Damaged:
+                found.append(Altered(str(session), "forgotten"))
+        return found
+
+    def recount(self, key: SessionKey, length: int, drained: Drained) -> None:
+        """Write a log's row anew from what its records and the object store say; it is a new generation."""
+
+        def work(transaction: Transaction) -> None:
+            before = transaction.execute(f"SELECT generation FROM logs WHERE {_LOG}", key)
+            generation = abs(int(before[0][0])) if before else 0
+            ((forgotten,),) = transaction.execute(f"SELECT count(*) FROM forgotten WHERE {_LOG}", key)
+            transaction.replace(key, Head(length, generation + 1, *drained, forgotten=forgotten))
+
+        self._group.submit(work)
 
     def witnessed(self) -> dict[str, int]:
         """All that `see` has noted."""
@@ -354,6 +431,9 @@ class FileJournal:
         rows = self._readers.all(f"SELECT {_COLUMNS} FROM records WHERE {_LOG} AND {where}", (*key, value))
         return Record(*rows[0]) if rows else None
 
+    def _head(self, key: SessionKey) -> Head:
+        return head_in(self._readers.all(HEAD_QUERY, key), key, self._codes)
+
     def _number(self, query: str, values: Sequence[object]) -> int:
         rows = self._readers.all(query, values)
         return int(rows[0][0] or 0) if rows else 0
@@ -361,7 +441,18 @@ class FileJournal:
     def _refusal(self, error: BaseException) -> StoreError:
         if isinstance(error, StoreError):
             return error
+        try:
+            self._writer.same.check_kept()  # what SQLite finds malformed may be what somebody took away
+        except StoreError as gone:
+            return gone
+        except OSError:
+            pass
         return store_error(error, self._root, self._busy_seconds, "nothing was written")
+
+
+def _subject(row: Sequence[Any]) -> Forgotten:
+    session, whole, principal, *told = row[:6]
+    return Forgotten(session, None if whole else principal, *told)
 
 
 def _row(key: SessionKey, position: int, record: Record) -> tuple[Any, ...]:
@@ -390,4 +481,5 @@ def _adopt(transaction: Transaction) -> None:
         "SELECT tenant, session FROM logs WHERE since = 0 AND length > drained", ()
     ):
         key = SessionKey(tenant, session)
-        transaction.put(key, transaction.recount(key, transaction.head(key)))
+        with suppress(Damaged):  # its readers say so
+            transaction.put(key, transaction.recount(key, transaction.head(key)))

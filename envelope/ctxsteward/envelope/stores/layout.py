@@ -1,14 +1,15 @@
 """Tables of `journal.sqlite`, their version, and connections to the file.
 
     records    one row a record: (tenant, session, position) → kind, ordinal, outputs, id, address, body, wire, mac
-    logs       one row a log: length, generation, how far it is drained, what waits to be
+    logs       one row a log: length, generation, how far it is drained, what waits to be, subjects forgotten, code
     manifests  one row an envelope, in the order of their making (seq)
     seen       highest number noted under a name
-    forgotten  one row a forgotten subject
-    meta       the journal's own id; bytes that wait in all logs
+    forgotten  one row a forgotten subject, with its code
+    meta       the journal's own id; bytes that wait in all logs; whether rows have their codes (`row_codes`)
 
 Write-ahead log, every commit fsynced (`synchronous = FULL`), deleted content overwritten (`secure_delete`). The version
-is SQLite's `user_version`; a file with another one, or with tables and none, is refused and left as it is.
+is SQLite's `user_version`. Version 2, whose logs and forgotten subjects had no codes, gets the columns for them when it
+is opened; a file with any other one, or with tables and none, is refused and left as it is.
 Raises `StoreError`, `UnsupportedVersion`, `Damaged`. Source: SQLite documentation, "Write-Ahead Logging", "PRAGMA".
 """
 
@@ -21,15 +22,17 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from ctxsteward.schemas import Damaged, StoreError, StoreLocked, UnsupportedVersion
 
 from .. import forking, sqlite_file
+from ..same_file import SameFile
 from ..sqlite_file import Connection, leave
 
-LAYOUT_VERSION = 2
+LAYOUT_VERSION = 3
+_WITHOUT_CODES = 2
 FILE_NAME = "journal.sqlite"
 
 WAL_KEPT_BYTES = 64 << 20
@@ -60,6 +63,7 @@ CREATE TABLE logs (
   tenant TEXT NOT NULL, session TEXT NOT NULL, length INTEGER NOT NULL, generation INTEGER NOT NULL,
   drained INTEGER NOT NULL, number INTEGER NOT NULL, epoch INTEGER NOT NULL,
   manifests INTEGER NOT NULL, bytes INTEGER NOT NULL, since INTEGER NOT NULL,
+  forgotten INTEGER NOT NULL DEFAULT 0, mac TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (tenant, session)
 ) WITHOUT ROWID;
 CREATE INDEX logs_waiting ON logs (since) WHERE since > 0;
@@ -72,10 +76,22 @@ CREATE INDEX manifests_waiting ON manifests (tenant, session, seq) WHERE waiting
 CREATE TABLE seen (name TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE forgotten (
   seq INTEGER PRIMARY KEY, tenant TEXT NOT NULL, session TEXT NOT NULL, whole INTEGER NOT NULL, principal TEXT NOT NULL,
-  who TEXT NOT NULL, at TEXT NOT NULL, why TEXT NOT NULL, UNIQUE (tenant, session, whole, principal)
+  who TEXT NOT NULL, at TEXT NOT NULL, why TEXT NOT NULL, mac TEXT NOT NULL DEFAULT '',
+  UNIQUE (tenant, session, whole, principal)
 );
 CREATE TABLE meta (name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
 INSERT INTO meta VALUES ('waiting_bytes', 0);
+"""
+_WITH_CODES = """
+ALTER TABLE logs ADD COLUMN forgotten INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE logs ADD COLUMN mac TEXT NOT NULL DEFAULT '';
+ALTER TABLE forgotten ADD COLUMN mac TEXT NOT NULL DEFAULT '';
+UPDATE logs SET forgotten =
+  (SELECT count(*) FROM forgotten f WHERE f.tenant = logs.tenant AND f.session = logs.session);
+INSERT INTO logs SELECT DISTINCT tenant, session, 0, 0, 0, 0, 0, 0, 0, 0,
+  (SELECT count(*) FROM forgotten f WHERE f.tenant = forgotten.tenant AND f.session = forgotten.session), ''
+  FROM forgotten WHERE NOT EXISTS
+  (SELECT 1 FROM logs WHERE logs.tenant = forgotten.tenant AND logs.session = forgotten.session);
 """
 
 
@@ -86,25 +102,37 @@ def connect(path: Path, busy_seconds: float, *, make: bool = False) -> Connectio
     return db
 
 
-def prepare(db: sqlite3.Connection, path: Path, draw_id: Callable[[], str], busy_seconds: float) -> str:
-    """Make the tables where there are none, check their version, return the journal's id.
+class Prepared(NamedTuple):
+    """What a file was found to be."""
+
+    id: str
+    made: bool
+    """Its tables were made here and now."""
+
+
+def prepare(db: sqlite3.Connection, path: Path, draw_id: Callable[[], str], busy_seconds: float) -> Prepared:
+    """Make the tables where there are none, check their version, add what an earlier one had not.
 
     Switching a new file to write-ahead mode does not wait for another process that does the same: it fails at once, so
     it is tried again until `busy_seconds` are over.
     """
     deadline = time.monotonic() + busy_seconds
     while True:
+        made = False
         try:
-            if not _is_ours(db, path):
+            if _version(db, path) != LAYOUT_VERSION:
                 db.execute("PRAGMA journal_mode = WAL")
                 db.execute("BEGIN IMMEDIATE")
-                if not _is_ours(db, path):
-                    for statement in _TABLES.split(";\n")[:-1]:
+                version = _version(db, path)
+                if version != LAYOUT_VERSION:
+                    for statement in (_WITH_CODES if version else _TABLES).split(";\n")[:-1]:
                         db.execute(statement)
-                    db.execute("INSERT INTO meta VALUES ('id', ?)", (draw_id(),))
                     db.execute(f"PRAGMA user_version = {LAYOUT_VERSION}")
+                if not version:
+                    db.execute("INSERT INTO meta VALUES ('id', ?)", (draw_id(),))
                 db.execute("COMMIT")
-            return str(db.execute("SELECT value FROM meta WHERE name = 'id'").fetchall()[0][0])
+                made = not version
+            return Prepared(str(db.execute("SELECT value FROM meta WHERE name = 'id'").fetchall()[0][0]), made)
         except BaseException as error:
             if db.in_transaction:
                 db.execute("ROLLBACK")
@@ -113,18 +141,21 @@ def prepare(db: sqlite3.Connection, path: Path, draw_id: Callable[[], str], busy
             time.sleep(0.005)
 
 
-def _is_ours(db: sqlite3.Connection, path: Path) -> bool:
-    """Whether the tables are there; raises where other ones are."""
-    query = "SELECT (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)"
-    ((version, tables),) = db.execute(query).fetchall()
+def _version(db: sqlite3.Connection, path: Path) -> int:
+    """Of the tables; 0 where there are none, raises where other ones are."""
+    query = (
+        "SELECT (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema), "
+        "(SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('records', 'logs', 'forgotten', 'meta'))"
+    )
+    ((version, tables, ours),) = db.execute(query).fetchall()
     if version > LAYOUT_VERSION:
         raise UnsupportedVersion(str(path), version, LAYOUT_VERSION)
-    if version < LAYOUT_VERSION and (version or tables):
+    if version < LAYOUT_VERSION and (version or tables) and (version, ours) != (_WITHOUT_CODES, 4):
         raise StoreError(
             f"{path} has layout version {version}, not {LAYOUT_VERSION}: it is no journal of a release; "
             "move it away, or name another folder"
         )
-    return bool(version == LAYOUT_VERSION)
+    return int(version)
 
 
 def is_busy(error: sqlite3.Error) -> bool:
@@ -169,8 +200,8 @@ def opening_error(error: OSError | sqlite3.Error, root: Path) -> StoreError:
 class Readers:
     """Connections for reading: a read sees the newest commit and waits for no writer. Safe with threads."""
 
-    def __init__(self, path: Path, busy_seconds: float) -> None:
-        self._path, self._busy_seconds = path, busy_seconds
+    def __init__(self, path: Path, busy_seconds: float, same: SameFile) -> None:
+        self._path, self._busy_seconds, self._same = path, busy_seconds, same
         self._lock = forking.lock()
         self._idle: list[Connection] = []
         self._made: WeakSet[Connection] = WeakSet()
@@ -204,6 +235,7 @@ class Readers:
             self._over.wait(_NET_SECONDS)
 
     def _connected(self) -> Connection:
+        self._same.check()  # what took the file's place is not read
         db = connect(self._path, self._busy_seconds)
         self._made.add(db)
         db.execute("PRAGMA query_only = ON")

@@ -14,7 +14,7 @@ seen in the object store (a witness against a store that forgets); which subject
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 
 class SessionKey(NamedTuple):
@@ -92,6 +92,13 @@ class Forgotten(NamedTuple):
     who: str
     when: str
     why: str
+
+
+class Altered(NamedTuple):
+    """A session of which a row of the journal's own is not what was written."""
+
+    session: str
+    row: Literal["log", "forgotten"]
 
 
 class Journal(Protocol):

@@ -2,7 +2,9 @@
 
 The row of a log (`Head`) decides a ticket; it is kept in memory from one transaction to the next as long as no other
 connection has committed (`PRAGMA data_version`). New records and changed heads are collected and written in a few
-statements when the group is complete. Sizes are bytes of UTF-8.
+statements when the group is complete. A head is checked against its code when it is read and gets one when it is
+written (`row_codes`). Before the commit, and before it is acknowledged, the file is looked at: it must still be the one
+at its path (`same_file`). Sizes are bytes of UTF-8.
 """
 
 from __future__ import annotations
@@ -12,10 +14,11 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ctxsteward.schemas import StoreError, StoreLocked
 
+from ..same_file import SameFile
 from ..sqlite_file import SqliteFile
 from .group_commit import Commits, Ticket
 from .port import SessionKey
@@ -42,9 +45,20 @@ class Head(NamedTuple):
     """Of all that waits."""
     since: int = 0
     """Place in the order of waiting; 0: nothing waits."""
+    forgotten: int = 0
+    """Subjects of it that were forgotten."""
 
 
 NEW = Head()
+HEAD_QUERY = f"SELECT {', '.join(Head._fields)}, mac FROM logs WHERE tenant = ? AND session = ?"
+
+
+class Codes(Protocol):
+    """What makes and checks the codes of logs; see `row_codes`."""
+
+    def of_log(self, key: SessionKey, head: Sequence[int]) -> str: ...
+
+    def check_log(self, key: SessionKey, head: Sequence[int], mac: object) -> None: ...
 
 
 class Transaction:
@@ -60,17 +74,20 @@ class Transaction:
     def head(self, key: SessionKey) -> Head:
         found = self.heads.get(key) or self._writer.heads.get(key)
         if found is None:
-            query = (
-                "SELECT length, generation, drained, number, epoch, manifests, bytes, since FROM logs "
-                "WHERE tenant = ? AND session = ?"
+            found = self._writer.heads[key] = head_in(
+                self._writer.db.execute(HEAD_QUERY, key).fetchall(), key, self._writer.codes
             )
-            rows = self._writer.db.execute(query, key).fetchall()
-            found = self._writer.heads[key] = Head(*rows[0]) if rows else NEW
         return found
 
     def put(self, key: SessionKey, head: Head) -> None:
         self.bytes_added += head.bytes - self.head(key).bytes
         self.heads[key] = head
+
+    def replace(self, key: SessionKey, head: Head) -> None:
+        """Put a counted head in the place of one that cannot be believed."""
+        self.heads.pop(key, None)
+        self._writer.heads[key] = NEW
+        self.put(key, self.recount(key, head))
 
     @property
     def waiting_bytes(self) -> int:
@@ -110,7 +127,9 @@ class Transaction:
     def flush(self) -> None:
         """Write what was collected."""
         self._write_rows()
-        _write(self._writer.db, _put_logs, [key + head for key, head in self.heads.items()])
+        codes = self._writer.codes
+        rows = [key + head + ("" if codes is None else codes.of_log(key, head),) for key, head in self.heads.items()]
+        _write(self._writer.db, _put_logs, rows)
         if self.bytes_added:
             self._writer.db.execute(
                 "UPDATE meta SET value = value + ? WHERE name = 'waiting_bytes'", (self.bytes_added,)
@@ -125,15 +144,19 @@ class Transaction:
 class Writer:
     """The one connection that writes. Called by the leader of a group alone."""
 
-    def __init__(self, file: SqliteFile, *, drains: bool, error: Callable[[BaseException], StoreError]) -> None:
-        self._file, self.drains, self._error = file, drains, error
-        file.before_closing = self._clear_up
+    def __init__(
+        self, file: SqliteFile, same: SameFile, *, drains: bool, error: Callable[[BaseException], StoreError]
+    ) -> None:
+        self._file, self.same, self.drains, self._error = file, same, drains, error
+        file.before_closing = self._before_closing
+        self.codes: Codes | None = None
+        """None: the rows of logs have no codes."""
         self.heads: dict[SessionKey, Head] = {}
         self.place = 0
         self.waiting_bytes = 0
         self.commits = Commits(0, 0)
         self._version = -1
-        self._closed = False
+        self.closed = False
         self._committing: tuple[Transaction, Sequence[Ticket[Transaction]]] | None = None
 
     @property
@@ -143,7 +166,7 @@ class Writer:
 
     def run(self, group: Sequence[Ticket[Transaction]]) -> None:
         """Settle all tickets in one transaction; where that fails, each in its own, so that none fails another."""
-        if self._closed:
+        if self.closed:
             self._refuse(group, StoreError("the journal is closed"))
             return
         if self._committing is not None or self._file.in_transaction:
@@ -161,7 +184,7 @@ class Writer:
             raise
 
     def _refuse(self, group: Sequence[Ticket[Transaction]], error: Exception) -> None:
-        if len(group) > 1 and not self._closed and not isinstance(self._error(error), StoreLocked):
+        if len(group) > 1 and not self.closed and not isinstance(self._error(error), StoreLocked):
             for ticket in group:
                 self.run((ticket,))
             return
@@ -172,13 +195,19 @@ class Writer:
             ticket.settled = True
 
     def close(self) -> None:
-        self._closed = True
+        self.closed = True
         self._file.close()
+
+    def _before_closing(self) -> None:
+        """A fork closes the file for a moment: what lies beside it then may be made anew."""
+        self._clear_up()
+        self.same.forget_companions()
 
     def _attempt(self, group: Sequence[Ticket[Transaction]]) -> None:
         db = self.db
         db.execute("BEGIN IMMEDIATE")
         self._look_for_others()
+        self.same.learn_companions()
         transaction = Transaction(self)
         for ticket in group:
             ticket.error = None
@@ -187,9 +216,19 @@ class Writer:
             except StoreError as error:
                 ticket.error = error
         transaction.flush()
+        self.same.check()
         self._committing = (transaction, group)
         db.execute("COMMIT")
+        self._check_kept()
         self._settle()
+
+    def _check_kept(self) -> None:
+        """What was committed into a file that is gone, or into an emptied log, is not acknowledged."""
+        try:
+            self.same.check_kept()
+        except (StoreError, OSError):
+            self._committing = None
+            raise
 
     def _settle(self) -> None:
         """The transaction is on disk."""
@@ -225,9 +264,19 @@ class Writer:
             self._settle()
 
 
+def head_in(rows: Sequence[Sequence[Any]], key: SessionKey, codes: Codes | None) -> Head:
+    """The head that `HEAD_QUERY` has found; raises `Damaged` where it is not what was written."""
+    if not rows:
+        return NEW
+    *fields, mac = rows[0]
+    if codes is not None:
+        codes.check_log(key, fields, mac)
+    return Head(*fields)
+
+
 _RECORD_ROW = "(" + ",".join("?" * 11) + ")"
-_LOG_ROW = "(" + ",".join("?" * 10) + ")"
-_LOG_CHANGED = ",".join(f"{name} = excluded.{name}" for name in Head._fields)
+_LOG_ROW = "(" + ",".join("?" * 12) + ")"
+_LOG_CHANGED = ",".join(f"{name} = excluded.{name}" for name in (*Head._fields, "mac"))
 
 
 @lru_cache(maxsize=len(_CHUNKS))

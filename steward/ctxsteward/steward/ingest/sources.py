@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ctxsteward.schemas import InputError
+from ctxsteward.schemas.uris import without_secrets
 
 from .folder import FolderSource
 from .items import Loaded, SourceItem
@@ -65,5 +66,6 @@ def open_source(
     if scheme == "file" and colon and rest:
         return FolderSource(Path(rest.removeprefix("//")), uri=uri)
     if colon and rest.startswith("//"):
-        raise InputError(f"source {uri!r:.80} is none; write a folder, file:PATH, s3://BUCKET/PREFIX or store")
+        shown = without_secrets(uri)
+        raise InputError(f"source {shown!r:.80} is none; write a folder, file:PATH, s3://BUCKET/PREFIX or store")
     return FolderSource(Path(uri), uri=uri)
