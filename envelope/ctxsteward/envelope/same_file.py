@@ -14,6 +14,7 @@ locks nothing. Raises `StoreError`. Source: SQLite documentation, "How To Corrup
 from __future__ import annotations
 
 import os
+import sqlite3
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,20 +31,32 @@ class _Inode(NamedTuple):
 
 
 class SameFile:
-    """A database file that was just opened, and its two companions. Make it once a connection has read."""
+    """A database file that was just opened, and its two companions. Make it once the connection has read."""
 
-    def __init__(self, path: Path) -> None:
-        self._path, self._log = str(path), f"{path}{LOG}"
-        self._files = {name: _inode(os.stat(name)) for name in (self._path, self._log, f"{path}{SHARED}")}
+    def __init__(self, path: Path, db: sqlite3.Connection) -> None:
+        self._path, self._log, self._shared = str(path), f"{path}{LOG}", f"{path}{SHARED}"
+        self._db = db
+        self._files = {name: _inode(os.stat(name)) for name in (self._path, self._log, self._shared)}
 
-    def check(self) -> None:
-        """Raise `StoreError` where one of the three is gone, is another one, or was emptied."""
+    def check_main(self) -> None:
+        """Raise `StoreError` where the database itself is gone, is another one, or was emptied."""
+        self._check(self._path)
+
+    def check(self, db: sqlite3.Connection) -> None:
+        """Raise `StoreError` where one of the three is; inside a transaction of the connection that writes.
+
+        Another connection than before has opened the same database again, and may have made its companions anew.
+        """
+        if db is not self._db:
+            self.check_main()
+            self._files |= {name: _inode(os.stat(name)) for name in (self._log, self._shared)}
+            self._db = db
         for name in self._files:
             self._check(name)
 
-    def check_kept(self) -> None:
+    def check_kept(self, db: sqlite3.Connection) -> None:
         """`check`, and that the log is one: of an emptied one that can be told behind a commit."""
-        self.check()
+        self.check(db)
         with open(self._log, "rb", buffering=0) as log:
             start = log.read(len(_LOG_MAGIC[0]))
         if start and start not in _LOG_MAGIC:

@@ -36,6 +36,7 @@ from ctxsteward.schemas import StoreError, StoreLocked, UnsupportedVersion
 from ctxsteward.schemas.cards import ContextCard
 
 from ..one_transaction import one_transaction
+from ..same_file import SameFile
 from .port import EVERYTHING, CardedSession, Done, EmbeddingSpace, newest, ordinals_of, space_of
 
 VERSION = 1
@@ -102,6 +103,9 @@ WHERE ?1 IS NULL OR tenant = ?1 ORDER BY tenant, session
 class SqliteCards:
     """A `CardIndex` in a file; made if missing, with its folder."""
 
+    _same: SameFile | None = None
+    """None: it is being prepared."""
+
     def __init__(self, path: Path | str) -> None:
         self._path = Path(path)
         self._lock = threading.RLock()
@@ -138,6 +142,7 @@ class SqliteCards:
                     self._db.execute(statement)
                 self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 self._db.execute(f"PRAGMA user_version = {VERSION}")
+        self._same = SameFile(self._path, self._db)
 
     def _check_owner(self) -> bool:
         """Whether the tables are there; raises `StoreError` for a file that is not ours or not of our version."""
@@ -259,6 +264,8 @@ class SqliteCards:
         """One transaction: all of it, or nothing."""
         with self._lock, self._named(), one_transaction(self._db):
             yield
+            if self._same is not None:
+                self._same.check(self._db)
 
     @contextmanager
     def _named(self) -> Iterator[None]:

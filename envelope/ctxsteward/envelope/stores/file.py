@@ -76,7 +76,7 @@ class FileJournal:
             db = connect(path, busy_seconds)
             try:
                 self._id, made = prepare(db, path, draw_id, busy_seconds)
-                file = SameFile(path)
+                file = SameFile(path, db)
                 self.missing = belongs(root, self._id, made=made, inhabited=was_inhabited)
             except BaseException:
                 db.close()
@@ -294,7 +294,7 @@ class FileJournal:
     def _scrub(self) -> None:
         db = self._writer.db
         if not self._writer.closed:
-            self._writer.file.check()
+            self._writer.file.check_main()
         try:
             db.execute("VACUUM")
             ((busy, *_),) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -437,7 +437,7 @@ class FileJournal:
         if isinstance(error, StoreError):
             return error
         try:
-            self._writer.file.check_kept()  # what SQLite finds malformed may be what somebody took away
+            self._writer.file.check_kept(self._writer.db)  # what SQLite finds malformed may be what somebody took away
         except StoreError as gone:
             return gone
         except OSError:

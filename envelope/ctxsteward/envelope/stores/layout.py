@@ -220,7 +220,7 @@ class Readers:
         try:
             return self._idle.pop()
         except IndexError:
-            self._file.check()  # else a file would be made where it is gone
+            self._file.check_main()  # else a file would be made where it is gone
             db = connect(self._path, self._busy_seconds)
             db.execute("PRAGMA query_only = ON")
             return db

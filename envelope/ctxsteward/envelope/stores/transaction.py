@@ -202,7 +202,7 @@ class Writer:
             except StoreError as error:
                 ticket.error = error
         transaction.flush()
-        self.file.check()
+        self.file.check(db)
         self._committing = (transaction, group)
         db.execute("COMMIT")
         self._check_kept()
@@ -211,7 +211,7 @@ class Writer:
     def _check_kept(self) -> None:
         """What was committed into a file that is gone, or into an emptied log, is not acknowledged."""
         try:
-            self.file.check_kept()
+            self.file.check_kept(self.db)
         except (StoreError, OSError):
             self._committing = None
             raise
