@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import os
 import re
 import secrets
 from collections.abc import Callable, Mapping
@@ -129,14 +130,22 @@ class StoredKeys:
         load: Callable[[str], bytes | None],
         create: Callable[[str, bytes], bytes],
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
+        *,
+        lost: Callable[[str], bool] = lambda name: False,
     ) -> None:
+        """`lost`: whether a key that was read is no longer where it is kept."""
+        self._lost = lost
         self._load, self._create, self._random_bytes = load, create, random_bytes
         self._lock = forking.lock()
         self._known: dict[str, bytes] = {}
         self._newest: dict[str, SealKey] = {}
 
     def address_key(self, tenant: str) -> AddressKey:
-        return AddressKey(self._key(_name(tenant, "")))
+        name = _name(tenant, "")
+        key = self._key(name)
+        if self._lost(name):  # what is written now could not be read again
+            raise StoreError(f"the key of tenant {tenant!r:.80} is gone; restore the key folder from a backup")
+        return AddressKey(key)
 
     def seal_key(self, tenant: str, key_id: str | None = None) -> SealKey:
         if key_id is not None:
@@ -206,7 +215,7 @@ def file_keys(folder: Path, random_bytes: Callable[[int], bytes] = secrets.token
         except OSError as error:
             raise StoreError(f"{folder}: the tenant's keys cannot be made: {error}") from error
 
-    return StoredKeys(load, create, random_bytes)
+    return StoredKeys(load, create, random_bytes, lost=lambda name: not os.path.exists(_path(folder, name)))
 
 
 def memory_keys(random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> StoredKeys:

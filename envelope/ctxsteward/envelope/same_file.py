@@ -14,6 +14,7 @@ locks nothing. Raises `StoreError`. Source: SQLite documentation, "How To Corrup
 from __future__ import annotations
 
 import os
+import sqlite3
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,45 +31,45 @@ class _Inode(NamedTuple):
 
 
 class SameFile:
-    """A database file that was just opened, and its two companions. Make it once a connection has read."""
+    """A database file that was just opened, and its two companions. Make it once the connection has read."""
 
-    def __init__(self, path: Path) -> None:
-        self._path, self._log = str(path), f"{path}{LOG}"
-        self._files = {self._path: _inode(os.stat(self._path))}
-        self.learn_companions()
+    def __init__(self, path: Path, db: sqlite3.Connection) -> None:
+        self._path, self._log, self._shared = str(path), f"{path}{LOG}", f"{path}{SHARED}"
+        self._db = db
+        self._files = {name: _inode(os.stat(name)) for name in (self._path, self._log, self._shared)}
 
-    def learn_companions(self) -> None:
-        """Note what lies beside the file, where that is not known: a connection that is open has read."""
-        if len(self._files) == 1:
-            names = (self._log, f"{self._path}{SHARED}")
-            self._files = {self._path: self._files[self._path], **{name: _inode(os.stat(name)) for name in names}}
+    def check_main(self) -> None:
+        """Raise `StoreError` where the database itself is gone, is another one, or was emptied."""
+        self._check(self._path)
 
-    def forget_companions(self) -> None:
-        """The connections of this process are about to be closed; SQLite may remove what lies beside the file."""
-        self._files = {self._path: self._files[self._path]}
+    def check(self, db: sqlite3.Connection) -> None:
+        """Raise `StoreError` where one of the three is; inside a transaction of the connection that writes.
 
-    def check(self) -> None:
-        """Raise `StoreError` where one of those that are known is gone, is another one, or was emptied."""
-        files = self._files
-        for name in files:
-            self._check(name, files[name])
+        Another connection than before has opened the same database again, and may have made its companions anew.
+        """
+        if db is not self._db:
+            self.check_main()
+            self._files |= {name: _inode(os.stat(name)) for name in (self._log, self._shared)}
+            self._db = db
+        for name in self._files:
+            self._check(name)
 
-    def check_kept(self) -> None:
+    def check_kept(self, db: sqlite3.Connection) -> None:
         """`check`, and that the log is one: of an emptied one that can be told behind a commit."""
-        self.check()
+        self.check(db)
         with open(self._log, "rb", buffering=0) as log:
             start = log.read(len(_LOG_MAGIC[0]))
         if start and start not in _LOG_MAGIC:
             raise self._changed(self._log, "was emptied")
 
-    def _check(self, name: str, inode: _Inode) -> None:
+    def _check(self, name: str) -> None:
         try:
             found = os.stat(name)
         except FileNotFoundError:
             raise self._changed(name, "was removed") from None
         except OSError as error:
             raise self._changed(name, f"cannot be looked at ({error.strerror})") from error
-        if _inode(found) != inode:
+        if _inode(found) != self._files[name]:
             raise self._changed(name, "was replaced")
         if not found.st_size and name != self._log:
             raise self._changed(name, "was emptied")

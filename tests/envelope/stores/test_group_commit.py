@@ -226,7 +226,7 @@ def test_what_was_committed_when_the_leader_was_interrupted_is_acknowledged(tmp_
     file = SqliteFile(partial(connect, path, 1))
     db = file.make()
     prepare(db, path, lambda: "id", 1)
-    writer = InterruptedOnce(file, SameFile(path), drains=False, error=lambda error: StoreError(str(error)))
+    writer = InterruptedOnce(file, SameFile(path, db), drains=False, error=lambda error: StoreError(str(error)))
     tickets = [Ticket[Transaction](lambda transaction: transaction.put(KEY, Head(7))) for _ in range(3)]
     with pytest.raises(KeyboardInterrupt):
         writer.run(tickets)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.envelope import Store, open_store
+from ctxsteward.envelope.cards.sqlite import SqliteCards
 from ctxsteward.envelope.care.fsck import fsck
 from ctxsteward.envelope.counting import Counter
 from ctxsteward.envelope.erasure import forget
@@ -22,6 +23,7 @@ from ctxsteward.envelope.stores.layout import LAYOUT_VERSION
 from ctxsteward.envelope.stores.port import Drained, Forgotten, SessionKey
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.schemas import Damaged, Erased, StoreError
+from ctxsteward.steward.ledger.database import Database
 
 from .journals import KEY, OTHER, note
 
@@ -62,6 +64,8 @@ LOSSES: list[tuple[str, Callable[[Path], None], str]] = [
     ("", emptied, "was emptied"),
     ("-wal", emptied, "was emptied"),
 ]
+SQLITE = "-wal was replaced|not a database|disk I/O"
+"""Behind the first refusal a new connection has looked, and may have made another log."""
 WRITES: dict[str, Callable[[FileJournal], None]] = {
     "append": lambda journal: journal.append(KEY, 1, [note("lost")]),
     "put_manifest": lambda journal: journal.put_manifest(KEY, "ab", "{}"),
@@ -81,7 +85,7 @@ def test_nothing_is_acknowledged_into_a_file_that_is_gone(
         journal.append(KEY, 0, [note("kept")])
         lose(tmp_path / f"journal.sqlite{suffix}")
         for write in WRITES.values():
-            with pytest.raises(StoreError, match=f"journal.sqlite{suffix} {what} while it was in use|not a database"):
+            with pytest.raises(StoreError, match=f"journal.sqlite{suffix} {what} while it was in use|{SQLITE}"):
                 write(journal)
 
 
@@ -128,6 +132,34 @@ def test_scrubbing_and_other_writers_are_no_loss(tmp_path: Path) -> None:
         two.scrub()
         one.append(OTHER, 0, [note("z")])
         assert one.length(OTHER) == two.length(OTHER) == 1
+
+
+def test_nothing_is_acknowledged_under_a_key_that_is_gone(tmp_path: Path) -> None:
+    with open_store(f"file:{tmp_path}") as store:
+        session = store.session("s", tenant="acme", counter=CHARS)
+        session.append({"role": "user", "content": "kept"})
+        (tmp_path / "keys").rename(tmp_path / "aside")
+        for call in (lambda: session.append({"role": "user", "content": "lost"}), lambda: say(store, "lost", "t")):
+            with pytest.raises(StoreError, match="key of tenant 'acme' is gone"):
+                call()
+        (tmp_path / "aside").rename(tmp_path / "keys")
+        session.append({"role": "user", "content": "kept, too"})
+        assert [entry.message.text for entry in session.entries()] == ["kept", "kept, too"]
+
+
+@pytest.mark.parametrize("lose", [removed, replaced, emptied])
+def test_cards_and_ledgers_are_not_written_into_files_that_are_gone(
+    tmp_path: Path, lose: Callable[[Path], None]
+) -> None:
+    with closing(SqliteCards(tmp_path / "cards")) as cards, closing(Database(tmp_path / "ledger", "tests")) as ledger:
+        cards.put([], [("acme", "s", 1)])
+        ledger.note("x", 1)
+        lose(tmp_path / "cards")
+        lose(tmp_path / "ledger")
+        with pytest.raises(StoreError):
+            cards.put([], [("acme", "s", 2)])
+        with pytest.raises(StoreError), ledger.writing():
+            ledger.note("x", 2)
 
 
 # -- while it is closed --------------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ from ctxsteward.schemas import StoreError, StoreLocked, UnsupportedVersion
 from ctxsteward.schemas.cards import ContextCard
 
 from ..exclusive import make_folders
+from ..same_file import SameFile
 from ..sqlite_file import SqliteFile, close_to_others, connect, one_transaction
 from .port import EVERYTHING, CardedSession, Done, EmbeddingSpace, newest, ordinals_of, space_of
 
@@ -104,6 +105,9 @@ WHERE ?1 IS NULL OR tenant = ?1 ORDER BY tenant, session
 class SqliteCards:
     """A `CardIndex` in a file; made if missing, with its folder."""
 
+    _same: SameFile | None = None
+    """None: it is being prepared."""
+
     def __init__(self, path: Path | str) -> None:
         self._path = Path(path)
         self._file = SqliteFile(partial(connect, self._path, BUSY_SECONDS, _PRAGMAS))
@@ -145,6 +149,7 @@ class SqliteCards:
                     self._db.execute(statement)
                 self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 self._db.execute(f"PRAGMA user_version = {VERSION}")
+        self._same = SameFile(self._path, self._db)
 
     def _check_owner(self) -> bool:
         """Whether the tables are there; raises `StoreError` for a file that is not ours or not of our version."""
@@ -265,6 +270,8 @@ class SqliteCards:
         """One transaction: all of it, or nothing."""
         with self._lock, self._named(), one_transaction(self._db):
             yield
+            if self._same is not None:
+                self._same.check(self._db)
 
     @contextmanager
     def _named(self) -> Iterator[None]:

@@ -79,7 +79,7 @@ class FileJournal:
             try:
                 with file.lock:
                     self._id, made = prepare(file.make(), path, draw_id, busy_seconds)
-                    same = SameFile(path)
+                    same = SameFile(path, file.db)
                 self.missing = belongs(root, self._id, made=made, inhabited=was_inhabited)
             except BaseException:
                 file.close()
@@ -298,7 +298,7 @@ class FileJournal:
 
     def _scrub(self) -> None:
         if not self._writer.closed:
-            self._writer.same.check()
+            self._writer.same.check_main()
         try:
             db = self._writer.db
             db.execute("VACUUM")
@@ -442,7 +442,7 @@ class FileJournal:
         if isinstance(error, StoreError):
             return error
         try:
-            self._writer.same.check_kept()  # what SQLite finds malformed may be what somebody took away
+            self._writer.same.check_kept(self._writer.db)  # what SQLite finds malformed may be what somebody took away
         except StoreError as gone:
             return gone
         except OSError:

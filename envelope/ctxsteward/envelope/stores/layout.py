@@ -235,7 +235,7 @@ class Readers:
             self._over.wait(_NET_SECONDS)
 
     def _connected(self) -> Connection:
-        self._same.check()  # what took the file's place is not read
+        self._same.check_main()  # what took the file's place is not read
         db = connect(self._path, self._busy_seconds)
         self._made.add(db)
         db.execute("PRAGMA query_only = ON")

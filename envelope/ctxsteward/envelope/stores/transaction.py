@@ -148,7 +148,7 @@ class Writer:
         self, file: SqliteFile, same: SameFile, *, drains: bool, error: Callable[[BaseException], StoreError]
     ) -> None:
         self._file, self.same, self.drains, self._error = file, same, drains, error
-        file.before_closing = self._before_closing
+        file.before_closing = self._clear_up
         self.codes: Codes | None = None
         """None: the rows of logs have no codes."""
         self.heads: dict[SessionKey, Head] = {}
@@ -198,16 +198,10 @@ class Writer:
         self.closed = True
         self._file.close()
 
-    def _before_closing(self) -> None:
-        """A fork closes the file for a moment: what lies beside it then may be made anew."""
-        self._clear_up()
-        self.same.forget_companions()
-
     def _attempt(self, group: Sequence[Ticket[Transaction]]) -> None:
         db = self.db
         db.execute("BEGIN IMMEDIATE")
         self._look_for_others()
-        self.same.learn_companions()
         transaction = Transaction(self)
         for ticket in group:
             ticket.error = None
@@ -216,7 +210,7 @@ class Writer:
             except StoreError as error:
                 ticket.error = error
         transaction.flush()
-        self.same.check()
+        self.same.check(db)
         self._committing = (transaction, group)
         db.execute("COMMIT")
         self._check_kept()
@@ -225,7 +219,7 @@ class Writer:
     def _check_kept(self) -> None:
         """What was committed into a file that is gone, or into an emptied log, is not acknowledged."""
         try:
-            self.same.check_kept()
+            self.same.check_kept(self.db)
         except (StoreError, OSError):
             self._committing = None
             raise

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxsteward.envelope.exclusive import make_folders
+from ctxsteward.envelope.same_file import SameFile
 from ctxsteward.envelope.sqlite_file import SqliteFile, close_to_others, connect, one_transaction
 from ctxsteward.schemas import StoreError, StoreLocked
 
@@ -125,6 +126,9 @@ _NAME = re.compile(r"CREATE (?:UNIQUE )?(?:TABLE|INDEX) (\w+)")
 class Database:
     """One file, safe with threads of one process; processes take turns."""
 
+    _same: SameFile | None = None
+    """None: it is being prepared."""
+
     def __init__(self, path: Path, about: str) -> None:
         """`about` says what is in it and how it was made; another one is refused."""
         self.path = path
@@ -172,6 +176,8 @@ class Database:
                 )
             if self.rows("PRAGMA user_version")[0][0] < VERSION:
                 self._recreate()
+        if self.path.is_file():  # not one in memory
+            self._same = SameFile(self.path, self._db)
 
     def _create(self) -> None:
         """Make the tables that are missing."""
@@ -203,6 +209,8 @@ class Database:
                     yield
                 finally:
                     self._depth -= 1
+                if self._same is not None:
+                    self._same.check(self._db)
 
     def rows(self, query: str, *values: object) -> list[Any]:
         with self._lock, self._named():
