@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .options import read_budgets, read_profile, unknown_model
-from .output import note, print_json, progress, table_console
+from .output import note, print_document, progress, table_console
 
 if TYPE_CHECKING:
     from ctxsteward.evals.reports.history import Difference
@@ -169,7 +169,7 @@ def _command(name: str, asked: Asked, count: int) -> str:
 
 def _print(result: EvalResult, difference: Difference | None, as_json: bool) -> None:
     if as_json:
-        print_json(result.model_dump(mode="json"))
+        print_document("eval_result", result.model_dump(mode="json"))
         return
     from .evals_tables import miss_lines, result_table
 

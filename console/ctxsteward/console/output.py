@@ -25,6 +25,15 @@ def print_json(value: object, *, indent: int | None = None) -> None:
     click.echo(json.dumps(value, ensure_ascii=not _takes_unicode(sys.stdout), indent=indent))
 
 
+def print_document(name: str, value: object, *, indent: int | None = None) -> None:
+    """A published document, checked against its schema; a list: each of them. Raises `InputError`."""
+    from ctxsteward.schemas.publish import validate
+
+    for one in value if isinstance(value, list) else [value]:
+        validate(name, one)
+    print_json(value, indent=indent)
+
+
 def note(text: str) -> None:
     """One line for a person, on stderr."""
     click.echo(f"ctxsteward: {one_line(text)}", err=True)

@@ -13,7 +13,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ctxsteward.schemas import Bullet, CompressionReport, Finding, Ref, Source, SourceMessage, Summarizer, Summary
+from ctxsteward.schemas import (
+    Bullet,
+    CompressionReport,
+    Finding,
+    InputError,
+    Ref,
+    Source,
+    SourceMessage,
+    Summarizer,
+    Summary,
+)
 
 from .accounting import account, shown_texts
 from .budgets import BULLETS_FLOOR_FRACTION, BULLETS_FRACTION, LIKELY_FRACTION, MIN_PROGRESS_FRACTION, Budgets
@@ -189,6 +199,12 @@ class Compactor:
         )
         name = address("compaction", _canonical(event))
         made = replace(event, report=report.model_copy(update={"id": name, "artifact": name}))
+        from ctxsteward.schemas.publish import validate  # with all models; not for who only imports us
+
+        try:
+            validate("compression_report", made.report.model_dump(mode="json"))
+        except InputError as error:
+            return self._refuse(window, str(error))
         return Outcome(event=made, findings=tuple(_rules_left_out(lost_bullets, len(summary.superseded))))
 
     def _after(self, state: State, choice: Choice) -> _After:

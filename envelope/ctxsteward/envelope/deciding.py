@@ -175,9 +175,13 @@ class Decider:
         return min(room_tokens, int(budgets.recall_tokens * budgets.facts_fraction))
 
     def _messages(self, selector: Selector, session: Session, state: State, room_tokens: int) -> Recalled:
+        from ctxsteward.schemas.publish import validate_quickly  # with all models; not for who only imports us
+
         try:
             cap = self.budgets.cap_tokens
             picked = select(selector, session, state, room_tokens, self.counter, self.histories, cap)
+            if picked is not None and picked.event.log:
+                validate_quickly("selection_log", picked.event.log)
         except Exception as error:  # a selector is the caller's code: whatever it raises, the call goes on without
             text = f"nothing was recalled: the selector failed: {type(error).__name__}: {error}"
             failed = Finding(kind="selection_failed", field="dynamic", text=text)

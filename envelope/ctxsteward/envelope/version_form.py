@@ -132,6 +132,11 @@ class VersionForm:
         before = [] if head is None else self._parts(head.link.body, head.records)
         changes = changes_between(before, self._parts(content.fields, content.records))
         log = note | {"restores": content.restores, "changes": [change.model_dump(mode="json") for change in changes]}
+        from ctxsteward.schemas.publish import validate
+
+        said = {"schema_version": VERSION, "profile": self.name, "version": number, "parent": number - 1 or None}
+        validate("changelog_entry", said | {"commit_id": "-", "epoch": 0} | log, f"{self.folder}: version {number}")
+        validate("profile", profile.model_dump(mode="json"), f"{self.folder}: version {number}")
         about = {"schema_version": VERSION, "address": profile_address(self._key, self.tenant, profile)}
         rested_on = {} if promotion is None else {"promotion": dict(promotion)}
         return content.fields | about | {"changelog": log} | rested_on

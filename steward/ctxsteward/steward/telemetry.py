@@ -2,7 +2,7 @@
 
     meta_steward.run.count   counter; label `outcome`: as `NightReport.outcome`
     meta_steward.waiting     gauge: things that wait for a person, after the last night
-    schema_violation.count   counter; label `what`: transcript | record
+    schema_violation.count   counter; label `what`: transcript | record | document (that was to be written or was read)
     drift.detected           counter; label `level`: WARN | BLOCK
     meta.hit_rate            gauge, 0..1; label `rate`: anticipated | used | obeyed
 
@@ -18,6 +18,7 @@ from functools import cache
 from typing import get_args
 
 from ctxsteward.envelope.instruments import Board, Instrument
+from ctxsteward.schemas.publish import violations
 
 from .report import NightOutcome, NightReport
 
@@ -29,7 +30,8 @@ INSTRUMENTS = (
     Instrument(name="meta_steward.waiting", kind="gauge", unit="1",
                about="Things that wait for a person since the last night.", labels={}),
     Instrument(name="schema_violation.count", kind="counter", unit="1",
-               about="Transcripts and records refused by schema.", labels={"what": ("transcript", "record")}),
+               about="Transcripts, records and published documents refused by schema.",
+               labels={"what": ("transcript", "record", "document")}),
     Instrument(name="drift.detected", kind="counter", unit="1",
                about="Challengers that drifted from what is in force.", labels={"level": LEVELS}),
     Instrument(name="meta.hit_rate", kind="gauge", unit="1",
@@ -40,7 +42,14 @@ INSTRUMENTS = (
 @cache
 def board() -> Board:
     """This process's numbers."""
-    return Board(INSTRUMENTS)
+    return Board(INSTRUMENTS, before=_count_documents)
+
+
+def _count_documents() -> None:
+    """Bring the number of refused documents up to what the schemas have counted."""
+    refused = sum(violations().values())
+    counted = board().numbers("schema_violation.count")[("document",)]
+    board().add("schema_violation.count", max(0, refused - counted), "document")
 
 
 def tell_night(report: NightReport) -> None:

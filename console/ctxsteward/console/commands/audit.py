@@ -10,7 +10,7 @@ import click
 
 from ..failures import FOUND
 from ..options import common, provider_names
-from ..output import print_json, table_console
+from ..output import print_document, table_console
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +52,7 @@ def audit(expected: str, sent: str, provider: str | None, as_json: bool, store: 
         known = _known(opened, envelope)
         findings = compare(envelope, request, provider=provider, keys=opened.keys, known=known)
     if as_json:
-        print_json([finding.model_dump(mode="json") for finding in findings])
+        print_document("finding", [finding.model_dump(mode="json") for finding in findings])
     else:
         from .. import tables
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..options import building, common, provider, read_builder, read_profile, read_provider
-from ..output import note, print_json, progress, table_console
+from ..output import note, print_document, print_json, progress, table_console
 
 if TYPE_CHECKING:
     from ctxsteward.envelope import Envelope
@@ -75,7 +75,7 @@ def build(
 
 def _print_value(envelope: Envelope, provider: str | None, as_json: bool) -> None:
     if provider is None:
-        print_json(envelope.document())
+        print_document("envelope", envelope.document())
     else:
         print_json(envelope.render(provider), indent=None if as_json else 2)  # type: ignore[arg-type]
 

@@ -14,7 +14,7 @@ import click
 
 from ..failures import FOUND, one_line
 from ..options import common
-from ..output import note, print_json, progress, table_console
+from ..output import note, print_document, print_json, progress, table_console
 
 if TYPE_CHECKING:
     from ctxsteward.envelope import Store
@@ -97,7 +97,7 @@ def list_cards(
             found = cards_of(index, session, phase=phase, refs=refs or None)
             carded = index.carded(tenant, session_id)
     if as_json:
-        print_json([card.model_dump(mode="json") for card in found])
+        print_document("context_card", [card.model_dump(mode="json") for card in found])
         return
     _print_cards(found)
     if carded < len(session) and not (phase or refs):

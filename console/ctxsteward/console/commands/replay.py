@@ -9,7 +9,7 @@ import click
 
 from ..failures import FOUND
 from ..options import building, common, provider, read_builder, read_profile, read_provider
-from ..output import note, print_json, progress, table_console, unicode_console
+from ..output import note, print_document, print_json, progress, table_console, unicode_console
 from ..telemetry_options import telemetry
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def _rebuild(address: str, provider: str | None, as_json: bool, store: str, tena
                 f"--from {address}: no such envelope of tenant {tenant!r} in {store}; take one from a build"
             ) from None
         if provider is None:
-            print_json(envelope.document(), indent=None if as_json else 2)
+            print_document("envelope", envelope.document(), indent=None if as_json else 2)
         else:
             print_json(envelope.render(provider), indent=None if as_json else 2)  # type: ignore[arg-type]
     if envelope.address != address:

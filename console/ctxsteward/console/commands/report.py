@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..options import common
-from ..output import print_json, table_console
+from ..output import print_document, table_console
 
 if TYPE_CHECKING:
     from ctxsteward.envelope import Store
@@ -35,7 +35,7 @@ def report(name: str, losses: int, as_json: bool, store: str, tenant: str) -> No
     with open_stored(store) as opened:
         reports = _reports(opened, name, tenant)
     if as_json:
-        print_json([one.model_dump(mode="json") for one in reports])
+        print_document("compression_report", [one.model_dump(mode="json") for one in reports])
     else:
         _print_tables(name, reports, losses)
 

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.eval_result import EvalResult, MetricResult
+from ctxsteward.schemas.publish import validate
 
 TREND = 20
 """Runs that a trend shows."""
@@ -69,6 +70,9 @@ def _result(line: str, where: str) -> EvalResult:
 
 def append(path: Path, results: Iterable[EvalResult]) -> None:
     """Add results at the end of a history, made if missing; whole lines, synced."""
+    results = tuple(results)
+    for result in results:
+        validate("eval_result", result.model_dump(mode="json"), str(path))
     rows = "".join(result.model_dump_json() + "\n" for result in results)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
