@@ -22,6 +22,8 @@ from ctxsteward.evals.suites.stories import HERE, THERE, Planted, Story, Teller,
 from ctxsteward.evals.suites.suite import Scores, Stage
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 
+from ...envelope.governed.agreed import PROMOTION
+
 DRAW = Draw("governance", "docs", 2)
 DOCUMENT = head(Random(1), "en", meta=False)
 RECORD = MetaRecord(id="r9", text="The refund limit is 9417 EUR.", sources=("s-1§1",))
@@ -147,7 +149,7 @@ def test_a_night_that_commits_again_is_found(run: Run) -> None:
                 versions = store.profiles(PROFILE, tenant=tenant)
                 number = versions.newest().number
                 document = DOCUMENT.model_copy(update={"policies": ()}) if number % 2 else DOCUMENT
-                versions.commit(document, who="x", why="again", when=moment(day), parent=number)
+                versions.commit(document, who="x", why="again", when=moment(day), parent=number, promotion=PROMOTION)
             return World.night(self, day, tenant, canary_share=canary_share)
 
     run.world = Restless(run.world.folder)
