@@ -26,7 +26,7 @@ from ...envelope.governed.agreed import PROMOTION
 
 DRAW = Draw("governance", "docs", 2)
 DOCUMENT = head(Random(1), "en", meta=False)
-RECORD = MetaRecord(id="r9", text="The refund limit is 9417 EUR.", sources=("s-1§1",))
+RECORD = MetaRecord(id="00000000000000f9", text="The refund limit is 9417 EUR.", sources=("s-1§1",))
 
 
 @pytest.mark.parametrize("draw", [DRAW, Draw("governance", "ci", 4)], ids=lambda draw: draw.id)
@@ -87,7 +87,7 @@ def test_what_got_too_far_is_found() -> None:
 
 def test_a_record_that_was_slipped_into_a_version_is_found() -> None:
     document = DOCUMENT.model_copy(update={"meta": (RECORD,)})
-    assert [score.value for score in found(governed.candidates({"r9"}, document, "here"))] == [0]
+    assert [score.value for score in found(governed.candidates({RECORD.id}, document, "here"))] == [0]
     assert [score.value for score in found(governed.candidates({"r1"}, document, "here"))] == [1]
 
 
