@@ -198,24 +198,32 @@ CASES = [
 ]
 
 
+@pytest.fixture(scope="module")
+def still(night: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Desk, dict[str, str]]:
+    """A desk that nobody's mistake changes, and what the words of `CASES` stand for."""
+    root = tmp_path_factory.mktemp("still")
+    copytree(night, root / "alone")
+    desk = Desk(root, people(Path(copytree(night, root / "store"))))
+    (root / "bad.yaml").write_text("personas: x\n", encoding="utf-8")
+    (root / "other.yaml").write_text("name: sales\npersona: Be kind.\n", encoding="utf-8")
+    with open_store(f"file:{root / 'bare'}"):
+        pass
+    records = value("review", "--all", *desk.where)["records"]
+    return desk, {
+        "FILE": desk.file(("friendly", "calm")), "BAD": "bad.yaml", "OTHER": "other.yaml",
+        "RECORD": next(one["id"] for one in records if one["for"] == "everybody"),
+        "PERSONAL": next(one["id"] for one in records if one["for"] != "everybody"),
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_mistake_is_one_line_that_names_it(
-    case: Case, desk: Desk, night: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    case: Case, still: tuple[Desk, dict[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "bad.yaml").write_text("personas: x\n", encoding="utf-8")
-    (tmp_path / "other.yaml").write_text("name: sales\npersona: Be kind.\n", encoding="utf-8")
-    if "alone" in case.args:
-        copytree(night, tmp_path / "alone")
-    with open_store("file:bare"):
-        pass
+    desk, words = still
+    monkeypatch.chdir(desk.root)
     before = desk.objects()
-    places = {"FILE": desk.file(("friendly", "calm")), "BAD": "bad.yaml", "OTHER": "other.yaml"}
-    if "RECORD" in case.args or "PERSONAL" in case.args:
-        records = value("review", "--all", *desk.where)["records"]
-        places["RECORD"] = next(one["id"] for one in records if one["for"] == "everybody")
-        places["PERSONAL"] = next((one["id"] for one in records if one["for"] != "everybody"), places["RECORD"])
-    args = [places.get(word, word) for word in case.args.split()]
+    args = [words.get(word, word) for word in case.args.split()]
     args += [] if "--token" in args else ["--token", desk.tokens["ada"]]
     args += [] if "--store" in args else list(desk.where)
     result = run("propose", *args, code=case.code)

@@ -22,9 +22,11 @@ from ctxsteward.evals.suites.stories import HERE, THERE, Planted, Story, Teller,
 from ctxsteward.evals.suites.suite import Scores, Stage
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 
+from ...envelope.governed.agreed import PROMOTION
+
 DRAW = Draw("governance", "docs", 2)
 DOCUMENT = head(Random(1), "en", meta=False)
-RECORD = MetaRecord(id="r9", text="The refund limit is 9417 EUR.", sources=("s-1§1",))
+RECORD = MetaRecord(id="00000000000000f9", text="The refund limit is 9417 EUR.", sources=("s-1§1",))
 
 
 @pytest.mark.parametrize("draw", [DRAW, Draw("governance", "ci", 4)], ids=lambda draw: draw.id)
@@ -85,7 +87,7 @@ def test_what_got_too_far_is_found() -> None:
 
 def test_a_record_that_was_slipped_into_a_version_is_found() -> None:
     document = DOCUMENT.model_copy(update={"meta": (RECORD,)})
-    assert [score.value for score in found(governed.candidates({"r9"}, document, "here"))] == [0]
+    assert [score.value for score in found(governed.candidates({RECORD.id}, document, "here"))] == [0]
     assert [score.value for score in found(governed.candidates({"r1"}, document, "here"))] == [1]
 
 
@@ -147,7 +149,7 @@ def test_a_night_that_commits_again_is_found(run: Run) -> None:
                 versions = store.profiles(PROFILE, tenant=tenant)
                 number = versions.newest().number
                 document = DOCUMENT.model_copy(update={"policies": ()}) if number % 2 else DOCUMENT
-                versions.commit(document, who="x", why="again", when=moment(day), parent=number)
+                versions.commit(document, who="x", why="again", when=moment(day), parent=number, promotion=PROMOTION)
             return World.night(self, day, tenant, canary_share=canary_share)
 
     run.world = Restless(run.world.folder)
