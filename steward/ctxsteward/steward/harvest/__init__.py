@@ -43,10 +43,11 @@ HARVESTERS: Mapping[str, Harvester] = MappingProxyType(
 )
 """Each alone, by name."""
 EXTRACTOR_VERSION = ",".join(
-    module.EXTRACTOR for module in (corrections, preferences, decisions, facts, eval_failures, tool_errors, borrowed)
+    module.EXTRACTOR for module in (corrections, preferences, decisions, facts, eval_failures, tool_errors)
 )
-"""Changes with the rules."""
-EXTRACTOR = EXTRACTOR_VERSION
+"""Changes with the rules of harvesters."""
+EXTRACTOR = f"{EXTRACTOR_VERSION},{borrowed.EXTRACTOR}"
+"""Changes with any rule."""
 
 
 def harvest(replayed: Replayed) -> tuple[Observation, ...]:
