@@ -9,6 +9,8 @@ from typing import Any
 
 import jsonschema
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ctxsteward.envelope import (
     Budgets,
@@ -22,8 +24,9 @@ from ctxsteward.envelope import (
 )
 from ctxsteward.envelope.counting import Counter
 from ctxsteward.envelope.model_tools import answer_call, model_tools
+from ctxsteward.envelope.ranking.words import terms
 from ctxsteward.envelope.references import DEFAULT_LIMIT_CHARS, MAX_LIMIT_CHARS, MAX_RANGE_MESSAGES
-from ctxsteward.envelope.search import MAX_RESULT_CHARS, MAX_RESULTS, NOTHING_FOUND, answer_search
+from ctxsteward.envelope.search import MAX_RESULT_CHARS, MAX_RESULTS, NOTHING_FOUND, answer_search, passage
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
 
 CHARS = Counter(CharTokenizer())
@@ -210,3 +213,35 @@ def test_both_schemas_are_valid_and_rendered_for_every_provider() -> None:
 )
 def test_a_call_is_answered(session: Session, name: str, arguments: Any, answer: str | None) -> None:
     assert answer_call(session, name, arguments) == answer
+
+
+# -- the passage -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "query"),
+    [
+        ("the spare key of the boathouse hangs behind the clock", "where is the boathouse key?"),
+        ("备用钥匙挂在船屋的钟后面", "船屋的钥匙在哪里"),
+    ],
+)
+@pytest.mark.parametrize("before", [0, 40, 400, 4_000])
+@pytest.mark.parametrize("after", [0, 400])
+def test_a_hit_shows_the_passage_that_matched_wherever_it_stands(
+    said: str, query: str, before: int, after: int
+) -> None:
+    filling = "再说一遍吧" if not said.isascii() else "some other words. "
+    text = filling * before + said + " " + filling * after
+    shown = passage(text, frozenset(terms(query)))
+    assert said in shown
+    assert len(shown) <= MAX_RESULT_CHARS
+    assert shown.startswith("…") is not " ".join(text.split()).startswith(shown[:50])
+
+
+@settings(deadline=None)
+@given(st.text(max_size=900), st.text(max_size=40), st.integers(16, 300))
+def test_a_passage_is_a_stretch_of_the_text_within_its_limit(text: str, query: str, limit: int) -> None:
+    shown = passage(text, frozenset(terms(query)), limit)
+    whole = " ".join(text.split())
+    assert len(shown) <= limit
+    assert shown.removeprefix("…").removesuffix("…") in whole or shown in whole

@@ -81,7 +81,7 @@ class Appending:
         if known is not None and known.event.wire != taken.wire and not known.event.damaged and not known.event.erased:
             text = f"id {known.event.id!r} was appended again with another content; the first one stays"
             self._replica.noticed.findings.append(Finding(kind="id_reused", ref=known.ref, text=text))
-        return known
+        return None if known is None else Entry(known.event, known._message)
 
     def _entry(self, state: State, taken: Taken) -> Entry:
         """The message at its place behind this state."""
@@ -106,4 +106,4 @@ class Appending:
             principal=new.principal,
             origin=new.origin,
         )
-        return Entry(event, message)
+        return Entry(event, message, is_new=True)

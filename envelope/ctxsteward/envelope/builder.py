@@ -33,7 +33,7 @@ from .installed import Shortened, load_summarizer, replacing_reader, summarizers
 from .manifests import Configuration, configuration, keep_manifest, keep_meta_report
 from .meta_slice import BY_VALUE, AsKept, BySummarizer, ChooseRecords
 from .policy import Policy
-from .ranking.heuristic import Heuristic
+from .ranking import selector_named
 from .rebuilding import rebuilt
 from .rows import FORMS
 from .scale import Scale
@@ -59,7 +59,7 @@ class EnvelopeBuilder:
         output_reserve_tokens: int | None = None,
         budgets: Budgets | None = None,
         summarizer: str | Summarizer | Mapping[Shortened, str | Summarizer] = "extractive",
-        selector: Selector | Literal["heuristic"] | None = "heuristic",
+        selector: Selector | Literal["heuristic", "semantic", "hybrid"] | None = "heuristic",
         policy: Policy | None = None,
         now: Callable[[], str] | None = None,
     ) -> None:
@@ -70,7 +70,7 @@ class EnvelopeBuilder:
         self.model = model
         self._target = target_of(model, tokenizer, window_tokens, output_reserve_tokens)
         self.budgets = budgets or Budgets()
-        asked: Selector | None = Heuristic() if selector == "heuristic" else selector
+        asked: Selector | None = selector_named(selector) if isinstance(selector, str) else selector
         stated = self.budgets if asked is not None else self.budgets.without_recall()
         within, self._notices = budgets_within(self._target, stated)
         self._scale = Scale(within)
@@ -141,6 +141,7 @@ class EnvelopeBuilder:
 
     def build(self, session: Session) -> Envelope:
         """The envelope for the next model call of this session."""
+        _check_session(session)
         with session.lock, BuildSpan(self) as span:
             envelope = self._built(session)
             span.built(session, envelope)
@@ -151,6 +152,10 @@ class EnvelopeBuilder:
         made = Made()
         for _ in range(_TRIES):
             session.refresh()
+            if (again := session.before_answer()) is not None:
+                before, told = again
+                layout = self._decider_under(self._head(before)).lay(before, before.state)
+                return self._envelope(before, Decided(layout, (), [told]), started, keep=True)
             head = self._head(session)  # a head that does not fit says so before anything is decided
             with suppress(Conflict):
                 return self._envelope(session, self._decider_under(head).run(session, made), started, keep=True)
@@ -158,6 +163,7 @@ class EnvelopeBuilder:
 
     def preview(self, session: Session, user_turn: str | object | None = None) -> Envelope:
         """The envelope as if `user_turn` were the next user message; writes nothing."""
+        _check_session(session)
         scratch = session.draft()
         if user_turn is not None:
             asked = {"role": "user", "content": user_turn} if isinstance(user_turn, str) else user_turn
@@ -295,6 +301,13 @@ def rebuild(store: Store, address: str, *, tenant: str = "default") -> Envelope:
     manifest is, `Erased` for a session that was forgotten.
     """
     return rebuilt(store, address, tenant, EnvelopeBuilder.from_manifest)
+
+
+def _check_session(session: object) -> None:
+    if not isinstance(session, Session):
+        what = "a list of messages" if isinstance(session, (list, tuple)) else type(session).__name__
+        hint = 'session = store.session("s-1"); session.extend(messages); builder.build(session)'
+        raise InputError(f"an envelope is built of a session, not of {what}; write: {hint}")
 
 
 def _undecided(source: object, *, budget_tokens: int) -> Any:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ctxsteward.schemas import CompressionReport, Finding, Wire
+from ctxsteward.schemas import CompressionReport, Finding, InputError, Wire
 from ctxsteward.schemas.seal import SealDocument
 
 from .budgets import HEAD_SECTIONS
@@ -86,7 +86,9 @@ class Envelope:
     """Who built it, where: checked by `seal.verify_seal`. A preview has none."""
 
     def section(self, name: str) -> Section:
-        """One section: system, static, meta or dynamic."""
+        """One section: system, static, meta or dynamic; raises `InputError` for another name."""
+        if name not in self.sections:
+            raise InputError(f"section {name!r:.60} is none; an envelope has {', '.join(self.sections)}")
         return self.sections[name]
 
     @property

@@ -38,10 +38,12 @@ FINDING_TEXTS = {
 class Entry:
     """A message in the log: its ordinal, its reference, the original."""
 
-    __slots__ = ("_controls", "_message", "_tokens", "event", "ordinal")
+    __slots__ = ("_controls", "_message", "_tokens", "event", "is_new", "ordinal")
 
-    def __init__(self, event: Appended, message: Message | None = None) -> None:
+    def __init__(self, event: Appended, message: Message | None = None, *, is_new: bool = False) -> None:
         self.event = event
+        self.is_new = is_new
+        """Of what `Session.append` and `extend` return: whether that call wrote it. False: its id was there already."""
         self.ordinal = event.ordinal
         self._message = message
         self._tokens = event.tokens

@@ -8,7 +8,7 @@ written goes without the records that were withdrawn since somebody read it (`wi
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -61,6 +61,7 @@ class Heads:
             project=head.project or pinned.project,
         )  # fmt: skip
         if wanted != pinned:
+            self._replica.noticed.add(_replaced(pinned, wanted))
             self._record(wanted)
 
     def _standing(self, head: Head) -> Head:
@@ -104,9 +105,44 @@ def _system(system: str | Sequence[str | Wire] | None) -> tuple[str, ...]:
     return tuple(text for text in texts if text)
 
 
+def _replaced(before: Head, now: Head) -> list[Finding]:
+    """Says that a session goes on under another system text or other tools than it was opened with."""
+    text = "is another one than before; it replaces that from here on, and the prefix is cached anew"
+    changed = [name for name in ("system", "tools") if (was := getattr(before, name)) and was != getattr(now, name)]
+    return [Finding(kind="head_replaced", field=name, text=f"`{name}` {text}") for name in changed]
+
+
 def _tools(tools: Sequence[Wire]) -> tuple[Wire, ...]:
-    checked = json.loads(encode_wire({"tools": list(tools)}))["tools"]
-    for index, tool in enumerate(checked):
+    if isinstance(tools, (str, bytes, dict)) or not isinstance(tools, Iterable):
+        raise InputError(f"tools is {type(tools).__name__}; pass a list of tool schemas")
+    given = list(tools)
+    for index, tool in enumerate(given):
         if not isinstance(tool, dict):
             raise InputError(f"tools[{index}] is {type(tool).__name__}; a tool schema is a dict")
+    checked = json.loads(encode_wire({"tools": given}))["tools"]
+    for index, tool in enumerate(checked):
+        _check_tool(f"tools[{index}]", tool)
     return tuple(checked)
+
+
+def _check_tool(where: str, tool: Wire) -> None:
+    """A function has a name and, where it says so, a schema of its arguments; a provider's own tool names its type."""
+    inner, place = tool, where
+    if "function" in tool:
+        inner, place = tool["function"], f"{where}.function"
+        if not isinstance(inner, dict):
+            raise InputError(f'{place} is {type(inner).__name__}; write {{"name": …, "parameters": {{…}}}}')
+    is_function = inner is not tool or tool.get("type") in (None, "function")
+    if is_function and "function_declarations" not in tool and "functionDeclarations" not in tool:
+        name = inner.get("name")
+        if not isinstance(name, str) or not name:
+            own = tool.keys() - {"name", "type", "description", *_ARGUMENTS}
+            if tool.get("type") is None and own and inner is tool and name is None:
+                return  # a provider's own tool, such as {"google_search": {}}
+            raise InputError(f"{place}.name is {name!r:.60}; a tool has a name")
+    for key in _ARGUMENTS:
+        if inner.get(key) is not None and not isinstance(inner[key], dict):
+            raise InputError(f"{place}.{key} is {type(inner[key]).__name__}; write a JSON Schema of type object")
+
+
+_ARGUMENTS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema")

@@ -1,15 +1,16 @@
 """The bounded tool with which a model searches its own conversation: `search_context(query, k)`.
 
 Answers with the messages that say most about the query and are not in the window already: the reference of each and
-the beginning of its text, in session order, under a line with their day and its range of references, within a fixed
-number of characters; `resolve_reference` reads one in full. One session only: nothing of another is ever found.
+the passage of it that says most of the query, in session order, under a line with their day and its range of
+references, within a fixed number of characters; `resolve_reference` reads one in full. One session only: nothing of
+another is ever found.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Set
-from itertools import islice
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from ctxsteward.schemas import Message, TextPart, Wire
@@ -17,7 +18,7 @@ from ctxsteward.schemas import Message, TextPart, Wire
 from .accounting import text_of
 from .layout import day_above, day_line
 from .ranking import Heuristic
-from .ranking.words import terms
+from .ranking.words import MAX_TEXT_CHARS, terms
 from .references import whole_number
 from .selection import Scored, Selector, request_for, verbatim
 from .session import Session
@@ -28,6 +29,8 @@ MAX_RESULTS = 25
 RESULTS_PER_DAY = 1
 """Before other days have had theirs."""
 MAX_RESULT_CHARS = 300
+PIECE_CHARS = 60
+"""A passage begins with one of the pieces of this length that a text is cut into, at blanks where there are any."""
 MAX_QUERY_CHARS = 4_000
 RANKED_TOKENS = 4_000
 """What a ranking is asked for: deeper than the answer goes, so that every day has a chance."""
@@ -42,7 +45,7 @@ class Hit(NamedTuple):
     role: str
     ts: str | None
     text: str
-    """Its beginning."""
+    """The passage that says most of the query, on one line; its beginning where none says any."""
     score: float
 
 
@@ -98,7 +101,8 @@ def _found(session: Session, text: str, k: int, selector: Selector | None, shown
     ranked = (scored for scored in selector(request) if 0 < scored.ordinal <= request.last)
     found = (scored for scored in ranked if scored.ordinal not in visible)
     best = islice(_spread(found, session.state, visible), max(1, min(k, MAX_RESULTS)))
-    return tuple(_hit(session, scored) for scored in best)
+    wanted = frozenset(terms(text))
+    return tuple(_hit(session, scored, wanted) for scored in best)
 
 
 def _spread(ranked: Iterable[Scored], state: State, visible: Set[int]) -> Iterator[Scored]:
@@ -146,8 +150,40 @@ def answer_search(
     return "\n".join(rows) or NOTHING_FOUND
 
 
-def _hit(session: Session, scored: Scored) -> Hit:
+def passage(text: str, wanted: Set[str], max_chars: int = MAX_RESULT_CHARS) -> str:
+    """The stretch of a text, on one line, that has most of the wanted terms; of equals the first, in their midst.
+
+    >>> passage("word " * 40 + "the valve is blue. " + "word " * 40, frozenset(terms("blue valve")), 60)
+    '…word word word word the valve is blue. word word word word…'
+    """
+    text = " ".join(text[:MAX_TEXT_CHARS].split())
+    if len(text) <= max_chars:
+        return text
+    starts = _pieces(text, min(PIECE_CHARS, max_chars // 4))
+    said = [wanted & frozenset(terms(text[at:stop])) for at, stop in pairwise((*starts, len(text)))]
+    across = sum(at < max_chars - 2 for at in starts)
+    counts = [len(frozenset().union(*said[first : first + across])) for first in range(len(starts))]
+    first = counts.index(max(counts))
+    last = next((at for at in range(first, len(counts)) if counts[at] < counts[first]), len(counts)) - 1
+    start = starts[(first + last) // 2] if first else 0
+    start = min(start, len(text) - max_chars + 1)
+    opening = "…" if start else ""
+    rest = text[start:]
+    room = max_chars - len(opening)
+    return opening + (rest if len(rest) <= room else rest[: room - 1] + "…")
+
+
+def _pieces(text: str, chars: int) -> list[int]:
+    """Where pieces of about so many characters begin: behind a blank, where there is one."""
+    starts = [0]
+    while starts[-1] + chars < len(text):
+        at = starts[-1] + chars
+        blank = text.rfind(" ", starts[-1] + 1, at)
+        starts.append(blank + 1 if blank > 0 else at)
+    return starts
+
+
+def _hit(session: Session, scored: Scored, wanted: Set[str]) -> Hit:
     entry = session.shown(scored.ordinal)
-    text = " ".join(text_of(entry.message)[: 4 * MAX_RESULT_CHARS].split())
-    shown = text if len(text) <= MAX_RESULT_CHARS else text[: MAX_RESULT_CHARS - 1] + "…"
+    shown = passage(text_of(entry.message), wanted)
     return Hit(entry.ordinal, entry.ref, entry.message.role, entry.event.ts, shown, round(scored.score, 4))

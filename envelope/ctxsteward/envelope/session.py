@@ -77,6 +77,8 @@ class Session:
         self._counter = counter
         self._counted: Counter | None = None
         self._draw_nonce = draw_nonce
+        self._sent_again = 0
+        """Ordinal of the message that was appended last, where it was there already; 0: it was new."""
         self._read_by(Replica(Log(journal, key, keys.address_key(key.tenant), repair)))
 
     def forked(self) -> None:
@@ -174,6 +176,8 @@ class Session:
     ) -> Entry:
         """Add a message (OpenAI or Anthropic wire dict, SDK object, `Message`); the same `id` twice is the same entry.
 
+        `Entry.is_new` says whether this call wrote it.
+
         Raises `InvalidMessage`, `InputTooLarge`, `Conflict`.
         """
         new = _BARE
@@ -182,7 +186,7 @@ class Session:
             check_meta(new)
         taken = self._take(message, new)
         with self.lock:
-            return self._appending.one(taken)
+            return self._noted(self._appending.one(taken))
 
     def extend(self, messages: Iterable[object]) -> list[Entry]:
         """Add many messages (wire dicts, or `NewMessage` where they carry more), in batches of one journal write each.
@@ -209,7 +213,36 @@ class Session:
 
     def _append_batch(self, batch: list[Taken]) -> list[Entry]:
         with self.lock:
-            return self._appending.batch(batch)
+            entries = self._appending.batch(batch)
+            for entry in entries[-1:]:
+                self._noted(entry)
+            return entries
+
+    def _noted(self, entry: Entry) -> Entry:
+        self._sent_again = 0 if entry.is_new else entry.ordinal
+        return entry
+
+    def before_answer(self) -> tuple[Session, Finding] | None:
+        """Where the user turn that was appended last had been answered before: this session as it was before that.
+
+        A caller that lost the answer asks again with the id it used; what it gets is the request of the first time,
+        not one that ends in its own answer. None where nothing was sent again, or the turn has no answer yet.
+        """
+        with self.lock:
+            state = self.state
+            answer = state.groups[-1].first if state.groups else 0
+            is_answered = state.last_text == answer > state.last_user and not state.open_calls
+            if not is_answered or self._sent_again != state.last_user:
+                return None
+            place = self.journal.position(self.key, answer)
+            if place is None:
+                return None
+            before = self._sibling(self.id)
+            before.load(upto=place)
+        text = (
+            f"this user turn was sent again after §{answer} had answered it: the request is the one before that answer"
+        )
+        return before, Finding(kind="turn_already_answered", ref=f"§{answer}", text=text)
 
     def note(self, name: str, text: str) -> None:
         """Set a named note (plan, subtask, snapshot, scratchpad …); the latest wins, an empty text removes it."""

@@ -16,6 +16,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -326,14 +327,14 @@ class Store:
 
 
 def open_store(
-    uri: str,
+    uri: str | PathLike[str],
     *,
     journal: str | Path | None = None,
     keys: Keys | None = None,
     cards: str | None = None,
     queue_bytes: int = QUEUE_BYTES,
 ) -> Store:
-    """Open ``file:PATH`` (made if missing), ``s3://BUCKET/PREFIX`` (see `objects.s3_uri`) or ``memory:``.
+    """Open ``file:PATH`` or a `Path` (made if missing), ``s3://BUCKET/PREFIX`` (see `objects.s3_uri`) or ``memory:``.
 
     `journal` is the folder of the local journal (default: inside a ``file:`` store, else ``.ctxsteward/journal``);
     outside the store it is drained into it in the background, and a message is refused with `Backpressure` while
@@ -342,6 +343,10 @@ def open_store(
     ``postgresql://…`` (default: ``cards.sqlite`` beside the journal); `Store.cards` keeps it up. Raises `InputError`,
     `StoreError`.
     """
+    if isinstance(uri, PathLike):
+        uri = f"file:{fspath(uri)}"
+    if not isinstance(uri, str):
+        raise InputError(f"a store is opened by a URI or a path, not {type(uri).__name__}; write file:PATH")
     scheme, separator, rest = uri.partition(":")
     if scheme == "memory" and separator and not rest and journal is None:
         from .objects.memory import MemoryObjects

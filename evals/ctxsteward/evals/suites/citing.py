@@ -147,16 +147,23 @@ def _unsupported_behind_label(text: str, originals: Sequence[str]) -> list[str]:
 
 
 def recalled_quote(envelope: Envelope, said: Sequence[Wire], at: str) -> Iterator[Score]:
-    """Recalled messages are shown under their reference, whole."""
+    """Recalled messages are shown under their reference: whole, or, where a question names them, as an excerpt."""
     fragment = envelope.dynamic.context
     rows = rows_of(unfenced(envelope.nonce, fragment.text).text) if fragment else []
     for ordinal in fragment.refs if fragment else ():
         message = _message(said[ordinal - 1])
         texts = [message.text, *(result.text for result in message.tool_results)]
         whole = "\n".join(text for text in texts if text)
+        note = f"; §{ordinal} resolves to the whole …]"
         label = re.compile(rf"§{ordinal} {message.role}(?:, superseded by [§\d, ]+)?: ")
-        shown = any((found := label.match(row)) and row[found.end() :] == whole for row in rows)
+        said_of = [row[found.end() :] for row in rows if (found := label.match(row))]
+        shown = any(text == whole or (note in text and _is_excerpt(text, whole)) for text in said_of)
         yield holds("quotes_match", shown, f"{at}, recalled §{ordinal}", "not whole under its reference and role")
+
+
+def _is_excerpt(text: str, whole: str) -> bool:
+    """Whether every line but the note is the original's: what a question names by number may be cut."""
+    return all(_NOTE.fullmatch(line) or line in whole for line in text.split("\n"))
 
 
 def results_quote(envelope: Envelope, said: Sequence[Wire], at: str) -> Iterator[Score]:
