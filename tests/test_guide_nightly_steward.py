@@ -133,7 +133,7 @@ def test_the_guides_figures_are_those_of_the_program() -> None:
         assert told in text
     assert (SETTLED_SECONDS, "quiet for six hours" in text) == (6 * 3600, True)
     assert (EXPIRES_DAYS, "holds seven days" in text) == (7, True)
-    assert (NightSettings().lease_seconds, "any other after two minutes" in text) == (120, True)
+    assert (NightSettings().lease_seconds, "on any other after two minutes" in text) == (120, True)
 
 
 def test_the_guides_settings_are_settings_and_its_sidecar_is_one() -> None:

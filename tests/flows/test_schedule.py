@@ -97,7 +97,7 @@ def test_the_three_flows_are_deployed(deployed: Deployed) -> None:
 
 
 def test_a_killed_worker_is_taken_over_by_the_next_run(deployed: Deployed, tmp_path: Path) -> None:
-    settings = settings_of(tmp_path, 24, batch_transcripts=2, workers=1)
+    settings = settings_of(tmp_path, 24, batch_transcripts=4, workers=1)
     nobody = settings.model_copy(update={"profile": "nobody"})
     relative = settings.model_copy(update={"store": "file:store"})
     with deployed.worker("first") as worker:

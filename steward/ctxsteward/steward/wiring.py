@@ -95,7 +95,10 @@ def require(settings: NightSettings, store: Store) -> None:
             "or commit a first one with `ctxsteward steward run --profile FILE`"
         )
     for uri in settings.sources:
-        require_transcripts(uri)
+        try:
+            require_transcripts(uri)
+        except InputError as error:
+            raise InputError(f"sources, {uri:.200}: {error}") from error
 
 
 def require_transcripts(uri: str) -> None:
@@ -108,9 +111,7 @@ def require_transcripts(uri: str) -> None:
     finally:
         source.close()
     if first is None:
-        raise InputError(
-            f"source {uri!r:.200}: no transcript is there; name a folder with .json, .jsonl, .ndjson or .traj files"
-        )
+        raise InputError("no transcript is there; name a folder with .json, .jsonl, .ndjson or .traj files")
 
 
 MAX_NAMES_SHOWN = 5
