@@ -129,7 +129,7 @@ def _before() -> None:
 
 
 def _in_parent() -> None:
-    _resume()
+    _resume(_paused)
     _forking.release()
 
 
@@ -141,14 +141,15 @@ def _in_child() -> None:
     with ExitStack() as every:  # the last one first, and each of them, whatever another one raises
         for thing in reversed(_renewable.all()):
             every.callback(thing.forked)
-        every.callback(_resume)
+        every.callback(_resume, _paused)
         for each in _locks.all():
             every.callback(_freed, each)
 
 
-def _resume() -> None:
-    while _paused:
-        _paused.pop().resume()
+def _resume(paused: list[Pausable]) -> None:
+    """The last one first."""
+    while paused:
+        paused.pop().resume()
 
 
 def _freed(held: Any) -> None:
@@ -169,16 +170,24 @@ def _pause(things: Sequence[Pausable]) -> list[Pausable]:
     waiting = list(things)
     while True:
         paused: list[Pausable] = []
-        for thing in waiting:
-            left = until - time.monotonic()
-            if not thing.pause(max(0.0, min(left, _GRACE_SECONDS) if paused else left)):
-                if left > 0:
-                    break
-                continue
-            paused.append(thing)
-        else:
+        try:
+            stubborn = _first_stubborn(waiting, paused, until)
+        except BaseException:
+            _resume(paused)
+            raise
+        if stubborn is None:
             return paused
-        for each in reversed(paused):
-            each.resume()
-        waiting.remove(thing)
-        waiting.insert(0, thing)
+        _resume(paused)
+        waiting.remove(stubborn)
+        waiting.insert(0, stubborn)
+
+
+def _first_stubborn(things: Sequence[Pausable], paused: list[Pausable], until: float) -> Pausable | None:
+    """Pause one after the other; the first that does not let go while there is time for another attempt."""
+    for thing in things:
+        left = until - time.monotonic()
+        if thing.pause(max(0.0, min(left, _GRACE_SECONDS) if paused else left)):
+            paused.append(thing)
+        elif left > 0:
+            return thing
+    return None

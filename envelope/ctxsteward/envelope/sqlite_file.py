@@ -154,9 +154,13 @@ class SqliteFile:
         is_inside = forking.is_held(self.lock)  # this very thread forks in the middle of it: the child is refused
         if not self.lock.acquire(timeout=timeout_seconds):
             return False
-        if self._db is not None and self._db.file is not None and not is_inside:
-            self.before_closing()
-            self._let_go()
+        try:
+            if self._db is not None and self._db.file is not None and not is_inside:
+                self.before_closing()
+                self._let_go()
+        except BaseException:
+            self.lock.release()
+            raise
         return True
 
     def resume(self) -> None:

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+import time
 from collections.abc import Callable, Iterable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +20,18 @@ App = Callable[[dict[str, Any], Callable[..., object]], Iterable[bytes]]
 
 
 def made(folder: str) -> App:
-    """The application over a store in this folder that is drained, carded and in use already."""
+    """The application over a store in this folder that is drained, carded and being written to already."""
     store = open_store(f"file:{folder}/store", journal=Path(folder) / "journal")
     store.cards()
     builder = EnvelopeBuilder(model="gpt-4o")
-    store.session("warm").append({"role": "user", "content": "before the fork"}, id="warm")
+    master = store.session("master")
+
+    def beat() -> None:
+        for number in count():
+            master.append({"role": "user", "content": f"beat {number}"})
+            time.sleep(0.001)
+
+    threading.Thread(target=beat, daemon=True).start()  # it writes while workers are forked, and stays behind
 
     def app(environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
         asked = json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))

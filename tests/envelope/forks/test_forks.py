@@ -10,10 +10,13 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from ctxsteward.envelope.forking import _pause
 
 from ...postgres import postgres, postgres_dsn
 from ...s3_servers import S3Server
@@ -186,3 +189,41 @@ cards.close()
 def test_children_talk_to_postgresql_by_connections_of_their_own(postgres_dsn: str) -> None:
     printed = run("-c", ON_POSTGRES, postgres_dsn).splitlines()
     assert printed == ["0 0", "('child-0', 20) ('child-1', 20) ('parent', 20)"]
+
+
+# -- before a fork -----------------------------------------------------------------------------------------
+
+
+class Held:
+    """A `Pausable` that threads hold by its lock."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+
+    def pause(self, timeout_seconds: float) -> bool:
+        return self.lock.acquire(timeout=timeout_seconds)
+
+    def resume(self) -> None:
+        self.lock.release()
+
+
+def test_whoever_uses_one_file_and_waits_for_another_does_not_hold_a_fork_up() -> None:
+    one, other = Held(), Held()
+    has_one, waits = threading.Event(), threading.Event()
+
+    def use_both() -> None:
+        with one.lock:
+            has_one.set()
+            waits.wait(30)
+            with other.lock:
+                pass
+
+    thread = threading.Thread(target=use_both)
+    thread.start()
+    has_one.wait(30)
+    waits.set()
+    paused = _pause([other, one])
+    thread.join(30)
+    assert (sorted(map(id, paused)), thread.is_alive()) == (sorted((id(one), id(other))), False)
+    for each in paused:
+        each.resume()

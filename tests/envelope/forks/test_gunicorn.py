@@ -30,7 +30,18 @@ def served(folder: Path) -> Iterator[int]:
     """The port of a running service; it is ended by its process id, and waits for its workers."""
     log = folder / "log"
     application = f"tests.envelope.forks.service:made({str(folder)!r})"
-    options = ["--preload", "--workers", str(WORKERS), "--threads", "2", "--bind", "127.0.0.1:0", "--no-control-socket"]
+    options = [
+        "--preload",
+        "--workers",
+        str(WORKERS),
+        "--threads",
+        "2",
+        "--max-requests",
+        "40",
+        "--bind",
+        "127.0.0.1:0",
+        "--no-control-socket",
+    ]
     with log.open("wb") as output, subprocess.Popen(
         [sys.executable, "-m", "gunicorn", *options, application], cwd=ROOT, stdout=output, stderr=output,
         env={**os.environ, "GUNICORN_CMD_ARGS": ""},
@@ -73,6 +84,6 @@ def test_every_turn_that_a_preloaded_gunicorn_acknowledged_is_there_afterwards(t
         ids = sorted(entry.event.id for entry in entries if entry.event.id is not None)
         drained, result = store.flush(30), fsck(store, read_data=True)
     expected = [id for turn, _ in told for id in (turn, f"{turn}+")]
-    assert ids == sorted(["warm", *expected])
-    assert len({process for _, process in told}) == WORKERS
+    assert ids == sorted(expected)
+    assert len({process for _, process in told}) > WORKERS  # some were replaced by later forks
     assert (drained, result.damage) == (True, ())

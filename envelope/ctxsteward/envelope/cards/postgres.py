@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC
 from typing import Any
 
@@ -118,6 +118,10 @@ class PostgresCards:
         except BaseException:
             self.close()
             raise
+
+    def __del__(self) -> None:
+        with suppress(Exception):
+            self.close()
 
     def forked(self) -> None:
         """The connection is the parent's."""
