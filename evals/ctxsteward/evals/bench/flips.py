@@ -66,7 +66,7 @@ def run(data: Path | None = None) -> Iterator[Row]:
     folder = next((each for each in _folders(data) if each.is_dir()), None)
     for half in SOURCES:
         lines, found = cases(half, folder)
-        yield from _rows(half, lines, found)
+        yield from _rows(half, lines, found, is_held_to=half == "held out" and folder is not None)
 
 
 def cases(half: Half, policies: Path | None = None) -> tuple[tuple[str, ...], list[Case]]:
@@ -225,8 +225,7 @@ def _misspelled(line: str, chance: random.Random) -> str:
 # -- figures ---------------------------------------------------------------------------------------------------
 
 
-def _rows(half: Half, lines: Sequence[str], found: Sequence[Case]) -> Iterator[Row]:
-    held = half == "held out"
+def _rows(half: Half, lines: Sequence[str], found: Sequence[Case], *, is_held_to: bool) -> Iterator[Row]:
     for beside in (False, True):
         where = "beside it" if beside else "in its place"
         judged = [(case, judge(lines, case, beside=beside)) for case in found]
@@ -234,7 +233,7 @@ def _rows(half: Half, lines: Sequence[str], found: Sequence[Case]) -> Iterator[R
             these = [(case, each) for case, each in judged if case.is_flip is is_flip]
             label = f"{half}, {where}: {len(these)} {what}"
             bars: dict[str, float] = {}
-            if held and not beside:
+            if is_held_to and not beside:
                 bars = {"at_least": 95} if is_flip else {"at_most": 2}
             yield row(NAME, f"{label}, blocked", _share(each.blocked for _, each in these), "%", **bars)
             yield row(NAME, f"{label}, blocked or two asked", _share(each.asked for _, each in these), "%")

@@ -101,6 +101,7 @@ def otherwise(line: str, text: str) -> Otherwise | None:
         or _marked(before, after)
         or _widened(old, new)
         or _weakened(old, new)
+        or _reordered(old, new)
         or _replaced(before, after)
         or _gone(old, before, after)
         or _narrowed(before, after)
@@ -179,11 +180,23 @@ def _figured(before: str, after: str) -> Otherwise | None:
     pair = changed(before, after)
     if pair is not None:
         return Otherwise("number_change", "a figure in the text differs", *(told(figure) or "" for figure in pair))
+    if _side(before) != _side(after) and _side(after):
+        return Otherwise("number_change", "a time counts to another side", _side(before), _side(after))
     old, new = _counted(before), _counted(after)
     thing = next((thing for thing in old if thing in new and old[thing] != new[thing]), None)
     if thing is None:
         return None
     return Otherwise("number_change", f"another figure counts {thing!r}", str(old[thing]), str(new[thing]))
+
+
+def _side(text: str) -> str:
+    """To which side a time counts: "14 days before", "within 14 days", "14 days after", 14天内; empty: not said."""
+    form = without_figures(text)
+    if re.search(r"0\s*(?:business |working )?(?:before|earlier|prior|[以之]?前)", form):
+        return "before"
+    if any(figure.bound == "upper" for figure in figures(text)):
+        return ""
+    return "after" if re.search(r"0\s*[以之]?后", form) and not re.search(r"0\s*[以之]?后[^，。,.]*内", form) else ""
 
 
 def _counted(text: str) -> dict[str, list[int]]:
@@ -268,6 +281,29 @@ def _widened(old: Sequence[str], new: Sequence[str]) -> Otherwise | None:
 
 def _permits(clause: Clause) -> bool:
     return clause.sign > 0 and not clause.condition and _strength(clause) <= 1
+
+
+def _reordered(old: Sequence[str], new: Sequence[str]) -> Otherwise | None:
+    """What had to come first comes second: "A before B" is "B before A" now."""
+    for one in (first for sentence in old if (first := _before_what(sentence)) is not None):
+        for other in (first for sentence in new if (first := _before_what(sentence)) is not None):
+            straight = len(one[0] & other[0]) + len(one[1] & other[1])
+            crossed = len(one[0] & other[1]) + len(one[1] & other[0])
+            if one[2:] == other[2:] and crossed > straight:
+                return Otherwise("contradiction", "what came first comes second")
+    return None
+
+
+def _before_what(sentence: str) -> tuple[frozenset[str], frozenset[str], int, frozenset[str]] | None:
+    """Of "A before B": what A and B are about, the sign of A, and "before"; None: no sentence of one such pair."""
+    found = clauses(sentence)
+    second = [clause for clause in found if clause.condition and clause.order]
+    first = [clause for clause in found if not clause.condition]
+    said = read(sentence).spoken & _BEFORE
+    return (first[0].content, second[0].content, first[0].sign, said) if len(first) == len(second) == 1 else None
+
+
+_BEFORE = frozenset(("before", "prior to", "until", "之前", "以前", "前", "之后", "以后", "后"))
 
 
 def _weakened(old: Sequence[str], new: Sequence[str]) -> Otherwise | None:
@@ -407,6 +443,8 @@ def _pieces(sentence: Reading) -> Iterator[list[Word]]:
 def _narrowed(before: Reading, after: Reading) -> Otherwise | None:
     """Nothing is gone, and a case was added to which it is bound."""
     gone, come = _unexplained(before, after)
+    if not gone and (condition := _new_condition(before, after)):
+        return Otherwise("reworded", "it is bound to another case", "", condition)
     if gone or not come:
         return None
     opening = after.tokens[: come[0].place]
@@ -422,6 +460,20 @@ def _narrowed(before: Reading, after: Reading) -> Otherwise | None:
 
 def _opens(token: Token) -> bool:
     return token.operator is not None and token.operator.opens != "" and token.operator.sign > 0
+
+
+def _new_condition(before: Reading, after: Reading) -> str:
+    """What opens a condition that is none of what was said before; empty: there is none."""
+    if any(token.operator is not None and token.operator.opens == "if" for token in before.tokens):
+        return ""
+    for place, token in enumerate(after.tokens):
+        if token.operator is None or token.operator.opens != "if" or token.key in ("after", "once"):
+            continue
+        end = next((n for n, t in enumerate(after.tokens) if n > place and t.kind in ("hard", "soft")), None)
+        said = [word for word in after.words if word.place > place and (end is None or word.place < end)]
+        if not any(_kin_of(word.key, before.keys) for word in said):
+            return token.key
+    return ""
 
 
 _RESTRICTS = frozenset(
