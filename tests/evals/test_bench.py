@@ -61,6 +61,7 @@ def test_every_bench_goes_by_its_own_name() -> None:
         "cards",
         "transcripts",
         "canaries",
+        "flips",
         "steward",
         "telemetry",
         "audit",

@@ -21,6 +21,7 @@ DriftLevel = Literal["INFO", "WARN", "BLOCK"]
 DriftKind = Literal[
     "polarity_flip",
     "contradiction",
+    "touches_locked",
     "number_change",
     "modality_change",
     "removed",
@@ -120,7 +121,7 @@ class DriftReport(_Value):
     touched: tuple[Annotated[StrictStr, Field(pattern=r"^[a-z]+\.[a-z0-9][a-z0-9_.-]{0,63}$")], ...]
     """Entries of persona, policies, rails and surface that differ, as ``policies.refunds``."""
     touches_locked: StrictBool
-    """Whether one of them is locked in either version."""
+    """Whether one of them is locked in either version, or says something of what a locked entry is about."""
     approves: tuple[Annotated[StrictStr, Field(max_length=128)], ...]
     """Meta records that would newly speak in the operator's name, as ids or addresses."""
     cumulative: CumulativeDrift | None

@@ -130,7 +130,8 @@ LONG = " ".join(f"Sentence {n} says something that nobody has said before in thi
 CASES = (
     Case("the same", SHOP, "INFO", set()),
     Case("a word", rewritten("legal", "Do not give any legal, medical or tax advice. Recommend a professional instead."), "INFO", set()),
-    Case("should for must", rewritten("zh-identity", "查询订单之前应当核实客户身份。"), "WARN", {"modality_change"}),
+    Case("should for must", rewritten("sources", "You should cite the product page for every statement about stock or price."), "WARN", {"modality_change"}),
+    Case("locked should for must", rewritten("zh-identity", "查询订单之前应当核实客户身份。"), "BLOCK", {"modality_change"}),
     Case("declared modality", remade("discounts", modality="should"), "WARN", {"modality_change"}),
     Case("only dropped", rewritten("children", "Recommend books for children with the age range that the publisher states."), "WARN", {"modality_change"}),
     Case("a figure", rewritten("discounts", "You may grant a discount of at most 15 percent on damaged books."), "WARN", {"number_change"}),

@@ -21,6 +21,7 @@ from . import (
     canaries,
     cards,
     cold,
+    flips,
     harness,
     imports,
     journal,
@@ -33,7 +34,8 @@ from . import (
 )  # fmt: skip
 
 MODULES = (
-    imports, warm, cold, journal, outage, audit, selection, cards, transcripts, canaries, harness, steward, telemetry,
+    imports, warm, cold, journal, outage, audit, selection, cards, transcripts, canaries, harness, flips, steward,
+    telemetry,
 )  # fmt: skip
 BENCHES: dict[str, Callable[[Path | None], Iterator[Row]]] = {module.NAME: module.run for module in MODULES}
 

@@ -40,6 +40,10 @@ class Clause:
     order: bool
     """A condition of time: "before …", "until …"."""
     only: bool
+    spoken: frozenset[str]
+    """The keys of all its tokens."""
+    waived: bool
+    """A demand that is taken back: "need not", "no … is required", 无需."""
 
 
 @lru_cache(maxsize=1 << 13)
@@ -56,6 +60,8 @@ def _clauses(sentence: str) -> Iterator[Clause]:
                 sentence=sentence, content=content, sign=sign_of(part), modality=_modality(part),
                 condition=bool(opened), order=opened in ("before", "past"),
                 only=any(token.key in _ONLY for token in part),
+                spoken=frozenset(token.key for token in part),
+                waived=_is_waived(part),
             )  # fmt: skip
 
 
@@ -75,6 +81,25 @@ def sign_of(part: Sequence[Token]) -> Literal[1, -1]:
         sign = -1 if sign > 0 else 1
         negated = True
     return sign
+
+
+_NEEDED = frozenset(
+    ("need", "need to", "needs to", "needed", "have to", "has to", "required", "require", "requires", "is required to",
+     "are required to", "mandatory", "compulsory", "obligatory", "obliged to")
+)  # fmt: skip
+
+
+def _is_waived(part: Sequence[Token]) -> bool:
+    keys = [token.key for token in part]
+    if "need" in keys[:-1] and keys[keys.index("need") + 1] == "not":
+        return True
+    if any(token.operator is not None and token.operator[:2] == (-1, "may") for token in part):
+        return True
+    denied = next((index for index, key in enumerate(keys) if key in DENIES), None)
+    return denied is not None and any(key in _NEEDED for key in keys[denied + 1 :])
+
+
+DENIES = frozenset(("not", "no", "nobody", "no one", "none", "never", "nothing"))
 
 
 def _modality(part: Sequence[Token]) -> Modality | None:

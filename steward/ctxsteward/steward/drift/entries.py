@@ -7,14 +7,15 @@ another strength, another figure, a removal that says something is WARN; wording
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
 
 from ctxsteward.schemas.changelog import ChangedBlock
 from ctxsteward.schemas.drift import DriftFinding, DriftKind, DriftLevel, DriftLimits
 from ctxsteward.schemas.profile import ProfileEntry
 
 from .clauses import Clause, clauses, likeness
+from .edits import corrected, near, otherwise, rarity_of, restates, stance
 from .figures import Figure, changed, figures, told
 from .flips import contradictions, turns
 from .shares import shares
@@ -47,9 +48,19 @@ def changed_entry(old: Keyed, new: Keyed, limits: DriftLimits) -> Iterator[Drift
         yield found("unlocked", "BLOCK", old, "the lock was taken off")
     elif new.entry.locked and not locked:
         yield found("locked", "INFO", old, "it was locked")
-    yield from _declared(old, new)
-    yield from _figures(old, new)
-    yield from _wording(old, new, limits)
+    if locked:
+        text = corrected(new.entry.text, old.entry.text)
+        new = new._replace(entry=new.entry.model_copy(update={"text": text}))
+    told = [*_declared(old, new), *_figures(old, new), *_wording(old, new, limits)]
+    if locked and all(finding.level != "BLOCK" for finding in told):
+        told = [*_another_rule(old, new), *told]
+    yield from told
+
+
+def _another_rule(old: Keyed, new: Keyed) -> Iterator[DriftFinding]:
+    """Of a locked entry also what differs and cannot be explained."""
+    if new.entry.text != old.entry.text and (found_one := otherwise(old.entry.text, new.entry.text)) is not None:
+        yield found(found_one.kind, "BLOCK", old, found_one.why, found_one.before, found_one.after)
 
 
 def _declared(old: Keyed, new: Keyed) -> Iterator[DriftFinding]:
@@ -129,11 +140,26 @@ def _amount(old: Keyed, new: Keyed, limits: DriftLimits) -> DriftFinding:
     return found("reworded", "INFO", old, amount)
 
 
-def gainsaid(standing: Iterable[Keyed], fresh: Sequence[str], at: Keyed | None = None) -> Iterator[tuple[Keyed, bool]]:
-    """Standing entries, but for `at`, that new sentences contradict, each with whether it is locked."""
-    for each in standing:
-        if (at is None or each[0] != at[0] or each.entry.id != at.entry.id) and opposed(each.entry, fresh):
-            yield each, each.entry.locked
+def gainsaid(
+    standing: Sequence[Keyed], fresh: Sequence[str], at: Keyed | None = None
+) -> Iterator[tuple[Keyed, Literal["gainsays", "touches"]]]:
+    """Standing entries, but for `at`, that new sentences contradict, or say something unclear of where one is locked.
+
+    Sentences that a locked entry says as well gainsay nothing.
+    """
+    rarity = rarity_of(each.entry.text for each in standing)
+    others = [each for each in standing if at is None or each[0] != at[0] or each.entry.id != at.entry.id]
+    locked = [each.entry.text for each in others if each.entry.locked]
+    new = [sentence for sentence in fresh if not any(restates(text, sentence) for text in locked)]
+    for each in others if new else ():
+        if not any(near(each.entry.text, sentence) for sentence in new):
+            continue
+        if opposed(each.entry, [corrected(sentence, each.entry.text) for sentence in new]):
+            yield each, "gainsays"
+        elif each.entry.locked:
+            said = {stance(each.entry.text, sentence, rarity) for sentence in new}
+            if said & {"against", "unclear"}:
+                yield each, "gainsays" if "against" in said else "touches"
 
 
 def opposed(entry: ProfileEntry, fresh: Sequence[str]) -> bool:

@@ -33,6 +33,8 @@ class Figure(NamedTuple):
 
 _SECONDS = {"ms": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 604800.0}
 _MONTHS = {"month": 1.0, "year": 12.0}
+MEASURED = frozenset(("seconds", "months", *CURRENCIES.values()))
+"""Units of times and sums, in their one form."""
 _MONTH_NAMES = {
     name: month
     for month, names in enumerate(
@@ -58,6 +60,8 @@ _NUMBER = re.compile(
 _ZH_NUMERAL = re.compile(r"(?<![\u3400-\u9fff])?[零〇一二两三四五六七八九十百千万]+(?=[\u3400-\u9fff%])")
 _SCALES = {"k": 1e3, "m": 1e6, "million": 1e6, "thousand": 1e3, "万": 1e4, "千": 1e3, "百万": 1e6, "亿": 1e8}
 _ZH_MEASURES = frozenset("句字步种章段层级家单笔封组批班则道题门名株支")
+_TIMES = re.compile(r"(?<!at )\b(once|twice)\b(?=\s*(?:$|[.,;:!?)。]|(?:per|every|each|for|and|in|an?|only|more)\b))")
+"""Not "once the order is paid", not "at once"."""
 _REACH_CHARS = 24
 _CLAUSE_CHARS = 120
 _NEGATED = re.compile(r"\b(?:not|never|no|cannot)\b|n't\b|不|勿|别|禁止")
@@ -66,7 +70,7 @@ _NEGATED = re.compile(r"\b(?:not|never|no|cannot)\b|n't\b|不|勿|别|禁止")
 @lru_cache(maxsize=1 << 14)
 def figures(text: str) -> tuple[Figure, ...]:
     """The figures of a text, in order."""
-    form = _digits(plain(text).replace("percent", "%").replace("per cent", "%").replace("百分之", "%"))
+    form = _normal(text)
     found: list[tuple[int, Figure]] = []
     form = _taken(form, _DATE, found, _date)
     form = _taken(form, _CLOCK, found, _clock)
@@ -76,12 +80,36 @@ def figures(text: str) -> tuple[Figure, ...]:
     return tuple(figure for _, figure in sorted(found, key=lambda each: each[0]))
 
 
+@lru_cache(maxsize=1 << 14)
+def without_figures(text: str) -> str:
+    """The text in its plain form with 0 for each figure, its unit, and the bound said right before or behind it."""
+    form = _normal(text)
+    for pattern in (_DATE, _CLOCK):
+        form = pattern.sub(" ", form)
+    kept, last = [], 0
+    for match in _NUMBER.finditer(form):
+        unit = match["unit"] or ""
+        family = UNITS.get(unit, ("",))[0]
+        measured = family in _SECONDS or family in _MONTHS or unit in CURRENCIES or unit in _SCALES or unit == "%"
+        is_word = unit.isascii() and not measured
+        stop = match.start("unit") if unit and is_word else _measured(match)[2]
+        behind = _AFTER.match(form, stop)
+        kept += [_BOUND_BEFORE.sub(" ", _ZH_BOUNDS.sub(" ", form[last : match.start()])), "0"]
+        last = behind.end() if behind else stop
+    return " ".join([*kept, _ZH_BOUNDS.sub(" ", form[last:]) if kept else form])
+
+
 def changed(before: str, after: str) -> tuple[Figure | None, Figure | None] | None:
     """The first figure that went, and what stands for it; None where the same figures stand in both."""
     old, new = figures(before), figures(after)
     if old == new:
         return None
     gone, come = Counter(old) - Counter(new), Counter(new) - Counter(old)
+    for figure in list(gone):  # a thing counted right behind the figure in one text, and further on in the other
+        twin = next((o for o in come if o.number == figure.number and (o.unit == "") != (figure.unit == "")), None)
+        if twin is not None and not {twin.unit, figure.unit} & MEASURED:
+            shared = min(gone[figure], come[twin])
+            gone, come = gone - Counter({figure: shared}), come - Counter({twin: shared})
     for figure in list(gone):  # a bound said in one text and not in the other is wording; one turned round is not
         twin = next((other for other in come if other[:2] == figure[:2] and "" in (other.bound, figure.bound)), None)
         if twin is not None:
@@ -98,6 +126,10 @@ def told(figure: Figure | None) -> str | None:
         return None
     bound = {"": "", "upper": "at most ", "lower": "at least "}[figure.bound]
     return f"{bound}{figure.number} {figure.unit}".strip()
+
+
+def _normal(text: str) -> str:
+    return _digits(plain(text).replace("percent", "%").replace("per cent", "%").replace("百分之", "%"))
 
 
 def _taken(form: str, pattern: re.Pattern[str], found: list[tuple[int, Figure]], make: object) -> str:
@@ -132,7 +164,7 @@ def _digits(form: str) -> str:
     """Numbers in words written as digits; "one" stays where it counts no unit ("one another", "no one")."""
     form = _SPELLED.sub(lambda match: _spelled(match, form), form)
     form = re.sub(r"\bhalf an? (hour|day)\b", r"0.5 \1", form).replace("半小时", "0.5小时").replace("半天", "0.5天")
-    form = re.sub(r"\b(once|twice)\b", lambda match: {"once": "1 times", "twice": "2 times"}[match[1]], form)
+    form = _TIMES.sub(lambda match: {"once": "1 times", "twice": "2 times"}[match[1]], form)
     form = re.sub(r"%([零〇一二两三四五六七八九十百\d.]+)", r"\1%", form)
     return _ZH_NUMERAL.sub(lambda match: _zh_spelled(match, form), form)
 
@@ -199,6 +231,10 @@ def _pattern(phrases: tuple[str, ...]) -> str:
 
 
 _BOUNDS = re.compile(f"(?P<upper>{_pattern(UPPER)})|(?P<lower>{_pattern(LOWER)})")
+_ZH_BOUNDS = re.compile(
+    "|".join(p for p in sorted((*UPPER, *LOWER), key=len, reverse=True) if p[0] > "\u3400" and len(p) > 1)
+)
+_BOUND_BEFORE = re.compile(f"(?:{_pattern(UPPER)}|{_pattern(LOWER)})\\s*(?:of\\s*)?$")
 _AFTER = re.compile(
     r"\s*(?:[a-z]+\s+)?"
     r"(?:(?P<upper>or less|or fewer|at most|以内|之内|以下|内)|(?P<lower>or more|or longer|以上|at least))"

@@ -15,10 +15,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from ctxsteward.schemas.drift import LEVELS, CumulativeDrift, DriftFinding, DriftLevel, DriftLimits, DriftReport
+from ctxsteward.schemas.drift import (
+    LEVELS,
+    CumulativeDrift,
+    DriftFinding,
+    DriftKind,
+    DriftLevel,
+    DriftLimits,
+    DriftReport,
+)
 from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument
 
-from .entries import Keyed, changed_entry, found, gainsaid
+from .entries import Keyed, changed_entry, found, gainsaid, opposed
 from .flips import turns
 from .shares import Shares, shares
 from .wording import sentences_of
@@ -40,6 +48,10 @@ class _Compared(NamedTuple):
     head: Shares
     meta: Shares
 
+    @property
+    def touches_locked(self) -> bool:
+        return any(finding.kind == "touches_locked" for finding in self.findings)
+
 
 def report(
     champion: ProfileDocument | None,
@@ -57,7 +69,8 @@ def report(
     return DriftReport(
         profile=challenger.name, champion=champion.version if champion else None, level=level,
         delta=compared.head.delta, removed=compared.head.removed, meta_delta=compared.meta.delta,
-        findings=compared.findings, touched=touched, touches_locked=any(key in locked for key in touched),
+        findings=compared.findings, touched=touched,
+        touches_locked=any(key in locked for key in touched) or compared.touches_locked,
         approves=tuple(_approves(champion or NAMELESS, challenger)), cumulative=cumulative, limits=limits,
     )  # fmt: skip
 
@@ -139,9 +152,25 @@ def _entries(
     for key, each in new.items():
         fresh = _fresh(old.get(key), each)
         standing = new.values() if first else old.values()
-        for other, is_locked in gainsaid(standing, fresh, each) if fresh else ():
-            words = f"it gainsays {other.block}.{other.entry.id}" + (", which is locked" if is_locked else "")
-            yield found("contradiction", "BLOCK" if is_locked else "WARN", each, words)
+        said = sentences_of(old[key].entry.text) if key in old else ()
+        beside = dict(gainsaid(list(standing), said, each)) if fresh and said else {}
+        for other, how in gainsaid(list(standing), fresh, each) if fresh else ():
+            if key in old and old[key].entry.locked and not opposed(other.entry, fresh):
+                continue  # two people look at it anyway, and it was compared with what it said
+            if beside.get(other) not in ("gainsays", how):  # else the two have stood side by side
+                kind, level, words = _gainsaying(other, how)
+                yield found(kind, level, each, words)
+
+
+def _gainsaying(other: Keyed, how: str) -> tuple[DriftKind, DriftLevel, str]:
+    """Kind, level and words of a finding that something gainsays an entry, or touches a locked one."""
+    name = f"{other.block}.{other.entry.id}"
+    if how == "touches":
+        words = f"it speaks of what {name} is about, which is locked, and does not plainly say the same"
+        return "touches_locked", "WARN", words
+    if other.entry.locked:
+        return "contradiction", "BLOCK", f"it gainsays {name}, which is locked"
+    return "contradiction", "WARN", f"it gainsays {name}"
 
 
 def _fresh(before: Keyed | None, after: Keyed) -> list[str]:
@@ -183,9 +212,10 @@ def _meta(before: ProfileDocument, after: ProfileDocument) -> Iterator[DriftFind
                 yield _of_record("polarity_flip", "WARN", record, "a record was turned round")
             else:
                 yield _of_record("reworded", "INFO", record, "a record was reworded")
-        for other, is_locked in gainsaid(entries_of(after).values(), sentences_of(record.text)):
-            words = f"a record gainsays {other.block}.{other.entry.id}" + (", which is locked" if is_locked else "")
-            yield _of_record("contradiction", "BLOCK" if is_locked else "WARN", record, words)
+        for other, how in gainsaid(list(entries_of(after).values()), sentences_of(record.text)):
+            kind, level, words = _gainsaying(other, how)
+            if how == "gainsays" or known is None or known.text != record.text:
+                yield _of_record(kind, level, record, "a record: " + words)
 
 
 def _of_record(kind: str, level: DriftLevel, record: MetaRecord, text: str) -> DriftFinding:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from ctxsteward.envelope.ranking.words import terms
 from ctxsteward.schemas.profile import Modality
 
 Opens = Literal["", "if", "unless", "before", "past"]
@@ -50,7 +51,7 @@ _MUST = """
     without exception; no exceptions; with no exceptions; obliged to; needed; be certain
 """
 _SHOULD = "should; ought to; recommended; recommend; recommends; preferably; ideally; prefer to; prefer; try to; aim to; aim; strive to; advisable; encouraged to; expected to; where possible; when possible; if possible; as a rule; generally; usually; normally; typically; by default"
-_MAY = "may; can; could; might; allowed; allowed to; allow; allows; allowing; permitted; permitted to; permit; permits; permitting; optional; optionally; free to; welcome to; able to; entitled to; authorized to; acceptable; okay to; ok to; sometimes; opt in; at your discretion"
+_MAY = "may; can; could; might; allowed; allowed to; allow; allows; allowing; permitted; permitted to; permit; permits; permitting; optional; optionally; free to; welcome to; able to; entitled to; authorized to; acceptable; okay to; ok to; is fine; are fine; fine to; is ok; is okay; are okay; is all right; all right to; is alright; sometimes; opt in; at your discretion"
 _PLAIN = "accept; accepts; accepted; accepting; include; includes; included; including; enable; enables; enabled; enabling; follow; follows; following; obey; obeys; respect; respects; observe; comply; comply with; complies with; honor; honour; grant; grants; granted; granting; approve; approves; approved; approving; remember; remembers; remember to; continue; continues; everybody; everyone; all; every; any; anyone; anybody; please; do; does; did; be; go ahead and; nobody but; no one but; none but; nobody other than; no one other than"
 _IF = "if; when; whenever; once; where; after; in case; provided; provided that; as long as; only if; only when; only with; only after; only once; only where; on condition that"
 _UNLESS = "unless; without; except; except when; except if; except where; except for; save for; instead of; rather than; other than; but not; absent; as opposed to; in place of"
@@ -71,7 +72,7 @@ ENGLISH: dict[str, Operator] = {
 
 ENGLISH_IDIOMS: tuple[str, ...] = tuple(
     _phrases(
-        "no more than; no less than; no fewer than; no later than; no earlier than; no longer than; not more than; not less than; not fewer than; not later than; not exceed; not exceeding; never exceed; never more than; never less than; never fewer than; must not exceed; may not exceed; should not exceed; cannot exceed; no charge; no cost; no fee; no extra cost; free of charge; not even; not only; not just; not merely; not simply; whether or not; or not; no matter; nothing but; none other than; no problem; no doubt; if any; if at all; as soon as; can be found; may i; can i; how can i; all the more; not yet; first of all; above all; after all; in all; do so; does so; all right; at all"
+        "no more than; no less than; no fewer than; no later than; no earlier than; no longer than; not more than; not less than; not fewer than; not later than; not exceed; not exceeding; never exceed; never more than; never less than; never fewer than; must not exceed; may not exceed; should not exceed; cannot exceed; no charge; no cost; no fee; no extra cost; free of charge; not even; not only; not just; not merely; not simply; whether or not; or not; no matter; nothing but; none other than; no problem; no doubt; if at all; as soon as; can be found; may i; can i; how can i; all the more; not yet; first of all; above all; after all; in all; do so; does so; all right; at all"
     )
 )
 """They turn nothing round; those with a figure bound it (`UPPER`, `LOWER`)."""
@@ -81,7 +82,7 @@ _ZH_MUST_NOT = "不得;不能;不可;不可以;不许;不准;不允许;不应;�
 _ZH_NEED_NOT = "无需;无须;不必;不用;不需要;不必须;毋须;毋需"
 _ZH_MUST = "必须;务必;一定;一定要;须;需;需要;必需;要求;总是;始终;永远;一律;一贯;确保;保证;每次;每次都;切记;得要;都要;均须;均需;应予;必;记得;务请"
 _ZH_SHOULD = "应;应该;应当;建议;尽量;最好;宜;尽可能;推荐;通常;一般;原则上;优先;努力"
-_ZH_MAY = "可以;可;能;能够;允许;准许;许可;准;有权;可选;得以;有时;不妨;可自行"
+_ZH_MAY = "没问题;没关系;无妨;可以;可;能;能够;允许;准许;许可;准;有权;可选;得以;有时;不妨;可自行"
 _ZH_PLAIN = "接受;启用;包含;包括;遵守;遵循;遵照;服从;请;所有;任何;全部;一切;凡;牢记;都;均;要;继续;保持;进行"
 _ZH_IF = "如果;若;如;当;一旦;只有;只要;仅当;仅在;只在;前提是;经;经过"
 _ZH_PAST = "之前;以前;之后;以后;的情况下;情况下;时;的时候"
@@ -103,7 +104,7 @@ CHINESE: dict[str, Operator] = {
 
 CHINESE_IDIOMS: tuple[str, ...] = tuple(
     _phrases(
-        "已经;经常;曾经;经理;经济;经验;经营;经典;经办;途经;任何情况下;在任何情况下;一切情况下;特别;区别;分别;级别;类别;性别;识别;个别;告别;别人;别的;别墅;辨别;鉴别;不同;不断;不久;不良;不便;不满;不足;不仅;不但;不只;不管;不论;无论;无关;无误;非常;并非不;是非;非凡;除非常;未来;未成年;没收;不过;不错;不少于;不多于;不超过;不得超过;不能超过;不可超过;不应超过;不高于;不低于;不得低于;不得少于;不能少于;不能低于;不得高于;不晚于;不早于;不迟于;不大于;不小于;不再是;是否;能否;可否;与否;可能;功能;性能;技能;智能;能力;能源;能量;应用;反应;响应;对应;供应;回应;相应;适应;应对;应急;主要;重要;摘要;概要;要点;纲要;必要;须知;认可;可靠;可见;可用;可爱;可读;可信;可行;需求;准确;标准;批准;基准;准备;准时;水准;对准;如下;如何;例如;比如;诸如;譬如;及时;同时;任何时候;什么时候;时候;到时;那时;此时;当时;按时;时间;小时;临时;随时;实时;时区;时效;平时;有时候;时长;时段;当前;当地;适当;相当;当天;当日;当事人;应当事人;成都;首都;都市;平均;均匀;能不能;可不可以;是不是;要不要;要么;要是;要不然;要紧;首要;次要;简要;扼要;索要;必要;邀请;申请;请求;请问;请假;免费;免责;以免;避免费;无线;非法;不法;一定程度;一定的;确定;规定;需方;必备;必然;未必然"
+        "无论如何;已经;经常;曾经;经理;经济;经验;经营;经典;经办;途经;任何情况下;在任何情况下;一切情况下;特别;区别;分别;级别;类别;性别;识别;个别;告别;别人;别的;别墅;辨别;鉴别;不同;不断;不久;不良;不便;不满;不足;不仅;不但;不只;不管;不论;无论;无关;无误;非常;并非不;是非;非凡;除非常;未来;未成年;没收;不过;不错;不少于;不多于;不超过;不得超过;不能超过;不可超过;不应超过;不高于;不低于;不得低于;不得少于;不能少于;不能低于;不得高于;不晚于;不早于;不迟于;不大于;不小于;不再是;是否;能否;可否;与否;可能;功能;性能;技能;智能;能力;能源;能量;应用;反应;响应;对应;供应;回应;相应;适应;应对;应急;主要;重要;摘要;概要;要点;纲要;必要;须知;认可;可靠;可见;可用;可爱;可读;可信;可行;需求;准确;标准;批准;基准;准备;准时;水准;对准;如下;如何;例如;比如;诸如;譬如;及时;同时;任何时候;什么时候;时候;到时;那时;此时;当时;按时;时间;小时;临时;随时;实时;时区;时效;平时;有时候;时长;时段;当前;当地;适当;相当;当天;当日;当事人;应当事人;成都;首都;都市;平均;均匀;能不能;可不可以;是不是;要不要;要么;要是;要不然;要紧;首要;次要;简要;扼要;索要;必要;邀请;申请;请求;请问;请假;免费;免责;以免;避免费;无线;非法;不法;一定程度;一定的;确定;规定;需方;必备;必然;未必然"
     )
 )
 """非法 ("illegal") names a thing and turns nothing round, as 免费 ("free of charge") does."""
@@ -139,3 +140,53 @@ LOWER: tuple[str, ...] = tuple(
         "at least; no less than; not less than; no fewer than; not fewer than; never less than; never fewer than; more than; over; above; exceeds; exceed; exceeding; minimum; minimum of; min; no earlier than; longer than; older than; beyond; greater than; or more; after; or longer; at the earliest; ≥; >; 至少; 最少; 不少于; 不低于; 不得低于; 不得少于; 不能少于; 不能低于; 超过; 以上; 高于; 大于; 多于; 下限; 不早于; 不小于; 最短; 最小; 最早; 满"
     )
 )
+
+_SAME = """
+    tell tells told telling inform informs informed notify notifies say says said disclose discloses disclosed disclosure reveal reveals revealed divulge share shares shared sharing; verify verifies verified verification check checks checked checking;
+    obtain obtains obtained get receive received receives collect collects; ask asks asked asking request requests requested; delete deletes deleted deletion erase erased remove removes removed removal; keep keeps kept retain retained retention store stored hold holds held;
+    begin begins began beginning start starts; end ends finish finishes; buy buys bought purchase purchases; assist assists help helps; answer answers reply replies respond responds response; show shows shown display displays; modify modifies modified modification alter alters;
+    customer customers client clients; person persons people; locate locates located find finds found; email mail; grant grants granted give gives given giving; send sends sent; pay pays paid; sell sells sold; write writes written wrote; choose chosen chose pick; throw thrown; bring brings brought; lose lost; meet met; leave left; teach taught; hide hidden; break broken broke;
+    treat treats treated consider considers considered regard regarded; accurate correct; short brief briefly concise; immediately instantly; sum amount amounts; way means method methods; allow permitted possible
+"""
+SAME: dict[str, str] = {
+    stemmed: stems[0]
+    for group in _phrases(_SAME)
+    for stems in [[(terms(word) or [word])[0] for word in group.split()]]
+    for stemmed in stems
+}
+"""A stem and the one that stands for it: irregular forms, and verbs of rules that mean the same."""
+LIGHT = frozenset(
+    (terms(word) or [word])[0]
+    for word in _phrases(
+        "use; take; takes; taken; make; makes; made; do; get; go; put; carry; perform; please; sure; happen; first; time; case; circumstances; somebody; someone; anything; something; together"
+    )
+)
+"""Verbs and nouns that say nothing by themselves."""
+
+EXCEPTS = frozenset(
+    _phrases(
+        "unless; except; excepted; excepting; exception; exceptions; barring; excluding; exempt; exempted; other than; besides; 除非; 除外; 除了; 例外"
+    )
+)
+SOME = frozenset(
+    _phrases(
+        "some; few; several; certain; many; most; mostly; mainly; half; partly; sometimes; occasionally; often; usually; generally; hardly; rarely; 有些; 某些; 部分; 多数; 大多数; 少数; 偶尔; 有时; 通常"
+    )
+)
+ADDS = frozenset(_phrases("also; even; too; additionally; anyway; 也; 还; 均可; 亦"))
+WIDENS = frozenset(
+    _phrases(
+        "any; all; every; anybody; anyone; everybody; everyone; anything; everything; whatever; whichever; whoever; whenever; wherever; regardless; 任何; 所有; 一切; 全部; 谁"
+    )
+)
+"""With a permission, they make it larger."""
+WEAKER = frozenset(
+    _phrases(
+        "preferably; ideally; prefer to; prefer; try to; try; tri; want; aim to; aim; strive to; advisable; where possible; when possible; if possible; rather; practical; practicable; optional; optionally; 尽量; 最好; 尽可能; 建议; 宜; 优先; 原则上"
+    )
+)
+"""They make a wish of a demand."""
+ONLY = frozenset(
+    _phrases("only; solely; exclusively; nobody but; no one but; none but; unless; 只; 仅; 只有; 仅当; 仅在; 只在; 才")
+)
+"""They keep everything else out."""

@@ -35,7 +35,7 @@ _ZH_SMALL = frozenset(
     "的了着过是在和与及或并也将会把被给对向从到由于就才再还又地得这那其该您你我他她它们之为以等吧呢啊吗只仅先后"
 )
 _HARD_WORDS = frozenset(
-    ("but", "however", "instead", "otherwise", "because", "whereas", "although", "though", "yet", "while")
+    ("but", "however", "instead", "otherwise", "because", "whereas", "although", "though", "yet", "while", "so")
 )
 _ZH_HARD = ("但是", "但", "然而", "而是", "因为", "所以", "不过", "同时", "并且", "而且", "然后", "否则")
 _TOKEN = re.compile(
@@ -90,6 +90,8 @@ def tokens(text: str) -> tuple[Token, ...]:
             case "soft":
                 chinese = start > 0 and "\u3400" <= form[start - 1] <= "\u9fff"
                 raw.append(Token("soft", "，" if chinese and found != "、" else found, start, match.end()))
+    if len(raw) > 1 and raw[0].key in ("no", "不") and raw[1].kind == "soft":
+        raw[0] = raw[0]._replace(kind="idiom", operator=None)  # "No, it is …" answers somebody; it turns nothing round
     return tuple(_unmet(_bounded(list(_english(raw)))))
 
 

@@ -1,0 +1,283 @@
+"""Locked lines turned round, and edits that change nothing: what the drift report blocks of each, on two halves.
+
+Lines are those of two public agent policies, all under lock, and some of our own in English and Chinese. They are
+turned by hand (``rewordings*.yaml``) and by a seeded generator. Rules were written with the first half: one policy and
+the wordings of ``rewordings.yaml``. The other policy and ``rewordings_held_out.yaml``, which was written before the
+rules were, are the held-out half; it is looked at as figures only.
+
+Blocked: the report's level is BLOCK. Asked: blocked, or two people must approve. In place: the text stands under the
+locked line's key; beside: it is a new line without a lock, and the locked line stays. Baselines beside: block whatever
+shares words with a locked line; in place: block by edit distance, block every change.
+
+`data` holds the public transcripts, and ``policies`` or ``../sets/policies`` beside it the policies; without them the
+wordings about our own lines are measured alone.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from importlib.resources import files
+from itertools import islice
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from ruamel.yaml import YAML
+
+from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
+from ctxsteward.steward.approvals import people_needed
+from ctxsteward.steward.drift import report
+
+from . import Row, row
+
+NAME = "flips"
+Half = Literal["developed on", "held out"]
+SOURCES: Mapping[Half, tuple[str, str]] = {
+    "developed on": ("rewordings.yaml", "airline"),
+    "held out": ("rewordings_held_out.yaml", "retail"),
+}
+MIN_WORDS = 6
+"""Words of a policy's line that says enough to be turned round."""
+A_KIND = 30
+"""Cases of one mutation, of one policy."""
+
+
+class Case(NamedTuple):
+    """A locked line, and what somebody makes of it."""
+
+    line: str
+    text: str
+    is_flip: bool
+    by: str
+    """Which mutation, or ``hand``."""
+
+
+class Judged(NamedTuple):
+    """What became of a case."""
+
+    blocked: bool
+    asked: bool
+
+
+def run(data: Path | None = None) -> Iterator[Row]:
+    """Yield the figures of both halves."""
+    folder = next((each for each in _folders(data) if each.is_dir()), None)
+    for half in SOURCES:
+        lines, found = cases(half, folder)
+        yield from _rows(half, lines, found, is_held_to=half == "held out" and folder is not None)
+
+
+def cases(half: Half, policies: Path | None = None) -> tuple[tuple[str, ...], list[Case]]:
+    """The locked lines of a half, and its cases."""
+    wordings, name = SOURCES[half]
+    policy = () if policies is None else lines_of((policies / f"{name}.md").read_text(encoding="utf-8"))
+    told = YAML(typ="safe").load(files("ctxsteward.evals.suites").joinpath(wordings).read_text(encoding="utf-8"))
+    found: list[Case] = []
+    own: list[str] = []
+    for each in told:
+        line = each.get("line") or _named(each["policy"], policy)
+        if line is None:
+            continue
+        own += [line] if "line" in each else []
+        for kind, is_flip in (("flips", True), ("benign", False)):
+            found += [Case(line, text, is_flip, "hand") for text in each.get(kind, ())]
+    return (*policy, *own), [*found, *mutated(policy, half)]
+
+
+def lines_of(text: str) -> tuple[str, ...]:
+    """The rules of a policy in Markdown, each once."""
+    plain = (line.replace("**", "").strip() for line in text.splitlines() if not line.startswith("#"))
+    bare = (re.sub(r"^- ", "", line) for line in plain)
+    return tuple(dict.fromkeys(line for line in bare if len(line.split()) >= MIN_WORDS and not line.endswith(":")))
+
+
+def judge(lines: Sequence[str], case: Case, *, beside: bool) -> Judged:
+    """What the drift report says of a case among all lines of its half, each of them locked."""
+    entries = [ProfileEntry(id=f"rule-{n}", text=line, locked=True) for n, line in enumerate(lines)]
+    place = lines.index(case.line)
+    if beside:
+        after = [*entries, ProfileEntry(id="new", text=case.text)]
+    else:
+        after = [*entries]
+        after[place] = entries[place].model_copy(update={"text": case.text})
+    old, new = (ProfileDocument(name="desk", policies=tuple(each)) for each in (entries, after))
+    found = report(old, new)
+    return Judged(found.level == "BLOCK", people_needed(found) >= 2)
+
+
+# -- what a generator makes of a policy ------------------------------------------------------------------------
+
+Mutation = tuple[str, str]
+"""A pattern, and what stands in its place."""
+
+NEGATED: tuple[Mutation, ...] = (
+    (r"\bcannot\b", "can"), (r"\b(must|should) not\b", r"\1"), (r"^Do not\b", "Always"),
+    (r"\bis not\b", "is"), (r"\b(must|should|will)\b(?! not| be refunded the)", r"\1 not"),
+    (r"\bcan\b(?! only| not)", "cannot"), (r"\bis\b(?! not| should| cancelled| against)", "is not"),
+)  # fmt: skip
+WEAKENED: tuple[Mutation, ...] = (
+    (r"\bmust\b(?! not| deny)", "may"), (r"(?<!if the user )\b(?:has|have|needs?) to\b", "might"),
+    (r"(?<!is )\bshould\b(?! not)", "may want to"),
+    (r"\bmust not\b|\bcannot\b", "should rather not"), (r"^Always ", "Preferably "), (r"^Do not ", "Try not to "),
+)  # fmt: skip
+WIDENED: tuple[Mutation, ...] = (
+    (r"\b[Aa]ll\b", "some"), (r"\bat most\b", "at least"), (r"\bonly\b", "also"), (r"\bsingle\b", "dozen different"),
+    (r"\b[Ee]ach\b", "hardly any"), (r"\bany of\b", "none of"),
+)  # fmt: skip
+REORDERED: tuple[Mutation, ...] = ((r"\bBefore\b", "After"), (r"\bbefore\b", "after"), (r"\b[Aa]fter\b", "before"))
+FIGURED: tuple[Mutation, ...] = (
+    (r"\b(\d+) to (\d+)\b", r"\g<1>0 to \g<2>0"), (r"(?<![\d:])(\d+)(?![\d:\"])", r"\g<1>7"), (r"\bfive\b", "nine"),
+    (r"\bone\b(?! tool call at a time, and| cabin|\.)", "four"), (r"\bdays\b", "weeks"), (r"\bonce\b", "twice"),
+)  # fmt: skip
+EXCHANGED: Mapping[Half, tuple[Mutation, ...]] = {
+    "developed on": (
+        (r"\bcredit card\b", "gift card"), (r"\bsilver\b", "regular"), (r"^The user (?=must|can)", "The agent "),
+        (r"\bhuman agent\b", "supervisor bot"), (r"\beconomy\b", "business"), (r"\bpassengers\b", "segments"),
+    ),
+    "held out": (
+        (r"'pending'", "'processed'"), (r"\bdelivered order\b", "cancelled order"), (r"\bgift card\b", "credit card"),
+        (r"\boriginal payment method\b", "newest payment method"), (r"^The user (?=must|needs|can)", "The agent "),
+        (r"\bthe same product\b", "another product"), (r"\border id\b", "product id"),
+        (r"\bdenies?\b|\bdeny\b", "grant"),
+    ),
+}  # fmt: skip
+EXCEPTED: Mapping[Half, tuple[str, ...]] = {
+    "developed on": (", unless the user insists.", ", except for gold members.", ", unless it is urgent."),
+    "held out": (
+        ", but this does not bind you with regular customers.", " (VIPs excepted).",
+        ", save where a colleague says so.",
+        ". On weekends you can leave that out.", ", apart from orders placed by phone.",
+    ),
+}  # fmt: skip
+BESIDE_THE_POINT: Mapping[Half, tuple[str, ...]] = {
+    "developed on": (". Be friendly and brief.", ". Thank people for their patience."),
+    "held out": (
+        ". Write amounts with two decimals.",
+        ". Greet customers by their first name.",
+        ". Use short paragraphs.",
+    ),
+}
+REWORDED: tuple[Mutation, ...] = (
+    (r"\bcannot\b", "can't"), (r"\bmust not\b", "mustn't"), (r"\b[Dd]o not\b", "Don't"),
+    (r"\bshould not\b", "shouldn't"),
+    (r"\bmust\b(?! not| already)", "has to"), (r"\bthe agent\b", "an agent"), (r"\bat most\b", "no more than"),
+    (r"\bhas to be\b", "must be"), (r"\bThe user\b", "A user"),
+)  # fmt: skip
+PARTED: tuple[Mutation, ...] = (
+    (r", and (?=you |the (?:user|agent|total) )", ". "),
+    (r"^(If|After|Before|Once) ([^,(]+), (\w)(.+)\.$", r"\3\4 \1 \2."),
+    (r"\b(\w+), (\w+),? or (\w+)\b", r"\2, \1 or \3"),
+)  # fmt: skip
+
+
+def mutated(policy: Sequence[str], half: Half, seed: int = 7) -> list[Case]:
+    """What the generator makes of a policy's lines: flips and harmless edits, at most `A_KIND` of each kind."""
+    chance = random.Random(f"{seed} {half}")
+    flips = {
+        "negated": NEGATED, "weakened": WEAKENED, "widened": WIDENED, "reordered": REORDERED, "figures": FIGURED,
+        "exchanged": EXCHANGED[half],
+    }  # fmt: skip
+    made: list[Case] = []
+    for by, mutations in flips.items():
+        made += _sampled(chance, policy, by, lambda line, m=mutations: _replaced(line, m), is_flip=True)  # type: ignore[misc]
+    made += _sampled(chance, policy, "excepted", lambda line: _ended(line, EXCEPTED[half]), is_flip=True)
+    for by, mutations in (("reworded", REWORDED), ("parted", PARTED)):
+        made += _sampled(chance, policy, by, lambda line, m=mutations: _replaced(line, m), is_flip=False)  # type: ignore[misc]
+    made += _sampled(chance, policy, "misspelled", lambda line: [_misspelled(line, chance)], is_flip=False)
+    made += _sampled(chance, policy, "added to", lambda line: _ended(line, BESIDE_THE_POINT[half]), is_flip=False)
+    return made
+
+
+def _sampled(
+    chance: random.Random, policy: Sequence[str], by: str, make: Callable[[str], Iterable[str]], *, is_flip: bool
+) -> list[Case]:
+    found = [Case(line, text, is_flip, by) for line in policy for text in make(line) if text not in ("", line)]
+    return chance.sample(found, min(A_KIND, len(found)))
+
+
+def _replaced(line: str, mutations: Sequence[Mutation]) -> Iterator[str]:
+    for pattern, instead in mutations:
+        made = re.sub(pattern, instead, line, count=1)
+        if made != line:
+            yield made[:1].upper() + _INSIDE.sub(lambda match: match[0].lower(), made[1:])
+
+
+_INSIDE = re.compile(r"(?<=\w )(?:If|After|Before|Once) (?!.*\bIf\b)")
+
+
+def _ended(line: str, endings: Sequence[str]) -> Iterator[str]:
+    return (line.rstrip(".! ") + ending for ending in endings)
+
+
+def _misspelled(line: str, chance: random.Random) -> str:
+    """The line with two neighbouring letters of one long word exchanged, or one left out."""
+    words = list(re.finditer(r"[a-z]{7,}", line))
+    if not words:
+        return ""
+    word = chance.choice(words)
+    place = word.start() + chance.randrange(2, len(word.group()) - 2)
+    kept = line[place + 1] + line[place] if chance.random() < 0.5 else line[place]
+    return line[:place] + kept + line[place + 2 :]
+
+
+# -- figures ---------------------------------------------------------------------------------------------------
+
+
+def _rows(half: Half, lines: Sequence[str], found: Sequence[Case], *, is_held_to: bool) -> Iterator[Row]:
+    for beside in (False, True):
+        where = "beside it" if beside else "in its place"
+        judged = [(case, judge(lines, case, beside=beside)) for case in found]
+        for is_flip, what in ((True, "flips"), (False, "harmless edits")):
+            these = [(case, each) for case, each in judged if case.is_flip is is_flip]
+            label = f"{half}, {where}: {len(these)} {what}"
+            bars: dict[str, float] = {}
+            if is_held_to and not beside:
+                bars = {"at_least": 95} if is_flip else {"at_most": 2}
+            yield row(NAME, f"{label}, blocked", _share(each.blocked for _, each in these), "%", **bars)
+            yield row(NAME, f"{label}, blocked or two asked", _share(each.asked for _, each in these), "%")
+            kinds = sorted({case.by for case, _ in these})
+            told = ", ".join(
+                f"{by} {sum(e.blocked for c, e in these if c.by == by)}/{sum(c.by == by for c, _ in these)}"
+                for by in kinds
+            )
+            yield Row(bench=NAME, what=f"  {told}", value="")
+            for name, rule in BASELINES[beside].items():
+                share = _share(rule(lines, case) for case, _ in these)
+                yield row(NAME, f"  {label}, blocked by: {name}", share, "%")
+
+
+def _share(values: Iterable[bool]) -> float:
+    told = list(values)
+    return round(100 * sum(told) / max(1, len(told)), 1)
+
+
+def _far(lines: Sequence[str], case: Case) -> bool:
+    return SequenceMatcher(None, case.line, case.text, autojunk=False).ratio() < 0.8
+
+
+def _touching(lines: Sequence[str], case: Case) -> bool:
+    mine = _words(case.text)
+    return any(len(mine & _words(line)) >= min(3, len(mine)) for line in lines)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[a-z]{4,}|[\u4e00-\u9fff]{2}", text.lower()))
+
+
+BASELINES: Mapping[bool, Mapping[str, Callable[[Sequence[str], Case], bool]]] = {
+    False: {"every change": lambda lines, case: True, "edit distance over a fifth": _far},
+    True: {"three words of a locked line": _touching},
+}
+
+
+def _folders(data: Path | None) -> Iterator[Path]:
+    if data is not None:
+        yield from (data / "policies", data.parent / "sets" / "policies")
+
+
+def _named(told: str, policy: Sequence[str]) -> str | None:
+    """The line that a wording is about: ``airline: Basic economy flights``."""
+    start = re.sub(r"^\w+: (?:- )?", "", told)
+    return next(islice((line for line in policy if line.startswith(start)), 1), None)
