@@ -13,6 +13,7 @@ from ctxsteward.console.charts import Bar, Series, bars, lines
 from ctxsteward.console.cli import cli
 from ctxsteward.console.steward_extras import STEWARD, missing
 from ctxsteward.envelope.store import open_store
+from ctxsteward.schemas.profile import ProfileEntry
 
 from .steward_scenes import people, run, value
 
@@ -222,3 +223,23 @@ def test_help_names_every_verb() -> None:
     told = run("--help").stdout
     for verb in "run status log diff why review promote rollback quarantine drift doctor forget actors".split():  # noqa: SIM905
         assert f"  {verb} " in told
+
+
+def test_quarantine_and_review_name_the_record_the_reason_and_the_locked_line(folder: Path, tmp_path: Path) -> None:
+    where = ("--store", f"file:{copytree(folder, tmp_path / 'store')}")
+    line = ProfileEntry(id="pickup", text="Pickup in Bonn ends at 16:00.", locked=True)
+    with open_store(where[1]) as store:
+        versions = store.profiles(PROFILE)
+        head = versions.newest()
+        changed = head.profile.model_copy(update={"rails": (*head.profile.rails, line), "version": None})
+        versions.commit(changed, who="ada", why="locked", when="2026-11-23T00:00:00Z", parent=head.number)
+
+    held = {one["id"]: one for one in value("review", "--all", *where)["records"] if "against" in one}
+    aside = {one["id"]: one["against"] for one in value("quarantine", *where, code=1)["set_aside"]}
+
+    assert {one["against"]["rule"] for one in held.values()} == {"rails.pickup"}
+    assert all("rails.pickup, which is locked: Pickup in Bonn" in one["why"] for one in held.values())
+    assert aside == {id: one["against"] for id, one in held.items() if one["status"] == "quarantined"} != {}
+    shown = run("quarantine", *where, code=1).stdout
+    assert all(f"record {id}, for" in shown for id in aside)
+    assert "which is locked: Pickup in Bonn" in shown

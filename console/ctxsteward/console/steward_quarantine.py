@@ -1,4 +1,5 @@
-"""What is in quarantine: transcripts that nights refused, read again to say why, and records that fit no schema.
+"""What is in quarantine: transcripts that nights refused, read again to say why; records that fit no schema, and
+those that gainsay a rule in force, with the rule.
 
 A batch keeps a reason and an address; the name comes from listing the sources again, what is wrong from reading the
 transcript again, in a process of its own under the limits of a night. It may quote a few characters, redacted.
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import tables
 from .steward_extras import STEWARD, need
-from .steward_records import records_at
+from .steward_records import against_rule, records_at, told_rule, whose, why_so
 from .steward_report import source_name
 
 if TYPE_CHECKING:
@@ -49,12 +50,17 @@ def document(place: Place, limit: int, tell: Callable[[str], object]) -> dict[st
         rows = list(_rows(refused, sources, limit, tell))
     with records_at(place) as records:
         flawed = [{"id": one.id, "flaw": one.flaw} for one in records.ledger.flawed()]
+        aside = [
+            {"id": one.id, "for": whose(one), "text": one.text, "against": against_rule(place, one), "why": why_so(one)}
+            for one in records
+            if one.status == "quarantined"
+        ]
     standing = sum(row["now"] not in (READS, GONE, SKIPPED) for row in rows)
-    return {"transcripts": rows, "standing": standing, "records": flawed}
+    return {"transcripts": rows, "standing": standing, "records": flawed, "set_aside": aside}
 
 
 def show(console: Console, found: Mapping[str, Any]) -> None:
-    if not found["transcripts"] and not found["records"]:
+    if not any(found[what] for what in ("transcripts", "records", "set_aside")):
         console.print("nothing is in quarantine")
         return
     for row in found["transcripts"]:
@@ -66,6 +72,11 @@ def show(console: Console, found: Mapping[str, Any]) -> None:
         console.print(tables.shown(f"  {told}; {row['do']}" if row["do"] else f"  {told}"), soft_wrap=True)
     for row in found["records"]:
         console.print(tables.shown(f"record {row['id']}: {row['flaw']}"), soft_wrap=True)
+    for row in found["set_aside"]:
+        about = f"record {row['id']}, for {row['for']}: {row['text']}"
+        console.print(tables.shown(about, style="bold"), soft_wrap=True)
+        told = told_rule(row["against"]) if row["against"] else row["why"]
+        console.print(tables.shown(f"  {told}"), soft_wrap=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

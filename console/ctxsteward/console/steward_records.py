@@ -39,6 +39,9 @@ REASONS: Mapping[str, str] = {
     "newer_value": "a newer value took its place",
     "conflict": "somebody says the opposite; both are held",
     "faded": "nobody has confirmed it for long",
+    "gainsays_locked": "it gainsays a locked line",
+    "gainsays_rule": "it gainsays a rule",
+    "touches_locked": "it speaks of what a locked line is about, and does not plainly say the same; a person must look",
     "merged": "it took in a record that says the same",
 }
 """What the codes of a record mean."""
@@ -121,7 +124,9 @@ def records_at(place: Place, *, keep: bool = True) -> Iterator[Records]:
             kept = BatchRecords(place.store, place.tenant, place.profile, extractor="")
             ledger.absorb_kept(one for batch in kept.every() for one in batch.artifacts)
         date = newest[1].night if newest else place.here.today
-        yield Records(ledger, date, reviews_of(place, ledger, date), place.settings().admission)
+        head = place.versions.head()
+        policy = place.settings().admission.under(head.profile if head else None)
+        yield Records(ledger, date, reviews_of(place, ledger, date), policy)
 
 
 def reviews_of(place: Place, ledger: Ledger, date: str) -> Mapping[str, Review]:
@@ -140,6 +145,24 @@ def whose(record: MetaRecommendation) -> str:
         if name is not None:
             return f"{kind} {name}"
     return "everybody"
+
+
+def against_rule(place: Place, record: MetaRecommendation) -> dict[str, Any] | None:
+    """The rule in force that a record gainsays, or the locked line that it touches; None: there is none."""
+    from ctxsteward.steward.drift.rules import against, rules_of
+
+    head = place.versions.head()
+    found = against(rules_of(head.profile if head else None), record.text)
+    if found is None:
+        return None
+    return {"rule": found.rule.key, "locked": found.rule.locked, "says": found.rule.text, "how": found.how}
+
+
+def told_rule(found: Mapping[str, Any]) -> str:
+    """The same in words."""
+    locked = ", which is locked" if found["locked"] else ""
+    verb = "gainsays" if found["how"] == "gainsays" else "speaks of what is said in"
+    return f"it {verb} {found['rule']}{locked}: {found['says']}"
 
 
 def why_so(record: MetaRecommendation) -> str:

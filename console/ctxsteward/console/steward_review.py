@@ -12,7 +12,7 @@ from ctxsteward.schemas import InputError
 
 from . import steward_compared, steward_why, tables
 from .output import print_json
-from .steward_records import records_at, whose, why_so
+from .steward_records import against_rule, records_at, told_rule, whose, why_so
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
     from .steward_place import Place
 
-FOR_PEOPLE = frozenset(("needs_person", "needs_principals", "needs_recovery", "conflict"))
+FOR_PEOPLE = frozenset(("needs_person", "needs_principals", "needs_recovery", "conflict", "touches_locked"))
 """Reasons that a person can lift at once."""
+RULED = frozenset(("gainsays_locked", "gainsays_rule", "touches_locked"))
 HELD = ("candidate", "vetted", "quarantined")
 TAKEN_BACK = "a rollback took it back; it returns when a person approves it anew"
 
@@ -43,7 +44,7 @@ def waiting(place: Place, *, every: bool) -> dict[str, Any]:
     chosen.sort(key=lambda one: (not one.scope.is_shared, one.kind, one.text, one.id))
     return {
         "requests": [_request(one) for one in requests],
-        "records": [_record(one) | ({"why": TAKEN_BACK} if out(one) else {}) for one in chosen],
+        "records": [_record(one) | ({"why": TAKEN_BACK} if out(one) else _ruled(place, one)) for one in chosen],
         "held": len(held),
         "reviewers": sorted(name for name, actor in place.actors.actors.items() if "reviewer" in actor.roles),
     }
@@ -171,6 +172,12 @@ def _request(one: Request) -> dict[str, Any]:
         "people": one.people, "approved": sum(v["verdict"] == "approve" for v in verdicts), "verdicts": verdicts,
         "touched": list(one.touched), "when": one.when, "expires": one.expires, "challenger": one.challenger,
     }  # fmt: skip
+
+
+def _ruled(place: Place, one: MetaRecommendation) -> dict[str, Any]:
+    """Of a record that a rule holds back, the rule."""
+    found = against_rule(place, one) if RULED & set(one.reasons) else None
+    return {} if found is None else {"why": told_rule(found), "against": found}
 
 
 def _record(one: MetaRecommendation) -> dict[str, Any]:

@@ -77,6 +77,7 @@ class Deciding:
         self._vault = store.vault(settings.tenant)
         self._reviews: Mapping[str, Review] = {}
         self._date = ""
+        self._aside = 0
         self._active: Sequence[MetaRecommendation] = ()
         self._fitted: Sequence[MetaRecord] = ()
 
@@ -84,10 +85,12 @@ class Deciding:
         """Records as the gates see them on this date: those that are for many, and what all of them come to."""
         self._date = moment_of(date)
         self._reviews = reviews_of(self._store, self._settings, self._ledger, self._date)
-        policy, counter = self._settings.admission, self._slicing.counter
+        head, counter = self._versions.head(), self._slicing.counter
+        policy = self._settings.admission.under(head.profile if head else None)
         judged = self._ledger.judged(
             AsOf(now=self._date, policy=policy, reviews=self._reviews, counter=counter, run=run)
         )
+        self._aside = judged.statuses.get("quarantined", 0)
         return Admitted(
             active=judged.shared,
             digest=judged.digest,
@@ -163,7 +166,7 @@ class Deciding:
         shelves = self._store.facts(self._settings.profile, tenant=self._settings.tenant)
         shelve(self._ledger, shelves, writing, after=newest[1].run if newest else None)
         if challenger is None or self._drift is None or self._gate_report is None:
-            return self._promoted("unchanged", self._versions.head(), tuple(self._slicing.why_left_out()))
+            return self._promoted("unchanged", self._versions.head(), tuple(self._why_left_out()))
         settings, head = self._settings, self._versions.head()
         if head is not None and head.number == challenger.base and self._running(head):
             why = f"version {head.number} is a canary still; the challenger is staged anew when that has ended"
@@ -178,7 +181,7 @@ class Deciding:
         before = self._versions.at(challenger.base).profile if challenger.base else ProfileDocument()
         changes = (
             *_changes(before, challenger.document),
-            *self._slicing.why_left_out(),
+            *self._why_left_out(),
             *([landed.why] if landed.why else ()),
         )
         outcome = "canary" if canary and landed.kind == "committed" else _outcome(landed)
@@ -213,6 +216,13 @@ class Deciding:
         told = next(iter(self._versions.told(head.number))).promotion or {}
         make = self._eval_gate or (lambda reviewed: self._frozen(reviewed, champion, head.number))
         return make(frozenset(told.get("touched", ())))(self._versions.at(champion).profile, head.profile).failed
+
+    def _why_left_out(self) -> Iterator[str]:
+        """What could stand in the slice and does not, for the report."""
+        yield from self._slicing.why_left_out()
+        if self._aside:
+            what = "record gainsays a rule and is" if self._aside == 1 else "records gainsay a rule and are"
+            yield f"{self._aside} {what} set aside: `ctxsteward steward quarantine` names each, and the rule"
 
     def _promoted(
         self, outcome: Outcome, head: Version | None, changes: tuple[str, ...] = (), waiting: int = 0

@@ -28,13 +28,12 @@ from ctxsteward.envelope.objects.names import numbered, steward_folder
 from ctxsteward.envelope.slices import canonical
 from ctxsteward.envelope.store import Store
 from ctxsteward.schemas import UnsupportedVersion, VersionTaken
-from ctxsteward.schemas.profile import BLOCKS, ProfileDocument
+from ctxsteward.schemas.profile import ProfileDocument
 from ctxsteward.schemas.recommendation import MetaRecommendation, Review
 
 from .actors import NOBODY, Actors, Refused, Signer, is_signed, token_signer
 from .approvals import Verdict
-from .drift.entries import opposed
-from .drift.wording import sentences_of
+from .drift.rules import against, rules_of
 from .ledger import AsOf, Ledger
 from .settings import NightSettings
 
@@ -148,12 +147,11 @@ def authors(record: MetaRecommendation) -> frozenset[str]:
 
 
 def people_for(profile: ProfileDocument | None) -> Needed:
-    """How many must approve a record under this profile: two where it gainsays a locked entry, else one."""
-    locked = [entry for block in BLOCKS for entry in getattr(profile or ProfileDocument(), block) if entry.locked]
+    """How many must approve a record under this profile: two where it gainsays or touches a locked line, else one."""
+    locked = [rule for rule in rules_of(profile) if rule.locked]
 
     def needed(record: MetaRecommendation) -> int:
-        said = sentences_of(record.text)
-        return 2 if any(opposed(entry, said) for entry in locked) else 1
+        return 2 if against(locked, record.text) is not None else 1
 
     return needed
 

@@ -19,6 +19,7 @@ from ctxsteward.schemas.profile import MetaRecord
 from ctxsteward.schemas.recommendation import MetaRecommendation, Review
 
 from .batches import BatchRecords
+from .drift.rules import Rule, against, rules_of
 from .fitting import HIGH_TOKENS, LOW_TOKENS, fit, slice_tokens
 from .harvest.writer import Writer, worded
 from .hits import Hit
@@ -42,8 +43,11 @@ class Slicing:
         self.counter = Counter(load_tokenizer(DEFAULT_TOKENIZER))
         self._taken = taken_back(store, self._versions, 0)
         self._reviews: Mapping[str, Review] = {}
+        self._rules: tuple[Rule, ...] = ()
         self.left_out: dict[str, None] = {}
         """Ids of records that a rollback kept out of what was fitted last."""
+        self.set_aside: dict[str, str] = {}
+        """Ids of records that were kept out because their words gainsay a rule, with its key."""
 
     def fitted(
         self, active: Sequence[MetaRecommendation], reviews: Mapping[str, Review], before: Sequence[MetaRecord],
@@ -51,6 +55,7 @@ class Slicing:
     ) -> Fitted:  # fmt: skip
         """The slice after `before`, which version `base` says."""
         self._taken, self._reviews, self.left_out = taken_back(self._store, self._versions, base), reviews, {}
+        self._rules, self.set_aside = rules_of(self._versions.at(base).profile if base else None), {}
         by_people = tuple(record for record in before if not is_claim_id(record.id))
         chosen = self._worded({record.id: record for record in active if record.scope.is_shared}, before, now)
         records = (*by_people, *chosen)
@@ -61,6 +66,8 @@ class Slicing:
         if self.left_out:
             ids = ", ".join(sorted(self.left_out))
             yield f"a rollback took back {ids}; a person may approve it anew: `ctxsteward steward review ID --approve`"
+        for id_, key in sorted(self.set_aside.items()):
+            yield f"set aside {id_}: it gainsays {key}; `ctxsteward steward quarantine` shows it"
 
     # -- in whose words -----------------------------------------------------------------------------------------
 
@@ -111,6 +118,10 @@ class Slicing:
         review = self._reviews.get(record.id)
         if self._taken.keeps_out(record, review.when if review is not None and record.approved else None):
             self.left_out[record.id] = None
+            return True
+        found = None if record.approved else against(self._rules, record.text)
+        if found is not None and found.how == "gainsays":  # in a writer's words, or a rule that is newer than the night
+            self.set_aside[record.id] = found.rule.key
             return True
         subject = record_subject(self._settings.profile, record)
         return self._vault.tombstone(self._vault.subject_address(subject)) is not None

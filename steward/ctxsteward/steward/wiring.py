@@ -191,7 +191,9 @@ def in_force(settings: NightSettings, store: Store, ledger: Ledger) -> Records:
         return ()
     then = moment_of(newest[1].night)
     reviews = reviews_of(store, settings, ledger, then)
-    return ledger.judged(AsOf(now=then, policy=settings.admission, reviews=reviews)).shared
+    head = store.profiles(settings.profile, tenant=settings.tenant).head()
+    policy = settings.admission.under(head.profile if head else None)
+    return ledger.judged(AsOf(now=then, policy=policy, reviews=reviews)).shared
 
 
 def _in_force_here(settings: NightSettings, store: Store) -> Records:

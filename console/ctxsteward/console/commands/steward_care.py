@@ -39,7 +39,7 @@ def quarantine(
         print_json(found)
     else:
         steward_quarantine.show(table_console(), found)
-    if found["standing"] or found["records"]:
+    if found["standing"] or found["records"] or found["set_aside"]:
         ctx.exit(FOUND)
 
 

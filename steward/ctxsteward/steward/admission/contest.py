@@ -2,7 +2,8 @@
 
 Of one slot that holds one value, the newest active record stands and each older one is superseded by the next (the
 chain is kept both ways). A record that a person approved gives way only to one that a person approved. A rival that is
-not active itself supersedes nothing: nobody can knock out what others agreed on by saying otherwise.
+not active itself supersedes nothing: nobody can knock out what others agreed on by saying otherwise. Nor does a record
+that is set aside because it gainsays a rule.
 
 Records that say the opposite of each other are both held as candidates, whatever stands behind either; one that a
 person approved stays. Somebody must have said it: text of tools opposes nothing.
@@ -67,7 +68,7 @@ def _conflicts(
     live = {
         id_
         for id_, draft in by_id.items()
-        if verdicts[id_].status not in ("rejected", "expired") and draft.backing.said
+        if verdicts[id_].status not in ("rejected", "expired", "quarantined") and draft.backing.said
     }
     return {id_: set(opposed.get(id_, ())) & live for id_ in live if set(opposed.get(id_, ())) & live}
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from ctxsteward.schemas.recommendation import RecommendationKind, Review, Status
 
+from ..drift.rules import against, reads_as_rule
 from ..reconcile.claims import OWN, Width
 from ..reconcile.draft import Draft
 from ..reconcile.support import Backing
@@ -45,7 +46,25 @@ def judged(
         return said
     if -inf < draft.moment.seconds < last_confirmed(draft.kind, draft.audience.width, policy, now_seconds):
         return Verdict("expired", ("faded",))
-    return by_support(draft.kind, draft.audience.width, draft.backing, policy)
+    found = by_support(draft.kind, draft.audience.width, draft.backing, policy)
+    return under_rules(found, draft.said["text"], draft.audience.width, policy) if policy.rules else found
+
+
+def under_rules(verdict: Verdict, text: str, width: Width, policy: AdmissionPolicy) -> Verdict:
+    """What the rules in force make of a verdict: what gainsays one is set aside, what touches a locked one waits.
+
+    What is for its author alone is asked of locked lines only, and waits only where it reads as a rule itself.
+    """
+    if verdict.status not in ("active", "vetted"):
+        return verdict
+    found = against(policy.rules if width not in OWN else [rule for rule in policy.rules if rule.locked], text)
+    if found is None:
+        return verdict
+    if found.how == "gainsays":
+        return Verdict("quarantined", ("gainsays_locked" if found.rule.locked else "gainsays_rule",))
+    if width in OWN and not reads_as_rule(text):
+        return verdict
+    return Verdict("vetted", ("touches_locked",))
 
 
 def by_person(review: Review | None) -> Verdict | None:

@@ -13,11 +13,14 @@ Source: the state design (gates by kind and scope; k independent principals); ha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt
 
+from ctxsteward.schemas.profile import ProfileDocument
 from ctxsteward.schemas.recommendation import RecommendationKind
+
+from ..drift.rules import Rule, rules_of
 
 Days = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 DEFAULT_HALF_LIFE_DAYS: Mapping[RecommendationKind, float | None] = {
@@ -58,6 +61,12 @@ class AdmissionPolicy(BaseModel):
     """Of what is for one session alone, whatever its kind."""
     expire_below: Annotated[float, Field(ge=0, lt=1)] = 0.25
     """Worth, of 1 when last confirmed."""
+    rules: tuple[Rule, ...] = ()
+    """Lines that no record may gainsay; a night takes them from the profile in force (`under`)."""
+
+    def under(self, profile: ProfileDocument | None) -> Self:
+        """This policy with the rules of a profile."""
+        return self.model_copy(update={"rules": rules_of(profile)})
 
     def half_life(self, kind: RecommendationKind, *, session: bool) -> float | None:
         """In days; None: it does not fade."""

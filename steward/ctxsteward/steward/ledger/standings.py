@@ -23,7 +23,7 @@ from ctxsteward.envelope.slices import canonical
 from ctxsteward.schemas.recommendation import RecommendationKind, Review, Status
 
 from ..admission.contest import Standing
-from ..admission.gates import Verdict, by_person, by_support, last_confirmed
+from ..admission.gates import Verdict, by_person, by_support, last_confirmed, under_rules
 from ..admission.policy import AdmissionPolicy
 from ..reconcile.claims import Width
 from ..reconcile.draft import Draft
@@ -279,7 +279,11 @@ class _Judgement:
             events=0, sessions=0, principals=0, strict=one.strict, scored=one.scored, said=one.said,
             recovered=one.recovered, from_tool=bool(one.from_tool),
         )  # fmt: skip
-        return by_support(one.kind, one.width, backing, self._policy)
+        found = by_support(one.kind, one.width, backing, self._policy)
+        if found.status not in ("active", "vetted") or not self._policy.rules:
+            return found
+        body = self._db.rows("SELECT body FROM drafts WHERE component = ?", one.component)[0][0]
+        return under_rules(found, draft_of(body).said["text"], one.width, self._policy)
 
     def _until(self, one: _Draft, review: Review | None, since: float) -> float | None:
         """When time alone changes what its own verdict is; None: never."""
