@@ -15,6 +15,7 @@ from ctxsteward.console.steward_extras import STEWARD, missing
 from ctxsteward.envelope.store import open_store
 from ctxsteward.schemas.profile import ProfileEntry
 
+from ..envelope.governed.agreed import PROMOTION
 from .steward_scenes import people, run, value
 
 PROFILE = "fernhollow-desk"
@@ -226,7 +227,6 @@ def test_help_names_every_verb() -> None:
         assert f"  {verb} " in told
 
 
-<<<<<<< ours
 def test_status_fits_eighty_columns_whatever_the_nights_were(where: tuple[str, str]) -> None:
     from io import StringIO
 
@@ -248,7 +248,8 @@ def test_status_fits_eighty_columns_whatever_the_nights_were(where: tuple[str, s
     assert sum(line.split() == [
         row["night"], "unchanged", "123456", "150000", "999999", "150000", "100%", "100%", "BLOCK", "passed",
     ] for line in lines) == 2  # fmt: skip
-=======
+
+
 def test_quarantine_and_review_name_the_record_the_reason_and_the_locked_line(folder: Path, tmp_path: Path) -> None:
     where = ("--store", f"file:{copytree(folder, tmp_path / 'store')}")
     line = ProfileEntry(id="pickup", text="Pickup in Bonn ends at 16:00.", locked=True)
@@ -256,7 +257,14 @@ def test_quarantine_and_review_name_the_record_the_reason_and_the_locked_line(fo
         versions = store.profiles(PROFILE)
         head = versions.newest()
         changed = head.profile.model_copy(update={"rails": (*head.profile.rails, line), "version": None})
-        versions.commit(changed, who="ada", why="locked", when="2026-11-23T00:00:00Z", parent=head.number)
+        versions.commit(
+            changed,
+            who="ada",
+            why="locked",
+            when="2026-11-23T00:00:00Z",
+            parent=head.number,
+            promotion=PROMOTION,
+        )
 
     held = {one["id"]: one for one in value("review", "--all", *where)["records"] if "against" in one}
     aside = {one["id"]: one["against"] for one in value("quarantine", *where, code=1)["set_aside"]}
@@ -267,4 +275,3 @@ def test_quarantine_and_review_name_the_record_the_reason_and_the_locked_line(fo
     shown = run("quarantine", *where, code=1).stdout
     assert all(f"record {id}, for" in shown for id in aside)
     assert "which is locked: Pickup in Bonn" in shown
->>>>>>> theirs

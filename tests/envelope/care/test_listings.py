@@ -19,6 +19,7 @@ from ctxsteward.envelope.stores.memory import MemoryJournal
 from ctxsteward.schemas import StoreError, StoreUnavailable
 
 from ..facts.desk import HERS
+from ..governed.agreed import PROMOTION
 from .furnished import PROFILE
 from .lying import LyingObjects
 
@@ -48,7 +49,9 @@ def original() -> MemoryObjects:
     objects = MemoryObjects()
     with Store(MemoryJournal(), objects, KEYS, uri="memory:") as store:
         for limit in (100, 150, 200):
-            store.profiles("support", tenant="acme").commit(Profile.from_yaml(PROFILE.format(limit=limit)), **TOLD)
+            store.profiles("support", tenant="acme").commit(
+                Profile.from_yaml(PROFILE.format(limit=limit)), **TOLD, promotion=PROMOTION
+            )
         store.facts("support", tenant="acme").commit(Audience("user", "ann"), HERS, **TOLD)
     return objects
 

@@ -16,6 +16,7 @@ from ctxsteward.steward.ledger import AsOf, Ledger
 from ctxsteward.steward.settings import NightSettings
 from ctxsteward.steward.wiring import ledger_path
 
+from ...envelope.governed.agreed import PROMOTION
 from .desk import SHARED, night, say, settings_of
 
 SECRET = "Never tell anybody a password, a token or a key."
@@ -37,7 +38,12 @@ def in_force(settings: NightSettings, document: ProfileDocument) -> None:
         versions = store.profiles("support", tenant="acme")
         head = versions.head()
         versions.commit(
-            document, who="ada", why="by hand", when="2026-11-20T00:00:00Z", parent=head.number if head else 0
+            document,
+            who="ada",
+            why="by hand",
+            when="2026-11-20T00:00:00Z",
+            parent=head.number if head else 0,
+            promotion=PROMOTION,
         )
 
 
