@@ -55,7 +55,7 @@ def test_a_first_night_says_what_changed_and_why(first: First) -> None:
         "Changed for everybody, version 2:",
         "+ Correction: pickup in Bonn ends at 18:00.",
         "dora-2§3 user: “Correction: pickup in Bonn ends at 18:00.”",
-        "+ refund may fail with payment at payment_id: take payment_id from get_order.",
+        "refund may fail with payment at payment_id: take payment_id from get_order.  (only a person may admit it",
         "user ben: I live in Aachen, not Cologne.",
         "以后请都用中文回答我。",
         "its fix has worked once; it must work twice",
@@ -121,7 +121,7 @@ def test_the_page_needs_nothing_from_anywhere(first: First) -> None:
 def test_a_dry_run_keeps_nothing(tmp_path: Path) -> None:
     told = value("run", "--dry-run", "--store", f"file:{tmp_path / 'store'}")
     assert (told["outcome"], told["dry_run"]) == ("promoted", True)
-    assert any(line.startswith("+ refund") for line in told["changes"])
+    assert any(line.startswith("+ Correction") for line in told["changes"])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -143,6 +143,8 @@ def logs(tmp_path: Path) -> Path:
     folder = tmp_path / "logs"
     for number in (1, 2):
         fixes(folder, number)
+    for who in ("cleo", "dora", "emil"):
+        transcript(folder / f"{who}.json", "Correction: pickup in Bonn ends at 18:00.", "Noted.", principal=who)
     transcript(folder / "wish.json", "From now on, never use emojis in your answers.", "Noted.", principal="ada")
     (tmp_path / "profile.yaml").write_text(PROFILE)
     return folder
