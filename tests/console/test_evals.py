@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from ctxsteward.console.cli import cli
 
 KEYS = [
-    "suite", "strategy", "budget_tokens", "questions", "mean", "all_shown", "reachable", "by_category",
+    "suite", "strategy", "defaults", "budget_tokens", "questions", "mean", "all_shown", "reachable", "by_category",
     "select_ms_p50", "select_ms_p99", "context_tokens_mean",
 ]  # fmt: skip
 

@@ -137,8 +137,7 @@ def test_sources_that_were_harvested_resolve_and_the_record_still_needs_a_person
     source = desk.head().meta[0].sources[0]
     found = desk.propose(desk.file(more=HOURS.replace("SOURCE", source)))
 
-    assert (found["outcome"], found["people"]) == ("staged", 1)
-    assert [one["kind"] for one in found["findings"]] == ["meta_record_without_room"], "the slice was full"
+    assert (found["outcome"], found["people"], found["findings"]) == ("staged", 1, [])
 
 
 def test_a_candidate_of_a_night_becomes_an_entry_in_its_proposers_words(desk: Desk) -> None:

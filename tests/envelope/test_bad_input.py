@@ -282,7 +282,7 @@ CASES = {
     # tools
     "a tool that is a name": Case(lambda: opened(tools=["find"]), InputError, "tools[0] is str; a tool schema"),
     "a tool that is None": Case(lambda: opened(tools=[{"name": "a"}, None]), InputError, "tools[1] is NoneType"),
-    "tools that are one dict": Case(lambda: opened(tools={"name": "f"}), InputError, "tools[0] is str"),
+    "tools that are one dict": Case(lambda: opened(tools={"name": "f"}), InputError, "tools is dict; pass a list"),
     "a tool with NaN": Case(lambda: opened(tools=[{"name": float("nan")}]), InputError, "finite"),
     "a tool with a lone surrogate": Case(lambda: opened(tools=[{"name": "\ud800"}]), InputError, "surrogate"),
     # the builder
@@ -301,9 +301,9 @@ CASES = {
         "profile:1: persona.voice: the key 'voice' a second time; keep one of the two",
     ),
     "an alias bomb": Case(lambda: Profile.from_yaml(ALIAS_BOMB), InvalidProfile, "the anchor &a"),
-    "a policy of 4,001 characters": Case(
-        lambda: Profile.from_yaml("policies: {refunds: " + "r" * 4_001 + "}"), InvalidProfile,
-        "policies.refunds.text: 4,001 characters; write at most 4,000",
+    "a policy of 262,145 characters": Case(
+        lambda: Profile.from_yaml("policies: {refunds: " + "r" * 262_145 + "}"), InputTooLarge,
+        "the cap is 262,144",
     ),
     "an unknown block": Case(lambda: Profile.from_yaml("polices: {a: b}"), InvalidProfile, "polices: unknown key"),
     # stores

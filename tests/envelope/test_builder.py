@@ -171,11 +171,6 @@ def test_sections_have_their_tokens_budgets_and_texts() -> None:
     assert [openai(envelope)[n]["role"] for n in range(5)] == ["system", "system", "system", "system", "user"]
 
 
-def test_an_unknown_section_is_a_key_error() -> None:
-    with pytest.raises(KeyError):
-        builder().build(opened(user("hi"))).section("history")
-
-
 def test_overflow_is_what_must_stay_beyond_the_budget() -> None:
     envelope = builder(dynamic_tokens=100).build(opened(user("x" * 200)))
     section = envelope.section("dynamic")

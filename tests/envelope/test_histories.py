@@ -336,7 +336,9 @@ def verbatim_tokens(session: Session, envelope: Envelope, budgets: Budgets) -> i
     for group, fragment in zip(state.groups, _group_fragments(envelope), strict=True):
         live = bool(users) and group.last >= users[-1].ordinal
         head = group.entries[0].message
-        unseen = group is state.groups[-1]
+        unseen = group is state.groups[-1] or (
+            group.last > state.last_reply and any(e.message.tool_results for e in group.entries)
+        )
         newest = state.last_user in group.ordinals or state.last_text in group.ordinals
         task = state.task in group.ordinals and fragment.tokens <= budgets.task_tokens
         if unseen or newest or task or any(n in state.pins for n in group.ordinals):

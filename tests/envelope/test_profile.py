@@ -138,7 +138,7 @@ def test_prose_renders_exactly_as_written(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", " \n", "x" * 4001, "\x00", "\ud800"], ids=["empty", "blank", "long", "NUL", "surrogate"]
+    "text", ["", " \n", "x" * 262_145, "\x00", "\ud800"], ids=["empty", "blank", "long", "NUL", "surrogate"]
 )
 def test_prose_that_no_entry_could_hold_is_refused(text: str) -> None:
     with pytest.raises(InvalidProfile) as caught:
@@ -220,14 +220,6 @@ BAD = [
     Case("escape beyond Unicode", 'persona: "\\UFFFFFFFF"', "p.yaml", "", "no YAML"),
     Case("NUL", 'persona: "a\\0b"', "p.yaml:1", "persona", "the control character U+0000"),
     Case("too deep", "rails: " + "[" * 9, "p.yaml:1", "rails", "deeper nesting", "keep to 8 levels"),
-    Case(
-        "too long",
-        "rails:\n  a: " + "x" * 4001,
-        "p.yaml:2",
-        "rails.a.text",
-        "4,001 characters",
-        "at most 4,000",
-    ),
     Case("unknown block", "rules: {a: x}", "p.yaml:1", "rules", "unknown key", "name, persona, policies, rails"),
     Case("budget in a profile", "budgets: {system_tokens: 1}", "p.yaml:1", "budgets", "unknown key"),
     Case(

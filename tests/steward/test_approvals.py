@@ -228,8 +228,8 @@ def test_actors_are_read_from_yaml(tmp_path: Path) -> None:
         (f'salt: "{SALT}"\nactors: {{ada: {{roles: [reviewer], key: "{"a" * 64}", admin: true}}}}', "actors.ada.admin"),
         (f'salt: "{SALT}"\nadmins: {{}}\nactors: {{}}', "admins"),
         (f'salt: "{SALT}"\nactors: {{a: {{roles: [reviewer], key: "{"a" * 64}"}}, b: {{roles: [reviewer], key: "{"a" * 64}"}}}}', "key of 'a'"),
-        (f'salt: "{SALT}"\nactors: {{ada: {{roles: [reviewer], key: "{"a" * 64}"}}, Ada: {{roles: [reviewer], key: "{"b" * 64}"}}}}', "'Ada' is written like 'ada'"),
-        (f'salt: "{SALT}"\nactors: {{ada: {{roles: [reviewer], key: "{"a" * 64}"}}, ａda : {{roles: [reviewer], key: "{"b" * 64}"}}}}', "is written like 'ada'"),
+        (f'salt: "{SALT}"\nactors: {{ada: {{roles: [reviewer], key: "{"a" * 64}"}}, Ada: {{roles: [reviewer], key: "{"b" * 64}"}}}}', "'Ada' looks like 'ada'"),
+        (f'salt: "{SALT}"\nactors: {{ada: {{roles: [reviewer], key: "{"a" * 64}"}}, ａda : {{roles: [reviewer], key: "{"b" * 64}"}}}}', "looks like 'ada'"),
     ],
 )  # fmt: skip
 def test_a_wrong_configuration_is_refused_by_key(text: str, found: str) -> None:

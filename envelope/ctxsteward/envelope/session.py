@@ -232,7 +232,7 @@ class Session:
             state = self.state
             answer = state.groups[-1].first if state.groups else 0
             is_answered = state.last_text == answer > state.last_user and not state.open_calls
-            if not is_answered or self._sent_again != state.last_user:
+            if not is_answered or not state.last_user or self._sent_again != state.last_user:
                 return None
             place = self.journal.position(self.key, answer)
             if place is None:

@@ -82,7 +82,7 @@ def test_a_child_forked_in_the_midst_of_a_transaction_is_refused_that_file_alone
 
 
 def test_a_file_that_is_gone_when_it_is_opened_again_is_not_made_anew(found: dict[str, Any]) -> None:
-    assert found["gone_meanwhile"] == ["unable to open database file", False]
+    assert found["gone_meanwhile"] == ["nothing that is written now would be found again", False]
 
 
 def test_ledger_and_cards_are_opened_anew(found: dict[str, Any]) -> None:

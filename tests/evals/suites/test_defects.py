@@ -40,8 +40,8 @@ DEFECTS = {
         suite="verbatim", scenarios=(2, 3), metrics=("last_assistant",),
     ),
     "a citation is forgotten": Defect(
-        file="envelope/layout.py", was="""return f"- {bullet.text} {' '.join(bullet.citations)}\\n\"""",
-        now='return f"- {bullet.text}\\n"',
+        file="envelope/layout.py", was="""return f"- {form.bullet(bullet.text)} {' '.join(bullet.citations)}\\n\"""",
+        now='return f"- {form.bullet(bullet.text)}\\n"',
         suite="citations", scenarios=(1,), metrics=("bullets_cited",),
     ),
     "the seal is skipped": Defect(
@@ -79,8 +79,9 @@ DEFECTS = {
         suite="governance", scenarios=(2,), metrics=("leaks_across_tenants",),
     ),
     "meta is filled from a candidate": Defect(
-        file="steward/admission/gates.py", was='return Verdict("candidate", ("needs_principals",))',
-        now='return Verdict("active", ("needs_principals",))',
+        file="steward/admission/gates.py",
+        was='("independent_principals",))\n    return Verdict("candidate", ("needs_principals",))',
+        now='("independent_principals",))\n    return Verdict("active", ("needs_principals",))',
         suite="governance", scenarios=(2,), metrics=("poison_active", "candidates_in_meta"),
     ),
     "the audit is off": Defect(
