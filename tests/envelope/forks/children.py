@@ -33,6 +33,8 @@ from ctxsteward.envelope.writebehind.drain import Drainer
 from ctxsteward.schemas import ContextError
 from ctxsteward.steward.ledger.database import Database
 
+from ..governed.agreed import PROMOTION
+
 LIMIT_SECONDS = 30
 KEY = SessionKey("default", "s")
 HOLDS = """
@@ -365,7 +367,7 @@ def governed_checked(folder: Path) -> Any:
         address = store.vault().put("s", "note", b"said")
 
         def work() -> object:
-            number = profiles.commit(Profile.from_text("Second."), **told).number
+            number = profiles.commit(Profile.from_text("Second."), **told, promotion=PROMOTION).number
             return [number, store.vault().get(address).decode(), store.vault().put("s", "note", b"more") != address]
 
         return [answer_of(work), profiles.newest().number]
