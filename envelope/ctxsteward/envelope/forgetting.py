@@ -320,6 +320,8 @@ class Forgetting:
         withdrawn += self._as_far(self._forget_facts)
         if tally.sessions:
             self._as_far(self._redact_heads)
+        if tally.sessions or tally.audiences or tally.buried:
+            note_erasure(self._journal, self._tenant)  # who has read since the first note may have read these still
         erased, failures = 0, []
         for eraser in erasers if tally.sessions else ():
             try:

@@ -49,7 +49,7 @@ class SameFile:
         """
         if db is not self._db:
             self.check_main()
-            self._files |= {name: _inode(os.stat(name)) for name in (self._log, self._shared)}
+            self._files |= {name: _inode(self._look(name)) for name in (self._log, self._shared)}
             self._db = db
         for name in self._files:
             self._check(name)
@@ -62,13 +62,16 @@ class SameFile:
         if start and start not in _LOG_MAGIC:
             raise self._changed(self._log, "was emptied")
 
-    def _check(self, name: str) -> None:
+    def _look(self, name: str) -> os.stat_result:
         try:
-            found = os.stat(name)
+            return os.stat(name)
         except FileNotFoundError:
             raise self._changed(name, "was removed") from None
         except OSError as error:
             raise self._changed(name, f"cannot be looked at ({error.strerror})") from error
+
+    def _check(self, name: str) -> None:
+        found = self._look(name)
         if _inode(found) != self._files[name]:
             raise self._changed(name, "was replaced")
         if not found.st_size and name != self._log:
@@ -86,14 +89,15 @@ def check_companions(path: Path) -> None:
 
     It removes the write-ahead log of a database that is missing or empty. And while a database is in use its log is
     made before its shared memory and removed after it, so that memory without a log means that the log was taken away.
+    Others may make, close and open the database between two looks, so each alarm is looked at twice.
     """
     log, shared = Path(f"{path}{LOG}"), Path(f"{path}{SHARED}")
-    if not _size(path) and (waiting := _size(log)):
+    if not _size(path) and (waiting := _size(log)) and not _size(path):
         raise Damaged(
             f"{path} is missing or empty, and {log.name} beside it holds {waiting:,} bytes that were acknowledged: "
             f"restore {path.name} from a backup, or move {log.name} away to go on without them"
         )
-    if _size(path) and shared.exists() and not log.exists() and shared.exists():
+    if _size(path) and all(shared.exists() and not log.exists() for _ in range(2)) and shared.exists():
         raise Damaged(
             f"{log} is missing, and with it what was acknowledged last: restore it from a backup, "
             f"or remove {shared.name} to go on without it"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ctxsteward.envelope import Session, Store, open_store
+from ctxsteward.envelope.erasers import Gone, erasures
 from ctxsteward.envelope.erasure import forget
 from ctxsteward.envelope.search import answer_search
 from ctxsteward.schemas import ContextError, Erased
@@ -21,6 +22,7 @@ from .scenes import ANN, BOB, CHARS, NOTE, OWN, TOLD, builder, say
 ELSEWHERE = """
 import sys, json
 from ctxsteward.envelope import open_store
+from ctxsteward.envelope.erasers import Gone, erasures
 from ctxsteward.envelope.erasure import forget
 with open_store(sys.argv[1]) as store:
     forget(store, tenant="acme", **json.loads(sys.argv[2]))
@@ -125,6 +127,21 @@ def test_a_vault_that_knows_the_key_of_a_forgotten_subject_opens_nothing_with_it
             store.vault("acme").get(address)
         with pytest.raises(Erased, match="dpo"):
             store.vault("acme").put("s-1", "meta", b"more")
+
+
+def test_what_another_process_reads_in_the_midst_of_an_erasure_is_read_anew_behind_it(
+    here: tuple[Store, Session],
+) -> None:
+    """It is noted before and behind what is withdrawn: facts and their keys go between the two."""
+    store, _ = here
+    noted: list[int] = []
+
+    def eraser(gone: Sequence[Gone]) -> int:
+        noted.append(erasures(store.journal, "acme"))
+        return 0
+
+    forget(store, tenant="acme", principal="ann", **TOLD, erasers=(eraser,))
+    assert noted == [2]
 
 
 def test_a_session_as_it_was_at_a_position_stays_there(here: tuple[Store, Session]) -> None:

@@ -11,12 +11,14 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 from ctxsteward.envelope import Profile, open_store
@@ -25,6 +27,8 @@ from ctxsteward.envelope.fence import random_nonce
 from ctxsteward.envelope.lease import WriterLease
 from ctxsteward.envelope.sqlite_file import one_transaction
 from ctxsteward.envelope.store import Store
+from ctxsteward.envelope.stores.file import FileJournal
+from ctxsteward.envelope.stores.port import Record, SessionKey
 from ctxsteward.envelope.writebehind.drain import Drainer
 from ctxsteward.schemas import ContextError
 from ctxsteward.steward.ledger.database import Database
@@ -32,6 +36,23 @@ from ctxsteward.steward.ledger.database import Database
 from ..governed.agreed import PROMOTION
 
 LIMIT_SECONDS = 30
+KEY = SessionKey("default", "s")
+HOLDS = """
+import sys
+from pathlib import Path
+from ctxsteward.envelope.stores.file import FileJournal
+from ctxsteward.envelope.stores.port import Record, SessionKey
+from ctxsteward.schemas import StoreError
+journal = FileJournal(Path(sys.argv[1]))
+journal.append(SessionKey("default", "other"), 0, [Record("note", "{}")])
+print("open", flush=True)
+sys.stdin.readline()
+try:
+    journal.append(SessionKey("default", "other"), 1, [Record("note", "{}")])
+except StoreError as error:
+    print(error)
+"""
+"""Keeps a journal open until a line comes, and then writes to it."""
 
 
 def user(text: str) -> dict[str, str]:
@@ -124,17 +145,43 @@ def in_the_midst_checked(folder: Path) -> Any:
 
 
 def gone_meanwhile_checked(folder: Path) -> Any:
-    """The file is removed between the fork and its next use: it is not made again."""
+    """The file is removed between the fork and its next use: it is not made again, whoever asks first."""
     with open_store(f"file:{folder}") as store:
         session = store.session("s")
         session.append(user("a"), id="a")
         with a_living_child():
             (folder / "journal.sqlite").unlink()
-        try:
-            session.append(user("b"), id="b")
-        except ContextError as error:
-            return [str(error).partition(": ")[2].partition(";")[0], (folder / "journal.sqlite").exists()]
-    return "written"
+        answers = []
+        for work in (
+            lambda: store.journal.append(SessionKey("default", "t"), 0, [Record("note", "{}")]),
+            lambda: session.append(user("b"), id="b"),
+            lambda: store.journal.scrub(),
+        ):
+            try:
+                work()
+                answers.append("written")
+            except ContextError as error:
+                answers.append(Path(str(error).partition(":")[0]).name)
+        return [*answers, (folder / "journal.sqlite").exists()]
+
+
+def log_gone_meanwhile_checked(folder: Path) -> Any:
+    """Another process keeps the journal open; the log that it writes is taken away while this one opens anew."""
+    with closing(FileJournal(folder)) as journal:
+        journal.append(KEY, 0, [Record("note", "{}")])
+        other = subprocess.Popen([sys.executable, "-c", HOLDS, str(folder)], stdin=PIPE, stdout=PIPE, text=True)
+        assert other.stdout is not None
+        assert other.stdout.readline() == "open\n"
+        answers = []
+        with a_living_child():
+            (folder / "journal.sqlite-wal").unlink()
+        for work in (lambda: journal.append(KEY, 1, [Record("note", "{}")]), lambda: journal.read(KEY, 0)):
+            try:
+                answers.append(repr(work()))
+            except ContextError as error:
+                answers.append(f"{type(error).__name__}: {Path(str(error).partition(',')[0]).name}")
+        told = other.communicate("\n", LIMIT_SECONDS)[0].strip()
+    return [*answers, Path(told.partition(" while")[0]).name]
 
 
 # -- made anew ---------------------------------------------------------------------------------------------
@@ -212,6 +259,26 @@ def held_locks_checked(folder: Path) -> Any:
         over.set()
         thread.join()
         return found
+
+
+def a_waiting_reader_checked(folder: Path) -> Any:
+    """A thread of the parent is just about to wait until the fork is over: it holds the lock of what it waits for."""
+    with closing(FileJournal(folder)) as journal:
+        journal.append(KEY, 0, [Record("note", "{}")])
+        held, forked = threading.Event(), threading.Event()
+
+        def wait() -> None:
+            with journal._readers._over._cond:
+                held.set()
+                forked.wait(0.5)  # the parent needs it, too
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        held.wait(LIMIT_SECONDS)
+        answer = answer_of(lambda: journal.length(KEY))
+        forked.set()
+        waiting.join()
+        return answer
 
 
 def a_child_s_own_threads_checked(folder: Path) -> Any:

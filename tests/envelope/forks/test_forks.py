@@ -82,7 +82,17 @@ def test_a_child_forked_in_the_midst_of_a_transaction_is_refused_that_file_alone
 
 
 def test_a_file_that_is_gone_when_it_is_opened_again_is_not_made_anew(found: dict[str, Any]) -> None:
-    assert found["gone_meanwhile"] == ["nothing that is written now would be found again", False]
+    assert found["gone_meanwhile"] == [*["journal.sqlite was removed while it was in use"] * 3, False]
+
+
+def test_a_log_that_is_gone_when_its_file_is_opened_again_is_named_to_everybody(found: dict[str, Any]) -> None:
+    """And none is made in its place: what another process has acknowledged is in the one that it holds."""
+    missing = "Damaged: journal.sqlite-wal is missing"
+    assert found["log_gone_meanwhile"] == [missing, missing, "journal.sqlite-wal was removed"]
+
+
+def test_a_reader_that_waits_for_a_fork_does_not_keep_the_child_waiting(found: dict[str, Any]) -> None:
+    assert found["a_waiting_reader"] == 1
 
 
 def test_ledger_and_cards_are_opened_anew(found: dict[str, Any]) -> None:

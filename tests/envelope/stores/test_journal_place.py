@@ -64,8 +64,8 @@ LOSSES: list[tuple[str, Callable[[Path], None], str]] = [
     ("", emptied, "was emptied"),
     ("-wal", emptied, "was emptied"),
 ]
-SQLITE = "-wal was replaced|not a database|disk I/O"
-"""Behind the first refusal a new connection has looked, and may have made another log."""
+SQLITE = "-wal was replaced|-wal is missing|not a database|disk I/O"
+"""Behind the first refusal a new connection looks, and refuses to be the first."""
 WRITES: dict[str, Callable[[FileJournal], None]] = {
     "append": lambda journal: journal.append(KEY, 1, [note("lost")]),
     "put_manifest": lambda journal: journal.put_manifest(KEY, "ab", "{}"),

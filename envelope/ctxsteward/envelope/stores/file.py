@@ -24,7 +24,7 @@ from ctxsteward.schemas import Conflict, Damaged, StoreError, StoreLocked
 
 from .. import exclusive
 from ..keys import AddressKey
-from ..same_file import SameFile, check_companions
+from ..same_file import SameFile
 from ..sqlite_file import SqliteFile, close_to_others
 from .belonging import belongs
 from .derived import check_queue, check_replaced, compaction_address, size_bytes, text_bytes
@@ -73,7 +73,6 @@ class FileJournal:
         path = root / FILE_NAME
         try:
             exclusive.make_folders(root)
-            check_companions(path)
             was_inhabited = not path.exists() and inhabited()  # asked before anybody can have made one
             file = SqliteFile(partial(connect, path, busy_seconds))
             try:
@@ -442,10 +441,11 @@ class FileJournal:
         if isinstance(error, StoreError):
             return error
         try:
-            self._writer.same.check_kept(self._writer.db)  # what SQLite finds malformed may be what somebody took away
+            self._writer.same.check_main()  # what SQLite finds malformed may be what somebody took away
+            self._writer.same.check_kept(self._writer.db)
         except StoreError as gone:
             return gone
-        except OSError:
+        except (OSError, sqlite3.Error):  # behind a fork, a file may not be opened again
             pass
         return store_error(error, self._root, self._busy_seconds, "nothing was written")
 

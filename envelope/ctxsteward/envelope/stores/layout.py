@@ -15,6 +15,7 @@ Raises `StoreError`, `UnsupportedVersion`, `Damaged`. Source: SQLite documentati
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -28,7 +29,7 @@ from weakref import WeakSet
 from ctxsteward.schemas import Damaged, StoreError, StoreLocked, UnsupportedVersion
 
 from .. import forking, sqlite_file
-from ..same_file import SameFile
+from ..same_file import SameFile, check_companions
 from ..sqlite_file import Connection, leave
 
 LAYOUT_VERSION = 3
@@ -96,7 +97,11 @@ INSERT INTO logs SELECT DISTINCT tenant, session, 0, 0, 0, 0, 0, 0, 0, 0,
 
 
 def connect(path: Path, busy_seconds: float, *, make: bool = False) -> Connection:
-    """A connection that is safe to hand from thread to thread; transactions are begun by hand."""
+    """A connection that is safe to hand from thread to thread; transactions are begun by hand.
+
+    All may have been closed for a fork, so each is opened as if it were the first. Raises `Damaged`.
+    """
+    check_companions(path)
     db = sqlite_file.connect(path, busy_seconds, _PRAGMAS, make=make)
     db.text_factory = partial(str, encoding="utf-8", errors="replace")  # a code finds it
     return db
@@ -207,6 +212,8 @@ class Readers:
         self._made: WeakSet[Connection] = WeakSet()
         """Those that are open: idle ones, and those in use."""
         self._forking, self._over = False, threading.Event()
+        self._pausing = 0
+        """The process that was last about to fork."""
         self._closed = False
         forking.pause_at_fork(self)
         forking.renew_in_child(self)
@@ -269,7 +276,7 @@ class Readers:
 
     def pause(self, timeout_seconds: float) -> bool:
         until = time.monotonic() + timeout_seconds
-        self._forking = True
+        self._forking, self._pausing = True, os.getpid()
         while True:
             with self._lock:
                 if len(self._made) == len(self._idle):
@@ -281,9 +288,10 @@ class Readers:
             time.sleep(_POLL_SECONDS)
 
     def resume(self) -> None:
+        over, self._over = self._over, threading.Event()
         self._forking = False
-        self._over.set()
-        self._over = threading.Event()
+        if self._pausing == os.getpid():  # in a child nobody waits, and who was about to may have left it locked
+            over.set()
 
     def forked(self) -> None:
         self._forking, self._over = False, threading.Event()
