@@ -279,7 +279,8 @@ RUN: Any = {
     "phases": [
         {"name": "one", "instructions": "x", "rules": {"max_turns": 3}},
         {"name": "two", "instructions": "y",
-         "context": {"from": [{"phase": "one", "include": ["output"], "images_count": 2, "filter": "all"}], "include_input": False}},
+         "context": {"from": [{"phase": "one", "include": ["output"], "images_count": 2, "filter": "all"}],
+                     "include_input": False}},
     ],
 }  # fmt: skip
 OTHERS = ("7", "true", 7, 1, 1.0, 0.5, True, None, [], ["7"], [7], {}, {"7": 7})
