@@ -293,6 +293,12 @@ def _fault(summary: object, source: Source) -> str:
     """Why a summary cannot be used; empty where it can."""
     if not isinstance(summary, Summary):
         return f"the summarizer returned {type(summary).__name__}, not a Summary"
+    from ctxsteward.schemas.publish import validate  # with all models; not for who only imports us
+
+    try:
+        validate("summary", summary.model_dump(mode="json", warnings=False), "the summarizer returned no summary")
+    except InputError as error:
+        return str(error)
     known = {item.ref for item in (*source.messages, *source.visible)}
     for bullet in summary.bullets:
         for ref in bullet.citations:

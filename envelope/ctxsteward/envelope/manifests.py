@@ -74,9 +74,14 @@ def keep_meta_report(session: Session, cut: MetaCut, now: Callable[[], str] | No
     if session.cache.get("meta_report") == asked:
         return None
     key = session.address_key
-    report = report_of(cut, key, session.id, session.state.head_at, now() if now else None)
+    report = report_of(cut, key, session.id, session.state.head_at)
+    report = report.model_copy(update={"created_at": now() if now else None})  # a caller's clock: checked below
     is_new = session.journal.get_manifest(session.tenant, report.id) is None
     if is_new:
+        from ctxsteward.schemas.publish import validate  # with all models; not for who only imports us
+
+        where = f"session {session.id!r}: report of meta"
+        validate("compression_report", report.model_dump(mode="json", warnings=False), where)
         fields = f'"session":{_quoted(session.id)},"position":{session.state.position}'
         body = f'{fields},"meta_report":{report.model_dump_json()}'
         session.journal.put_manifest(session.key, report.id, coded_manifest(key, report.id, body))

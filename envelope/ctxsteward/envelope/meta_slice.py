@@ -162,10 +162,8 @@ def _findings(cut: MetaCut, fault: str) -> Iterator[Finding]:
         yield Finding(kind="meta_summarizer_refused", field="summarizer", text=text)
 
 
-def report_of(
-    cut: MetaCut, key: AddressKey, session: str, head_at: object, created_at: str | None
-) -> CompressionReport:
-    """The published view of a cut; the same cut of the same head has the same id."""
+def report_of(cut: MetaCut, key: AddressKey, session: str, head_at: object) -> CompressionReport:
+    """The published view of a cut, without its time; the same cut of the same head has the same id."""
 
     def address(value: object) -> str:
         return address_of(key, session, "meta_report", json.dumps(value, ensure_ascii=False).encode())
@@ -182,7 +180,7 @@ def report_of(
         policy=cut.policy,
         source_addresses=tuple(address(record.model_dump(mode="json")) for record in cut.left),
         artifact=name,
-        created_at=created_at,
+        created_at=None,
     )
 
 

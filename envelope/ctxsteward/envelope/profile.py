@@ -28,6 +28,7 @@ from pydantic_core import ErrorDetails
 
 from ctxsteward.schemas.errors import InputTooLarge, InvalidProfile
 from ctxsteward.schemas.profile import BLOCKS, ENTRY_ID, MetaRecord, ProfileDocument, ProfileEntry
+from ctxsteward.schemas.violations import counted
 
 from .strict_yaml import Lines, Reading, place, read_mapping, show
 
@@ -85,12 +86,13 @@ class Profile(ProfileDocument):
     def from_yaml(cls, text: str, source: str = "profile") -> Self:
         """Read YAML text; `source` names it in errors."""
         tree, lines = read_mapping(text, source, _READING)
-        _refuse_unknown_keys(tree, lines, source)
-        fields: _Tree = {key: value for key, value in tree.items() if key == "name"}
-        for block in (*BLOCKS, "meta"):
-            if block in tree:
-                fields[block] = _entries(tree[block], block, lines, source)
-        return cls._checked(fields, lines, source)
+        with counted("profile"):
+            _refuse_unknown_keys(tree, lines, source)
+            fields: _Tree = {key: value for key, value in tree.items() if key == "name"}
+            for block in (*BLOCKS, "meta"):
+                if block in tree:
+                    fields[block] = _entries(tree[block], block, lines, source)
+            return cls._checked(fields, lines, source)
 
     @classmethod
     def from_text(cls, text: str, name: str = "default") -> Self:

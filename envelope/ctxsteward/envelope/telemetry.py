@@ -15,6 +15,7 @@
     context.compress.tokens_saved  counter      section
     context.losses                 counter      kind: `LossKind`
     context.cache_miss             counter      reason: `REASONS`
+    schema_violation.count         counter      what: transcript | record (a night's) | document (written or read)
     context.build.duration         histogram, s outcome: built | compacted | failed
     context.selection.duration     histogram, s                      where something was selected
 
@@ -34,6 +35,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from ctxsteward.schemas import LossKind
+from ctxsteward.schemas.violations import violations
 
 from .budgets import SECTIONS
 from .churn import PLACES, Churn
@@ -81,6 +83,11 @@ INSTRUMENTS = (
     _counter("context.compress.tokens_saved", "Tokens that compactions took away.", TOKENS, section=SECTIONS),
     _counter("context.losses", "What compactions lost, by kind.", kind=get_args(LossKind)),
     _counter("context.cache_miss", "Stored things missing, unreadable or stale.", reason=REASONS),
+    _counter(
+        "schema_violation.count",
+        "Transcripts, records and published documents refused by schema.",
+        what=("transcript", "record", "document"),
+    ),
 )
 
 BUILD_DURATION = Instrument(
@@ -99,7 +106,7 @@ _SECTION: dict[str, Labels] = {name: (name,) for name in PLACES}
 @cache
 def board() -> Board:
     """This process's numbers."""
-    return Board(INSTRUMENTS, before=_record)
+    return Board(INSTRUMENTS, before=_collected)
 
 
 def cache_miss(reason: Reason) -> None:
@@ -146,8 +153,16 @@ def _durations() -> deque[tuple[Outcome, float, float]]:
     return deque()
 
 
+def _collected() -> None:
+    """Bring up to date what a collection is about to read."""
+    _record()
+    refused = sum(violations().values())
+    counted = board().numbers("schema_violation.count")[("document",)]
+    board().add("schema_violation.count", max(0, refused - counted), "document")
+
+
 def _record() -> None:
-    """Record the durations that wait; a collection does so first."""
+    """Record the durations that wait."""
     waiting = _durations()
     while waiting:
         try:

@@ -25,6 +25,7 @@ from pydantic import BaseModel, ValidationError
 from ctxsteward.schemas import Damaged, Finding, InputError, UnsupportedVersion
 from ctxsteward.schemas.changelog import Change, ChangelogEntry
 from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument, ProfileEntry
+from ctxsteward.schemas.violations import counted
 
 from .chain import Link
 from .changes import Part, changes_between
@@ -184,7 +185,10 @@ class VersionForm:
         stored = link.body["profile"]
         try:
             blocks = {block: tuple(_known(ProfileEntry, entry) for entry in stored[block]) for block in BLOCKS}
-            return Profile.model_validate({"name": stored["name"], "version": link.number, "meta": records, **blocks})
+            with counted("profile"):
+                return Profile.model_validate(
+                    {"name": stored["name"], "version": link.number, "meta": records, **blocks}
+                )
         except (ValidationError, KeyError, TypeError) as error:
             raise self._unreadable(link, error) from error
 

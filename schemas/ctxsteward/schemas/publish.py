@@ -8,6 +8,11 @@ The files ``json/NAME.v1.json`` are generated from the models and shipped; a tes
 fields, so generating reads the source; reading and checking do not. A schema says less than its model
 where JSON Schema has no word for it (blank texts, unique ids, real dates).
 
+Where a document is written it is held against its schema (`validate`; `validate_quickly` on the request path). Where
+one is read, the model that its schema is made from reads it. `ProfileDocument` and `Cascade` convert no value, so all
+that they let pass fits the schema; their refusals name the line of the file, and the door only counts them
+(`violations.counted`). `EvalResult` takes ``"5"`` for a number: a history is held against the schema as well.
+
 Raises `InputError` for an unknown name and for a value that does not fit.
 """
 
@@ -18,8 +23,6 @@ import inspect
 import json
 import re
 import textwrap
-import threading
-from collections import Counter
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -40,14 +43,13 @@ from .message_schema import message_schema
 from .profile import ProfileDocument
 from .recommendation import MetaRecommendation
 from .summary import CompressionReport, Summary
+from .violations import count
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
     from jsonschema.protocols import Validator
     from pydantic_core import core_schema
 
-_counting = threading.Lock()
-_violations: Counter[str] = Counter()
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 VERSION = 1
 Schema = dict[str, Any]
@@ -105,7 +107,8 @@ def generate(name: str) -> Schema:
 def validate(name: str, value: object, where: str = "") -> None:
     """Check the JSON that `value` would be written as; `where` is the file, or the key, it is read from or written to.
 
-    The `InputError` names place, path, what was found and what is allowed; it is counted (`violations`).
+    The `InputError` names place, path, what was found and what is allowed; it is counted
+    (`violations`).
 
     >>> validate("finding", {"kind": "loss", "ref": 7, "field": None, "text": "…"})
     Traceback (most recent call last):
@@ -113,8 +116,7 @@ def validate(name: str, value: object, where: str = "") -> None:
     """
     what = _violation(name, value)
     if what:
-        with _counting:
-            _violations[name] += 1
+        count(name)
         raise InputError(f"{where + ': ' if where else ''}{name}: at {what}")
 
 
@@ -126,12 +128,6 @@ def validate_quickly(name: str, value: object) -> None:
         _MODELS[name].model.__pydantic_validator__.validate_python(value, strict=False)
     except (ValueError, RecursionError):
         validate(name, value)
-
-
-def violations() -> dict[str, int]:
-    """How many values of each schema were refused in this process; a counter for telemetry."""
-    with _counting:
-        return dict(_violations)
 
 
 def _violation(name: str, value: object) -> str:

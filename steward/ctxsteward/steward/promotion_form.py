@@ -25,6 +25,7 @@ from ctxsteward.envelope.versions import ProfileVersions
 from ctxsteward.schemas import Erased, ObjectMissing
 from ctxsteward.schemas.drift import DriftReport
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
+from ctxsteward.schemas.publish import validate
 
 from .approvals import Approval
 from .drift import difference, keyed, without_text
@@ -60,6 +61,7 @@ class Form:
             "gate": gate.document() | {"replay": self._replay(gate.replay)},
             "patch": {"patch": list(patch.patch), "inverse": list(patch.inverse)},
         }
+        validate("drift_report", kept["drift"], f"{self._profile}: commit {commit_id}")
         made: dict[str, Any] = {"schema_version": 1, "level": drift.level, "touched": list(drift.touched)}
         made |= {name: self._kept(subject, name, canonical(value)) for name, value in kept.items()}
         made["approvals"] = [{"who": each.who, "when": each.when, "link": each.link} for each in agreed]

@@ -2,9 +2,11 @@
 
     meta_steward.run.count   counter; label `outcome`: as `NightReport.outcome`
     meta_steward.waiting     gauge: things that wait for a person, after the last night
-    schema_violation.count   counter; label `what`: transcript | record | document (that was to be written or was read)
     drift.detected           counter; label `level`: WARN | BLOCK
     meta.hit_rate            gauge, 0..1; label `rate`: anticipated | used | obeyed
+
+Transcripts and records that a night refuses are counted on the request path's board (`schema_violation.count`), where
+the refused documents of every process are.
 
 A dry run tells nothing, nor does a rate that has nothing to be a share of. No session, tenant or profile is ever a
 label.
@@ -17,8 +19,8 @@ from __future__ import annotations
 from functools import cache
 from typing import get_args
 
+from ctxsteward.envelope import telemetry
 from ctxsteward.envelope.instruments import Board, Instrument
-from ctxsteward.schemas.publish import violations
 
 from .report import NightOutcome, NightReport
 
@@ -29,9 +31,6 @@ INSTRUMENTS = (
                about="Nights of the steward that came to their end.", labels={"outcome": get_args(NightOutcome)}),
     Instrument(name="meta_steward.waiting", kind="gauge", unit="1",
                about="Things that wait for a person since the last night.", labels={}),
-    Instrument(name="schema_violation.count", kind="counter", unit="1",
-               about="Transcripts, records and published documents refused by schema.",
-               labels={"what": ("transcript", "record", "document")}),
     Instrument(name="drift.detected", kind="counter", unit="1",
                about="Challengers that drifted from what is in force.", labels={"level": LEVELS}),
     Instrument(name="meta.hit_rate", kind="gauge", unit="1",
@@ -42,14 +41,7 @@ INSTRUMENTS = (
 @cache
 def board() -> Board:
     """This process's numbers."""
-    return Board(INSTRUMENTS, before=_count_documents)
-
-
-def _count_documents() -> None:
-    """Bring the number of refused documents up to what the schemas have counted."""
-    refused = sum(violations().values())
-    counted = board().numbers("schema_violation.count")[("document",)]
-    board().add("schema_violation.count", max(0, refused - counted), "document")
+    return Board(INSTRUMENTS)
 
 
 def tell_night(report: NightReport) -> None:
@@ -60,7 +52,7 @@ def tell_night(report: NightReport) -> None:
     numbers.add("meta_steward.run.count", 1, report.outcome)
     numbers.set("meta_steward.waiting", report.waiting)
     for what, number in report.violations.items():
-        numbers.add("schema_violation.count", number, what)
+        telemetry.board().add("schema_violation.count", number, what)
     if report.drift is not None and report.drift.level in LEVELS:
         numbers.add("drift.detected", 1, report.drift.level)
     for rate, share in report.rates.items():

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from ctxsteward.schemas import Finding, SourceMessage
 from ctxsteward.schemas.cards import MAX_NAME_CHARS, CardRole, ContextCard
+from ctxsteward.schemas.violations import counted
 
 from ..accounting import text_of
 from ..groups import Entry, is_user_turn
@@ -114,7 +115,8 @@ class CardMaker:
                     f"not of {self.embed.dimensions}"
                 )
             pairs = zip(cards, vectors, strict=True)
-            return [_with_embedding(card, vector, self.embed.name) for card, vector in pairs]
+            with counted("context_card"):
+                return [_with_embedding(card, vector, self.embed.name) for card, vector in pairs]
         except (Exception, SystemExit) as error:
             text = f"the embedder failed: {type(error).__name__}: {error}"[:200]
             findings.append(

@@ -112,14 +112,22 @@ def ordinals_of(refs: Collection[str]) -> list[int]:
 
 
 def space_of(cards: Sequence[ContextCard], held: EmbeddingSpace | None) -> EmbeddingSpace | None:
-    """The space that these cards and an index that holds `held` share; raises `InputError` where they share none."""
+    """The space that these cards and an index that holds `held` share.
+
+    Every index asks before it writes. Raises `InputError` where they share none, and for what is no card by its
+    published schema.
+    """
+    from ctxsteward.schemas.publish import validate  # with all models; not for who only imports us
+
     for card in cards:
+        where = f"the card of {card.ref} in session {card.session!r}"
+        validate("context_card", card.model_dump(mode="json", warnings=False), where)
         if card.embedding is None or card.embedding_model is None:
             continue
         space = EmbeddingSpace(card.embedding_model, len(card.embedding))
         if held is not None and space != held:
             raise InputError(
-                f"the card of {card.ref} in session {card.session!r} has an embedding of {space.model!r} with "
+                f"{where} has an embedding of {space.model!r} with "
                 f"{space.dimensions} dimensions, but this index holds {held.model!r} with {held.dimensions}; "
                 "use that model, or rebuild the cards into a new index"
             )

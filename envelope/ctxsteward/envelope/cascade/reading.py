@@ -19,6 +19,7 @@ from pydantic_core import ErrorDetails
 from ctxsteward.schemas import InputTooLarge, InvalidTranscript
 from ctxsteward.schemas.cascade import MANIFEST, PREVIOUS, Cascade, Phase, Source
 from ctxsteward.schemas.errors import InvalidCascade
+from ctxsteward.schemas.violations import counted
 
 from ..readers.strict_json import decode
 from ..strict_yaml import Lines, Reading, place, read_mapping, show
@@ -68,7 +69,8 @@ def cascade_of(value: Mapping[str, Any], source: str = "cascade") -> Cascade:
 def cascade_of_tree(tree: Tree) -> Cascade:
     """Check what a file holds."""
     try:
-        cascade = Cascade.model_validate(tree.value)
+        with counted("cascade"):
+            cascade = Cascade.model_validate(tree.value)
     except ValidationError as error:
         raise _explained(tree, error.errors(include_url=False)[0]) from error
     _check_sub_cascades(tree, cascade)

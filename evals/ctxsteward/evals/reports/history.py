@@ -8,6 +8,7 @@ Raises `InputError` with the line that does not fit.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from pydantic import ValidationError
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.eval_result import EvalResult, MetricResult
 from ctxsteward.schemas.publish import validate
+from ctxsteward.schemas.violations import counted
 
 TREND = 20
 """Runs that a trend shows."""
@@ -59,20 +61,23 @@ def read(path: Path) -> tuple[EvalResult, ...]:
 
 def _result(line: str, where: str) -> EvalResult:
     try:
-        return EvalResult.model_validate_json(line)
+        with counted("eval_result"):
+            result = EvalResult.model_validate_json(line)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"])) or "the line"
         raise InputError(
             f"{where}: not a result ({field}: {first['msg']}); mend or remove the line, or pass another --history"
         ) from error
+    validate("eval_result", json.loads(line), where)  # the model takes "5" for a number
+    return result
 
 
 def append(path: Path, results: Iterable[EvalResult]) -> None:
     """Add results at the end of a history, made if missing; whole lines, synced."""
     results = tuple(results)
     for result in results:
-        validate("eval_result", result.model_dump(mode="json"), str(path))
+        validate("eval_result", result.model_dump(mode="json", warnings=False), str(path))
     rows = "".join(result.model_dump_json() + "\n" for result in results)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

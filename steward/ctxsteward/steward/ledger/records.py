@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from ctxsteward.envelope.keys import AddressKey
 from ctxsteward.schemas.profile import instant
+from ctxsteward.schemas.publish import validate
 from ctxsteward.schemas.recommendation import MetaRecommendation, Review, Status
 
 from ..admission.contest import Standing
@@ -117,17 +118,21 @@ class Records:
         stamps = self._stamps()
         reviews = by_component(self._db, as_of.reviews) if stamps else {}
         before, self._read = self._read, {}
-        for id_, component, content, names, record, standing in self._standings.for_many():
+        for id_, component, content, names, body, standing in self._standings.for_many():
             known = before.get(id_)
-            read = known[1] if known and known[0] == content else MetaRecommendation.model_validate_json(record)
+            read = known[1] if known and known[0] == content else MetaRecommendation.model_validate_json(body)
             self._read[id_] = content, read
             merged = tuple(sorted(stamps.keys() & set(json.loads(names)) - {read.id})) if stamps else ()
             if merged:
-                content, _, record = self._unstamped(
+                content, _, body = self._unstamped(
                     component, standing_of(standing), as_of.policy, reviews.get(component), merged
                 )
-                read = MetaRecommendation.model_validate_json(record)
-            yield stamped(read.model_copy(update={"run": as_of.run}), stamps.get(read.id), as_of.now, content)
+                read = MetaRecommendation.model_validate_json(body)
+            stamp = stamps.get(read.id)
+            record = stamped(read.model_copy(update={"run": as_of.run}), stamp, as_of.now, content)
+            if stamp is None or stamp.content != content:  # one that stands unchanged has been checked
+                validate("meta_recommendation", record.model_dump(mode="json", warnings=False), f"record {record.id}")
+            yield record
 
     def _recommendation(
         self, found: Found, policy: AdmissionPolicy, review: Review | None, merged: tuple[str, ...], run: str = "none"

@@ -1,0 +1,37 @@
+"""How many documents of each published schema were refused in this process: what telemetry tells of them.
+
+Apart from `publish`, which loads every model: who counts or asks needs none of them. `publish.validate` counts by
+itself; a door whose values go through the very model that the schema is made from says `counted` instead.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_counting = threading.Lock()
+_violations: Counter[str] = Counter()
+
+
+def count(name: str) -> None:
+    """Count one refused document of this schema."""
+    with _counting:
+        _violations[name] += 1
+
+
+@contextmanager
+def counted(name: str) -> Iterator[None]:
+    """Count what is refused inside: an `InputError`, or pydantic's `ValidationError`; both are `ValueError`s."""
+    try:
+        yield
+    except ValueError:
+        count(name)
+        raise
+
+
+def violations() -> dict[str, int]:
+    """How many values of each schema were refused in this process."""
+    with _counting:
+        return dict(_violations)
