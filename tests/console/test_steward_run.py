@@ -7,12 +7,14 @@ import re
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
+from shutil import copy
 from typing import Any, NamedTuple
 
 import pytest
 
 from ctxsteward.console import steward_running
 from ctxsteward.console.steward_running import Asked
+from ctxsteward.console.steward_shipped import transcripts
 from ctxsteward.envelope.lease import WriterLease
 from ctxsteward.envelope.store import open_store
 from ctxsteward.steward.surroundings import of_this_process
@@ -143,8 +145,8 @@ def logs(tmp_path: Path) -> Path:
     folder = tmp_path / "logs"
     for number in (1, 2):
         fixes(folder, number)
-    for who in ("cleo", "dora", "emil"):
-        transcript(folder / f"{who}.json", "Correction: pickup in Bonn ends at 18:00.", "Noted.", principal=who)
+    for path in Path(transcripts()).glob("*-depot.json"):  # three people correct the same hours
+        copy(path, folder)
     transcript(folder / "wish.json", "From now on, never use emojis in your answers.", "Noted.", principal="ada")
     (tmp_path / "profile.yaml").write_text(PROFILE)
     return folder
@@ -155,7 +157,7 @@ def test_a_night_over_ones_own_folder_goes_on_with_it(logs: Path, tmp_path: Path
     profile = ("--profile", str(tmp_path / "profile.yaml"))
     one = value("run", "--transcripts", str(logs), *profile, *where)
     assert (one["profile"], one["outcome"], one["version"]) == ("desk", "promoted", 2)
-    assert [new["for"] for new in one["records"]["new"]] == ["everybody", "user ada"]
+    assert [new["for"] for new in one["records"]["new"]] == ["everybody", "user hana", "user ada"]
     transcript(logs / "later.json", "Please always answer in French.", "D'accord.", principal="ben")
     two = value("run", *where, "--night", str(date.today() + timedelta(days=7)))
     assert [stage["count"] for stage in two["stages"][:2]] == [1, 1]

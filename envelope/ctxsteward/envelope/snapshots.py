@@ -114,7 +114,6 @@ class Snapshots:
         for finding in document["findings"]:
             if finding["kind"] == _LEFT_OUT:  # it names records
                 finding["text"] = "meta did not fit its budget: whole records were left out"
-        document["reports"] = [report for report in document["reports"] if report["section"] != "meta"]  # so does it
         meta = [
             {"text": line} if record is None else shelf.keep_line(record, line, frozenset())._asdict()
             for line, record in lines_of(text, version.profile.meta)
