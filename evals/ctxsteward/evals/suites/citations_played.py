@@ -11,6 +11,8 @@ from tempfile import TemporaryDirectory
 
 from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session, Store, open_store
 from ctxsteward.envelope.accounting import text_of
+from ctxsteward.envelope.fence import unfenced
+from ctxsteward.envelope.rows import rows_of
 from ctxsteward.schemas import Bullet, Ref, Wire
 
 from ..windows import window_of
@@ -148,7 +150,9 @@ def _shown(run: _Run, ask: Ask, place: Ref, envelope: Envelope, at: str) -> Scor
     beside = text_of(run.session.resolve(place.ordinal))
     if run.builder.counter.text(beside) > SHOWN_TOKENS:
         return Unscored("outputs_shown", "longer, with its message, than recall is sure to have room for", at)
-    shown = ask.wants[0].strip() in window_of(envelope)
+    fragment = envelope.dynamic.context
+    recalled = rows_of(unfenced(envelope.nonce, fragment.text).text) if fragment else []
+    shown = any(ask.wants[0].strip() in text for text in (window_of(envelope), *recalled))
     return holds("outputs_shown", shown, at, f"{ask.question}: {place} is not shown whole")
 
 

@@ -154,10 +154,10 @@ def recalled_quote(envelope: Envelope, said: Sequence[Wire], at: str) -> Iterato
         message = _message(said[ordinal - 1])
         texts = [message.text, *(result.text for result in message.tool_results)]
         whole = "\n".join(text for text in texts if text)
-        note = f"; §{ordinal} resolves to the whole …]"
+        note = re.compile(rf"; §{ordinal}(?:\.\d+)? resolves to the whole …\]")
         label = re.compile(rf"§{ordinal} {message.role}(?:, superseded by [§\d, ]+)?: ")
         said_of = [row[found.end() :] for row in rows if (found := label.match(row))]
-        shown = any(text == whole or (note in text and _is_excerpt(text, whole)) for text in said_of)
+        shown = any(text == whole or (note.search(text) and _is_excerpt(text, whole)) for text in said_of)
         yield holds("quotes_match", shown, f"{at}, recalled §{ordinal}", "not whole under its reference and role")
 
 
