@@ -119,7 +119,10 @@ def complete(store: Store, found: TenantObjects, vault: Vault, altered: Set[str]
     Returns keys of links that the journal has seen and that are not there any more.
     """
     lost = []
-    for folder, number in seen_chains(store, vault, altered).items():
+    seen = seen_chains(store, vault, altered)
+    if any(number > max(found.chains.get(folder, (0,))) for folder, number in seen.items()):
+        _list_again(store.objects, found)  # somebody may have written it since the listing
+    for folder, number in seen.items():
         if number > max(found.chains.get(folder, (0,))):
             lost.append(numbered(folder, number))
             if _is_there(store, lost[-1]):
