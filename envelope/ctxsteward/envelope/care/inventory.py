@@ -120,14 +120,12 @@ def complete(store: Store, found: TenantObjects, vault: Vault, altered: Set[str]
     """
     lost = []
     seen = seen_chains(store, vault, altered)
-    if any(number > max(found.chains.get(folder, (0,))) for folder, number in seen.items()):
-        _list_again(store.objects, found)  # somebody may have written it since the listing
+    _list_again(store.objects, found)  # behind that: somebody may have written what is seen since the first listing
     for folder, number in seen.items():
         if number > max(found.chains.get(folder, (0,))):
             lost.append(numbered(folder, number))
             if _is_there(store, lost[-1]):
                 raise _left_out(lost[-1])
-    _list_again(store.objects, found)
     for name in profiles_of(found):
         look_up(store, found, chains_of_profile(found.part, name))
     for folder in [name for name in found.chains if name.startswith("steward/") and name.endswith("/nights")]:
