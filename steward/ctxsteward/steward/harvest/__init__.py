@@ -13,25 +13,34 @@ from types import MappingProxyType
 
 from ..observation import Harvester, Observation
 from ..replayed import Replayed
-from . import borrowed, corrections, decisions, eval_failures, facts, preferences, tool_errors
-from .borrowed import own_words
+from .borrowed import BORROWED_EXTRACTOR, own_words
+from .corrections import EXTRACTOR as CORRECTIONS_EXTRACTOR
+from .corrections import corrections
+from .decisions import DECISIONS_EXTRACTOR, decisions
+from .eval_failures import EVAL_FAILURES_EXTRACTOR, eval_failures
+from .facts import EXTRACTOR as FACTS_EXTRACTOR
+from .facts import MIN_SCORE, facts
 from .hearing import Conversation, listen
+from .preferences import EXTRACTOR as PREFERENCES_EXTRACTOR
+from .preferences import preferences
 from .scoring import LIKING, share_of
+from .tool_errors import EXTRACTOR as TOOL_ERRORS_EXTRACTOR
+from .tool_errors import tool_errors
 
-MIN_FACT_SCORE = share_of(facts.MIN_SCORE + LIKING)
+MIN_FACT_SCORE = share_of(MIN_SCORE + LIKING)
 Hearing = Callable[[Conversation], list[Observation]]
 """A harvester of what people say."""
 
 _HEARD: Mapping[str, Hearing] = MappingProxyType(
     {
-        "corrections": corrections.corrections,
-        "preferences": preferences.preferences,
-        "decisions": decisions.decisions,
-        "facts": facts.facts,
-        "eval_failures": eval_failures.eval_failures,
+        "corrections": corrections,
+        "preferences": preferences,
+        "decisions": decisions,
+        "facts": facts,
+        "eval_failures": eval_failures,
     }
 )
-_STRUCTURAL: Mapping[str, Harvester] = MappingProxyType({"tool_errors": tool_errors.tool_errors})
+_STRUCTURAL: Mapping[str, Harvester] = MappingProxyType({"tool_errors": tool_errors})
 
 
 def _alone(hearing: Hearing) -> Harvester:
@@ -43,10 +52,17 @@ HARVESTERS: Mapping[str, Harvester] = MappingProxyType(
 )
 """Each alone, by name."""
 EXTRACTOR_VERSION = ",".join(
-    module.EXTRACTOR for module in (corrections, preferences, decisions, facts, eval_failures, tool_errors)
+    (
+        CORRECTIONS_EXTRACTOR,
+        PREFERENCES_EXTRACTOR,
+        DECISIONS_EXTRACTOR,
+        FACTS_EXTRACTOR,
+        EVAL_FAILURES_EXTRACTOR,
+        TOOL_ERRORS_EXTRACTOR,
+    )
 )
 """Changes with the rules of harvesters."""
-EXTRACTOR = f"{EXTRACTOR_VERSION},{borrowed.EXTRACTOR}"
+EXTRACTOR = f"{EXTRACTOR_VERSION},{BORROWED_EXTRACTOR}"
 """Changes with any rule."""
 
 

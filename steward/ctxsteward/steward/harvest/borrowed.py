@@ -20,7 +20,7 @@ from ..artifacts.artifact import cut
 from ..observation import Observation
 from ..replayed import Replayed, Utterance
 
-EXTRACTOR = "borrowed/1"
+BORROWED_EXTRACTOR = "borrowed/1"
 RUN = 3
 BORROWED_FRACTION = 0.7
 _INTRODUCED = re.compile(r"[:：]\s")

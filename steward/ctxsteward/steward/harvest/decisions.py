@@ -20,7 +20,7 @@ from .locality import is_local
 from .matching import Match, matches
 from .slots import Topic
 
-EXTRACTOR = "decisions/1"
+DECISIONS_EXTRACTOR = "decisions/1"
 MAX_CHARS = 400
 SCORES: dict[Strength, float] = {"strict": 0.85, "broad": 0.4}
 _OPEN = re.compile(
@@ -58,7 +58,7 @@ def _decision(sentence: Sentence, conversation: Conversation) -> Observation | N
         strength=strength,
         score=SCORES[strength],
         reach=_reach(sentence, conversation),
-        extractor=EXTRACTOR,
+        extractor=DECISIONS_EXTRACTOR,
     )
 
 

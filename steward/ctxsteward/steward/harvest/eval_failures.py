@@ -15,7 +15,7 @@ from ..observation import Observation
 from .claims import MAX_TEXT_CHARS
 from .hearing import Conversation, Sentence
 
-EXTRACTOR = "eval_failures/1"
+EVAL_FAILURES_EXTRACTOR = "eval_failures/1"
 MAX_NAME_CHARS = 80
 _NOT_NAME = re.compile(r"[^\w.@/-]+")
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff<>`\[\]{}]+")
@@ -50,5 +50,5 @@ def _observation(scorer: str, reason: str, cited: Sentence, conversation: Conver
         polarity="negative",
         trigger=f"eval:{scorer}",
         ts=cited.said.ts or replayed.started,
-        extractor=EXTRACTOR,
+        extractor=EVAL_FAILURES_EXTRACTOR,
     )

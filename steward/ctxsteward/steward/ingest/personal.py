@@ -20,7 +20,7 @@ from datetime import date
 
 from ctxsteward.schemas import InputError
 
-from .redaction import Finder, FinderFor, Span
+from .secrets import Finder, FinderFor, Span
 
 _HINT_DIGITS = re.compile(r"[0-9][0-9 ()./\-]{7,}[0-9Xx]")
 _DATE = re.compile(r"(?:19|20)[0-9]{2}-[01][0-9]-[0-3][0-9]")

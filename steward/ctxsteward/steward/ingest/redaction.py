@@ -14,23 +14,10 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-Kind = Literal["secret", "private_key", "email", "phone", "card", "ssn", "national_id"]
-
-
-class Span(NamedTuple):
-    """Something that is to go: a range of characters."""
-
-    start: int
-    stop: int
-    kind: Kind
-
-
-Finder = Callable[[str], list[Span]]
-"""What is to go, in any order; spans may overlap."""
-FinderFor = Callable[[str], Finder | None]
-"""Out of some texts, a line break between them, a finder that finds in each what there is to find; None: nothing is."""
+from .personal import personal_finder
+from .secrets import Finder, FinderFor, Span, secret_finder
 
 
 class Redacted(NamedTuple):
@@ -91,12 +78,8 @@ def _untouched(text: str) -> Redacted:
 def _finders(secrets: bool, personal: bool) -> tuple[FinderFor, ...]:
     found: list[FinderFor] = []
     if secrets:
-        from .secrets import secret_finder
-
         found.append(secret_finder())
     if personal:
-        from .personal import personal_finder
-
         found.append(personal_finder())
     return tuple(found)
 

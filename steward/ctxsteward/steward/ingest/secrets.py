@@ -12,18 +12,33 @@ Nothing is ever verified over the network. Source: Yelp/detect-secrets, `detect_
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from ctxsteward.schemas import InputError
-
-from .redaction import Finder, FinderFor, Span
 
 TOKEN_CHARS = 1_000
 """What a plugin sees of a long line, before and after its hint."""
 KEYWORD_CHARS = (60, 200)
 """The same, before and after a word such as "password": these patterns backtrack."""
+
+
+Kind = Literal["secret", "private_key", "email", "phone", "card", "ssn", "national_id"]
+
+
+class Span(NamedTuple):
+    """Something that is to go: a range of characters."""
+
+    start: int
+    stop: int
+    kind: Kind
+
+
+Finder = Callable[[str], list[Span]]
+"""What is to go, in any order; spans may overlap."""
+FinderFor = Callable[[str], Finder | None]
+"""Out of some texts, a line break between them, a finder that finds in each what there is to find; None: nothing is."""
 
 
 class _Plugin(Protocol):
