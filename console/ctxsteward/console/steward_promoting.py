@@ -99,9 +99,9 @@ def show_rollback(console: Console, found: Mapping[str, Any]) -> None:
         some += f" and {more:,} more (--json lists all)" if more > 0 else ""
         line = f"it does not reach {len(kept):,} open sessions, which keep the version they began with: {some}"
         console.print(tables.shown(f"{line}; --move-sessions moves them"), soft_wrap=True)
-    unknown = found["unknown_sessions"]
-    if unknown:
-        console.print(f"of {unknown:,} sessions it is not known which version they keep", soft_wrap=True)
+    unassigned = found["unknown_sessions"]
+    if unassigned:
+        console.print(f"of {unassigned:,} sessions it is not known which version they keep", soft_wrap=True)
 
 
 def show(console: Console, found: Mapping[str, Any]) -> None:

@@ -37,7 +37,7 @@ from .drained import check_drained
 from .gc import LeavesTemporaries
 from .inventory import Inventory, TenantObjects, complete, seen_chains, take_inventory
 from .logs import check_log, place
-from .repair import repair as mend
+from .repair import restore_damaged
 from .share import Share
 from .tally import BrokenLog, Tally
 
@@ -103,7 +103,7 @@ def fsck(
     share = Share.parse(subset)
     tally = _check(store, tenant, Tally(share=share, tell=tell), read_data=read_data)
     mended: list[Finding] = []
-    if repair and tally.broken and mend(store, [broken for _, broken in tally.broken]):
+    if repair and tally.broken and restore_damaged(store, [broken for _, broken in tally.broken]):
         before, tally = tally, _check(store, tenant, Tally(share=share, tell=tell), read_data=read_data)
         mended = [finding for finding, _ in before.broken if finding not in tally.findings]
     damage, notes = told_apart(tally.findings)

@@ -27,7 +27,7 @@ from .drained import is_sound, read_drained
 from .tally import Broken, BrokenLog, BrokenManifest, BrokenRecord, DeadKey
 
 
-def repair(store: Store, broken: Iterable[Broken]) -> int:
+def restore_damaged(store: Store, broken: Iterable[Broken]) -> int:
     """Put right what can be; how many things were touched. Whether it helped is for a new check to say."""
     records: defaultdict[SessionKey, set[int]] = defaultdict(set)
     manifests: defaultdict[SessionKey, set[str]] = defaultdict(set)

@@ -51,10 +51,10 @@ def changed_entry(old: Keyed, new: Keyed, limits: DriftLimits) -> Iterator[Drift
     if locked:
         text = corrected(new.entry.text, old.entry.text)
         new = new._replace(entry=new.entry.model_copy(update={"text": text}))
-    told = [*_declared(old, new), *_figures(old, new), *_wording(old, new, limits)]
-    if locked and all(finding.level != "BLOCK" for finding in told):
-        told = [*_another_rule(old, new), *told]
-    yield from told
+    findings = [*_declared(old, new), *_figures(old, new), *_wording(old, new, limits)]
+    if locked and all(finding.level != "BLOCK" for finding in findings):
+        findings = [*_another_rule(old, new), *findings]
+    yield from findings
 
 
 def _another_rule(old: Keyed, new: Keyed) -> Iterator[DriftFinding]:

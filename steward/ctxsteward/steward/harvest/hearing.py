@@ -20,7 +20,7 @@ from ctxsteward.summarizers.sentences import sentences
 
 from ..observation import Place
 from ..replayed import Replayed, Utterance
-from .masking import heard
+from .masking import heard as mask_foreign_text
 from .wordlists import listed
 
 PEOPLE_FORMATS = frozenset(("locomo",))
@@ -171,7 +171,7 @@ def _questions(text: str) -> Iterator[str]:
 def _sentences(said: Utterance, asked: str | None) -> Iterator[Sentence]:
     text = said.text
     start, stop = _spoken(said)
-    own = heard(text[start:stop])
+    own = mask_foreign_text(text[start:stop])
     is_plain = stop - start <= MAX_SPOKEN_CHARS and own.count("\n") < MAX_SPOKEN_LINES
     at, byte, is_ascii = 0, 0, text.isascii()
     for first, last in sentences(own):

@@ -130,9 +130,9 @@ class Telling:
 
     def _troubles(self, group: Group) -> set[Trouble]:
         rows = self._db.rows("SELECT DISTINCT trigger, path FROM troubled WHERE code = ? AND leaf = ?", *group)
-        told = {Trouble(trigger, path) for text, path in rows if (trigger := parse_trigger(text)) is not None}
+        open_troubles = {Trouble(trigger, path) for text, path in rows if (trigger := parse_trigger(text)) is not None}
         taken = self._db.rows("SELECT tool, path FROM taken WHERE leaf = ?", group.leaf)
-        return told | {expected(group.code, tool, path) for tool, path in taken}
+        return open_troubles | {expected(group.code, tool, path) for tool, path in taken}
 
     # -- inside -------------------------------------------------------------------------------------------------
 
