@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from ctxsteward.evals.bench import Row
+from ctxsteward.evals.bench import BenchmarkRow
 from ctxsteward.evals.bench.__main__ import BEGIN, END, main, with_table
-from ctxsteward.evals.bench.picture import demo_svg, points, terminal_svg, window_svg
+from ctxsteward.evals.bench.readme_pictures import demo_svg, points, terminal_svg, window_svg
 from ctxsteward.evals.validity import anthropic_faults, openai_faults
 
 ROOT = Path(__file__).parents[1]
@@ -214,7 +214,7 @@ def test_the_readmes_commands_run_and_print_what_it_says(
 
 # -- pictures and tables ---------------------------------------------------------------------------
 
-REDRAW = "out of date: run `python -m ctxsteward.evals.bench.picture docs/img`"
+REDRAW = "out of date: run `python -m ctxsteward.evals.bench.readme_pictures docs/img`"
 
 
 def test_the_picture_of_the_window_is_of_this_version_and_of_the_demo() -> None:
@@ -238,7 +238,7 @@ def test_build_times_leave_no_trace_in_the_picture_of_the_demo() -> None:
 
 
 def test_a_table_goes_between_the_markers_and_touches_nothing_else() -> None:
-    rows = [Row(bench="warm", what="  w", value="1 ms", bar="≤ 2", ok=True)]
+    rows = [BenchmarkRow(bench="warm", what="  w", value="1 ms", bar="≤ 2", ok=True)]
     written = with_table(f"before {BEGIN}old{END} after", rows)
     head, table, tail = written.partition(BEGIN)[0], written, written.partition(END)[2]
     assert (head, tail) == ("before ", " after")
@@ -248,8 +248,8 @@ def test_a_table_goes_between_the_markers_and_touches_nothing_else() -> None:
 
 
 def test_rows_of_benchmarks_that_did_not_run_stay_in_the_table() -> None:
-    imported = Row(bench="import", what="i", value="1 s", bar="", ok=None)
-    both = with_table(f"{BEGIN}{END}", [imported, Row(bench="warm", what="w", value="1 ms", bar="", ok=None)])
+    imported = BenchmarkRow(bench="import", what="i", value="1 s", bar="", ok=None)
+    both = with_table(f"{BEGIN}{END}", [imported, BenchmarkRow(bench="warm", what="w", value="1 ms", bar="", ok=None)])
     assert with_table(both, [imported]) == both
     assert with_table(both, [replace(imported, value="2 s")]) == both.replace("1 s", "2 s")
 

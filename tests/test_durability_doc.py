@@ -17,8 +17,8 @@ from click.testing import CliRunner
 from ctxsteward.console.cli import cli
 from ctxsteward.envelope import open_store
 from ctxsteward.envelope.audit import KINDS
-from ctxsteward.envelope.care.damage import DAMAGE, NOTES
-from ctxsteward.evals.bench.durable_path import NAME, durability_svg
+from ctxsteward.evals.bench.durability_picture import NAME, durability_svg
+from ctxsteward.store.maintenance.damage import DAMAGE, NOTES
 
 from .s3_servers import S3Server
 from .test_docs import run_python
@@ -102,4 +102,4 @@ def test_classes_of_damage_and_of_differences_are_the_program_s() -> None:
 
 def test_the_picture_is_of_this_version() -> None:
     picture = (ROOT / "docs" / "img" / NAME).read_text(encoding="utf-8")
-    assert picture == durability_svg(), "run `python -m ctxsteward.evals.bench.durable_path docs/img`"
+    assert picture == durability_svg(), "run `python -m ctxsteward.evals.bench.durability_picture docs/img`"

@@ -103,7 +103,7 @@ def test_the_guide_names_every_verb_reason_and_exit_code() -> None:
     from click import Group
 
     from ctxsteward.console.commands.steward import steward
-    from ctxsteward.console.steward_quarantine import DO
+    from ctxsteward.console.steward.quarantine import DO
 
     text = GUIDE.read_text(encoding="utf-8")
     assert isinstance(steward, Group)
@@ -113,11 +113,11 @@ def test_the_guide_names_every_verb_reason_and_exit_code() -> None:
 
 
 def test_the_guides_figures_are_those_of_the_program() -> None:
-    from ctxsteward.steward.admission.policy import AdmissionPolicy
-    from ctxsteward.steward.approvals import EXPIRES_DAYS
-    from ctxsteward.steward.fitting import HIGH_TOKENS, LOW_TOKENS, MARGIN
-    from ctxsteward.steward.ingest.stored import SETTLED_SECONDS
+    from ctxsteward.steward.admission import AdmissionPolicy
+    from ctxsteward.steward.ingest.sessions import SETTLED_SECONDS
     from ctxsteward.steward.ingest.watermark import OVERLAP_SECONDS
+    from ctxsteward.steward.release.approvals import EXPIRES_DAYS
+    from ctxsteward.steward.release.slice import HIGH_TOKENS, LOW_TOKENS, MARGIN
     from ctxsteward.steward.settings import NightSettings
 
     days = AdmissionPolicy().half_life_days
@@ -137,8 +137,8 @@ def test_the_guides_figures_are_those_of_the_program() -> None:
 
 
 def test_the_guides_settings_are_settings_and_its_sidecar_is_one() -> None:
-    from ctxsteward.console.steward_settings import read_settings
-    from ctxsteward.steward.ingest.metadata import read_metadata
+    from ctxsteward.console.steward.settings import read_settings
+    from ctxsteward.steward.ingest.transcripts import read_metadata
 
     text = GUIDE.read_text(encoding="utf-8")
     (yaml,) = re.findall(r"^```yaml\n(store:.*?)^```$", text, re.MULTILINE | re.DOTALL)

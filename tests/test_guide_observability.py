@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from ctxsteward.console.cli import cli
-from ctxsteward.envelope.exporters import Destination
-from ctxsteward.evals.dashboards.tables import INSTRUMENTS, with_tables
+from ctxsteward.envelope.telemetry.sdk import Destination
+from ctxsteward.evals.dashboards.files import INSTRUMENTS, with_tables
 from ctxsteward.schemas import InputError
 
 ROOT = Path(__file__).parents[1]

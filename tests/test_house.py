@@ -168,7 +168,7 @@ print(ctxsteward.envelope.EnvelopeBuilder.__module__, ctxsteward.schemas.Message
 
     assert run(sys.executable, "-c", program, cwd=tmp_path).splitlines() == [
         "the user of schemas, the user of envelope, the user of flows",
-        "ctxsteward.envelope.builder, ctxsteward.schemas.message",
+        "ctxsteward.envelope.building.builder, ctxsteward.schemas.message",
     ]
 
 
@@ -322,7 +322,7 @@ def test_the_wheel_lets_the_builder_find_a_summarizer_by_name(wheel: Path) -> No
 ctxsteward = ctxsteward.console.cli:main
 
 [ctxsteward.eval_gates]
-suites = ctxsteward.evals.suites.gating:suite_gate
+suites = ctxsteward.evals.steward_gate:suite_gate
 
 [ctxsteward.replacing]
 extractive = ctxsteward.summarizers:Reader
@@ -331,5 +331,5 @@ extractive = ctxsteward.summarizers:Reader
 extractive = ctxsteward.summarizers:extractive
 
 [inspect_ai]
-ctxsteward = ctxsteward.evals.inspecting
+ctxsteward = ctxsteward.evals.inspect_tasks
 """)

@@ -31,24 +31,25 @@ from typing import Any, NamedTuple
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
-from ctxsteward.envelope.arrival import excerpt
-from ctxsteward.envelope.audit.wording import folded
-from ctxsteward.envelope.cards.keywords import keywords
-from ctxsteward.envelope.named import named, outputs_named
-from ctxsteward.envelope.probes import probes
-from ctxsteward.envelope.ranking.words import terms
-from ctxsteward.envelope.render.text import Span, parse, render_spans
-from ctxsteward.envelope.rows import FORMS, cited, rows_of
-from ctxsteward.envelope.search import answer_search
+from ctxsteward.envelope.audit.alignment import folded
+from ctxsteward.envelope.cards.maker import keywords
+from ctxsteward.envelope.compaction.losses import probes
+from ctxsteward.envelope.layout.group_steps import excerpt
+from ctxsteward.envelope.layout.rows import FORMS, cited, rows_of
+from ctxsteward.envelope.recall.explicit_refs import named, outputs_named
+from ctxsteward.envelope.recall.model_tools import answer_search
+from ctxsteward.envelope.recall.terms import terms
+from ctxsteward.envelope.render.text import PromptSpan, parse, render_spans
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
-from ctxsteward.steward.drift import figures, wording
-from ctxsteward.steward.harvest import masking
+from ctxsteward.steward.drift import figures
+from ctxsteward.steward.drift import tokens as wording
+from ctxsteward.steward.harvest.people import utterances as masking
 from ctxsteward.steward.ingest.redaction import Redactor, redacted_json
-from ctxsteward.steward.reconcile.wording import worded
+from ctxsteward.steward.reconcile.features import claim_features
 from ctxsteward.summarizers import strip_analysis
+from ctxsteward.summarizers.language import clauses, sentences
 from ctxsteward.summarizers.quotes import quote, without_opening
 from ctxsteward.summarizers.salience import read_sentence
-from ctxsteward.summarizers.sentences import clauses, sentences
 from ctxsteward.summarizers.values import typed_values
 
 ROOMS = ("schemas", "envelope", "summarizers", "steward", "evals", "flows", "console")
@@ -234,8 +235,8 @@ def patterns() -> tuple[Pumped, ...]:
 def test_all_patterns_are_found() -> None:
     names = {pumped.name for pumped in patterns()}
     assert len(names) > 350
-    assert "ctxsteward.envelope.rows._BREAK.finditer" in names
-    assert "ctxsteward.envelope.probes._VALUES.finditer" in names
+    assert "ctxsteward.envelope.layout.rows._BREAK.finditer" in names
+    assert "ctxsteward.envelope.compaction.losses._VALUES.finditer" in names
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -289,7 +290,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "bullets": FORMS[2].bullet,
     "rows read": rows_of,
     "citations read": cited,
-    "prompt": lambda text: parse("123456789", render_spans("123456789", [Span("dynamic user §1", text)])),
+    "prompt": lambda text: parse("123456789", render_spans("123456789", [PromptSpan("dynamic user §1", text)])),
     "probes": probes,
     "excerpt": lambda text: excerpt(text, cap_tokens=200, ref="§1", tokens=len(text), count=len),
     "named": outputs_named,
@@ -304,13 +305,13 @@ READERS: dict[str, Callable[[str], object]] = {
     "opening": without_opening,
     "values": typed_values,
     "analysis": strip_analysis,
-    "heard": masking.heard,
+    "heard": masking.mask_foreign_text,
     "redacted": Redactor(),
     "redacted JSON": lambda text: redacted_json(text, Redactor()),
     "figures": figures.figures.__wrapped__,
     "drift sentences": wording.sentences_of.__wrapped__,
     "drift tokens": wording.tokens.__wrapped__,
-    "worded": worded,
+    "claim_features": claim_features,
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from ctxsteward.console.cli import cli
-from ctxsteward.console.steward_actors import add
+from ctxsteward.console.steward.context import add_actor
 
 PROFILE = "name: desk\npersona: {voice: calm}\npolicies: {returns: {text: Returns within 30 days., locked: true}}\n"
 
@@ -41,7 +41,7 @@ def transcript(path: Path, *said: str, session: str | None = None, principal: st
 def people(store: Path) -> dict[str, str]:
     """Ada and Ben review, Otto operates; their tokens."""
     roles = {"ada": ("reviewer",), "ben": ("reviewer",), "otto": ("operator",)}
-    return {name: add(store / "actors.yaml", name, role) for name, role in roles.items()}
+    return {name: add_actor(store / "actors.yaml", name, role) for name, role in roles.items()}
 
 
 def fixes(folder: Path, number: int, *, payment: str = "card_1") -> None:

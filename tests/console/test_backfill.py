@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from ctxsteward.console.cli import cli
 from ctxsteward.envelope import open_store
-from ctxsteward.envelope.snapshots import Snapshots
+from ctxsteward.envelope.building.snapshots import Snapshots
 from ctxsteward.schemas.publish import validate
 
 PROFILE = files("ctxsteward.console") / "data" / "demo-profile.yaml"

@@ -36,7 +36,7 @@ def value(*args: str, code: int = 0) -> Any:
 
 @pytest.fixture
 def store(tmp_path: Path) -> str:
-    from ctxsteward.envelope.counting import Counter
+    from ctxsteward.envelope.tokens.tokenizer import Counter
 
     uri = f"file:{tmp_path / 'store'}"
     with open_store(uri) as opened:

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ctxsteward.envelope.encodings import load_encoding
-from ctxsteward.envelope.profile import Profile, meta_text, static_text, system_text
+from ctxsteward.envelope.tokens.encodings import load_encoding
 from ctxsteward.schemas import Message
+from ctxsteward.store.profiles.text import Profile, meta_text, static_text, system_text
 
 DATA = files("ctxsteward.console") / "data"
 LINES = (DATA / "demo.jsonl").read_text(encoding="utf-8").splitlines()

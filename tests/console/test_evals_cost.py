@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ctxsteward.console.cli import cli
-from ctxsteward.evals.cost import EVERYTHING, HINDSIGHT, OURS, Row
+from ctxsteward.evals.cost import EVERYTHING, HINDSIGHT, OURS, CostRow
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,7 +39,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_json_is_an_object_a_row_with_stable_keys(data: str) -> None:
     rows = [json.loads(line) for line in run(data, "--json").stdout.splitlines()]
-    assert {tuple(row) for row in rows} == {("suite", "dynamic_tokens", *Row._fields)}
+    assert {tuple(row) for row in rows} == {("suite", "dynamic_tokens", *CostRow._fields)}
     assert rows[0]["strategy"] == OURS
     everything = next(row for row in rows if row["strategy"] == EVERYTHING)
     assert (everything["calls"], everything["raw_ratio"], everything["dynamic_tokens"]) == (17, 1.0, 900)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import open_store
-from ctxsteward.envelope.references import DEFAULT_LIMIT_CHARS, MAX_LIMIT_CHARS
+from ctxsteward.envelope.recall.model_tools import DEFAULT_LIMIT_CHARS, MAX_LIMIT_CHARS
 
 if find_spec("mcp") is None:
     pytest.skip("the extra `mcp` is not installed", allow_module_level=True)

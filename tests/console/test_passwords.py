@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from ctxsteward.console.cli import cli
 from ctxsteward.envelope import open_store
-from ctxsteward.envelope.cards.opening import open_cards
-from ctxsteward.envelope.exporters import Destination
+from ctxsteward.envelope.cards.index import open_cards
+from ctxsteward.envelope.telemetry.sdk import Destination
 from ctxsteward.schemas import ContextError, StoreError
 from ctxsteward.schemas.uris import without_secrets
 from ctxsteward.steward.ingest.sources import open_source

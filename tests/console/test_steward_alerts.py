@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ctxsteward.console.steward_page import Figures, page
-from ctxsteward.schemas.recommendation import (
-    Confidence,
-    Evidence,
-    Extractor,
-    MetaRecommendation,
-    Scope,
-    Slot,
-    Support,
-)
-from ctxsteward.steward.hits import Hit
-from ctxsteward.steward.nights import Night
-from ctxsteward.steward.report import NightReport
+from ctxsteward.console.steward.page import Figures, page
+from ctxsteward.schemas.recommendation import Confidence, Evidence, Extractor, MetaRecommendation, Scope, Slot, Support
+from ctxsteward.steward.harvest.usage import RecordUse
+from ctxsteward.steward.night.history import Night
+from ctxsteward.steward.night.report import NightReport
 
 USED = {"shown": 8, "judged": 8, "fired": 4, "complied": 3, "contradicted": 1, "events": 5, "anticipated": 1}
 
@@ -40,7 +32,7 @@ RECORD = MetaRecommendation(
 )  # fmt: skip
 
 
-def page_of(*nights: Night, report: NightReport | None = None, uses: Mapping[str, Hit] | None = None) -> str:
+def page_of(*nights: Night, report: NightReport | None = None, uses: Mapping[str, RecordUse] | None = None) -> str:
     told = Figures(
         profile="support", tenant="acme", when="2026-11-22", version=1, nights=tuple(enumerate(nights, 1)), drifts=(),
         records=(RECORD,), slice=(), versions=(), waiting=(), report=report, uses=uses or {},
@@ -73,6 +65,6 @@ def test_the_hit_rate_is_drawn_over_nights() -> None:
 
 
 def test_a_record_stands_with_the_use_that_it_was() -> None:
-    hit = Hit(shown=1_200, judged=900, fired=300, complied=250, contradicted=20, unjudged=30)
+    hit = RecordUse(shown=1_200, judged=900, fired=300, complied=250, contradicted=20, unjudged=30)
     assert "<td>shown 1,200, fired 300 of 900, obeyed 250 of 270</td>" in page_of(uses={"r-1": hit})
     assert "shown" not in page_of().partition("<h2>Records</h2>")[2]

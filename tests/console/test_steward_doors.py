@@ -13,13 +13,13 @@ from click.testing import CliRunner, Result
 
 from ctxsteward.console.cli import cli
 from ctxsteward.envelope import Profile, open_store
-from ctxsteward.envelope.proposal import bootstrap
 from ctxsteward.schemas import ContextError
-from ctxsteward.steward.actors import Actors
-from ctxsteward.steward.approvals import Approvals
 from ctxsteward.steward.gate import configured
-from ctxsteward.steward.gate.configured import GateSettings
-from ctxsteward.steward.promotion import assess, promote, rollback, stage
+from ctxsteward.steward.gate.settings import GateSettings
+from ctxsteward.steward.release.actors import Actors
+from ctxsteward.steward.release.approvals import Approvals
+from ctxsteward.steward.release.promotion import assess, promote, rollback, stage
+from ctxsteward.store.profiles.proposal import bootstrap
 
 from .steward_scenes import people, run, transcript, value
 

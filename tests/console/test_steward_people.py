@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from ctxsteward.envelope import Profile, open_store
-from ctxsteward.steward.actors import Actors
+from ctxsteward.steward.release.actors import Actors
 
 from .steward_scenes import people, run, value
 

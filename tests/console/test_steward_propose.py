@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ctxsteward.console import steward_shipped
+from ctxsteward.console.steward import night as steward_shipped
 from ctxsteward.envelope import open_store
 
 from .steward_scenes import people, run, value
@@ -38,7 +38,7 @@ class Desk(NamedTuple):
 
     def file(self, *edits: tuple[str, str], more: str = "") -> str:
         """The profile that the chain began with, edited."""
-        text = (steward_shipped._folder() / "profile.yaml").read_text(encoding="utf-8")
+        text = (steward_shipped._shipped_folder() / "profile.yaml").read_text(encoding="utf-8")
         for old, new in edits:
             assert old in text
             text = text.replace(old, new)

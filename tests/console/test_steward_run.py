@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ctxsteward.console import steward_running
-from ctxsteward.console.steward_running import Asked
-from ctxsteward.console.steward_shipped import transcripts
-from ctxsteward.envelope.lease import WriterLease
+from ctxsteward.console.steward import night as steward_running
+from ctxsteward.console.steward.night import NightOptions, shipped_transcripts
 from ctxsteward.envelope.store import open_store
-from ctxsteward.steward.surroundings import of_this_process
+from ctxsteward.steward.night.environment import of_this_process
+from ctxsteward.store.profiles.lease import WriterLease
 
 from .steward_scenes import PROFILE, fixes, run, transcript, value
 
@@ -74,7 +73,7 @@ def test_a_first_night_says_what_changed_and_why(first: First) -> None:
 def test_a_shipped_night_has_the_date_of_today(tmp_path: Path, today: str) -> None:
     clock = datetime.fromisoformat(f"{today}T22:00:00+00:00").timestamp()
     here = replace(of_this_process(), clock=lambda: clock)
-    with steward_running.ready(Asked(store=f"file:{tmp_path / 'store'}", tenant="default"), here) as night:
+    with steward_running.ready(NightOptions(store=f"file:{tmp_path / 'store'}", tenant="default"), here) as night:
         report, _ = steward_running.run(night, lambda stage: None)
 
     assert night.is_shipped
@@ -145,7 +144,7 @@ def logs(tmp_path: Path) -> Path:
     folder = tmp_path / "logs"
     for number in (1, 2):
         fixes(folder, number)
-    for path in Path(transcripts()).glob("*-depot.json"):  # three people correct the same hours
+    for path in Path(shipped_transcripts()).glob("*-depot.json"):  # three people correct the same hours
         copy(path, folder)
     transcript(folder / "wish.json", "From now on, never use emojis in your answers.", "Noted.", principal="ada")
     (tmp_path / "profile.yaml").write_text(PROFILE)

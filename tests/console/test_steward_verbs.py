@@ -11,7 +11,7 @@ from click.shell_completion import ShellComplete
 
 from ctxsteward.console.charts import Bar, Series, bars, lines
 from ctxsteward.console.cli import cli
-from ctxsteward.console.steward_extras import STEWARD, missing
+from ctxsteward.console.extras import STEWARD, missing
 from ctxsteward.envelope.store import open_store
 from ctxsteward.schemas.profile import ProfileEntry
 
@@ -232,7 +232,7 @@ def test_status_fits_eighty_columns_whatever_the_nights_were(where: tuple[str, s
 
     from rich.console import Console
 
-    from ctxsteward.console.steward_status import show
+    from ctxsteward.console.steward.report import show_status
 
     found = value("status", *where)
     row = found["last"][0] | {
@@ -240,7 +240,7 @@ def test_status_fits_eighty_columns_whatever_the_nights_were(where: tuple[str, s
         "gate": "passed", "quarantined": {"invalid": 150_000}, "counts": {"due": 150_000, "absorbed": 999_999},
     }  # fmt: skip
     told = StringIO()
-    show(Console(file=told, width=80, markup=False), found | {"last": [row] * 2})
+    show_status(Console(file=told, width=80, markup=False), found | {"last": [row] * 2})
 
     lines = told.getvalue().splitlines()
     assert max(map(len, lines)) <= 80

@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from ctxsteward.envelope import telemetry as builds
-from ctxsteward.envelope.audit import telemetry as audits
+from ctxsteward.envelope.audit import auditor as audits
+from ctxsteward.envelope.telemetry import metrics as builds
 from ctxsteward.evals import telemetry as evals
 from ctxsteward.evals.dashboards.__main__ import files, main
-from ctxsteward.evals.dashboards.grafana import dashboard
-from ctxsteward.evals.dashboards.panels import panels
-from ctxsteward.evals.dashboards.rules import ALERTS, RECORDINGS
-from ctxsteward.steward import telemetry as nights
+from ctxsteward.evals.dashboards.files import dashboard
+from ctxsteward.evals.dashboards.panels import ALERTS, RECORDINGS, panels
+from ctxsteward.steward.night import telemetry as nights
 
 WRITTEN = Path(__file__).parents[2] / "docs" / "dashboards"
 VARIABLES = {"__rate_interval"}

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.evals.dashboards.rules import ALERTS
+from ctxsteward.evals.dashboards.panels import ALERTS
 
 WRITTEN = Path(__file__).parents[2] / "docs" / "dashboards"
 PROMTOOL = shutil.which(os.environ.get("CTXSTEWARD_PROMTOOL") or "promtool")

@@ -11,10 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.evals.dashboards.panels import GROUPS, Target, panels, query_for
-from ctxsteward.evals.dashboards.pictures import lines, picture
-from ctxsteward.evals.dashboards.rules import ALERTS, RECORDINGS, Alert, Recording
-from ctxsteward.evals.dashboards.watching import Prometheus, Sample, find, showing, watching
+from ctxsteward.evals.dashboards.panels import (
+    ALERTS,
+    GROUPS,
+    RECORDINGS,
+    Alert,
+    PanelQuery,
+    Recording,
+    panels,
+    query_for,
+)
+from ctxsteward.evals.dashboards.pictures import Prometheus, QueriedSeries, find, lines, picture, showing, watching
 
 WRITTEN = Path(__file__).parents[2] / "docs" / "dashboards"
 PROGRAM = os.environ.get("CTXSTEWARD_PROMETHEUS") or None
@@ -56,12 +63,12 @@ def now(prometheus: Prometheus, query: str) -> float:
     return sum(sample.points[0][1] for sample in prometheus.query(query))
 
 
-def has_data(samples: list[Sample]) -> bool:
+def has_data(samples: list[QueriedSeries]) -> bool:
     return any(math.isfinite(value) for sample in samples for _, value in sample.points)
 
 
 @pytest.mark.parametrize("target", [target for panel in panels() for target in panel.targets], ids=lambda t: t.legend)
-def test_a_panel_s_query_returns_data(prometheus: Prometheus, target: Target) -> None:
+def test_a_panel_s_query_returns_data(prometheus: Prometheus, target: PanelQuery) -> None:
     assert has_data(prometheus.query(query_for(target, window=WINDOW)))
 
 

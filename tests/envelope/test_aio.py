@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, Store, aio, open_store
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.events import from_record
-from ctxsteward.envelope.state import State
+from ctxsteward.envelope.history.state import State
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
+from ctxsteward.envelope.tokens.tokenizer import Counter
+from ctxsteward.store.journal.events import from_record
 
 
 def test_async_calls_build_the_same_bytes_as_sync_ones() -> None:
@@ -40,11 +40,11 @@ def test_async_calls_build_the_same_bytes_as_sync_ones() -> None:
 def test_tasks_that_share_a_session_lose_nothing(locked: bool) -> None:
     async def run() -> list[str]:
         session = memory_store().session("s")
-        shared = aio.Locked(session)
+        shared = aio.SharedSession(session)
         await asyncio.gather(*(append(session, shared, n) for n in range(100)))
         return [entry.message.text for entry in session.entries()]
 
-    async def append(session: Session, shared: aio.Locked, n: int) -> None:
+    async def append(session: Session, shared: aio.SharedSession, n: int) -> None:
         message = {"role": "user", "content": f"m{n}"}
         await (shared.append(message, id=f"m{n}") if locked else aio.append(session, message, id=f"m{n}"))
 
@@ -107,7 +107,7 @@ def test_calls_cancelled_at_random_moments_leave_session_and_log_in_order(uri: s
 
 def test_a_locked_session_goes_on_after_a_cancelled_call() -> None:
     async def run() -> list[int]:
-        shared = aio.Locked(memory_store().session("s", counter=CHARS))
+        shared = aio.SharedSession(memory_store().session("s", counter=CHARS))
         builder = EnvelopeBuilder(tokenizer=CharTokenizer(), summarizer=FirstLine())
         tasks = [asyncio.ensure_future(shared.append({"role": "user", "content": f"{n}"}, id=f"{n}")) for n in range(9)]
         await asyncio.sleep(0)

@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session
-from ctxsteward.envelope.arrival import excerpt
-from ctxsteward.envelope.counting import Counter
+from ctxsteward.envelope.layout.group_steps import excerpt
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
-from ctxsteward.envelope.tokens import load_tokenizer
+from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
 
 CHARS = Counter(CharTokenizer())
 LOG = "\n".join(f"{n:03d} request served" for n in range(100))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.envelope import EnvelopeBuilder, Profile, Store, open_store
-from ctxsteward.steward.ledger.database import Database
+from ctxsteward.steward.ledger.database import LedgerDatabase
 
 JOIN_SECONDS = 30
 
@@ -58,7 +58,7 @@ def test_whatever_is_written_is_its_owners_alone_under_any_umask(tmp_path: Path,
         root = tmp_path / "made" / "here"
         with open_store(f"file:{root}/store", journal=root / "journal") as store:
             used(store)
-            ledger = Database(root / "ledgers" / "ledger.sqlite", "test")
+            ledger = LedgerDatabase(root / "ledgers" / "ledger.sqlite", "test")
             ledger.note("a", 1)
             found = modes(tmp_path / "made")
             folders = {path for path in found if path.is_dir()}

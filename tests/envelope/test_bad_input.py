@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Session, Store, open_store
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.readers import parse_transcripts
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
+from ctxsteward.envelope.tokens.tokenizer import Counter
+from ctxsteward.envelope.transcripts import parse_transcripts
 from ctxsteward.schemas import (
     ContextError,
     InputError,

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Session
-from ctxsteward.envelope.counting import FRAME_TOKENS, Counter
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
+from ctxsteward.envelope.tokens.tokenizer import FRAME_TOKENS, Counter
 from ctxsteward.schemas import BudgetExceeded, Finding, InvalidBudget, UnknownModel, WindowExceeded, Wire
 
 CHARS = Counter(CharTokenizer())

@@ -16,18 +16,27 @@ from ctxsteward.envelope import (
     Envelope,
     EnvelopeBuilder,
     Profile,
-    Scored,
+    ScoredOriginal,
     SelectionRequest,
     Session,
     Store,
     rebuild,
 )
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.events import Selected, from_record
-from ctxsteward.envelope.fence import fenced
-from ctxsteward.envelope.fitting import CHOSEN
+from ctxsteward.envelope.layout.rows import fenced
+from ctxsteward.envelope.recall.room import CHOSEN
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, WordOverlap, memory_store
-from ctxsteward.schemas import Bullet, Finding, InputError, Source, Summary, UnknownModel, WindowExceeded, publish
+from ctxsteward.envelope.tokens.tokenizer import Counter
+from ctxsteward.schemas import (
+    Bullet,
+    Finding,
+    InputError,
+    SummarizerInput,
+    Summary,
+    UnknownModel,
+    WindowExceeded,
+    publish,
+)
+from ctxsteward.store.journal.events import RecallSelected, from_record
 
 from .histories import NONCE, Wire
 
@@ -436,9 +445,9 @@ class Recall:
         self.ordinals = ordinals
         self.requests: list[SelectionRequest] = []
 
-    def __call__(self, request: SelectionRequest) -> Sequence[Scored]:
+    def __call__(self, request: SelectionRequest) -> Sequence[ScoredOriginal]:
         self.requests.append(request)
-        return [Scored(ordinal, 1.0 / place) for place, ordinal in enumerate(self.ordinals, 1)]
+        return [ScoredOriginal(ordinal, 1.0 / place) for place, ordinal in enumerate(self.ordinals, 1)]
 
 
 def long_ago(maker: EnvelopeBuilder, turns: int = 30) -> Session:
@@ -478,7 +487,7 @@ def test_recall_is_chosen_once_a_user_turn_recorded_and_stays_through_its_tool_l
         "The budget is 7,250 euro.",
     )
     events = [from_record(record) for record in session.journal.read(session.key, 0)]
-    chosen = [event for event in events if isinstance(event, Selected)][-1]
+    chosen = [event for event in events if isinstance(event, RecallSelected)][-1]
     assert (chosen.turn, chosen.refs) == (session.state.last_user, (3,))
     publish.validate("selection_log", chosen.log)
     assert chosen.log["candidates"] == [{"ref": "§3", "score": 1.0, "signals": {}, "in": True, "why": CHOSEN}]
@@ -605,7 +614,7 @@ def test_a_model_of_the_caller_s_own_brings_its_tokenizer_and_window() -> None:
 
 
 def test_a_rule_that_no_longer_fits_is_a_finding() -> None:
-    def rules(source: Source, *, budget_tokens: int) -> Summary:
+    def rules(source: SummarizerInput, *, budget_tokens: int) -> Summary:
         return Summary(
             bullets=tuple(
                 Bullet(text=f"never touch {row.ref} " + "x" * 60, citations=(row.ref,), kind="constraint", value=90.0)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Session
-from ctxsteward.envelope.churn import Churn, Layouts, churn, prefix_tokens
+from ctxsteward.envelope.telemetry.prefix_breaks import Layouts, PrefixBreak, first_prefix_break, prefix_tokens
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
 
 
@@ -88,7 +88,7 @@ def test_between_compactions_nothing_breaks(steps: list[str]) -> None:
     for number, step in enumerate(steps):
         say(session, step, number)
         now = Layouts.of(maker.build(session))
-        assert churn(before, now)[1:] == (None, ())
+        assert first_prefix_break(before, now)[1:] == (None, ())
         before = now
 
 
@@ -96,9 +96,9 @@ def test_the_first_envelope_has_no_prefix_and_begins_every_epoch() -> None:
     session = memory_store().session("s")
     session.append({"role": "user", "content": "hello"})
 
-    found = churn(None, Layouts.of(builder().build(session)))
+    found = first_prefix_break(None, Layouts.of(builder().build(session)))
 
-    assert found == Churn(0, None, (("system", 0), ("static", 0), ("meta", 0), ("dynamic", 0)))
+    assert found == PrefixBreak(0, None, (("system", 0), ("static", 0), ("meta", 0), ("dynamic", 0)))
 
 
 def test_a_compaction_breaks_the_prefix_in_dynamic_and_begins_an_epoch() -> None:
@@ -109,7 +109,7 @@ def test_a_compaction_breaks_the_prefix_in_dynamic_and_begins_an_epoch() -> None
         say(session, ("user", "assistant")[number % 2], number)
         envelope = maker.build(session)
         now = Layouts.of(envelope)
-        found = churn(before, now) if before else None
+        found = first_prefix_break(before, now) if before else None
         if found and envelope.reports:
             broke.append(found[1:])
         before = now
@@ -137,7 +137,7 @@ def test_a_head_that_changes_breaks_it_where_it_changed(
         session.append({"role": "user", "content": "hello"})
         layouts.append(Layouts.of(builder(4000).build(session)))
 
-    found = churn(*layouts)
+    found = first_prefix_break(*layouts)
 
     assert found.broke_in == place
     assert found.prefix_tokens <= layouts[1].head_tokens

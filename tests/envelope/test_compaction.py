@@ -16,19 +16,19 @@ from typing import Any, NamedTuple
 import pytest
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Selector, Session, Store
-from ctxsteward.envelope.accounting import text_of
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.events import Compacted, Refused, from_record
-from ctxsteward.envelope.keyring import memory_keys
-from ctxsteward.envelope.keys import address_of
-from ctxsteward.envelope.layout import bullet_line
-from ctxsteward.envelope.objects.memory import MemoryObjects
-from ctxsteward.envelope.policy import Window
-from ctxsteward.envelope.stores.memory import MemoryJournal
-from ctxsteward.envelope.stores.port import Record, SessionKey
+from ctxsteward.envelope.compaction.losses import text_of
+from ctxsteward.envelope.compaction.policy import Window
+from ctxsteward.envelope.layout.composition import bullet_line
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, WordOverlap, memory_store
+from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.evals.validity import anthropic_faults, openai_faults
-from ctxsteward.schemas import Bullet, CompressionReport, Loss, Ref, Source, StoreError, Summary
+from ctxsteward.schemas import Bullet, CompressionReport, Loss, Ref, StoreError, SummarizerInput, Summary
+from ctxsteward.store.crypto.addresses import address_of
+from ctxsteward.store.crypto.keyring import memory_keys
+from ctxsteward.store.journal.events import CompactionRefused, WindowCompacted, from_record
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.journal.port import JournalRecord, SessionKey
+from ctxsteward.store.objects.memory import MemoryObjects
 from ctxsteward.summarizers import extractive
 
 from .histories import NONCE, Wire
@@ -314,7 +314,7 @@ def test_bullets_are_frozen_kept_in_order_and_appended_to(summarizer: Any) -> No
 class Superseding:
     """Two bullets a compaction; the first standing one is said to be superseded."""
 
-    def __call__(self, source: Source, *, budget_tokens: int) -> Summary:
+    def __call__(self, source: SummarizerInput, *, budget_tokens: int) -> Summary:
         rows = source.messages[-2:]
         bullets = tuple(Bullet(text=f"said {row.ref[1:]}", citations=(row.ref,), kind="decision") for row in rows)
         return Summary(bullets=bullets, superseded=(0,) if source.standing else ())
@@ -365,18 +365,18 @@ class Faulty(NamedTuple):
 def _summary(text: str, *refs: str, **more: Any) -> Callable[..., Summary]:
     """A summarizer that cites each message with this text, or only `refs`."""
 
-    def summarize(source: Source, *, budget_tokens: int) -> Summary:
+    def summarize(source: SummarizerInput, *, budget_tokens: int) -> Summary:
         cited = refs or tuple(row.ref for row in source.messages)
         return Summary(bullets=tuple(Bullet(text=text, citations=(ref,)) for ref in cited), **more)
 
     return summarize
 
 
-def _raise(source: Source, *, budget_tokens: int) -> Summary:
+def _raise(source: SummarizerInput, *, budget_tokens: int) -> Summary:
     raise TimeoutError("no answer in 30 s")
 
 
-def _cite_visible(source: Source, *, budget_tokens: int) -> Summary:
+def _cite_visible(source: SummarizerInput, *, budget_tokens: int) -> Summary:
     return Summary(bullets=(Bullet(text="not asked for", citations=(source.visible[-1].ref,)),))
 
 
@@ -426,7 +426,7 @@ def test_a_faulty_summary_costs_nothing(case: Faulty) -> None:
 def test_after_a_refusal_the_breaker_waits_for_a_tenth_more() -> None:
     tried: list[int] = []
 
-    def failing(source: Source, *, budget_tokens: int) -> Summary:
+    def failing(source: SummarizerInput, *, budget_tokens: int) -> Summary:
         tried.append(len(source.messages))
         raise ValueError("not today")
 
@@ -448,14 +448,14 @@ def test_after_a_refusal_the_breaker_waits_for_a_tenth_more() -> None:
     assert all(later >= earlier * 1.1 for earlier, later in pairwise(at))
     assert len(at) >= 10
     records = session.journal.read(session.key, 0)
-    refused = [event for event in map(from_record, records) if isinstance(event, Refused)]
+    refused = [event for event in map(from_record, records) if isinstance(event, CompactionRefused)]
     assert [event.section_tokens for event in refused] == at
 
 
 def test_a_summarizer_that_recovers_is_used_again() -> None:
     broken = True
 
-    def summarize(source: Source, *, budget_tokens: int) -> Summary:
+    def summarize(source: SummarizerInput, *, budget_tokens: int) -> Summary:
         if broken:
             raise ValueError("not today")
         return FirstLine()(source, budget_tokens=budget_tokens)
@@ -482,7 +482,7 @@ class Journal(MemoryJournal):
         self.fails_before: str | None = None
         self.fails_after: str | None = None
 
-    def append(self, key: SessionKey, position: int, records: Sequence[Record], *, generation: int = 0) -> None:
+    def append(self, key: SessionKey, position: int, records: Sequence[JournalRecord], *, generation: int = 0) -> None:
         kinds = [record.kind for record in records]
         if self.fails_before in kinds:
             raise StoreError("the disk is full; nothing was written")
@@ -550,7 +550,9 @@ def test_a_report_is_told_though_the_selection_after_it_lost_a_race() -> None:
     """`envelope.reports` are the compactions this build made, also where it had to decide again."""
 
     class Racing(Journal):
-        def append(self, key: SessionKey, position: int, records: Sequence[Record], *, generation: int = 0) -> None:
+        def append(
+            self, key: SessionKey, position: int, records: Sequence[JournalRecord], *, generation: int = 0
+        ) -> None:
             if records[0].kind == "selection" and "race" not in self.written:
                 self.written.append("race")
                 other.note("plan", "somebody else was quicker")
@@ -671,7 +673,7 @@ class Made:
     session: Session
     store: Store
     envelope: Envelope
-    event: Compacted
+    event: WindowCompacted
     before: Envelope
 
 
@@ -730,7 +732,7 @@ def test_a_report_is_found_by_its_own_address() -> None:
 
 
 def test_losses_are_typed_and_quote_the_original() -> None:
-    def only_numbers(source: Source, *, budget_tokens: int) -> Summary:
+    def only_numbers(source: SummarizerInput, *, budget_tokens: int) -> Summary:
         rows = source.messages[:1]
         return Summary(bullets=tuple(Bullet(text="deploy on Friday", citations=(row.ref,)) for row in rows))
 
@@ -746,7 +748,7 @@ def test_losses_are_typed_and_quote_the_original() -> None:
 
 
 def test_what_a_bullet_shows_is_not_a_loss() -> None:
-    def verbatim(source: Source, *, budget_tokens: int) -> Summary:
+    def verbatim(source: SummarizerInput, *, budget_tokens: int) -> Summary:
         row = next(row for row in source.messages if "OPS-4411" in row.message.text)
         return Summary(bullets=(Bullet(text="Ticket ops-4411, see the wiki", citations=(row.ref,)),))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store, rebuild
-from ctxsteward.envelope.ranking import Heuristic, Hybrid, Semantic
+from ctxsteward.envelope.recall.strategies import Heuristic, Hybrid, Semantic
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
 from ctxsteward.schemas import InputError, Wire
 

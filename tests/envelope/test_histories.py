@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session
-from ctxsteward.envelope.counting import Counter
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
+from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import InvalidMessage
 
 from .histories import MARK, PIXEL, Wire, histories

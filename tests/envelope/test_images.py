@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxsteward.envelope.images import ASSUMED, ImageRule, Size, image_size, image_tokens
+from ctxsteward.envelope.tokens.models import ASSUMED, ImageRule, ImageSize, image_size, image_tokens
 from ctxsteward.schemas import ImagePart
 
 
@@ -55,11 +55,11 @@ HEADERS = {
 
 @pytest.mark.parametrize("data", HEADERS.values(), ids=HEADERS.keys())
 def test_the_size_is_read_from_the_header(data: bytes) -> None:
-    assert image_size(encoded(data)) == Size(640, 480)
+    assert image_size(encoded(data)) == ImageSize(640, 480)
 
 
 def test_base64_in_lines_is_read() -> None:
-    assert image_size(base64.encodebytes(jpeg(640, 480, exif_bytes=3000)).decode()) == Size(640, 480)
+    assert image_size(base64.encodebytes(jpeg(640, 480, exif_bytes=3000)).decode()) == ImageSize(640, 480)
 
 
 @pytest.mark.parametrize(

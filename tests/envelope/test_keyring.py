@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import pytest
 
-from ctxsteward.envelope.keyring import Keys, MasterKeys, StoredKeys, decrypt, encrypt, file_keys, memory_keys
-from ctxsteward.envelope.keys import AddressKey
 from ctxsteward.schemas import ContextError, Damaged, InputError, StoreError
+from ctxsteward.store.crypto.addresses import AddressKey
+from ctxsteward.store.crypto.keyring import Keys, MasterKeys, StoredKeys, decrypt, encrypt, file_keys, memory_keys
 
 MASTER = bytes(range(32))
 

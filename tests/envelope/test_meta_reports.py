@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Store, open_store, rebuild
-from ctxsteward.envelope.care.fsck import fsck
 from ctxsteward.envelope.testing import FirstLine
-from ctxsteward.schemas import Bullet, InputError, ReferenceNotFound, Source, Summary
+from ctxsteward.schemas import Bullet, InputError, ReferenceNotFound, SummarizerInput, Summary
 from ctxsteward.schemas.profile import MetaRecord
+from ctxsteward.store.maintenance.fsck import fsck
 
 RECORDS = tuple(
     MetaRecord(id=f"r-{n}", text=f"Insight number {n} of the desk.", sources=(f"s-{n}§1",)) for n in range(1, 5)
@@ -30,7 +30,7 @@ def asked(store: Store, id: str = "s") -> Any:
     return session
 
 
-def last_two(source: Source, *, budget_tokens: int) -> Summary:
+def last_two(source: SummarizerInput, *, budget_tokens: int) -> Summary:
     """Keeps the last two records; its own words do not matter."""
     refs = [item.ref for item in source.messages[-2:]]
     return Summary(bullets=tuple(Bullet(text="anything", citations=(ref,)) for ref in refs))
@@ -91,7 +91,7 @@ def test_a_summarizer_of_meta_chooses_whole_records() -> None:
     assert rebuild(store, envelope.address).address == envelope.address
 
 
-def everything(source: Source, *, budget_tokens: int) -> Summary:
+def everything(source: SummarizerInput, *, budget_tokens: int) -> Summary:
     return Summary(bullets=tuple(Bullet(text="x", citations=(item.ref,)) for item in source.messages))
 
 
@@ -100,11 +100,11 @@ def test_a_summarizer_that_keeps_too_much_is_cut_by_value() -> None:
     assert report.kept_refs == ("meta:r-1", "meta:r-2")
 
 
-def raising(source: Source, *, budget_tokens: int) -> Summary:
+def raising(source: SummarizerInput, *, budget_tokens: int) -> Summary:
     raise RuntimeError("no model today")
 
 
-def inventing(source: Source, *, budget_tokens: int) -> Summary:
+def inventing(source: SummarizerInput, *, budget_tokens: int) -> Summary:
     return Summary(bullets=(Bullet(text="x", citations=("§99",)),))
 
 

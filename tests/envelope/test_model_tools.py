@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from ctxsteward.envelope import EnvelopeBuilder
-from ctxsteward.envelope.model_tools import model_tools
+from ctxsteward.envelope.recall.model_tools import model_tools
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
 from ctxsteward.schemas import InputError, Wire
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ctxsteward.envelope.encodings import PUBLISHED
-from ctxsteward.envelope.images import image_tokens
-from ctxsteward.envelope.models import ModelInfo, known_models, model_info
+from ctxsteward.envelope.tokens.encodings import PUBLISHED
+from ctxsteward.envelope.tokens.models import ModelInfo, image_tokens, known_models, model_info
 from ctxsteward.schemas import ImagePart, UnknownModel
 
 WINDOWS = {

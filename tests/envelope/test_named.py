@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session, rebuild
-from ctxsteward.envelope.fence import unfenced
-from ctxsteward.envelope.named import MAX_NAMED, named, outputs_named
-from ctxsteward.envelope.rows import rows_of
+from ctxsteward.envelope.layout.rows import rows_of, unfenced
+from ctxsteward.envelope.recall.explicit_refs import MAX_NAMED, named, outputs_named
 from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.schemas import Wire
 

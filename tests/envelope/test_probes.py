@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ctxsteward.envelope.probes import LOOK_CHARS, MAX_PROBES, normalize, probes
+from ctxsteward.envelope.compaction.losses import LOOK_CHARS, MAX_PROBES, normalize, probes
 from ctxsteward.schemas import LossKind
 
 

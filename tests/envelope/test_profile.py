@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxsteward.envelope.profile import (
+from ctxsteward.schemas.errors import InputTooLarge, InvalidProfile
+from ctxsteward.schemas.profile import BLOCKS, ProfileDocument
+from ctxsteward.store.profiles.text import (
     MAX_PROFILE_BYTES,
     Profile,
     TextBlock,
@@ -23,8 +25,6 @@ from ctxsteward.envelope.profile import (
     system_blocks,
     system_text,
 )
-from ctxsteward.schemas.errors import InputTooLarge, InvalidProfile
-from ctxsteward.schemas.profile import BLOCKS, ProfileDocument
 
 SHOP = """\
 name: shop
@@ -348,6 +348,6 @@ def test_an_unreadable_file_is_named(tmp_path: Path, name: str, content: bytes |
 
 
 def test_importing_the_module_imports_no_yaml() -> None:
-    code = "import sys, ctxsteward.envelope.profile; print([m for m in sys.modules if m.startswith('ruamel')])"
+    code = "import sys, ctxsteward.store.profiles.text; print([m for m in sys.modules if m.startswith('ruamel')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

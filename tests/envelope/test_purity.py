@@ -16,14 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session, Store
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.events import Opened, Selected, from_record
+from ctxsteward.envelope.history.state import State
 from ctxsteward.envelope.render.anthropic import wires_of
-from ctxsteward.envelope.state import State
-from ctxsteward.envelope.stores.port import SessionKey
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, WordOverlap, memory_store
-from ctxsteward.envelope.tokens import load_tokenizer
+from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
 from ctxsteward.schemas import Ref
+from ctxsteward.store.journal.events import RecallSelected, SessionOpened, from_record
+from ctxsteward.store.journal.port import SessionKey
 
 from .histories import Wire, histories
 
@@ -53,7 +52,7 @@ def from_scratch(store: Store, key: SessionKey, upto: int | None = None) -> Stat
     """The state folded over the whole log, compactions replayed one by one (a fork's parents first)."""
     records = store.journal.read(key, 0, upto)
     opened = from_record(records[0])
-    assert isinstance(opened, Opened)
+    assert isinstance(opened, SessionOpened)
     if opened.parent is None:
         state = State(key.session)
     else:
@@ -387,7 +386,7 @@ class Rechooser(EnvelopeBuilder):
         state = session.state
         if state.last_user > 1:
             refs = (1 + state.position % (state.last_user - 1),)
-            session.commit(Selected(turn=state.last_user, refs=refs, log={}))
+            session.commit(RecallSelected(turn=state.last_user, refs=refs, log={}))
         return self.rebuild(session)
 
 

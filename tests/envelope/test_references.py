@@ -10,9 +10,9 @@ import jsonschema
 import pytest
 
 from ctxsteward.envelope import Session, Store, open_store, resolve_reference, resolve_reference_tool
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.references import DEFAULT_LIMIT_CHARS, MAX_LIMIT_CHARS
+from ctxsteward.envelope.recall.model_tools import DEFAULT_LIMIT_CHARS, MAX_LIMIT_CHARS
 from ctxsteward.envelope.testing import CharTokenizer
+from ctxsteward.envelope.tokens.tokenizer import Counter
 
 CHARS = Counter(CharTokenizer())
 LONG = "\n".join(f"line {n}: {'ERROR' if n % 100 == 7 else 'fine'}" for n in range(4_000))

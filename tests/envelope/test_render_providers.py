@@ -12,16 +12,11 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import PROVIDERS, Budgets, Envelope, EnvelopeBuilder, Profile, Session
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.fence import fenced
+from ctxsteward.envelope.layout.rows import fenced
 from ctxsteward.envelope.render import dropped_fields
-from ctxsteward.envelope.render.tools import (
-    as_anthropic_tool,
-    as_gemini_tool,
-    as_openai_tool,
-    as_responses_tool,
-)
+from ctxsteward.envelope.render.tools import as_anthropic_tool, as_gemini_tool, as_openai_tool, as_responses_tool
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
+from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import Finding
 
 from .histories import NONCE, PIXEL, Wire

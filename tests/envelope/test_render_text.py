@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.render.text import Span, parse, render_spans, spans
+from ctxsteward.envelope.render.text import PromptSpan, parse, render_spans, spans
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
+from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import InputError
 
 from .histories import NONCE, Wire, histories
@@ -74,7 +74,7 @@ TEXTS = st.one_of(st.lists(PIECES, max_size=8).map("".join), st.text(max_size=30
 @pytest.mark.parametrize("token", TOKENS)
 @pytest.mark.parametrize("before", ["", "\\", "\\\\", "<", "[", "</"])
 def test_a_template_token_is_broken_and_comes_back(before: str, token: str) -> None:
-    rows = [Span("dynamic user §1", before + token)]
+    rows = [PromptSpan("dynamic user §1", before + token)]
     prompt = render_spans(NONCE, rows)
     assert not SURVIVOR.search(prompt)
     assert parse(NONCE, prompt) == rows
@@ -83,7 +83,7 @@ def test_a_template_token_is_broken_and_comes_back(before: str, token: str) -> N
 @settings(max_examples=1_000, deadline=None, derandomize=True, database=None)
 @given(texts=st.lists(TEXTS, max_size=4))
 def test_parse_is_the_inverse_of_render(texts: list[str]) -> None:
-    rows = [Span(f"dynamic user §{n + 1}", text) for n, text in enumerate(texts)]
+    rows = [PromptSpan(f"dynamic user §{n + 1}", text) for n, text in enumerate(texts)]
     prompt = render_spans(NONCE, rows)
     assert parse(NONCE, prompt) == rows
     assert not SURVIVOR.search(prompt)

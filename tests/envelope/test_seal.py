@@ -9,12 +9,12 @@ from typing import NamedTuple
 import pytest
 
 from ctxsteward.envelope import EnvelopeBuilder, Profile
-from ctxsteward.envelope.keyring import Keys, MasterKeys, memory_keys
-from ctxsteward.envelope.seal import is_authentic, read_seal, seal_envelope, verify_seal
+from ctxsteward.envelope.envelope import is_authentic, read_seal, seal_envelope, verify_seal
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.publish import validate
 from ctxsteward.schemas.seal import SealDocument
+from ctxsteward.store.crypto.keyring import Keys, MasterKeys, memory_keys
 
 KEYS = memory_keys(lambda size: (b"k" * 64)[:size])
 """Those of `memory_store`."""

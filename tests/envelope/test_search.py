@@ -15,19 +15,28 @@ from hypothesis import strategies as st
 from ctxsteward.envelope import (
     Budgets,
     EnvelopeBuilder,
-    Scored,
+    ScoredOriginal,
     SelectionRequest,
     Session,
     Store,
     resolve_reference,
     search_context,
 )
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.model_tools import answer_call, model_tools
-from ctxsteward.envelope.ranking.words import terms
-from ctxsteward.envelope.references import DEFAULT_LIMIT_CHARS, MAX_LIMIT_CHARS, MAX_RANGE_MESSAGES
-from ctxsteward.envelope.search import MAX_RESULT_CHARS, MAX_RESULTS, NOTHING_FOUND, answer_search, passage
+from ctxsteward.envelope.recall.model_tools import (
+    DEFAULT_LIMIT_CHARS,
+    MAX_LIMIT_CHARS,
+    MAX_RANGE_MESSAGES,
+    MAX_RESULT_CHARS,
+    MAX_RESULTS,
+    NOTHING_FOUND,
+    answer_call,
+    answer_search,
+    model_tools,
+    passage,
+)
+from ctxsteward.envelope.recall.terms import terms
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
+from ctxsteward.envelope.tokens.tokenizer import Counter
 
 CHARS = Counter(CharTokenizer())
 TEXTS = ["the red key is in the shed", "noted", "the blue key is lost", "sad", "we ate soup", "and bread"]
@@ -121,12 +130,12 @@ def test_a_search_and_a_build_that_share_a_selector_both_end() -> None:
     keeps, asked, held = threading.Lock(), threading.Event(), threading.Event()
     rankings: list[int] = []
 
-    def selector(request: SelectionRequest) -> Sequence[Scored]:
+    def selector(request: SelectionRequest) -> Sequence[ScoredOriginal]:
         with keeps:
             asked.set()
             held.wait(0.3)  # until the build has the session, where it can have it
             rankings.append(request.last)
-            return [Scored(request.entry(1).ordinal, 1.0)]
+            return [ScoredOriginal(request.entry(1).ordinal, 1.0)]
 
     budgets = Budgets(dynamic_tokens=2_000)
     EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=budgets, selector=None).build(session)

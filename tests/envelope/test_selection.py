@@ -15,20 +15,20 @@ from ctxsteward.envelope import (
     Envelope,
     EnvelopeBuilder,
     Heuristic,
-    Scored,
+    ScoredOriginal,
     SelectionRequest,
     Selector,
     Session,
 )
-from ctxsteward.envelope.budgets import LEAST_RECALL_TOKENS
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.events import Selected
-from ctxsteward.envelope.history import Histories
-from ctxsteward.envelope.layout import context_fragment, recalled_line
-from ctxsteward.envelope.selection import LOGGED_CANDIDATES, MAX_CANDIDATES, request_for, select, verbatim
-from ctxsteward.envelope.state import State
+from ctxsteward.envelope.building.decision import SupersessionIndex
+from ctxsteward.envelope.history.state import State
+from ctxsteward.envelope.layout.composition import context_fragment, recalled_line
+from ctxsteward.envelope.recall.selection import LOGGED_CANDIDATES, MAX_CANDIDATES, request_for, select, verbatim
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
+from ctxsteward.envelope.tokens.budgets import LEAST_RECALL_TOKENS
+from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import SourceMessage, publish
+from ctxsteward.store.journal.events import RecallSelected
 
 CHARS = Counter(CharTokenizer())
 SMALL = Budgets(dynamic_tokens=1_000, recall_fraction=0.4)
@@ -63,7 +63,7 @@ def talk(size: int = 40) -> list[str]:
     return [f"message {LETTERS[n]} speaks of {trees[n % 3]} and of much else that was said" for n in range(size)]
 
 
-def selected(session: Session) -> Selected:
+def selected(session: Session) -> RecallSelected:
     chosen = session.state.selection
     assert chosen is not None
     return chosen
@@ -83,7 +83,7 @@ def test_what_is_recalled_fits_and_is_shown_once_in_session_order(sizes: list[in
     order = list(range(1, len(sizes) + 1))
     random.shuffle(order)
     state = session.state
-    chosen = chosen_by(lambda request: [Scored(n, 1.0) for n in order], session, state, room, CHARS)
+    chosen = chosen_by(lambda request: [ScoredOriginal(n, 1.0) for n in order], session, state, room, CHARS)
     if chosen is None:
         return
     assert list(chosen.refs) == sorted(set(chosen.refs))
@@ -97,7 +97,11 @@ def test_what_is_recalled_fits_and_is_shown_once_in_session_order(sizes: list[in
 def test_the_best_go_first_and_whatever_still_fits_after_them() -> None:
     session = session_of(["task", "a" * 100, "b" * 5_000, "c" * 90, *talk(30)])
     chosen = chosen_by(
-        lambda request: [Scored(3, 3.0), Scored(2, 2.0), Scored(4, 1.0)], session, session.state, 320, CHARS
+        lambda request: [ScoredOriginal(3, 3.0), ScoredOriginal(2, 2.0), ScoredOriginal(4, 1.0)],
+        session,
+        session.state,
+        320,
+        CHARS,
     )
     assert chosen is not None
     assert chosen.refs == (2, 4)
@@ -123,11 +127,11 @@ def left_out(session: Session) -> int:
     return sum(session.entry(n).tokens(CHARS) for n in unseen)
 
 
-def newest_first(request: SelectionRequest) -> list[Scored]:
-    return [Scored(n, float(n)) for n in range(request.last, 0, -1)]
+def newest_first(request: SelectionRequest) -> list[ScoredOriginal]:
+    return [ScoredOriginal(n, float(n)) for n in range(request.last, 0, -1)]
 
 
-def shown_tokens(session: Session, chosen: Selected) -> int:
+def shown_tokens(session: Session, chosen: RecallSelected) -> int:
     return context_fragment(chosen, session.state, CHARS, session.shown).tokens
 
 
@@ -151,7 +155,7 @@ def test_a_selector_is_told_the_room_that_there_is() -> None:
     session = session_of(talk(60))
     rooms: list[int] = []
 
-    def noting(request: SelectionRequest) -> list[Scored]:
+    def noting(request: SelectionRequest) -> list[ScoredOriginal]:
         rooms.append(request.budget_tokens)
         return []
 
@@ -177,7 +181,7 @@ def test_no_message_takes_less_than_is_said_before_it_is_read(content: Any) -> N
     session = memory_store().session("s", counter=CHARS)
     for n, said in enumerate([content, "and then?", content, "now"]):
         session.append({"role": ("user", "assistant")[n % 2], "content": said or None if n % 2 else said})
-    known = Histories(Unread, CHARS)(
+    known = SupersessionIndex(Unread, CHARS)(
         request_for(session, session.entry(4).message, last=3, visible=frozenset(), budget_tokens=0)
     )
     least = [known.least_tokens(n) for n in (1, 2, 3)]
@@ -191,7 +195,7 @@ def test_the_same_text_is_not_shown_twice() -> None:
     texts[7] = texts[29]  # the newest message stays in the window
     session = session_of(texts)
     assert 30 in verbatim(session.state)
-    ranked = [Scored(8, 3.0), Scored(4, 2.0), Scored(6, 1.0)]
+    ranked = [ScoredOriginal(8, 3.0), ScoredOriginal(4, 2.0), ScoredOriginal(6, 1.0)]
     chosen = chosen_by(lambda request: ranked, session, session.state, 400, CHARS)
     assert chosen is not None
     assert chosen.refs == (4,)
@@ -210,7 +214,9 @@ def test_a_message_without_text_is_not_recalled() -> None:
         session.append({"role": ("assistant", "user")[n % 2], "content": text})
     builder(lambda request: []).build(session)
     session.append({"role": "user", "content": "and now?"})
-    chosen = chosen_by(lambda request: [Scored(2, 2.0), Scored(3, 1.0)], session, session.state, 300, CHARS)
+    chosen = chosen_by(
+        lambda request: [ScoredOriginal(2, 2.0), ScoredOriginal(3, 1.0)], session, session.state, 300, CHARS
+    )
     assert chosen is not None
     assert chosen.refs == (3,)
     assert chosen.log["candidates"][0]["why"] == "it has no text"
@@ -228,7 +234,7 @@ def test_results_of_a_masked_group_may_be_recalled() -> None:
 
 
 def test_nothing_is_asked_where_the_window_shows_everything() -> None:
-    def never(request: SelectionRequest) -> Sequence[Scored]:
+    def never(request: SelectionRequest) -> Sequence[ScoredOriginal]:
         raise AssertionError("asked")
 
     session = memory_store().session("s", counter=CHARS)
@@ -285,15 +291,15 @@ def test_a_turn_that_says_nothing_recalls_nothing() -> None:
 
 
 class Case:
-    def __init__(self, id: str, ranked: list[Scored], refs: tuple[int, ...] | str) -> None:
+    def __init__(self, id: str, ranked: list[ScoredOriginal], refs: tuple[int, ...] | str) -> None:
         self.id, self.ranked, self.refs = id, ranked, refs
 
 
 CASES = [
-    Case("out of range, in the window, twice", [Scored(n, 1.0) for n in (0, -3, 10**9, 41, 5, 5, 6)], (5, 6)),
+    Case("out of range, in the window, twice", [ScoredOriginal(n, 1.0) for n in (0, -3, 10**9, 41, 5, 5, 6)], (5, 6)),
     Case("nothing", [], ()),
-    Case("NaN", [Scored(5, math.nan)], "the score of §5 is nan"),
-    Case("infinite", [Scored(5, math.inf)], "the score of §5 is inf"),
+    Case("NaN", [ScoredOriginal(5, math.nan)], "the score of §5 is nan"),
+    Case("infinite", [ScoredOriginal(5, math.inf)], "the score of §5 is inf"),
 ]
 
 
@@ -311,7 +317,7 @@ def test_a_ranking_is_taken_as_far_as_it_makes_sense(case: Case) -> None:
 def test_an_endless_ranking_ends() -> None:
     def endless(request: SelectionRequest) -> Any:
         while True:
-            yield Scored(10**9, 1.0)
+            yield ScoredOriginal(10**9, 1.0)
 
     session = session_of(talk())
     builder(endless).build(session)
@@ -325,7 +331,7 @@ def test_a_long_ranking_is_read_so_far() -> None:
     def many(request: SelectionRequest) -> Any:
         for n in range(1, request.last + 1):
             asked.append(n)
-            yield Scored(n, 1.0)
+            yield ScoredOriginal(n, 1.0)
 
     builder(many).build(session)
     assert len(asked) <= MAX_CANDIDATES

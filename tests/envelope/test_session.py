@@ -11,11 +11,11 @@ import pytest
 from pydantic import BaseModel
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, NewMessage, Profile, Session, Store, open_store
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.events import Head, from_record
-from ctxsteward.envelope.session import BATCH_MESSAGES
+from ctxsteward.envelope.history.session import BATCH_MESSAGES
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
+from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import InputError, InvalidMessage, InvalidReference, Message, Ref, ReferenceNotFound
+from ctxsteward.store.journal.events import SessionHead, from_record
 
 from .histories import Wire
 from .in_threads import in_threads
@@ -265,7 +265,7 @@ def head(session: Session) -> tuple[str | None, tuple[str, ...], list[str]]:
 
 def heads(store: Store) -> int:
     records = store.journal.read(opened(store).key, 0)
-    return sum(isinstance(from_record(record), Head) for record in records)
+    return sum(isinstance(from_record(record), SessionHead) for record in records)
 
 
 def test_a_session_reopened_with_nothing_keeps_its_head(store: Store) -> None:

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, Store, open_store
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.keyring import file_keys
-from ctxsteward.envelope.objects.memory import MemoryObjects
-from ctxsteward.envelope.stores.file import FileJournal
-from ctxsteward.envelope.stores.port import Record, SessionKey
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine
+from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import Conflict, Damaged, ReferenceNotFound
+from ctxsteward.store.crypto.keyring import file_keys
+from ctxsteward.store.journal.port import JournalRecord, SessionKey
+from ctxsteward.store.journal.sqlite import FileJournal
+from ctxsteward.store.objects.memory import MemoryObjects
 
 from .histories import Wire
 
@@ -67,7 +67,7 @@ def result(id: str, text: str) -> Wire:
 
 def test_a_journal_keeps_records_in_order_and_refuses_a_taken_position(store: Store) -> None:
     journal = store.journal
-    records = [Record("note", json.dumps({"n": n})) for n in range(3)]
+    records = [JournalRecord("note", json.dumps({"n": n})) for n in range(3)]
     journal.append(KEY, 0, records)
     for position in (0, 2, 4):
         with pytest.raises(Conflict):
@@ -178,7 +178,7 @@ print(json.dumps([session.resolve(f"§{n}").wire for n in range(1, len(session) 
 WRITER = """
 import sys
 from ctxsteward.envelope import open_store
-from ctxsteward.envelope.counting import Counter
+from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.envelope.testing import CharTokenizer
 session = open_store("file:" + sys.argv[1]).session("s", counter=Counter(CharTokenizer()))
 for n in range(100):
@@ -262,15 +262,15 @@ class CountingJournal(FileJournal):
 
     rows = 0
 
-    def read(self, key: SessionKey, start: int, stop: int | None = None) -> list[Record]:
+    def read(self, key: SessionKey, start: int, stop: int | None = None) -> list[JournalRecord]:
         return self._counted(super().read(key, start, stop))
 
-    def message(self, key: SessionKey, ordinal: int) -> Record | None:
+    def message(self, key: SessionKey, ordinal: int) -> JournalRecord | None:
         found = super().message(key, ordinal)
         self.rows += found is not None
         return found
 
-    def _counted(self, records: Sequence[Record]) -> list[Record]:
+    def _counted(self, records: Sequence[JournalRecord]) -> list[JournalRecord]:
         self.rows += len(records)
         return list(records)
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Scored, SelectionRequest, Session, Store
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.history import Histories
-from ctxsteward.envelope.selection import request_for, verbatim
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, ScoredOriginal, SelectionRequest, Session, Store
+from ctxsteward.envelope.building.decision import SupersessionIndex
+from ctxsteward.envelope.recall.selection import request_for, verbatim
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
+from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import Message, SourceMessage
 from ctxsteward.summarizers import Reader
 
@@ -20,8 +20,8 @@ TWICE = {**ONCE, 7: "Change of plan: my budget is 100,000 yen."}
 
 
 def builder(picks: Sequence[int], recall_fraction: float = 0.6) -> EnvelopeBuilder:
-    def choose(request: SelectionRequest) -> Sequence[Scored]:
-        return [Scored(ordinal, 1.0) for ordinal in picks]
+    def choose(request: SelectionRequest) -> Sequence[ScoredOriginal]:
+        return [ScoredOriginal(ordinal, 1.0) for ordinal in picks]
 
     budgets = Budgets(dynamic_tokens=1_000, recall_fraction=recall_fraction)
     return EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=budgets, summarizer=FirstLine(), selector=choose)
@@ -175,7 +175,7 @@ def test_every_message_is_read_once_and_a_shorter_log_is_read_anew() -> None:
 
     maker = builder(picks=[3])
     session = spoken(maker, ONCE)
-    histories = Histories(Noted, CHARS)
+    histories = SupersessionIndex(Noted, CHARS)
 
     def ask(last: int) -> tuple[int, ...]:
         query = session.entry(len(session)).message
@@ -207,7 +207,7 @@ def test_a_reply_begun_for_the_model_is_no_loop() -> None:
 def test_within_a_tool_loop_nothing_is_chosen_while_the_prefix_stands() -> None:
     asked: list[int] = []
 
-    def choose(request: SelectionRequest) -> Sequence[Scored]:
+    def choose(request: SelectionRequest) -> Sequence[ScoredOriginal]:
         asked.append(request.last)
         return []
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxsteward.envelope import telemetry
-from ctxsteward.envelope.audit import telemetry as audits
+from ctxsteward.envelope.audit import auditor as audits
 from ctxsteward.envelope.instruments import OTHER, Board, Instrument
+from ctxsteward.envelope.telemetry import metrics as telemetry
 
 CONTRACT = {
     "context.tokens_by_section", "context.section_utilization", "context.compress.count",
@@ -126,7 +126,7 @@ def test_one_module_knows_the_sdk() -> None:
     named = re.compile(r"^\s*(?:from|import) (?:opentelemetry\.(?:sdk|exporter)|prometheus_client)", re.MULTILINE)
 
     assert {path.relative_to(root).as_posix() for path in rooms if named.search(path.read_text(encoding="utf-8"))} == {
-        "envelope/ctxsteward/envelope/exporters.py", "evals/ctxsteward/evals/bench/telemetry.py"
+        "envelope/ctxsteward/envelope/telemetry/sdk.py", "evals/ctxsteward/evals/bench/telemetry.py"
     }  # fmt: skip
 
 

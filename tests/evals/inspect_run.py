@@ -11,7 +11,7 @@ import sys
 from inspect_ai import eval as run
 from inspect_ai.model import ModelOutput, get_model
 
-from ctxsteward.evals import inspecting
+from ctxsteward.evals import inspect_tasks as inspecting
 
 
 def main(suite: str, folder: str) -> None:

@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.evals.anticipated import ANTICIPATED_BAR, FIRE_BAR, JUDGED, Row, main, measure
+from ctxsteward.evals.experiments.tool_error_foresight import (
+    ANTICIPATED_BAR,
+    FIRE_BAR,
+    JUDGED,
+    ForesightRow,
+    main,
+    measure,
+)
 from ctxsteward.schemas import InvalidTranscript
 
 AIRLINE = Path(__file__).parents[2] / "../shared/data/tau_bench_airline/runs_even_tasks.jsonl"
@@ -45,7 +52,7 @@ def write(tmp_path: Path) -> Any:
     return write
 
 
-def rows(path: Path, seeds: int = 0) -> dict[tuple[str, str], Row]:
+def rows(path: Path, seeds: int = 0) -> dict[tuple[str, str], ForesightRow]:
     return {(row.way, row.splits): row for row in measure(path, seeds=seeds)}
 
 

@@ -11,42 +11,42 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.evals.bench import Row, imports, row, transcripts
+from ctxsteward.evals.bench import BenchmarkRow, imports, row, transcripts
 from ctxsteward.evals.bench.__main__ import BENCHES, main
-from ctxsteward.evals.bench.conversation import conversation
+from ctxsteward.evals.bench.conversations import conversation
 
 
 @pytest.mark.parametrize(
     ("made", "expected"),
     [
-        pytest.param(row("b", "w", 3), Row(bench="b", what="w", value="3"), id="for information"),
-        pytest.param(row("b", "w", 12_345), Row(bench="b", what="w", value="12,345"), id="thousands"),
+        pytest.param(row("b", "w", 3), BenchmarkRow(bench="b", what="w", value="3"), id="for information"),
+        pytest.param(row("b", "w", 12_345), BenchmarkRow(bench="b", what="w", value="12,345"), id="thousands"),
         pytest.param(
-            row("b", "w", 0.123456, "s"), Row(bench="b", what="w", value="0.1235 s"), id="four digits, a unit"
+            row("b", "w", 0.123456, "s"), BenchmarkRow(bench="b", what="w", value="0.1235 s"), id="four digits, a unit"
         ),
         pytest.param(
             row("b", "w", 1.5, "×", at_most=1.5),
-            Row(bench="b", what="w", value="1.5 ×", bar="≤ 1.5", ok=True),
+            BenchmarkRow(bench="b", what="w", value="1.5 ×", bar="≤ 1.5", ok=True),
             id="at the bar",
         ),
         pytest.param(
             row("b", "w", 1.51, at_most=1.5),
-            Row(bench="b", what="w", value="1.51", bar="≤ 1.5", ok=False),
+            BenchmarkRow(bench="b", what="w", value="1.51", bar="≤ 1.5", ok=False),
             id="over it",
         ),
         pytest.param(
             row("b", "w", 84.9, "%", at_least=85),
-            Row(bench="b", what="w", value="84.9 %", bar="≥ 85", ok=False),
+            BenchmarkRow(bench="b", what="w", value="84.9 %", bar="≥ 85", ok=False),
             id="under it",
         ),
         pytest.param(
             row("b", "w", 100, "%", at_least=100),
-            Row(bench="b", what="w", value="100 %", bar="≥ 100", ok=True),
+            BenchmarkRow(bench="b", what="w", value="100 %", bar="≥ 100", ok=True),
             id="all",
         ),
     ],
 )
-def test_a_row_is_a_figure_with_its_bar_and_its_verdict(made: Row, expected: Row) -> None:
+def test_a_row_is_a_figure_with_its_bar_and_its_verdict(made: BenchmarkRow, expected: BenchmarkRow) -> None:
     assert made == expected
 
 
@@ -89,14 +89,14 @@ def test_without_data_the_transcripts_say_that_they_were_skipped(tmp_path: Path)
 def test_json_is_an_object_a_line_with_stable_keys(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["transcripts", "--json"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [list(line) for line in lines] == [[field.name for field in fields(Row)]]
+    assert [list(line) for line in lines] == [[field.name for field in fields(BenchmarkRow)]]
     assert lines == [asdict(found) for found in transcripts.run()]
 
 
 def test_a_missed_bar_is_exit_code_1_and_is_named(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def bench(data: Path | None) -> Iterator[Row]:
+    def bench(data: Path | None) -> Iterator[BenchmarkRow]:
         yield row("slow", "one step", 9, "ms", at_most=3)
         yield row("slow", "another", 2, "ms", at_most=3)
         yield row("slow", "for information", 5)

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import pytest
 
-from ctxsteward.evals.canaries import KINDS, Canary, Language, Scenario, Split, normalize, scenario, score
+from ctxsteward.evals.canaries import KINDS, CanaryScenario, Language, Split, TypedCanary, normalize, scenario, score
 from ctxsteward.evals.canary_stories import stories
-from ctxsteward.schemas import Bullet, Message, Source, SourceMessage
+from ctxsteward.schemas import Bullet, Message, SourceMessage, SummarizerInput
 from ctxsteward.summarizers import extractive
 
 WINDOW_FRACTION = 0.2
@@ -42,7 +42,7 @@ def weight(bullets: list[Bullet]) -> int:
     return sum(tokens(bullet.text) + 5 for bullet in bullets)
 
 
-def compacted(conversation: Scenario) -> Window:
+def compacted(conversation: CanaryScenario) -> Window:
     """Append message by message; at 80 % of a fifth of all tokens, shorten all but the newest messages."""
     items = [SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w)) for i, w in enumerate(conversation.messages)]
     budget = int(WINDOW_FRACTION * sum(map(cost, items)))
@@ -57,7 +57,7 @@ def compacted(conversation: Scenario) -> Window:
         rounds, keep = rounds + 1, 2
         while sum(map(cost, window[-keep - 1 :])) < 0.15 * budget:
             keep += 1
-        source = Source(
+        source = SummarizerInput(
             messages=tuple(window[:-keep]),
             standing=tuple(standing),
             visible=tuple(window[-keep:]),
@@ -91,7 +91,7 @@ def test_canaries_survive_repeated_compaction_to_a_fifth(language: Language, spl
 
 
 @pytest.mark.parametrize("story", stories(), ids=lambda story: story.name)
-def test_canaries_of_handwritten_conversations_survive(story: Scenario) -> None:
+def test_canaries_of_handwritten_conversations_survive(story: CanaryScenario) -> None:
     window = compacted(story)
     result = score(story, window.text)
     assert window.rounds >= 5
@@ -126,8 +126,8 @@ def test_stories_plant_what_they_say() -> None:
 
 
 def test_an_old_value_alone_is_stale_and_beside_the_new_one_is_not() -> None:
-    canary = Canary(kind="updated_value", value="45 days", stale=("30 days",), ordinals=(1, 2))
-    conversation = Scenario(name="x", messages=(), canaries=(canary,))
+    canary = TypedCanary(kind="updated_value", value="45 days", stale=("30 days",), ordinals=(1, 2))
+    conversation = CanaryScenario(name="x", messages=(), canaries=(canary,))
     assert score(conversation, "it is 30 days").stale == (canary,)
     assert score(conversation, "it is 30 days\nnow 45  days").stale == ()
     assert score(conversation, "it is 30 days\nnow 45 days").lingering == (canary,)
@@ -135,8 +135,8 @@ def test_an_old_value_alone_is_stale_and_beside_the_new_one_is_not() -> None:
 
 
 def test_a_value_inside_a_longer_number_is_not_found() -> None:
-    canary = Canary(kind="number", value="432", ordinals=(1,))
-    conversation = Scenario(name="x", messages=(), canaries=(canary,))
+    canary = TypedCanary(kind="number", value="432", ordinals=(1,))
+    conversation = CanaryScenario(name="x", messages=(), canaries=(canary,))
     assert score(conversation, "port 5432").recall == 0.0
     assert score(conversation, "1,432 items").recall == 0.0
     assert score(conversation, "432 items").recall == 1.0

@@ -9,21 +9,28 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.readers import parse_transcripts
 from ctxsteward.envelope.testing import CharTokenizer
-from ctxsteward.evals.cost import ALL, EVERYTHING, HINDSIGHT, OURS, Row, measure, missed_bars, strategies
-from ctxsteward.evals.cost_baselines import (
+from ctxsteward.envelope.tokens.tokenizer import Counter
+from ctxsteward.envelope.transcripts import parse_transcripts
+from ctxsteward.evals.agent_runs import AgentRun, files_of, read_run
+from ctxsteward.evals.cost import (
+    ALL,
+    EVERYTHING,
+    HINDSIGHT,
     MASK,
+    OURS,
+    CostRow,
     Masking,
     every_step,
     every_ten_steps,
     masking_of,
+    measure,
+    missed_bars,
     never,
+    strategies,
     window_of_five,
 )
-from ctxsteward.evals.cost_prompts import Judge, Prices, Prompt, Sizer
-from ctxsteward.evals.cost_runs import AgentRun, files_of, read_run
+from ctxsteward.evals.prompt_cost import Prices, Prompt, PromptJudge, Sizer
 from ctxsteward.schemas import InputError
 
 DATA = Path(__file__).parents[2] / "../shared/data"
@@ -86,7 +93,7 @@ def test_prompts_of_a_run_weigh_what_the_builder_says() -> None:
     with_tools = run.tools_tokens + sum(piece.tokens for piece in run.ours[OURS][-1].pieces)
     (again,) = parse_transcripts(json.dumps(agent_run(9)))
     from ctxsteward.envelope.testing import memory_store
-    from ctxsteward.evals.transcripts import open_session, replay
+    from ctxsteward.evals.replay import open_session, replay
 
     with memory_store() as store:
         *_, last = replay(again, build, open_session(store, again))
@@ -144,8 +151,8 @@ def test_a_window_drops_the_task_and_masking_keeps_it() -> None:
 # -- the judge -------------------------------------------------------------------------------------------------------
 
 
-def judged(prompts: list[list[tuple[str, str]]], prices: Prices, tools_tokens: int = 0) -> Judge:
-    judge = Judge(sizer=SIZER, prices=prices, budget_tokens=60, task="task", tools_tokens=tools_tokens)
+def judged(prompts: list[list[tuple[str, str]]], prices: Prices, tools_tokens: int = 0) -> PromptJudge:
+    judge = PromptJudge(sizer=SIZER, prices=prices, budget_tokens=60, task="task", tools_tokens=tools_tokens)
     for messages in prompts:
         wires = [{"role": role, "content": text} for role, text in messages]
         judge.read(Prompt(SIZER.pieces(wires)))
@@ -203,7 +210,7 @@ def test_a_call_that_a_provider_would_refuse_is_invalid() -> None:
 
 
 def test_a_reference_to_the_task_keeps_it_reachable() -> None:
-    judge = Judge(sizer=SIZER, prices=Prices(), budget_tokens=60, task="task", task_ordinal=3)
+    judge = PromptJudge(sizer=SIZER, prices=Prices(), budget_tokens=60, task="task", task_ordinal=3)
     judge.read(Prompt(SIZER.pieces([{"role": "user", "content": "other"}]), reachable=frozenset({3})))
     assert (judge.bill.task_shown, judge.bill.task_reachable) == (0, 1)
 
@@ -242,8 +249,8 @@ def test_no_masking_schedule_beats_hindsight(tmp_path: Path) -> None:
             assert row.hindsight_ratio >= 1
 
 
-def row(**changes: Any) -> Row:
-    return Row("all", OURS, 1, 1, 10, 10.0, 0.5, 0.9, 1.0, 0.9, 0, 0, 0.5, 0.0, 0.5, 1.0)._replace(**changes)
+def row(**changes: Any) -> CostRow:
+    return CostRow("all", OURS, 1, 1, 10, 10.0, 0.5, 0.9, 1.0, 0.9, 0, 0, 0.5, 0.0, 0.5, 1.0)._replace(**changes)
 
 
 @pytest.mark.parametrize(

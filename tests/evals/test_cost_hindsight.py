@@ -10,20 +10,19 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.readers import parse_transcripts
 from ctxsteward.envelope.testing import CharTokenizer
-from ctxsteward.evals.cost_baselines import Masking, masking_of
-from ctxsteward.evals.cost_hindsight import cheapest, cheapest_boundaries, sizes_of
-from ctxsteward.evals.cost_prompts import Judge, Prices, Prompt, Sizer
-from ctxsteward.evals.cost_runs import read_run
+from ctxsteward.envelope.tokens.tokenizer import Counter
+from ctxsteward.envelope.transcripts import parse_transcripts
+from ctxsteward.evals.agent_runs import read_run
+from ctxsteward.evals.cost import Masking, cheapest, cheapest_boundaries, masking_of, sizes_of
+from ctxsteward.evals.prompt_cost import Prices, Prompt, PromptJudge, Sizer
 
 SIZER = Sizer(Counter(CharTokenizer()))
 
 
 def bill(masking: Masking, prompts: list[Prompt], prices: Prices) -> float:
     """What the judge says a schedule costs."""
-    judge = Judge(sizer=SIZER, prices=prices, budget_tokens=1, task="", tools_tokens=masking.run.tools_tokens)
+    judge = PromptJudge(sizer=SIZER, prices=prices, budget_tokens=1, task="", tools_tokens=masking.run.tools_tokens)
     for prompt in prompts:
         judge.read(prompt)
     return judge.bill.priced

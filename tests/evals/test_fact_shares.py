@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.envelope import Budgets
-from ctxsteward.evals.fact_shares import lines, main, measure
+from ctxsteward.evals.experiments.fact_shares import lines, main, measure
 
 from .test_facts import LOCOMO, sample, written
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.evals.facts import lines, main, measure
+from ctxsteward.evals.experiments.fact_recall import lines, main, measure
 from ctxsteward.schemas import InputError
 
 LOCOMO = Path(__file__).parents[2] / "../shared/data/locomo/locomo_dev.json"

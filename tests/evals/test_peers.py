@@ -11,19 +11,35 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.readers import TranscriptEntry
 from ctxsteward.envelope.testing import CharTokenizer
-from ctxsteward.evals.bench.conversation import conversation
-from ctxsteward.evals.canaries import Canary, Scenario
-from ctxsteward.evals.cost_prompts import Bill, Sizer
+from ctxsteward.envelope.tokens.tokenizer import Counter
+from ctxsteward.envelope.transcripts import TranscriptEntry
+from ctxsteward.evals.bench.conversations import conversation
+from ctxsteward.evals.canaries import CanaryScenario, TypedCanary
 from ctxsteward.evals.peers.__main__ import main, senders
 from ctxsteward.evals.peers.adapter import PEERS, answered, refuse
-from ctxsteward.evals.peers.inputs import Inputs, Run, Sample, Talk, canonical, read_inputs
-from ctxsteward.evals.peers.judge import CanaryShares, Measured, Recall, measure
-from ctxsteward.evals.peers.process import AdapterProcess, PeerFailed
-from ctxsteward.evals.peers.sending import About, Everything, Ours, Sender
+from ctxsteward.evals.peers.judge import (
+    CanaryShares,
+    Inputs,
+    InputSample,
+    PeerFigures,
+    PeerRun,
+    QuestionedTalk,
+    RecallShares,
+    canonical,
+    measure,
+    read_inputs,
+)
+from ctxsteward.evals.peers.senders import (
+    AdapterProcess,
+    OurEnvelope,
+    PeerFailed,
+    Sender,
+    SenderDescription,
+    WholeHistory,
+)
 from ctxsteward.evals.peers.table import EVERYTHING, NAME, columns, peers_block, table, write_table
+from ctxsteward.evals.prompt_cost import Bill, Sizer
 from ctxsteward.evals.recall import Question
 
 ROOT = Path(__file__).parents[2]
@@ -101,21 +117,21 @@ def parsed(wire: dict[str, Any]) -> dict[str, Any]:
 
 def inputs(timed: tuple[int, ...] = (4, 8)) -> Inputs:
     """One agent run of three calls, one canary, one question."""
-    run = Run(
+    run = PeerRun(
         system=SIZER.pieces([said("system", "You mend things.")]),
         tools_tokens=10,
         calls=(entries(said("user", TASK)), entries(*looked(1)), entries(*looked(2))),
         task=TASK,
     )
-    case = Scenario(
+    case = CanaryScenario(
         name="port",
         messages=(
             said("user", "Staging listens on port 8443."),
             *(said(("assistant", "user")[n % 2], f"number {n}") for n in range(6)),
         ),
-        canaries=(Canary(kind="number", value="8443", ordinals=(1,)),),
+        canaries=(TypedCanary(kind="number", value="8443", ordinals=(1,)),),
     )
-    talk = Talk(
+    talk = QuestionedTalk(
         entries(said("user", "the key hangs in the shed"), *(said("assistant", f"day {n}") for n in range(5))),
         (Question("Where is the key?", 4, ("D1:1",)),),
     )
@@ -129,7 +145,7 @@ def inputs(timed: tuple[int, ...] = (4, 8)) -> Inputs:
 def test_the_judge_reads_what_a_peer_in_its_own_process_sends(fake: Callable[..., AdapterProcess]) -> None:
     """The newest two messages: history is lost, and half an hour later the way back to it too."""
     made = measure("fake", fake, inputs(), SIZER)
-    assert (made.about, made.unscored) == (About("1.0", "the newest two messages"), {})
+    assert (made.about, made.unscored) == (SenderDescription("1.0", "the newest two messages"), {})
     assert made.bill is not None
     assert (made.bill.calls, made.bill.invalid, made.bill.task_shown) == (3, 0, 0)
     assert made.canaries is not None
@@ -138,7 +154,7 @@ def test_the_judge_reads_what_a_peer_in_its_own_process_sends(fake: Callable[...
 
 
 def test_everything_shows_everything_and_keeps_to_no_budget() -> None:
-    made = measure("all", Everything, inputs(), SIZER)
+    made = measure("all", WholeHistory, inputs(), SIZER)
     assert made.canaries is not None
     assert made.canaries[:3] == (100.0, 100.0, 100.0)
     assert made.canaries.fill > 4
@@ -146,7 +162,7 @@ def test_everything_shows_everything_and_keeps_to_no_budget() -> None:
 
 
 def test_ours_is_read_by_the_same_judge() -> None:
-    made = measure("ours", lambda: Ours("default"), inputs(), SIZER)
+    made = measure("ours", lambda: OurEnvelope("default"), inputs(), SIZER)
     assert made.unscored == {}
     assert made.bill is not None
     assert (made.bill.calls, made.bill.invalid, made.bill.task_shown, made.bill.over_budget) == (3, 0, 1, 0)
@@ -155,7 +171,7 @@ def test_ours_is_read_by_the_same_judge() -> None:
 
 
 def test_a_request_of_nothing_but_system_messages_is_refused() -> None:
-    class Nothing(Everything):
+    class Nothing(WholeHistory):
         def send(self, said: Any) -> Any:
             return super().send(said)._replace(messages=[])
 
@@ -254,11 +270,12 @@ def test_what_fits_the_budget_comes_back_as_it_went_in(name: str) -> None:
 # -- the table -------------------------------------------------------------------------------------------------------
 
 
-def measured(name: str, tokens: int, shown: float) -> Measured:
+def measured(name: str, tokens: int, shown: float) -> PeerFigures:
     bill = Bill(calls=10, tokens=tokens, priced=tokens / 2, runs=2, task_shown=1, task_reachable=2)
-    return Measured(
-        name=name, about=About("2.0", f"{name} as it comes"), bill=bill, canaries=CanaryShares(shown, 100, 50, 0.9),
-        recall=Recall(12.34, 1.0), call_ms=(0.5, 1.5),
+    return PeerFigures(
+        name=name, about=SenderDescription("2.0", f"{name} as it comes"), bill=bill,
+        canaries=CanaryShares(shown, 100, 50, 0.9),
+        recall=RecallShares(12.34, 1.0), call_ms=(0.5, 1.5),
     )  # fmt: skip
 
 
@@ -273,7 +290,7 @@ def test_what_wins_a_column_is_bold_whoever_it_is_and_ties_win_alike() -> None:
 
 
 def test_what_was_not_scored_is_a_dash_and_its_reason_is_written(tmp_path: Path) -> None:
-    failed = Measured(name="theirs", unscored={"all": "theirs: no such class"})
+    failed = PeerFigures(name="theirs", unscored={"all": "theirs: no such class"})
     page = tmp_path / "page.md"
     page.write_text(f"before <!-- {NAME} -->old<!-- /{NAME} --> after", encoding="utf-8")
     write_table(page, peers_block([measured(EVERYTHING, 1000, 100), failed], inputs(), 61.0))
@@ -326,7 +343,7 @@ def test_bad_input_is_one_error_and_exit_code_2(
 
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"no {DATA}")
 def test_inputs_of_real_data_are_canonical_and_sampled() -> None:
-    made = read_inputs(DATA, SIZER, Sample(every_run=20, seeds=0, every_question=100, sizes=(10,), timed_calls=2))
+    made = read_inputs(DATA, SIZER, InputSample(every_run=20, seeds=0, every_question=100, sizes=(10,), timed_calls=2))
     assert 5 <= len(made.runs) <= 8
     keys = {frozenset(row.wire) for run in made.runs for said in run.calls for row in said}
     assert keys <= {
@@ -340,8 +357,8 @@ def test_inputs_of_real_data_are_canonical_and_sampled() -> None:
 
 def test_json_is_an_object_a_sender() -> None:
     """A sender is a value that JSON can hold."""
-    sender: Sender = Everything()
-    assert sender.open(10) == About("", "all messages")
+    sender: Sender = WholeHistory()
+    assert sender.open(10) == SenderDescription("", "all messages")
     import dataclasses
 
     assert json.loads(json.dumps(dataclasses.asdict(measured("ours", 1, 1.0))))["recall"] == [12.34, 1.0]

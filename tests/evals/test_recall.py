@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope import Heuristic, Scored, SelectionRequest
-from ctxsteward.evals.recall import measure
-from ctxsteward.evals.recall_tables import BLOCKS, Block, check_markers, with_block
+from ctxsteward.envelope import Heuristic, ScoredOriginal, SelectionRequest
+from ctxsteward.evals.recall import BLOCKS, MarkedBlock, check_markers, measure, with_block
 from ctxsteward.evals.selectors import STRATEGIES, VARIANTS, _packed
 from ctxsteward.schemas import InputError
 
@@ -52,7 +51,7 @@ def test_evidence_counts_where_its_whole_text_is_shown(tmp_path: Path) -> None:
 
 
 def test_a_selector_that_finds_nothing_scores_nothing(tmp_path: Path) -> None:
-    def nothing(request: SelectionRequest) -> list[Scored]:
+    def nothing(request: SelectionRequest) -> list[ScoredOriginal]:
         return []
 
     (row,) = measure(written(tmp_path, [sample()]), selector=lambda: nothing, budgets_tokens=(120,))
@@ -105,7 +104,7 @@ def test_the_knapsack_takes_the_best_set() -> None:
 
 
 def test_a_block_goes_between_its_markers_and_touches_nothing_else() -> None:
-    block = Block("recall", ("", "| a |"))
+    block = MarkedBlock("recall", ("", "| a |"))
     text = f"before {block.begin}old{block.end} after"
     once = with_block(text, block)
     assert once == f"before {block.begin}\n\n| a |\n{block.end} after"
@@ -122,7 +121,7 @@ def test_a_document_without_a_place_for_a_table_is_refused(tmp_path: Path) -> No
 def test_the_tables_of_the_page_are_generated_and_whole() -> None:
     page = (Path(__file__).parents[2] / "docs" / "selection.md").read_text(encoding="utf-8")
     for name in BLOCKS:
-        block = Block(name, ())
+        block = MarkedBlock(name, ())
         table = page[page.index(block.begin) : page.index(block.end)]
         rows = [line for line in table.splitlines() if line.startswith("|")]
         assert len({row.count("|") for row in rows}) == 1

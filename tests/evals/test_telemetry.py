@@ -5,11 +5,9 @@ from __future__ import annotations
 from ctxsteward.evals import telemetry
 from ctxsteward.evals.suites import results
 from ctxsteward.evals.suites.catalogue import suite_named
-from ctxsteward.evals.suites.gates import shipped
-from ctxsteward.evals.suites.results import result
-from ctxsteward.evals.suites.running import run
-from ctxsteward.evals.suites.scenario import drawn
-from ctxsteward.evals.suites.setup import Setup
+from ctxsteward.evals.suites.gates import shipped_gates
+from ctxsteward.evals.suites.kit.suite import Setup, drawn
+from ctxsteward.evals.suites.results import result, run
 from ctxsteward.schemas.eval_result import EvalResult, GateResult
 
 
@@ -17,7 +15,7 @@ def played() -> EvalResult:
     """One scenario of a suite, held to its shipped gates."""
     setup, suite = Setup(), suite_named("verbatim")
     scenarios = list(run(list(drawn("verbatim", "docs", 1)), setup))
-    return result(suite, scenarios, split="docs", setup=setup, gates=shipped()["verbatim"], when="2026-11-22")
+    return result(suite, scenarios, split="docs", setup=setup, gates=shipped_gates()["verbatim"], when="2026-11-22")
 
 
 def test_a_run_s_figures_and_gates_are_told() -> None:

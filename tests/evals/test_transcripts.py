@@ -15,13 +15,13 @@ from typing import NamedTuple
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
-from ctxsteward.envelope.readers import Transcript, parse_transcripts, read_transcripts
 from ctxsteward.envelope.render.text import spans
 from ctxsteward.envelope.testing import FirstLine, memory_store
+from ctxsteward.envelope.transcripts import Transcript, parse_transcripts, read_transcripts
 from ctxsteward.evals.bench.canaries import MIN_ROUNDS, play
 from ctxsteward.evals.bench.transcripts import LatestSchedule
 from ctxsteward.evals.canaries import Language, Split, scenario, score
-from ctxsteward.evals.transcripts import Call, Prefix, Tally, check, open_session, replay
+from ctxsteward.evals.replay import CallTally, ModelCall, Prefix, check, open_session, replay
 from ctxsteward.schemas import InputError, Message, Wire
 
 DATA = Path(__file__).parents[2] / "../shared/data"
@@ -44,7 +44,7 @@ def sample(name: str) -> tuple[Transcript, ...]:
 
 
 class Result(NamedTuple):
-    tally: Tally
+    tally: CallTally
     compared: int
     prefix_faults: int
     fewest: int
@@ -57,7 +57,7 @@ def result(name: str, dynamic_tokens: int, recalls: bool) -> Result:
     stated = Budgets(dynamic_tokens=dynamic_tokens)
     builder = EnvelopeBuilder(model="gpt-4o", budgets=stated, selector="heuristic" if recalls else None)
     budgets = builder.effective_budgets
-    tally = Tally()
+    tally = CallTally()
     compared = prefix_faults = fewest = dropped = 0
     for transcript in sample(name):
         prefix, late = Prefix(), LatestSchedule(budgets, budgets.trigger_tokens)
@@ -128,7 +128,7 @@ def conversation(turns: int) -> list[Wire]:
     ]
 
 
-def calls(turns: int = 30) -> Iterator[Call]:
+def calls(turns: int = 30) -> Iterator[ModelCall]:
     read = transcript(conversation(turns))
     budgets = Budgets(dynamic_tokens=400)
     builder = EnvelopeBuilder(model="gpt-4o", budgets=budgets, summarizer=FirstLine(), selector=None)
@@ -141,7 +141,7 @@ def test_a_replay_makes_one_call_before_each_assistant_message() -> None:
 
 
 def test_other_bytes_behind_a_reference_are_a_fault() -> None:
-    tally = Tally()
+    tally = CallTally()
     for call in calls():
         wires = [{**wire, "content": "forged"} if n == 0 else wire for n, wire in enumerate(call.wires)]
         check(replace(call, wires=wires), tally)
@@ -149,7 +149,7 @@ def test_other_bytes_behind_a_reference_are_a_fault() -> None:
 
 
 def test_an_envelope_of_an_earlier_call_is_a_fault() -> None:
-    tally, earlier = Tally(), None
+    tally, earlier = CallTally(), None
     for call in calls(4):
         if earlier is not None:
             check(replace(call, envelope=earlier), tally)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ctxsteward.flows.quiet import QUIET
+from ctxsteward.flows import QUIET
 
 HOME = tempfile.mkdtemp(prefix="prefect")
 os.environ.update(QUIET, PREFECT_HOME=HOME)

@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 
-from ctxsteward.flows.quiet import QUIET
+from ctxsteward.flows import QUIET
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("schemas", "envelope", "summarizers", "steward", "evals", "flows", "console")

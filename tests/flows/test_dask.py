@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.flows.nightly import meta_steward_nightly
+from ctxsteward.flows.night import meta_steward_nightly
+from ctxsteward.steward.night.environment import of_this_process
 from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.surroundings import of_this_process
 from ctxsteward.steward.wiring import home_of
 
 from .transcripts import founded, write
@@ -23,7 +23,7 @@ def test_a_local_cluster_listens_on_the_loopback_and_has_no_dashboard() -> None:
 
     from distributed import Client
 
-    from ctxsteward.flows.clusters import LOOPBACK, QuietCluster
+    from ctxsteward.flows.dask_cluster import LOOPBACK, QuietCluster
 
     with QuietCluster(n_workers=1) as cluster, Client(cluster) as client:
         assert client.dashboard_link == ""

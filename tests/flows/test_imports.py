@@ -14,8 +14,9 @@ from .servers import environment
 @pytest.mark.parametrize(
     "imported",
     [
-        "ctxsteward.steward.night, ctxsteward.steward.wiring, ctxsteward.steward.status, ctxsteward.steward.telemetry",
-        "ctxsteward.flows, ctxsteward.flows.quiet",
+        "ctxsteward.steward.night.run, ctxsteward.steward.wiring, ctxsteward.steward.night.history, "
+        "ctxsteward.steward.night.telemetry",
+        "ctxsteward.flows, ctxsteward.flows",
         "ctxsteward.evals.bench.steward",
     ],
 )

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.flows import nightly
-from ctxsteward.steward.report import CheckReport, NightReport, QuarantinedTranscript
+from ctxsteward.flows import night as nightly
+from ctxsteward.steward.night.report import CheckReport, NightReport, QuarantinedTranscript
 from ctxsteward.steward.settings import NightSettings
 
 from .servers import environment
@@ -17,8 +17,8 @@ from .transcripts import founded, write
 
 SCRIPT = """
 import sys
-from ctxsteward.steward.report import NightReport
-from ctxsteward.steward.telemetry import tell_night
+from ctxsteward.steward.night.report import NightReport
+from ctxsteward.steward.night.telemetry import tell_night
 assert not any(name.startswith("opentelemetry") for name in sys.modules), "loaded where nothing was told"
 
 from opentelemetry import metrics

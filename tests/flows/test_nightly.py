@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.flows.nightly import meta_steward_nightly
-from ctxsteward.steward.night import run_night
+from ctxsteward.flows.night import meta_steward_nightly
+from ctxsteward.steward.night.environment import of_this_process
+from ctxsteward.steward.night.run import run_night
 from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.surroundings import of_this_process
-from ctxsteward.steward.wiring import home_of, opened
+from ctxsteward.steward.wiring import home_of, open_night
 
 from .transcripts import founded, write
 
@@ -31,7 +31,7 @@ def test_a_night_on_prefect_ends_as_one_without(settings: NightSettings, tmp_pat
     report = meta_steward_nightly(settings)
     assert (report.outcome, report.count("harvested"), report.failed_batches) == ("promoted", 12, 0)
     plain = founded(settings.model_copy(update={"store": f"file:{tmp_path / 'other'}"}))
-    with opened(plain, of_this_process()) as night:
+    with open_night(plain, of_this_process()) as night:
         other = run_night(night.stages, night.shell)
     assert (other.stages, other.statuses) == (report.stages, report.statuses)
     assert sorted(other.changes) == sorted(report.changes), "in another store they have other ids, so another order"

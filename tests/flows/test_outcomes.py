@@ -15,13 +15,13 @@ from uuid import UUID
 import pytest
 from prefect.client.schemas.objects import State
 
-from ctxsteward.envelope.lease import WriterLease
 from ctxsteward.envelope.store import open_store
-from ctxsteward.flows.nightly import NightFailed, meta_steward_nightly
-from ctxsteward.flows.replaying import replay_nights
+from ctxsteward.flows.night import NightFailed, meta_steward_nightly
+from ctxsteward.flows.replay import replay_nights
 from ctxsteward.flows.suites import SUITES, SuiteFailed, eval_suite
 from ctxsteward.schemas import InputError
 from ctxsteward.steward.settings import NightSettings
+from ctxsteward.store.profiles.lease import WriterLease
 
 from .conftest import HOME
 from .transcripts import founded, write

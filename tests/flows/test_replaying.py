@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.envelope.keyring import file_keys
 from ctxsteward.envelope.store import open_store
-from ctxsteward.flows.replaying import replay_nights
+from ctxsteward.flows.replay import replay_nights
 from ctxsteward.flows.suites import eval_suite, guards
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
+from ctxsteward.steward.night.environment import of_this_process
 from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.surroundings import of_this_process
+from ctxsteward.store.crypto.keyring import file_keys
 
 from .transcripts import founded, write
 

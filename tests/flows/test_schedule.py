@@ -16,7 +16,7 @@ import pytest
 from prefect.flows import load_flow_from_entrypoint
 
 from ctxsteward.envelope.store import open_store
-from ctxsteward.steward.nights import Nights
+from ctxsteward.steward.night.history import NightChain
 from ctxsteward.steward.settings import NightSettings
 
 from .servers import ROOT, environment, flow_runs, process, server, wait_for
@@ -128,5 +128,5 @@ def test_a_killed_worker_is_taken_over_by_the_next_run(deployed: Deployed, tmp_p
     assert "has no profile 'nobody'" in told[0]
     assert "'store' is relative" in told[1]
     with open_store(settings.store) as store:
-        ((_, night),) = Nights(store, "default", "support").history()
+        ((_, night),) = NightChain(store, "default", "support").history()
     assert (night.outcome, night.counts["harvested"]) == ("promoted", 24)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.flows.serving import local_api
+from ctxsteward.flows.local_server import local_api
 
 from .servers import environment
 
@@ -16,7 +16,7 @@ SCRIPT = """
 import os
 from urllib.error import URLError
 from urllib.request import urlopen
-from ctxsteward.flows.serving import local_api
+from ctxsteward.flows.local_server import local_api
 
 with local_api() as url:
     assert os.environ["PREFECT_API_URL"] == url

@@ -9,12 +9,12 @@ import sys
 
 CODE = """
 import sys
-from ctxsteward.flows.exporting import export
+from ctxsteward.flows.runs import export
 PREPARE
 export()
 export()
-from ctxsteward.steward.report import NightReport
-from ctxsteward.steward.telemetry import tell_night
+from ctxsteward.steward.night.report import NightReport
+from ctxsteward.steward.night.telemetry import tell_night
 tell_night(NightReport(tenant="t", profile="p", night="2026-11-22", outcome="promoted"))
 """
 

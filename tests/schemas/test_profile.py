@@ -9,13 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ctxsteward.schemas.profile import (
-    BLOCKS,
-    MAX_ENTRY_CHARS,
-    MetaRecord,
-    ProfileDocument,
-    ProfileEntry,
-)
+from ctxsteward.schemas.profile import BLOCKS, MAX_ENTRY_CHARS, MetaRecord, ProfileDocument, ProfileEntry
 
 RECORD = {"id": "r", "text": "Pool exhaustion precedes 504s.", "sources": ("s-1§4",)}
 

@@ -11,9 +11,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder
-from ctxsteward.envelope.fragments import Kind
+from ctxsteward.envelope.layout.fragments import Kind
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, WordOverlap, memory_store
-from ctxsteward.schemas import CompressionReport, Finding, InputError, Source, SourceMessage, Summary
+from ctxsteward.schemas import CompressionReport, Finding, InputError, SourceMessage, SummarizerInput, Summary
 from ctxsteward.schemas.documents import EnvelopeDocument, FragmentKind, SelectionCandidate, SelectionLog
 from ctxsteward.schemas.message import Message
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, ProfileEntry
@@ -177,7 +177,7 @@ def test_a_summary_fits_with_the_contract_s_keys_alone() -> None:
 
 def test_what_a_summarizer_returns_fits() -> None:
     message = Message.from_wire({"role": "user", "content": "The port is 6432."})
-    summary = FirstLine()(Source(messages=(SourceMessage(ref="§1", message=message),)), budget_tokens=100)
+    summary = FirstLine()(SummarizerInput(messages=(SourceMessage(ref="§1", message=message),)), budget_tokens=100)
 
     assert summary.bullets
     validate("summary", summary.model_dump(mode="json"))

@@ -17,11 +17,11 @@ from pydantic import BaseModel, ValidationError
 from ctxsteward.console.output import print_document
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, open_store
 from ctxsteward.envelope.cards import open_cards
-from ctxsteward.envelope.cards.making import CardMaker, Standing
-from ctxsteward.envelope.cascade.reading import load_cascade
+from ctxsteward.envelope.cards.maker import CardMaker, PhasePosition
+from ctxsteward.envelope.cascade.config import load_cascade
 from ctxsteward.envelope.testing import CharTokenizer
-from ctxsteward.evals.reports import history
-from ctxsteward.schemas import Bullet, CompressionReport, Finding, InputError, Source, Summary
+from ctxsteward.evals import result_history as history
+from ctxsteward.schemas import Bullet, CompressionReport, Finding, InputError, SummarizerInput, Summary
 from ctxsteward.schemas.cascade import Cascade
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 from ctxsteward.schemas.publish import validate, validate_quickly
@@ -29,8 +29,8 @@ from ctxsteward.schemas.violations import violations
 from ctxsteward.steward.admission import AdmissionPolicy
 from ctxsteward.steward.drift import report
 from ctxsteward.steward.gate.port import GateReport
-from ctxsteward.steward.ledger import AsOf, Ledger
-from ctxsteward.steward.promotion_form import Form
+from ctxsteward.steward.ledger import JudgementContext, Ledger
+from ctxsteward.steward.release.promotion import PromotionCodec
 
 from ..envelope.cards.indexes import card, clock
 from ..evals.suites.made import made, played
@@ -132,14 +132,14 @@ def promoted(folder: Path) -> None:
     drift = report(None, challenger).model_copy(update={"level": "FINE"})
     gate = GateReport(suite="made", results=(), pairs=(), digests=("", ""))
     with memory_store() as store:
-        Form(store, store.profiles("support")).promotion(None, challenger, drift, gate, (), None, "c1")
+        PromotionCodec(store, store.profiles("support")).promotion(None, challenger, drift, gate, (), None, "c1")
 
 
 def judged(folder: Path) -> None:
     with memory_store() as store, Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
         for who in ("ann", "bob"):
             ledger.absorb(artifact(store, f"s-{who}", ["Use metric units."], principal=who, reach="shared"))
-        ledger.judged(AsOf(run="a b", policy=AdmissionPolicy(independent_principals=2)))
+        ledger.judged(JudgementContext(run="a b", policy=AdmissionPolicy(independent_principals=2)))
 
 
 def carded(uri: str) -> Callable[[Path], object]:
@@ -164,11 +164,11 @@ def embedded(folder: Path) -> None:
     session = store.session("s")
     session.append({"role": "user", "content": "Hello."})
     entries = session.state.groups[0].entries
-    told(CardMaker(now=clock, embed=Embeds()).make(session.key, entries, Standing(), {}).findings)
+    told(CardMaker(now=clock, embed=Embeds()).make(session.key, entries, PhasePosition(), {}).findings)
 
 
 def summarized(folder: Path) -> None:
-    def numbers(source: Source, *, budget_tokens: int) -> Summary:
+    def numbers(source: SummarizerInput, *, budget_tokens: int) -> Summary:
         return Summary(bullets=(Bullet.model_construct(text=7, citations=(source.messages[0].ref,)),))
 
     session = open_store("memory:").session("s")
@@ -241,7 +241,7 @@ def test_a_chat_service_tells_how_many_documents_were_refused() -> None:
 SERVICE = """
 import sys
 from ctxsteward.envelope import telemetry
-from ctxsteward.envelope.profile import Profile
+from ctxsteward.store.profiles.text import Profile
 from opentelemetry import metrics
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader

@@ -7,7 +7,7 @@ import hashlib
 from functools import cache
 
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, ProfileEntry
-from ctxsteward.steward.actors import Actor, Actors, KeySigner, token_signer
+from ctxsteward.steward.release.actors import Actor, Actors, KeySigner, token_signer
 
 SALT = "5a" * 16
 WHEN = "2026-11-22T04:00:00+00:00"

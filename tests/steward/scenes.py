@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from ctxsteward.envelope import Store, open_store
-from ctxsteward.envelope.keyring import memory_keys
-from ctxsteward.envelope.objects.memory import MemoryObjects
-from ctxsteward.envelope.stores.memory import MemoryJournal
 from ctxsteward.schemas.recommendation import Slot
-from ctxsteward.steward.artifacts import Artifact, made
-from ctxsteward.steward.observation import Observation, Place
-from ctxsteward.steward.replayed import Replayed, Utterance
+from ctxsteward.steward.artifacts import Artifact, build_artifact
+from ctxsteward.steward.observation import MessageSpan, Observation
+from ctxsteward.steward.transcript import ReplayedTranscript, ReplayedUtterance
+from ctxsteward.store.crypto.keyring import memory_keys
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.objects.memory import MemoryObjects
 
 TENANT, AGENT = "acme", "support"
 EXTRACTOR = "harvest/1"
@@ -27,18 +27,18 @@ def same_keys_store(keys: Any = None) -> Store:
     return Store(MemoryJournal(), MemoryObjects(), keys or memory_keys(), uri="memory:")
 
 
-def said(text: str, *, ordinal: int = 1, principal: str = "ann", **fields: Any) -> Utterance:
+def said(text: str, *, ordinal: int = 1, principal: str = "ann", **fields: Any) -> ReplayedUtterance:
     fields = {"role": "user", "trust": "user", "ts": None, **fields}
-    return Utterance(ordinal=ordinal, ref=f"§{ordinal}", text=text, principal=principal, **fields)
+    return ReplayedUtterance(ordinal=ordinal, ref=f"§{ordinal}", text=text, principal=principal, **fields)
 
 
-def replayed(session: str, *utterances: Utterance, **fields: Any) -> Replayed:
+def replayed(session: str, *utterances: ReplayedUtterance, **fields: Any) -> ReplayedTranscript:
     principal = fields.pop("principal", utterances[0].principal if utterances else session)
     fields = {"source": f"{session}.json", "format": "openai", "digest": f"digest of {session}", **fields}
-    return Replayed(session=session, principal=principal, utterances=utterances, **fields)
+    return ReplayedTranscript(session=session, principal=principal, utterances=utterances, **fields)
 
 
-def claim(utterance: Utterance, **fields: Any) -> Observation:
+def claim(utterance: ReplayedUtterance, **fields: Any) -> Observation:
     """A claim that is all of what somebody said, word for word."""
     slot = fields.pop("slot", ("user", "note", "many"))
     if isinstance(slot, tuple):
@@ -47,7 +47,7 @@ def claim(utterance: Utterance, **fields: Any) -> Observation:
         "kind": "preference",
         "text": utterance.text,
         "slot": slot,
-        "places": (Place(utterance.ref, 0, len(utterance.text.encode())),),
+        "places": (MessageSpan(utterance.ref, 0, len(utterance.text.encode())),),
         "strength": "strict",
         "score": 0.8,
         "reach": "user",
@@ -67,6 +67,6 @@ def artifact(store: Store, session: str, texts: Sequence[str], *, principal: str
     transcript = replayed(session, *utterances, principal=principal, **whole)
     claims = [claim(utterance, **fields) for utterance in utterances]
     key = store.keys.address_key(TENANT)
-    (first, *rest) = made(transcript, claims, extractor=EXTRACTOR, key=key, revision=revision)
+    (first, *rest) = build_artifact(transcript, claims, extractor=EXTRACTOR, key=key, revision=revision)
     assert not rest
     return first

@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 import pytest
 
 from ctxsteward.envelope import Store
-from ctxsteward.envelope.care.fsck import fsck
-from ctxsteward.envelope.care.gc import gc
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.envelope.withdrawal import withdraw_unsupported
 from ctxsteward.schemas import Erased, InputError
 from ctxsteward.schemas.profile import ProfileDocument
-from ctxsteward.steward.actors import NOBODY, Actors, KeySigner, Refused, is_signed, token_signer
-from ctxsteward.steward.approvals import Approvals, Request, people_needed
 from ctxsteward.steward.drift import report
+from ctxsteward.steward.release.actors import NOBODY, ActionRefused, Actors, KeySigner, is_signed, token_signer
+from ctxsteward.steward.release.approvals import ApprovalRequest, Approvals, people_needed
+from ctxsteward.store.erasure.steward_records import withdraw_unsupported
+from ctxsteward.store.maintenance.fsck import fsck
+from ctxsteward.store.maintenance.gc import gc
 
 from .people import FACT, FIRST, LATER, LOCKED, SALT, SPEAKS, TOKENS, TURNED, WHEN, WORDING, actors, signer
 
@@ -38,7 +38,7 @@ def approvals(store: Store) -> Approvals:
 
 def asked(
     approvals: Approvals, challenger: ProfileDocument = LOCKED, *, author: str = "steward", parent: int = 1
-) -> Request:
+) -> ApprovalRequest:
     return approvals.request(challenger, report(FIRST, challenger), parent=parent, author=author, when=WHEN)
 
 
@@ -84,7 +84,7 @@ def test_one_rejection_is_enough(approvals: Approvals) -> None:
     approvals.answer(request.id, "reject", signer("cleo"), when=WHEN, head=1, note="the tone is off")
 
     assert approvals.find(request.id, when=WHEN, head=1).state == "rejected"
-    with pytest.raises(Refused, match="is rejected"):
+    with pytest.raises(ActionRefused, match="is rejected"):
         approvals.answer(request.id, "approve", signer("ben"), when=WHEN, head=1)
 
 
@@ -101,15 +101,15 @@ def test_the_same_request_and_the_same_answer_are_written_once(approvals: Approv
 class Bad(NamedTuple):
     id: str
     reason: str
-    do: Callable[[Approvals, Request], Any]
+    do: Callable[[Approvals, ApprovalRequest], Any]
 
 
-def _twice(approvals: Approvals, request: Request) -> None:
+def _twice(approvals: Approvals, request: ApprovalRequest) -> None:
     approvals.answer(request.id, "approve", signer("ada"), when=WHEN, head=1)
     approvals.answer(request.id, "approve", signer("ada"), when=LATER[:4] + WHEN[4:], head=1)
 
 
-def _own(approvals: Approvals, _: Request) -> None:
+def _own(approvals: Approvals, _: ApprovalRequest) -> None:
     mine = asked(approvals, TURNED, author="ada")
     approvals.answer(mine.id, "approve", signer("ada"), when=WHEN, head=1)
 
@@ -131,7 +131,7 @@ BAD = (
 
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.id)
 def test_refused(bad: Bad, approvals: Approvals) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ActionRefused) as refused:
         bad.do(approvals, asked(approvals))
 
     assert refused.value.reason == bad.reason

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxsteward.envelope import Store
-from ctxsteward.envelope.keys import AddressKey
-from ctxsteward.envelope.objects.names import steward_folder
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import InputError, UnsupportedVersion
-from ctxsteward.steward.approvals import Approvals, canary_of
-from ctxsteward.steward.assignment import is_challenger, profile_for, running, started, version_for
-from ctxsteward.steward.canary import Arm, Decision, Kind, chance, decide, settle
+from ctxsteward.steward.release.approvals import Approvals, canary_of
+from ctxsteward.steward.release.assignment import is_challenger, profile_for, running, started, version_for
+from ctxsteward.steward.release.canary import CanaryArm, CanaryDecision, Kind, chance, decide, settle
 from ctxsteward.steward.settings import CanaryLimits
+from ctxsteward.store.crypto.addresses import AddressKey
+from ctxsteward.store.names import steward_folder
 
 from .people import FACT, FIRST, WHEN, actors
 
@@ -55,11 +55,11 @@ def test_a_share_that_is_none_is_refused(part: float) -> None:
 
 # -- deciding --------------------------------------------------------------------------------------------------
 
-GOOD = Arm(sessions=300, audited=300, audit_findings=1, turns=3_000, corrections=60, fired=200, obeyed=190)
+GOOD = CanaryArm(sessions=300, audited=300, audit_findings=1, turns=3_000, corrections=60, fired=200, obeyed=190)
 
 
-def like(sessions: int, *, findings: int = 0, corrections: int = 0, missed: int = 0) -> Arm:
-    return Arm(
+def like(sessions: int, *, findings: int = 0, corrections: int = 0, missed: int = 0) -> CanaryArm:
+    return CanaryArm(
         sessions=sessions, audited=sessions, audit_findings=findings, turns=10 * sessions, corrections=corrections,
         fired=sessions, obeyed=sessions - missed,
     )  # fmt: skip
@@ -67,7 +67,7 @@ def like(sessions: int, *, findings: int = 0, corrections: int = 0, missed: int 
 
 class Case(NamedTuple):
     id: str
-    challenger: Arm
+    challenger: CanaryArm
     kind: Kind
     why: str
     nights: int = 2
@@ -77,7 +77,7 @@ class Case(NamedTuple):
 CASES = (
     Case("as good", like(60, corrections=12, missed=3), "keep", "no signal is worse in 60 sessions"),
     Case("better", like(60), "keep", "no signal is worse"),
-    Case("no session yet", Arm(), "extend", "0 of 30 sessions"),
+    Case("no session yet", CanaryArm(), "extend", "0 of 30 sessions"),
     Case("too few", like(12), "extend", "12 of 30 sessions"),
     Case("audit findings", like(60, findings=9), "rollback", "audit_findings is worse"),
     Case("findings in few sessions", like(10, findings=6), "rollback", "audit_findings is worse"),
@@ -115,7 +115,7 @@ def test_the_exact_test_agrees_with_a_hand_computed_table() -> None:
 
 def test_impossible_counts_are_refused() -> None:
     with pytest.raises(InputError, match="of 3 turns"):
-        decide(GOOD, Arm(turns=3, corrections=4), nights=1)
+        decide(GOOD, CanaryArm(turns=3, corrections=4), nights=1)
 
 
 def test_limits_are_settings() -> None:
@@ -148,8 +148,8 @@ def assigned(store: Store) -> set[int]:
     return {version_for(store, "support", one, tenant="acme") for one in SESSIONS[:60]}
 
 
-def ended(kind: Kind) -> Decision:
-    return Decision(kind=kind, reasons=("obeyed_rate is worse (p = 0.001)",), tests=())
+def ended(kind: Kind) -> CanaryDecision:
+    return CanaryDecision(kind=kind, reasons=("obeyed_rate is worse (p = 0.001)",), tests=())
 
 
 def test_sessions_are_shared_out_while_the_canary_runs(store: Store, approvals: Approvals) -> None:

@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.profile import meta_text
 from ctxsteward.envelope.testing import CharTokenizer
-from ctxsteward.envelope.tokens import load_tokenizer
+from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 from ctxsteward.schemas.recommendation import MetaRecommendation
-from ctxsteward.steward.fitting import MARGIN, fit, slice_tokens, usable, value
-from ctxsteward.steward.hits import Hit
+from ctxsteward.steward.harvest.usage import RecordUse
+from ctxsteward.steward.release.slice import MARGIN, fit, slice_tokens, usable, value
+from ctxsteward.store.profiles.text import meta_text
 
 NOW = "2026-11-22T04:00:00+00:00"
 CHARS = Counter(CharTokenizer())
@@ -112,7 +111,7 @@ class Better(NamedTuple):
     id: str
     better: MetaRecommendation
     worse: MetaRecommendation
-    use: dict[str, Hit]
+    use: dict[str, RecordUse]
 
 
 BETTER = (
@@ -120,8 +119,8 @@ BETTER = (
     Better("of more people", made("b", support={"events": 9, "sessions": 9, "principals": 9}), made("a"), {}),
     Better("a correction", made("b", kind="correction"), made("a"), {}),
     Better("shorter", made("b", "Wants euro."), made("a", "Wants every price in euro, please."), {}),
-    Better("fired", made("b"), made("a"), {"a": Hit(50, 50), "b": Hit(50, 50, 40, 40)}),
-    Better("obeyed", made("b"), made("a"), {"a": Hit(50, 50, 40, 2, 38), "b": Hit(50, 50, 40, 40)}),
+    Better("fired", made("b"), made("a"), {"a": RecordUse(50, 50), "b": RecordUse(50, 50, 40, 40)}),
+    Better("obeyed", made("b"), made("a"), {"a": RecordUse(50, 50, 40, 2, 38), "b": RecordUse(50, 50, 40, 40)}),
     Better("approved", made("b", review=APPROVED), made("a"), {}),
     Better(
         "fresh",

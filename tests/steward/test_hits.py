@@ -10,20 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxsteward.schemas.recommendation import (
-    Confidence,
-    Evidence,
-    Extractor,
-    MetaRecommendation,
-    Scope,
-    Slot,
-    Support,
-)
-from ctxsteward.steward.harvest import harvest
-from ctxsteward.steward.hits import Hit, Tally, Unscored, merged, tally
-from ctxsteward.steward.judgements import Watched
-from ctxsteward.steward.observation import Observation, Place
-from ctxsteward.steward.replayed import Call, Role, ShownFrom
+from ctxsteward.schemas.recommendation import Confidence, Evidence, Extractor, MetaRecommendation, Scope, Slot, Support
+from ctxsteward.steward.harvest.harvester import harvest
+from ctxsteward.steward.harvest.usage import RecordUse, UnscoredRate, UseTally, WatchedRecord, merge_tallies, tally
+from ctxsteward.steward.observation import MessageSpan, Observation
+from ctxsteward.steward.transcript import ReplayedCall, Role, ShownRecord
 
 from .harvest.tool_scenes import Line, asks, call, scene, tells
 
@@ -50,7 +41,7 @@ def fix(id: str = "r-1", trigger: str = TRIGGER) -> MetaRecommendation:
     return record(id, trigger=trigger, action="take payment_id from get_user")
 
 
-def count(*lines: Line, records: tuple[MetaRecommendation, ...], observed: tuple[Observation, ...] = ()) -> Tally:
+def count(*lines: Line, records: tuple[MetaRecommendation, ...], observed: tuple[Observation, ...] = ()) -> UseTally:
     shown = frozenset(one.id for one in records)
     return tally(scene(*lines, shown=shown), records, observed)
 
@@ -58,24 +49,26 @@ def count(*lines: Line, records: tuple[MetaRecommendation, ...], observed: tuple
 @pytest.mark.parametrize(
     ("lines", "hit"),
     [
-        ((), Hit(shown=1, judged=1)),
-        ((call("find", "[]", payment_id="card_1"),), Hit(shown=1, judged=1)),
-        ((call("book", "{}", user="ann"),), Hit(shown=1, judged=1)),
-        ((WORKS,), Hit(shown=1, judged=1, fired=1, complied=1)),
-        ((WORKS, WORKS), Hit(shown=1, judged=1, fired=1, complied=1)),
-        ((FAILS, WORKS), Hit(shown=1, judged=1, fired=1, contradicted=1)),
+        ((), RecordUse(shown=1, judged=1)),
+        ((call("find", "[]", payment_id="card_1"),), RecordUse(shown=1, judged=1)),
+        ((call("book", "{}", user="ann"),), RecordUse(shown=1, judged=1)),
+        ((WORKS,), RecordUse(shown=1, judged=1, fired=1, complied=1)),
+        ((WORKS, WORKS), RecordUse(shown=1, judged=1, fired=1, complied=1)),
+        ((FAILS, WORKS), RecordUse(shown=1, judged=1, fired=1, contradicted=1)),
         (
             (call("book", "Error: flight not found", payment_id="card_1", flight="HAT1"),),
-            Hit(shown=1, judged=1, fired=1, complied=1),
+            RecordUse(shown=1, judged=1, fired=1, complied=1),
         ),
         (
-            (asks(1, (Call(id="a", name="book", arguments='{"payment_id": "x"}'),)),),
-            Hit(shown=1, judged=1, fired=1, unjudged=1),
+            (asks(1, (ReplayedCall(id="a", name="book", arguments='{"payment_id": "x"}'),)),),
+            RecordUse(shown=1, judged=1, fired=1, unjudged=1),
         ),
     ],
     ids=["none", "another tool", "no argument", "worked", "twice is once", "failed", "failed otherwise", "pending"],
 )  # fmt: skip
-def test_a_fix_fires_on_its_tool_and_argument_and_is_judged_by_the_answer(lines: tuple[Line, ...], hit: Hit) -> None:
+def test_a_fix_fires_on_its_tool_and_argument_and_is_judged_by_the_answer(
+    lines: tuple[Line, ...], hit: RecordUse
+) -> None:
     assert count(*lines, records=(fix(),)).hits == {"r-1": hit}
 
 
@@ -103,7 +96,8 @@ def test_a_record_that_was_not_shown_may_anticipate_but_has_no_row() -> None:
 
 def heard(kind: Any = "correction", slot: tuple[str, str] = ("user", "unit_system")) -> Observation:
     return Observation(
-        kind=kind, text="use metric units", slot=Slot(subject=slot[0], attribute=slot[1]), places=(Place("§1", 0, 3),),
+        kind=kind, text="use metric units", slot=Slot(subject=slot[0], attribute=slot[1]),
+        places=(MessageSpan("§1", 0, 3),),
         strength="strict", score=0.9, reach="user", principal="task-1",
     )  # fmt: skip
 
@@ -115,23 +109,26 @@ def metric(**fields: Any) -> MetaRecommendation:
 @pytest.mark.parametrize(
     ("lines", "record", "observed", "hit"),
     [
-        (("hello",), metric(), (), Hit(shown=1, judged=1)),
-        (("which unit is it?", tells(2, "All metric: 3 km.", role="assistant")), metric(), (), Hit(1, 1, 1, 1, 0, 0)),
-        (("which unit is it?", tells(2, "3 miles.", role="assistant")), metric(), (), Hit(1, 1, 1, 0, 0, 1)),
+        (("hello",), metric(), (), RecordUse(shown=1, judged=1)),
+        (
+            ("which unit is it?", tells(2, "All metric: 3 km.", role="assistant")),
+            metric(), (), RecordUse(1, 1, 1, 1, 0, 0),
+        ),
+        (("which unit is it?", tells(2, "3 miles.", role="assistant")), metric(), (), RecordUse(1, 1, 1, 0, 0, 1)),
         (
             ("which unit is it?", tells(2, "All metric: 3 km.", role="assistant")),
             metric(polarity="negative"),
             (),
-            Hit(1, 1, 1, 0, 1, 0),
+            RecordUse(1, 1, 1, 0, 1, 0),
         ),
-        (("no, use metric",), metric(), (heard(),), Hit(1, 1, 1, 0, 0, 1)),
-        (("which unit is it?",), metric(value=None), (), Hit(1, 1, 1, 0, 0, 1)),
-        (("anything",), record("p-1", "decision", ("user", "plan")), (), Hit(shown=1)),
+        (("no, use metric",), metric(), (heard(),), RecordUse(1, 1, 1, 0, 0, 1)),
+        (("which unit is it?",), metric(value=None), (), RecordUse(1, 1, 1, 0, 0, 1)),
+        (("anything",), record("p-1", "decision", ("user", "plan")), (), RecordUse(shown=1)),
     ],
     ids=["not come up", "said", "not said", "said though to avoid", "said first", "no value", "cannot be told"],
 )  # fmt: skip
 def test_what_people_said_is_judged_by_words_or_not_at_all(
-    lines: tuple[Line, ...], record: MetaRecommendation, observed: tuple[Observation, ...], hit: Hit
+    lines: tuple[Line, ...], record: MetaRecommendation, observed: tuple[Observation, ...], hit: RecordUse
 ) -> None:
     assert count(*lines, records=(record,), observed=observed).hits == {"p-1": hit}
 
@@ -217,7 +214,7 @@ def test_who_states_a_wish_anew_was_disobeyed_only_where_the_assistant_did_other
     lines = [tells(at, text, role=role) for at, (role, text) in enumerate(said, 1)]
     session = scene(*lines, shown=frozenset(("p-1",)))
     hit = tally(session, [learned(wish)], harvest(session)).hits["p-1"]
-    assert hit == Hit(shown=1, judged=1, fired=1)._replace(**{judged: 1})
+    assert hit == RecordUse(shown=1, judged=1, fired=1)._replace(**{judged: 1})
 
 
 def test_a_fact_is_judged_by_what_comes_once_its_turn_began() -> None:
@@ -227,15 +224,15 @@ def test_a_fact_is_judged_by_what_comes_once_its_turn_began() -> None:
         tells(4, "In metric units: 5 km.", role="assistant"),
     )  # fmt: skip
     before = scene(*lines, shown=frozenset(("p-1",)))
-    after = replace(before, shown_from=(ShownFrom("p-1", 4),))
+    after = replace(before, shown_from=(ShownRecord("p-1", 4),))
     judged = [tally(one, [learned("metric")], harvest(one)).hits["p-1"] for one in (before, after)]
     assert [(hit.complied, hit.contradicted) for hit in judged] == [(0, 1), (1, 0)]
 
 
 def test_a_record_is_known_by_every_id_that_it_was_shown_under() -> None:
-    merged_since = replace(Watched.of(fix("r-9")), names=frozenset(("r-1", "r-9")))
+    merged_since = replace(WatchedRecord.of(fix("r-9")), names=frozenset(("r-1", "r-9")))
     found = tally(scene(WORKS, shown=frozenset(("r-1",))), [merged_since])
-    assert found.hits == {"r-9": Hit(shown=1, judged=1, fired=1, complied=1)}
+    assert found.hits == {"r-9": RecordUse(shown=1, judged=1, fired=1, complied=1)}
 
 
 def test_what_a_person_says_again_is_an_event_that_its_slot_anticipated() -> None:
@@ -252,17 +249,19 @@ def test_a_chinese_value_is_found_in_running_text() -> None:
 
 
 def test_a_rate_of_nothing_is_unscored() -> None:
-    empty = Tally()
-    assert isinstance(empty.anticipated_rate, Unscored)
-    assert isinstance(empty.hit_rate, Unscored)
-    assert isinstance(empty.obeyed_rate, Unscored)
+    empty = UseTally()
+    assert isinstance(empty.anticipated_rate, UnscoredRate)
+    assert isinstance(empty.hit_rate, UnscoredRate)
+    assert isinstance(empty.obeyed_rate, UnscoredRate)
     undecided = count("anything", records=(record("p-1", "decision", ("user", "plan")),))
-    assert isinstance(undecided.hit_rate, Unscored)
+    assert isinstance(undecided.hit_rate, UnscoredRate)
     assert undecided.counts["shown"] == 1
 
 
 def test_rates_and_counts_are_those_of_all_sessions() -> None:
-    total = merged([count(WORKS, records=(fix(),)), count(FAILS, records=(fix(),)), count("hi", records=(fix(),))])
+    total = merge_tallies(
+        [count(WORKS, records=(fix(),)), count(FAILS, records=(fix(),)), count("hi", records=(fix(),))]
+    )
     assert total.hit_rate == pytest.approx(2 / 3)
     assert total.obeyed_rate == pytest.approx(1 / 2)
     assert total.anticipated_rate == 1.0
@@ -278,12 +277,12 @@ RECORDS = st.lists(
 @given(st.lists(st.tuples(SESSIONS, RECORDS), max_size=4))
 def test_tallies_add_up_in_any_order_and_grouping(sessions: list[tuple[list[Line], list[MetaRecommendation]]]) -> None:
     tallies = [count(*lines, records=tuple(records)) for lines, records in sessions]
-    total = merged(tallies)
+    total = merge_tallies(tallies)
     assert 0 <= total.anticipated <= total.events
     assert total.total.complied + total.total.contradicted + total.total.unjudged == total.total.fired
     assert total.total.fired <= total.total.judged <= total.total.shown
     for order in list(permutations(tallies))[:6]:
-        grouped = Tally()
+        grouped = UseTally()
         for one in order:
             grouped = grouped + one
         assert grouped == total

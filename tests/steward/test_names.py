@@ -6,13 +6,13 @@ import pytest
 
 from ctxsteward.envelope.testing import memory_store as envelope_store
 from ctxsteward.schemas import InputError
-from ctxsteward.steward.actors import Actor, Actors, Refused
-from ctxsteward.steward.approvals import Approvals
-from ctxsteward.steward.artifacts import made
+from ctxsteward.steward.artifacts import build_artifact
 from ctxsteward.steward.drift import report
-from ctxsteward.steward.harvest.tool_errors import tool_errors
-from ctxsteward.steward.ledger import AsOf, Ledger
-from ctxsteward.steward.record_reviews import RecordReviews
+from ctxsteward.steward.harvest.tools.errors import tool_errors
+from ctxsteward.steward.ledger import JudgementContext, Ledger
+from ctxsteward.steward.release.actors import ActionRefused, Actor, Actors
+from ctxsteward.steward.release.approvals import Approvals
+from ctxsteward.steward.release.record_reviews import RecordReviews
 
 from .harvest.tool_scenes import call, scene
 from .people import FIRST, LOCKED, SALT, TOKENS, WHEN, actors, signer
@@ -51,8 +51,8 @@ def fixed(*principals: str, bad: dict[str, object], good: dict[str, object], say
         key = store.keys.address_key(TENANT)
         for number, principal in enumerate(principals):
             talk = scene(call("pay", says, **bad), call("pay", "{}", **good), session=f"s{number}", principal=principal)
-            ledger.absorb(*made(talk, tool_errors(talk), extractor="harvest/1", key=key))
-        return [(one.status, *one.reasons, one.text) for one in ledger.records(AsOf(now=WHEN))]  # type: ignore[misc]
+            ledger.absorb(*build_artifact(talk, tool_errors(talk), extractor="harvest/1", key=key))
+        return [(one.status, *one.reasons, one.text) for one in ledger.records(JudgementContext(now=WHEN))]  # type: ignore[misc]
 
 
 DAY = {
@@ -130,7 +130,7 @@ def test_an_author_does_not_approve_a_change_under_another_look_of_the_name(auth
     store.profiles("support", tenant="acme").commit(FIRST, who="ada", why="first", when=WHEN)
     approvals = Approvals(store, "support", "acme", actors=actors())
     request = approvals.request(LOCKED, report(FIRST, LOCKED), parent=1, author=author, when=WHEN)
-    with pytest.raises(Refused, match="somebody else must approve it"):
+    with pytest.raises(ActionRefused, match="somebody else must approve it"):
         approvals.answer(request.id, "approve", TOKENS["ada"], when=WHEN, head=1)
     approvals.answer(request.id, "approve", TOKENS["ben"], when=WHEN, head=1)
 
@@ -140,7 +140,7 @@ def test_who_said_it_does_not_approve_a_record_under_another_look_of_the_name(au
     made_ = record()
     said = made_.model_copy(update={"evidence": (made_.evidence[0].model_copy(update={"principal": author}),)})
     reviews = RecordReviews(envelope_store(), "support", actors=actors())
-    with pytest.raises(Refused, match="somebody else must approve it"):
+    with pytest.raises(ActionRefused, match="somebody else must approve it"):
         reviews.answer(said, "approve", TOKENS["ada"], when=WHEN)
     reviews.answer(said, "approve", TOKENS["ben"], when=WHEN)
     assert reviews.approvers(said) == ("ben",)

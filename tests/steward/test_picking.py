@@ -6,30 +6,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxsteward.envelope.counting import Counter
 from ctxsteward.envelope.testing import CharTokenizer
-from ctxsteward.envelope.tokens import load_tokenizer
-from ctxsteward.schemas.recommendation import (
-    Confidence,
-    Evidence,
-    Extractor,
-    MetaRecommendation,
-    Scope,
-    Slot,
-    Support,
-)
-from ctxsteward.steward.harvest import HARVESTERS
-from ctxsteward.steward.picking import Fact, Picker, of_observation, of_record, pick, shown
+from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
+from ctxsteward.evals.experiments.fact_picker import FactPicker, RequestFact, of_observation, of_record, pick, shown
+from ctxsteward.schemas.recommendation import Confidence, Evidence, Extractor, MetaRecommendation, Scope, Slot, Support
+from ctxsteward.steward.harvest.harvester import HARVESTERS
 
 from .harvest.talk import said, talk
 
 COUNTER = Counter(load_tokenizer("o200k_base"))
 
 
-def fact(number: int, text: str, *, day: str | None = "2023-05-08", **more: object) -> Fact:
+def fact(number: int, text: str, *, day: str | None = "2023-05-08", **more: object) -> RequestFact:
     ts = f"{day}T10:00:00" if day else None
     fields: dict[str, object] = {"pointer": f"§{number}", "ts": ts, "order": (number, 0), **more}
-    return Fact(id=str(number), text=text, **fields)  # type: ignore[arg-type]
+    return RequestFact(id=str(number), text=text, **fields)  # type: ignore[arg-type]
 
 
 FACTS = [
@@ -41,7 +32,7 @@ FACTS = [
 ]
 
 
-def picked(query: str, budget_tokens: int = 60, facts: list[Fact] = FACTS) -> list[str]:
+def picked(query: str, budget_tokens: int = 60, facts: list[RequestFact] = FACTS) -> list[str]:
     return [one.id for one in pick(facts, query, budget_tokens, COUNTER).facts]
 
 
@@ -118,7 +109,7 @@ def test_a_slice_is_in_budget_and_of_its_input_alone(rows: list, query: list[str
 
 
 def test_one_picker_serves_many_questions() -> None:
-    picker = Picker(FACTS, COUNTER)
+    picker = FactPicker(FACTS, COUNTER)
     for query in ("Where is the spare key?", "Where does Bob's sister live?"):
         assert picker.pick(query, 60) == pick(FACTS, query, 60, COUNTER)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.steward.artifacts import made
-from ctxsteward.steward.harvest import EXTRACTOR, harvest
-from ctxsteward.steward.ledger import AsOf, Ledger
-from ctxsteward.steward.replayed import Call, Replayed, Utterance
+from ctxsteward.steward.artifacts import build_artifact
+from ctxsteward.steward.harvest.harvester import EXTRACTOR, harvest
+from ctxsteward.steward.ledger import JudgementContext, Ledger
+from ctxsteward.steward.transcript import ReplayedCall, ReplayedTranscript, ReplayedUtterance
 
 from .poisons import poisons
 from .scenes import AGENT, TENANT, claim, memory_store, replayed, said
@@ -36,34 +36,38 @@ def mails() -> list[str]:
     return [json.loads(line)["context"] for line in lines]
 
 
-def result(text: str, number: int, *, is_error: bool = False, trust: str = "tool_external") -> Replayed:
+def result(text: str, number: int, *, is_error: bool = False, trust: str = "tool_external") -> ReplayedTranscript:
     """A user asks, a tool returns this text; where it is an error, the call is mended and works."""
-    call = Call(id="c1", name="read_mail", arguments='{"box": "in", "limit": 5}')
-    again = Call(id="c2", name="read_mail", arguments='{"box": "inbox", "limit": 5}')
+    call = ReplayedCall(id="c1", name="read_mail", arguments='{"box": "in", "limit": 5}')
+    again = ReplayedCall(id="c2", name="read_mail", arguments='{"box": "inbox", "limit": 5}')
     lines = [
         said("What is new?", ordinal=1),
-        Utterance(ordinal=2, ref="§2", role="assistant", text="", trust="assistant", principal="ann", calls=(call,)),
-        Utterance(
+        ReplayedUtterance(
+            ordinal=2, ref="§2", role="assistant", text="", trust="assistant", principal="ann", calls=(call,)
+        ),
+        ReplayedUtterance(
             ordinal=3, ref="§3", role="tool", text=f"Error: {text}" if is_error else text, trust=trust,  # type: ignore[arg-type]
             principal="ann", call_id="c1", tool="read_mail", is_error=is_error,
         ),
-        Utterance(ordinal=4, ref="§4", role="assistant", text="", trust="assistant", principal="ann", calls=(again,)),
-        Utterance(
+        ReplayedUtterance(
+            ordinal=4, ref="§4", role="assistant", text="", trust="assistant", principal="ann", calls=(again,)
+        ),
+        ReplayedUtterance(
             ordinal=5, ref="§5", role="tool", text="2 mails", trust=trust, principal="ann", call_id="c2",  # type: ignore[arg-type]
             tool="read_mail",
         ),
-        Utterance(ordinal=6, ref="§6", role="assistant", text=text, trust="assistant", principal="ann"),
+        ReplayedUtterance(ordinal=6, ref="§6", role="assistant", text=text, trust="assistant", principal="ann"),
     ]  # fmt: skip
     return replayed(f"s{number}", *lines)
 
 
-def active_of(talks: Iterator[Replayed]) -> list[tuple[str, str]]:
+def active_of(talks: Iterator[ReplayedTranscript]) -> list[tuple[str, str]]:
     """Kind and text of what is active in any scope."""
     with memory_store() as store, Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
         key = store.keys.address_key(TENANT)
         for talk in talks:
-            ledger.absorb(*made(talk, harvest(talk), extractor=EXTRACTOR, key=key))
-        return [(one.kind, one.text) for one in ledger.records(AsOf(now=NOW)) if one.status == "active"]
+            ledger.absorb(*build_artifact(talk, harvest(talk), extractor=EXTRACTOR, key=key))
+        return [(one.kind, one.text) for one in ledger.records(JudgementContext(now=NOW)) if one.status == "active"]
 
 
 def passages(text: str) -> set[str]:
@@ -102,8 +106,8 @@ def test_a_harvester_that_is_wholly_fooled_by_tools_makes_nothing_active() -> No
             talk = result(text, number, trust=("tool_external", "tool_internal")[number % 2])
             lines = [line for line in talk.utterances if line.text in (text,)]
             fooled = [claim(line, reach="shared", principal=f"u{number}") for line in lines]
-            ledger.absorb(*made(talk, fooled, extractor=EXTRACTOR, key=key))
-        records = list(ledger.records(AsOf(now=NOW)))
+            ledger.absorb(*build_artifact(talk, fooled, extractor=EXTRACTOR, key=key))
+        records = list(ledger.records(JudgementContext(now=NOW)))
         assert records
         assert {one.status for one in records if one.scope.is_shared} <= {"candidate"}
         assert [one.text for one in records if one.status == "active"] == []

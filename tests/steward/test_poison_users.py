@@ -8,11 +8,11 @@ import pytest
 
 from ctxsteward.envelope import Store
 from ctxsteward.schemas.recommendation import MetaRecommendation
-from ctxsteward.steward.artifacts import Artifact, made
-from ctxsteward.steward.harvest import EXTRACTOR, harvest
-from ctxsteward.steward.ledger import AsOf, Ledger
+from ctxsteward.steward.artifacts import Artifact, build_artifact
+from ctxsteward.steward.harvest.harvester import EXTRACTOR, harvest
+from ctxsteward.steward.ledger import JudgementContext, Ledger
 from ctxsteward.steward.observation import Observation
-from ctxsteward.steward.replayed import Replayed
+from ctxsteward.steward.transcript import ReplayedTranscript
 
 from .poisons import poisons
 from .scenes import AGENT, TENANT, claim, memory_store, replayed, said
@@ -22,14 +22,14 @@ NOW = "2026-11-22T00:00:00Z"
 POISONS = tuple(poisons())
 
 
-def session_of(number: int, who: str | None, texts: Sequence[str]) -> Replayed:
+def session_of(number: int, who: str | None, texts: Sequence[str]) -> ReplayedTranscript:
     name = f"s{number}"
     principal = who or name
     lines = [said(text, ordinal=2 * at + 1, principal=principal) for at, text in enumerate(texts)]
     return replayed(name, *lines, principal=principal)
 
 
-def worst(transcript: Replayed) -> tuple[Observation, ...]:
+def worst(transcript: ReplayedTranscript) -> tuple[Observation, ...]:
     """Every line a strict claim for everybody: what a harvester that is wholly fooled would say."""
     return tuple(
         claim(line, reach="shared", kind="fact", slot=("agent", "rule", "many")) for line in transcript.users()
@@ -37,16 +37,16 @@ def worst(transcript: Replayed) -> tuple[Observation, ...]:
 
 
 def active_after(
-    store: Store, transcripts: Iterable[Replayed], harvested: object
+    store: Store, transcripts: Iterable[ReplayedTranscript], harvested: object
 ) -> tuple[list[MetaRecommendation], Ledger]:
     key = store.keys.address_key(TENANT)
     kept: list[Artifact] = []
     for transcript in transcripts:
-        kept += made(transcript, harvested(transcript), extractor=EXTRACTOR, key=key)  # type: ignore[operator]
+        kept += build_artifact(transcript, harvested(transcript), extractor=EXTRACTOR, key=key)  # type: ignore[operator]
     with Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
         ledger.absorb(*kept)
         assert ledger.size().observations > 0
-        return [one for one in ledger.records(AsOf(now=NOW)) if one.status == "active"], ledger
+        return [one for one in ledger.records(JudgementContext(now=NOW)) if one.status == "active"], ledger
 
 
 def beyond(active: Iterable[MetaRecommendation], authors: set[str]) -> list[str]:

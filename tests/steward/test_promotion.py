@@ -9,21 +9,21 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Store
-from ctxsteward.envelope.care.fsck import fsck
-from ctxsteward.envelope.care.gc import gc
-from ctxsteward.envelope.lease import WriterLease
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.envelope.versions import ProfileVersions
 from ctxsteward.schemas import Fenced
 from ctxsteward.schemas.drift import DriftLimits
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
-from ctxsteward.steward.actors import Refused
-from ctxsteward.steward.approvals import Approvals
-from ctxsteward.steward.changelog import changelog_text
 from ctxsteward.steward.drift import apply, document, keyed
-from ctxsteward.steward.gate.port import GateReport, Guard, Pair, judged
-from ctxsteward.steward.promotion import Promotion, assess, base_of, promote, rollback, stage
-from ctxsteward.steward.taken_back import taken_back
+from ctxsteward.steward.gate.port import GateReport, Guard, GuardScores, judge_guards
+from ctxsteward.steward.release.actors import ActionRefused
+from ctxsteward.steward.release.approvals import Approvals
+from ctxsteward.steward.release.changelog import changelog_text
+from ctxsteward.steward.release.promotion import Promotion, assess, base_of, promote, rollback, stage
+from ctxsteward.steward.release.rollbacks import taken_back
+from ctxsteward.store.maintenance.fsck import fsck
+from ctxsteward.store.maintenance.gc import gc
+from ctxsteward.store.profiles.lease import WriterLease
+from ctxsteward.store.profiles.versions import ProfileVersions
 
 from ..envelope.governed.agreed import EarlierVersions
 from .people import (
@@ -63,7 +63,9 @@ def approvals(store: Store) -> Approvals:
 
 
 def passed(champion: ProfileDocument | None, challenger: ProfileDocument, value: float = 1.0) -> GateReport:
-    return judged("test", (Guard("g", "higher", 0.0),), (Pair("c", "g", 1.0, value),), champion, challenger)
+    return judge_guards(
+        "test", (Guard("g", "higher", 0.0),), (GuardScores("c", "g", 1.0, value),), champion, challenger
+    )
 
 
 def promoted(
@@ -356,7 +358,7 @@ CHALLENGERS = {"fact": FACT, "wording": WORDING, "written": WRITTEN, "locked": L
 def test_an_author_is_no_reviewer_of_their_own_change(store: Store, approvals: Approvals) -> None:
     found = staged(store, approvals, WORDING, who="ada")
     assert found.request is not None
-    with pytest.raises(Refused, match="'ada' made this change"):
+    with pytest.raises(ActionRefused, match="'ada' made this change"):
         approvals.answer(found.request.id, "approve", signer("ada"), when=WHEN, head=1)
 
 

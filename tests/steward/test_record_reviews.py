@@ -20,8 +20,8 @@ from ctxsteward.schemas.recommendation import (
     Slot,
     Support,
 )
-from ctxsteward.steward.actors import Actor, Actors, Refused
-from ctxsteward.steward.record_reviews import RecordReviews, people_for
+from ctxsteward.steward.release.actors import ActionRefused, Actor, Actors
+from ctxsteward.steward.release.record_reviews import RecordReviews, people_for
 
 from .people import LATER, SALT, TOKENS, actors, signer
 
@@ -139,7 +139,7 @@ def test_a_rejection_ends_the_approvals_before_it(store: Store) -> None:
 
 def test_whoever_said_it_does_not_approve_it(store: Store) -> None:
     mine = record().model_copy(update={"evidence": (record().evidence[0].model_copy(update={"principal": "ada"}),)})
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ActionRefused) as refused:
         reviews(store).answer(mine, "approve", TOKENS["ada"], when=WHEN)
 
     assert refused.value.reason == "author"
@@ -168,7 +168,7 @@ def test_whoever_is_no_reviewer_any_more_does_not_count(store: Store) -> None:
     (None, "eve", "wrong_token"),
 ])  # fmt: skip
 def test_who_may_not_is_refused(store: Store, who: str | None, token: str, reason: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ActionRefused) as refused:
         reviews(store).answer(record(), "approve", TOKENS[token], when=WHEN, who=who)
     assert refused.value.reason == reason
     assert list(store.chain(reviews(store).folder, tenant="default").links()) == []

@@ -11,14 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.events import Head
-from ctxsteward.envelope.layout import lay_head
+from ctxsteward.envelope.layout.composition import lay_head
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
-from ctxsteward.envelope.tokens import Tokenizer, load_tokenizer
+from ctxsteward.envelope.tokens.tokenizer import Counter, Tokenizer, load_tokenizer
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 from ctxsteward.schemas.recommendation import MetaRecommendation
-from ctxsteward.steward.fitting import fit, slice_tokens, value
+from ctxsteward.steward.release.slice import fit, slice_tokens, value
+from ctxsteward.store.journal.events import SessionHead
 
 from .test_fitting import APPROVED, NOW, TEXTS, made
 
@@ -106,7 +105,7 @@ def test_what_is_dropped_is_never_worth_more_than_what_stays(
         if slice_ != before:
             worth = {record.id: value(record, None, None) for record in records}
 
-    head = Head(profile=ProfileDocument(meta=slice_).model_dump(mode="json"))
+    head = SessionHead(profile=ProfileDocument(meta=slice_).model_dump(mode="json"))
     laid = lay_head(head, Budgets(meta_tokens=meta_tokens), Counter(tokenizer), compactions)
 
     shown = "".join(fragment.text for fragment in laid.meta)

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.steward.nights import Night, Nights
-from ctxsteward.steward.status import status
-from ctxsteward.steward.yields import alerts, alerts_of
+from ctxsteward.steward.night.history import Night, NightChain, alerts, alerts_of, status
 
 USUAL = {
     "due": 10, "harvested": 9, "absorbed": 20, "reconciled": 50, "admitted": 8, "fitted": 4, "staged": 1, "promoted": 1
@@ -73,7 +71,7 @@ def test_each_night_is_judged_by_those_before_it() -> None:
 
 def test_status_tells_alerts_and_rates_of_the_nights_it_shows() -> None:
     store = memory_store()
-    nights: Any = Nights(store, "acme", "support")
+    nights: Any = NightChain(store, "acme", "support")
     link = None
     used = {"judged": 4, "fired": 1, "complied": 1, "contradicted": 1, "events": 0}
     for one in (*WEEK, night(8, absorbed=99, **used), night(9)):

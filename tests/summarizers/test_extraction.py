@@ -8,7 +8,7 @@ import re
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ctxsteward.schemas import Bullet, Message, Ref, Source, SourceMessage, Utterance
+from ctxsteward.schemas import Bullet, Message, Ref, SourceMessage, SummarizerInput, Utterance
 from ctxsteward.summarizers import extractive, unsupported
 from ctxsteward.summarizers.extraction import BULLET_OVERHEAD_TOKENS
 
@@ -57,7 +57,7 @@ def messages(draw: st.DrawFn) -> tuple[SourceMessage, ...]:
     return tuple(SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w)) for i, w in enumerate(wires))
 
 
-def originals(cited: tuple[str, ...], source: Source) -> list[str]:
+def originals(cited: tuple[str, ...], source: SummarizerInput) -> list[str]:
     parts = {item.ref: item.message for item in source.messages}
     found: list[str] = []
     for ref in cited:
@@ -75,7 +75,7 @@ TEMPLATE = re.compile(
 )
 
 
-def invented(text: str, known: list[str], source: Source) -> list[str]:
+def invented(text: str, known: list[str], source: SummarizerInput) -> list[str]:
     """What a bullet says that its originals do not, the templates of tool bullets aside."""
     names = {call.name for item in source.messages for call in item.message.tool_calls} | {"tool"}
     wrong: list[str] = []
@@ -103,7 +103,7 @@ def test_bullets_fit_cite_and_never_invent(items: tuple[SourceMessage, ...], bud
     cut = len(items) * 2 // 3
     while cut and items[cut - 1].message.tool_calls:
         cut -= 1
-    source = Source(messages=items[:cut], visible=items[cut:])
+    source = SummarizerInput(messages=items[:cut], visible=items[cut:])
     summary = extractive(source, budget_tokens=budget_tokens)
     assert sum(len(b.text) + BULLET_OVERHEAD_TOKENS for b in summary.bullets) <= budget_tokens
     assert extractive(source, budget_tokens=budget_tokens) == summary
@@ -127,7 +127,9 @@ def test_bullets_survive_as_input() -> None:
     generations: list[tuple[str, ...]] = []
     for _ in range(6):
         wrapped = tuple(SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w)) for i, w in enumerate(items))
-        generations.append(tuple(b.text for b in extractive(Source(messages=wrapped), budget_tokens=4000).bullets))
+        generations.append(
+            tuple(b.text for b in extractive(SummarizerInput(messages=wrapped), budget_tokens=4000).bullets)
+        )
         items = [{"role": "user", "content": text} for text in generations[-1]]
     assert generations[1] == generations[5]
     for value in ("card numbers", "$500", "Postgres", "OPS-113", "4471", "周四", "生产库"):
@@ -136,7 +138,7 @@ def test_bullets_survive_as_input() -> None:
 
 def test_repeated_statements_become_one_bullet() -> None:
     wires = [{"role": "user", "content": "The ticket is OPS-113."}] * 3
-    source = Source(
+    source = SummarizerInput(
         messages=tuple(SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w)) for i, w in enumerate(wires))
     )
     assert [(b.text, b.citations) for b in extractive(source, budget_tokens=400).bullets] == [
@@ -147,7 +149,7 @@ def test_repeated_statements_become_one_bullet() -> None:
 def test_what_stands_already_gets_no_second_bullet() -> None:
     standing = (Bullet(text="The ticket is OPS-113.", citations=("§1",), kind="identifier", value=76),)
     message = Message.from_wire({"role": "user", "content": "The ticket is OPS-113."})
-    source = Source(messages=(SourceMessage(ref="§9", message=message),), standing=standing)
+    source = SummarizerInput(messages=(SourceMessage(ref="§9", message=message),), standing=standing)
     assert extractive(source, budget_tokens=400).bullets == ()
 
 
@@ -164,7 +166,9 @@ def test_the_last_raw_turn_is_byte_exact() -> None:
         {"role": "tool", "tool_call_id": "c", "content": "result"},
     )
     items = tuple(SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w)) for i, w in enumerate(wires))
-    turn = extractive(Source(messages=items[:1] + items[3:], visible=items[1:3]), budget_tokens=10).last_raw_turn
+    turn = extractive(
+        SummarizerInput(messages=items[:1] + items[3:], visible=items[1:3]), budget_tokens=10
+    ).last_raw_turn
     assert turn.user == Utterance(ref="§3", text="new\t")
     assert turn.assistant == Utterance(ref="§2", text="  said \n")
 
@@ -174,5 +178,5 @@ def test_a_rule_in_a_huge_backlog_is_found() -> None:
     wires = [{"role": ("user", "assistant")[i % 2], "content": f"Item {i}. " + filler * 12} for i in range(5000)]
     wires[2500] = {"role": "user", "content": "Whatever happens, card numbers stay out of the logs."}
     items = tuple(SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w)) for i, w in enumerate(wires))
-    summary = extractive(Source(messages=items), budget_tokens=20_000)
+    summary = extractive(SummarizerInput(messages=items), budget_tokens=20_000)
     assert any("card numbers" in bullet.text for bullet in summary.bullets)

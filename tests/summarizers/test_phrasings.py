@@ -17,12 +17,12 @@ from typing import Literal, NamedTuple
 
 import pytest
 
-from ctxsteward.evals.suites.scenario import drawn
-from ctxsteward.evals.suites.talk import Talk
-from ctxsteward.schemas import Bullet, Message, Source, SourceMessage
+from ctxsteward.evals.suites.kit.suite import drawn
+from ctxsteward.evals.suites.kit.talk import SmallTalk
+from ctxsteward.schemas import Bullet, Message, SourceMessage, SummarizerInput
 from ctxsteward.summarizers import extractive
+from ctxsteward.summarizers.language import sentences
 from ctxsteward.summarizers.salience import read_sentence
-from ctxsteward.summarizers.sentences import sentences
 
 Language = Literal["en", "zh"]
 Half = Literal["seen", "unseen"]
@@ -63,7 +63,7 @@ def chatter(language: Language, count: int = 1_200) -> tuple[str, ...]:
     found: list[str] = []
     for draw in drawn("goal-continuity", "docs", 40):
         if draw.language == language:
-            talk = Talk.of(draw)
+            talk = SmallTalk.of(draw)
             texts = [text for _ in range(60) if "\n" not in (text := talk.user())]
             found += [text[piece.start : piece.stop] for text in texts for piece in sentences(text)]
     return tuple(dict.fromkeys(found))[:count]
@@ -77,7 +77,7 @@ def bullets(case: Case, language: Language) -> tuple[Bullet, ...]:
         SourceMessage(ref=f"§{n}", message=Message.from_wire({"role": "user", "content": text}))
         for n, text in enumerate(said, 1)
     )
-    return extractive(Source(messages=messages), budget_tokens=4_000).bullets
+    return extractive(SummarizerInput(messages=messages), budget_tokens=4_000).bullets
 
 
 def understood(case: Case, language: Language) -> bool:

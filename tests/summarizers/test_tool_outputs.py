@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ctxsteward.schemas import Message, Source, SourceMessage
+from ctxsteward.schemas import Message, SourceMessage, SummarizerInput
 from ctxsteward.summarizers import extractive
 
 
@@ -15,7 +15,7 @@ def bullets(result: str, *, name: str = "lookup", arguments: str = "{}") -> list
         {"role": "tool", "tool_call_id": "c1", "content": result},
     )
     messages = tuple(SourceMessage(ref=f"§{i + 4}", message=Message.from_wire(w)) for i, w in enumerate(wires))
-    return [(b.text, b.citations) for b in extractive(Source(messages=messages), budget_tokens=4000).bullets]
+    return [(b.text, b.citations) for b in extractive(SummarizerInput(messages=messages), budget_tokens=4000).bullets]
 
 
 def test_a_record_shows_its_identifiers_verbatim() -> None:
@@ -51,7 +51,7 @@ def test_identical_results_are_cited_at_their_newest_place() -> None:
         {"role": "tool", "tool_call_id": f"c{i}", "content": '{"order_id": "W1"}', "name": "lookup"} for i in range(3)
     ]
     messages = tuple(SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w)) for i, w in enumerate(wires))
-    found = extractive(Source(messages=messages), budget_tokens=4000).bullets
+    found = extractive(SummarizerInput(messages=messages), budget_tokens=4000).bullets
     assert [b.citations for b in found] == [("§3",)]
 
 
@@ -61,6 +61,6 @@ def test_the_second_result_of_one_message_is_cited_by_its_part() -> None:
         {"type": "tool_result", "tool_use_id": "b", "content": "order W2222222 found"},
     ]
     message = Message.from_wire({"role": "user", "content": content})
-    source = Source(messages=(SourceMessage(ref="§12", message=message),))
+    source = SummarizerInput(messages=(SourceMessage(ref="§12", message=message),))
     found = extractive(source, budget_tokens=4000).bullets
     assert [b.citations for b in found] == [("§12.1",), ("§12.2",)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxsteward.schemas import Bullet, Message, Source, SourceMessage
+from ctxsteward.schemas import Bullet, Message, SourceMessage, SummarizerInput
 from ctxsteward.summarizers import extractive
 
 
@@ -16,7 +16,7 @@ def said(*texts: str, first: int = 1) -> tuple[SourceMessage, ...]:
 
 
 def shown(*texts: str) -> str:
-    return "\n".join(b.text for b in extractive(Source(messages=said(*texts)), budget_tokens=4000).bullets)
+    return "\n".join(b.text for b in extractive(SummarizerInput(messages=said(*texts)), budget_tokens=4000).bullets)
 
 
 REPLACED = [
@@ -81,26 +81,28 @@ def test_a_standing_bullet_with_the_old_value_is_superseded() -> None:
         Bullet(text="The return window is 30 days.", citations=("§1",), kind="number", value=65),
         Bullet(text="The staging port is 5432.", citations=("§2",), kind="number", value=65),
     )
-    source = Source(messages=said("The return window is now 45 days.", first=9), standing=standing)
+    source = SummarizerInput(messages=said("The return window is now 45 days.", first=9), standing=standing)
     assert extractive(source, budget_tokens=400).superseded == (0,)
 
 
 def test_a_standing_bullet_with_another_identifier_stays() -> None:
     standing = (Bullet(text="Ticket OPS-7: the return window is 30 days", citations=("§1",), kind="number", value=65),)
-    source = Source(messages=said("The return window is now 45 days.", first=9), standing=standing)
+    source = SummarizerInput(messages=said("The return window is now 45 days.", first=9), standing=standing)
     assert extractive(source, budget_tokens=400).superseded == ()
 
 
 def test_a_visible_newer_message_silences_the_old_statement() -> None:
     visible = said("Correction: the return window is 45 days.", first=21)
-    summary = extractive(Source(messages=said("The return window is 30 days."), visible=visible), budget_tokens=400)
+    summary = extractive(
+        SummarizerInput(messages=said("The return window is 30 days."), visible=visible), budget_tokens=400
+    )
     assert summary.bullets == ()
 
 
 def test_a_newer_value_than_a_visible_old_one_is_worth_a_rule() -> None:
     visible = said("Please set up a return window of 30 days.")
     messages = said("The return window is 45 days.", "The return window is 60 days now.", first=11)
-    bullets = extractive(Source(messages=messages, visible=visible), budget_tokens=400).bullets
+    bullets = extractive(SummarizerInput(messages=messages, visible=visible), budget_tokens=400).bullets
     assert [(b.text, b.value > 80) for b in bullets] == [("The return window is 60 days now.", True)]
 
 

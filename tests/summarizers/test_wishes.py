@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from ctxsteward.schemas import Bullet, Message, Source, SourceMessage
+from ctxsteward.schemas import Bullet, Message, SourceMessage, SummarizerInput
 from ctxsteward.summarizers import extractive
 from ctxsteward.summarizers.salience import read_sentence
-from ctxsteward.summarizers.wishes import deeds
+from ctxsteward.summarizers.tasks import deeds
 
 Said = tuple[str, str]
 
@@ -21,7 +21,7 @@ def messages(*said: Said) -> tuple[SourceMessage, ...]:
 
 
 def shown(*said: Said) -> str:
-    return "\n".join(b.text for b in extractive(Source(messages=messages(*said)), budget_tokens=4_000).bullets)
+    return "\n".join(b.text for b in extractive(SummarizerInput(messages=messages(*said)), budget_tokens=4_000).bullets)
 
 
 SETTLED = [
@@ -86,7 +86,7 @@ def test_opposites_are_different_things() -> None:
 def test_a_standing_bullet_of_a_wish_goes_when_it_is_over() -> None:
     standing = (Bullet(text="Todo: order the oak worktop.", citations=("§1",), value=79, kind="open_item"),)
     news = messages(("user", "hello"), ("user", "Done: the oak worktop is ordered."))[1:]
-    assert extractive(Source(messages=news, standing=standing), budget_tokens=400).superseded == (0,)
+    assert extractive(SummarizerInput(messages=news, standing=standing), budget_tokens=400).superseded == (0,)
 
 
 def test_a_wish_is_worth_more_than_chatter_and_numbers_and_less_than_rules() -> None:
@@ -104,14 +104,14 @@ def test_a_wish_is_worth_more_than_chatter_and_numbers_and_less_than_rules() -> 
 
 def test_pasted_lines_are_worth_less_than_what_is_said() -> None:
     text = "The port is 5432.\n```\nretries_max = 5\ntimeout_ms = 700\n```\n| host | db-7 |"
-    source = Source(messages=messages(("user", text)))
+    source = SummarizerInput(messages=messages(("user", text)))
     values = {bullet.text: bullet.value for bullet in extractive(source, budget_tokens=400).bullets}
     assert max(value for line, value in values.items() if "5432" not in line) < 50 < values["The port is 5432."]
 
 
 def test_an_assistants_asides_with_other_numbers_are_worth_no_more_for_it() -> None:
     tale = "After about {n} seconds the icon tries once more and stays grey."
-    source = Source(messages=messages(*(("assistant", tale.format(n=n)) for n in (14, 23, 45))))
+    source = SummarizerInput(messages=messages(*(("assistant", tale.format(n=n)) for n in (14, 23, 45))))
     assert all(bullet.value < 60 for bullet in extractive(source, budget_tokens=400).bullets)
 
 

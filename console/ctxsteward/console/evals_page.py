@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from ctxsteward.evals.reports.history import Difference, trend
-from ctxsteward.evals.reports.markdown import delta, figure, interval
+from ctxsteward.evals.result_formats import delta, figure, interval
+from ctxsteward.evals.result_history import ResultDifference, trend
 from ctxsteward.schemas.eval_result import EvalResult, GateResult, MetricResult
 
 from .charts import STYLE, Bar, Series, bars, lines
-from .steward_page import PAGE_STYLE, POLICY, section, table
+from .steward.page import PAGE_STYLE, POLICY, section, table
 
 FOREST_WIDTH, FOREST_HEIGHT = 220, 18
 _STYLE = """
@@ -23,7 +23,9 @@ _STYLE = """
 """
 
 
-def page(results: Sequence[EvalResult], differences: Mapping[str, Difference], history: Sequence[EvalResult]) -> str:
+def page(
+    results: Sequence[EvalResult], differences: Mapping[str, ResultDifference], history: Sequence[EvalResult]
+) -> str:
     """The page; the same bytes for the same results."""
     title = "Context evals"
     body = "\n".join(part for part in _body(results, differences, history) if part)
@@ -36,7 +38,7 @@ def page(results: Sequence[EvalResult], differences: Mapping[str, Difference], h
 
 
 def _body(
-    results: Sequence[EvalResult], differences: Mapping[str, Difference], history: Sequence[EvalResult]
+    results: Sequence[EvalResult], differences: Mapping[str, ResultDifference], history: Sequence[EvalResult]
 ) -> Iterator[str]:
     if results:
         yield f'<p class="dim">{escape(_about(results))}</p>'
@@ -66,7 +68,7 @@ def _about(results: Sequence[EvalResult]) -> str:
     )
 
 
-def _suite(result: EvalResult, difference: Difference | None) -> str:
+def _suite(result: EvalResult, difference: ResultDifference | None) -> str:
     was = {one.metric: one.before for one in difference.changes} if difference else {}
     columns = ["figure", "value", "95 % interval", "", "checks", "gate", *(("since last run",) if difference else ())]
     rows = []

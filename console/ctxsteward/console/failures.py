@@ -74,7 +74,7 @@ def _usage(error: click.UsageError) -> str:
 
 def _missing_package(error: ModuleNotFoundError) -> str | None:
     """Which extra brings what is missing; None where none does."""
-    from .steward_extras import EXTRAS
+    from .extras import EXTRAS
 
     module = (error.name or "").partition(".")[0]
     found = next((package for package in EXTRAS if package.module == module), None)

@@ -1,6 +1,15 @@
 """Options that several commands share, and what their texts mean.
 
 Completions of names (models, formats, providers, schemas) import their lists only when a shell asks.
+
+--telemetry and --linger: where a long command tells what it does, and how long it stays to be asked.
+
+`CTXSTEWARD_TELEMETRY` in the environment says the same as --telemetry; `OTEL_RESOURCE_ATTRIBUTES` and
+`OTEL_SERVICE_NAME`, which the SDK reads, name the process. Without either nothing of it is loaded.
+
+Options of the steward's verbs, and what a shell completes after them.
+
+Completions read the store only when a shell asks; where that fails there is nothing to complete.
 """
 
 from __future__ import annotations
@@ -13,6 +22,19 @@ import click
 if TYPE_CHECKING:
     from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile
     from ctxsteward.schemas import InputError
+import sys
+from contextlib import contextmanager
+from functools import wraps
+
+from .output import note
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .steward.context import StewardContext
 
 DEFAULT_STORE = "file:.ctxsteward"
 DEFAULT_MODEL = "gpt-4o"
@@ -40,13 +62,13 @@ def completer(
 
 
 def model_names() -> Sequence[str]:
-    from ctxsteward.envelope.models import known_models
+    from ctxsteward.envelope.tokens.models import known_models
 
     return known_models()
 
 
 def format_names() -> Sequence[str]:
-    from ctxsteward.envelope.readers import FORMATS
+    from ctxsteward.envelope.transcripts import FORMATS
 
     return FORMATS
 
@@ -177,3 +199,125 @@ def read_profile(path: str | None) -> Profile | None:
     from ctxsteward.envelope import Profile
 
     return None if path is None else Profile.load(path)
+
+
+TELEMETRY_VARIABLE = "CTXSTEWARD_TELEMETRY"
+_LongCommand = TypeVar("_LongCommand", bound=Callable[..., Any])
+
+
+def telemetry(command: _LongCommand) -> _LongCommand:
+    """Give a command both options; what it does is told while it runs."""
+
+    @click.option("--telemetry", "destination", envvar=TELEMETRY_VARIABLE, metavar="WHERE",
+                  help="Tell metrics and spans: console, prometheus[=HOST:PORT] or otlp[=URL].")  # fmt: skip
+    @click.option("--linger", "linger_seconds", type=click.FloatRange(min=0), default=0.0, metavar="SECONDS",
+                  help="With --telemetry, stay so long after the work, to be scraped.")  # fmt: skip
+    @wraps(command)
+    def told(*args: Any, destination: str | None, linger_seconds: float, **options: Any) -> Any:
+        if not destination:
+            if linger_seconds:
+                raise click.UsageError("--linger goes with --telemetry; give both")
+            return command(*args, **options)
+        with _exported(destination):
+            try:
+                return command(*args, **options)
+            finally:
+                if not isinstance(sys.exc_info()[1], KeyboardInterrupt):
+                    _linger(linger_seconds)
+
+    return told  # type: ignore[return-value]
+
+
+@contextmanager
+def _exported(destination: str) -> Iterator[None]:
+    import logging
+
+    from ctxsteward.envelope.telemetry.sdk import exported
+    from ctxsteward.evals import telemetry as evals
+    from ctxsteward.steward.night import telemetry as steward
+
+    logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)  # not each attempt: that it failed in the end
+    with exported(destination, stream=sys.stderr, boards=(steward.board(), evals.board())) as where:
+        note(f"telemetry goes to {where}")
+        yield
+
+
+def _linger(seconds: float) -> None:
+    if seconds:
+        import time
+
+        note(f"staying for {seconds:g} s; interrupt to leave earlier")
+        time.sleep(seconds)
+
+
+MAX_COMPLETIONS = 200
+
+Completer = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def _at_place(names: Callable[[StewardContext], Iterable[str]]) -> Completer:
+    """A completer that asks the place that the other options name."""
+
+    def complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        from .steward.context import open_context
+
+        told = {"store": DEFAULT_STORE, "tenant": "default", "profile_name": None, "actors": None, **_given(ctx)}
+        try:
+            with open_context(told["store"], told["tenant"], told["profile_name"], told["actors"]) as place:
+                found = [name for name in names(place) if name.startswith(incomplete)]
+        except Exception:  # a shell that completes has no use for an error
+            return []
+        return found[:MAX_COMPLETIONS]
+
+    return complete
+
+
+def _given(ctx: click.Context) -> dict[str, Any]:
+    return {name: value for name, value in ctx.params.items() if value is not None}
+
+
+def _complete_profiles(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    from .steward.context import profiles_in
+    from .stores import open_stored
+
+    told = {"store": DEFAULT_STORE, "tenant": "default", **_given(ctx)}
+    try:
+        with open_stored(told["store"]) as store:
+            return [name for name in profiles_in(store, told["tenant"]) if name.startswith(incomplete)]
+    except Exception:
+        return []
+
+
+def _versions(place: StewardContext) -> list[str]:
+    return [str(number) for number in range(place.head, 0, -1)]
+
+
+def _requests(place: StewardContext) -> list[str]:
+    when = place.here.when
+    return [request.id for request in place.approvals.pending(when=when, head=place.head)]
+
+
+def _records(place: StewardContext) -> list[str]:
+    from .steward.records import records_at
+
+    with records_at(place, keep=False) as records:
+        return [record.id for record in records]
+
+
+complete_versions = _at_place(_versions)
+complete_records = _at_place(_records)
+complete_waiting = _at_place(lambda place: [*_requests(place), *_records(place)])
+complete_actors = _at_place(lambda place: sorted(place.actors.actors))
+
+profile_name = click.option(
+    "--profile-name", metavar="NAME", shell_complete=_complete_profiles,
+    help="Name of the governed profile; default: the store's only one.",
+)  # fmt: skip
+actors_option = click.option(
+    "--actors", type=click.Path(), metavar="FILE",
+    help="Who may approve and operate (YAML); default: CTXSTEWARD_ACTORS, or actors.yaml in the store's folder.",
+)  # fmt: skip
+as_actor = click.option("--as", "actor", metavar="ACTOR", shell_complete=complete_actors, help="Who you are.")
+token = click.option(
+    "--token", metavar="TOKEN", help="Your token; safer: CTXSTEWARD_TOKEN, or - for a line on standard input."
+)

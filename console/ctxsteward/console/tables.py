@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ctxsteward.envelope import Envelope
     from ctxsteward.schemas import CompressionReport, Finding
 
-    from .replaying import Tally
+    from .replay import ReplayTotals
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 ASCII_BLOCKS = "_.:-=+*#"
@@ -130,7 +130,7 @@ def change(now: float, before: float) -> str:
     return f"{(now / before - 1) * 100:+.0f} %" if before else "-"
 
 
-def costs_table(tally: Tally) -> Table:
+def costs_table(tally: ReplayTotals) -> Table:
     """Prompt tokens sent against the whole history, raw and with the cached prefix at its price."""
     table = grid("prompt tokens", "whole history", "sent", "change", numbers=("whole history", "sent", "change"))
     table.caption = f"same head in both; cached from {tally.cache_block_tokens:,} tokens"
@@ -144,7 +144,7 @@ def costs_table(tally: Tally) -> Table:
     return table
 
 
-def tally_table(tally: Tally) -> Table:
+def tally_table(tally: ReplayTotals) -> Table:
     """A replay in a few lines."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(no_wrap=True)

@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ctxsteward.envelope import EnvelopeBuilder, NewMessage, Profile, Session, Store
-    from ctxsteward.envelope.counting import Counter
-    from ctxsteward.envelope.readers import Transcript
+    from ctxsteward.envelope.tokens.tokenizer import Counter
+    from ctxsteward.envelope.transcripts import Transcript
 
 
 BATCH_MESSAGES = 1_000
 BACKLOG_MESSAGES = 10_000
 
 
-class Chosen(NamedTuple):
+class TranscriptChoice(NamedTuple):
     """One transcript of a file that may hold several."""
 
     transcript: Transcript
@@ -28,8 +28,8 @@ class Chosen(NamedTuple):
 
 def read_file(path: str, format: str) -> Iterator[Transcript]:
     """The transcripts of a file, or of stdin for ``-``; raises `InvalidTranscript`, `InputTooLarge`."""
-    from ctxsteward.envelope.readers import parse_transcripts, read_transcripts
-    from ctxsteward.envelope.readers.json_input import MAX_PIPE_BYTES
+    from ctxsteward.envelope.transcripts import parse_transcripts, read_transcripts
+    from ctxsteward.envelope.transcripts.strict_json import MAX_PIPE_BYTES
     from ctxsteward.schemas import InputTooLarge
 
     if path != "-":
@@ -40,7 +40,7 @@ def read_file(path: str, format: str) -> Iterator[Transcript]:
     return parse_transcripts(data, "-", format=format)
 
 
-def choose_transcript(path: str, format: str, run: int) -> Chosen:
+def choose_transcript(path: str, format: str, run: int) -> TranscriptChoice:
     """The transcript at a 0-based place of a file; raises `InvalidTranscript`, `InputTooLarge`."""
     from ctxsteward.schemas import InvalidTranscript
 
@@ -52,7 +52,7 @@ def choose_transcript(path: str, format: str, run: int) -> Chosen:
     if chosen is None:
         found = f"none of its {count} transcripts is number {run}"
         raise InvalidTranscript(path, "", found, f"take --run 0 to {count - 1}" if count > 1 else "leave out --run")
-    return Chosen(chosen, count)
+    return TranscriptChoice(chosen, count)
 
 
 def open_session(
@@ -86,7 +86,7 @@ def append_missing(
 
 
 def _missing(session: Session, transcript: Transcript, held: int) -> Iterator[NewMessage]:
-    from ctxsteward.evals.transcripts import new_message
+    from ctxsteward.evals.replay import new_message
     from ctxsteward.schemas import InputError
     from ctxsteward.schemas.message import encode_wire
 

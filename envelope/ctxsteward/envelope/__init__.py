@@ -9,33 +9,40 @@
 Importing this reads no clock, file or environment and loads no tokenizer, model or SDK.
 """
 
-from .budgets import Budgets
-from .builder import EnvelopeBuilder, rebuild
+from ctxsteward.store.profiles.text import Profile
+
+from .building.builder import EnvelopeBuilder, rebuild
+from .compaction.policy import Policy
 from .envelope import PROVIDERS, Envelope, Section
-from .groups import Entry
-from .incoming import NewMessage
-from .model_tools import answer_call, model_tools
-from .policy import Policy
-from .profile import Profile
-from .ranking import Heuristic, Weights
-from .references import resolve_reference, resolve_reference_tool
-from .search import Hit, search_context, search_context_tool
-from .selection import Scored, SelectionRequest, Selector
-from .session import Session
+from .history.new_message import NewMessage
+from .history.session import Session
+from .history.tool_groups import LogEntry
+from .recall.model_tools import (
+    Hit,
+    answer_call,
+    model_tools,
+    resolve_reference,
+    resolve_reference_tool,
+    search_context,
+    search_context_tool,
+)
+from .recall.selection import ScoredOriginal, SelectionRequest, Selector
+from .recall.strategies import Heuristic, Weights
 from .store import Store, open_store
+from .tokens.budgets import Budgets
 
 __all__ = [
     "PROVIDERS",
     "Budgets",
-    "Entry",
     "Envelope",
     "EnvelopeBuilder",
     "Heuristic",
     "Hit",
+    "LogEntry",
     "NewMessage",
     "Policy",
     "Profile",
-    "Scored",
+    "ScoredOriginal",
     "Section",
     "SelectionRequest",
     "Selector",

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Literal
 
-from . import forking
+from ctxsteward.store import process_forks as forking
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, Observation
@@ -29,7 +29,7 @@ OTHER = "other"
 API = "opentelemetry.metrics"
 
 Labels = tuple[str, ...]
-Told = tuple[str, float, Labels]
+Measurement = tuple[str, float, Labels]
 """Name of an instrument, a number, values of its labels in their order."""
 Values = tuple[str, ...] | int
 """What a label may say: these, or at most so many different ones."""
@@ -66,7 +66,7 @@ class Board:
         """Count."""
         self.tell(((name, number, labels),))
 
-    def tell(self, counts: Iterable[Told], gauges: Iterable[Told] = ()) -> None:
+    def tell(self, counts: Iterable[Measurement], gauges: Iterable[Measurement] = ()) -> None:
         """Count several things and say what several gauges stand at, in one go."""
         with self._lock:
             for name, number, labels in counts:

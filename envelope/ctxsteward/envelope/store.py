@@ -8,6 +8,8 @@
 What a caller holds is a `Store`. Behind it: a `Journal` (`stores.port`), where a turn is acknowledged; an
 `ObjectStore` (`objects.port`), where everything else is for good; `Keys` (`keyring`). Where the journal lies outside
 the store, a write-behind drains it into the object store and never blocks a build.
+
+A journal that says which logs grow, after each append and without waiting for anything.
 """
 
 from __future__ import annotations
@@ -18,36 +20,53 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ctxsteward.schemas import CompressionReport, Erased, Finding, InputError, ReferenceNotFound, StoreError, Wire
+from ctxsteward.store import process_forks as forking
+from ctxsteward.store.crypto.hash_chain import Chain
+from ctxsteward.store.crypto.keyring import Keys, file_keys, memory_keys
+from ctxsteward.store.crypto.vault import Vault
+from ctxsteward.store.facts.lookup import WAIT_SECONDS, FactLookup
+from ctxsteward.store.journal.erasures import erasures
+from ctxsteward.store.journal.events import WindowCompacted
+from ctxsteward.store.journal.port import Journal, JournalRecord, SessionKey
+from ctxsteward.store.objects.port import ObjectStore, Patience
+from ctxsteward.store.profiles.text import Profile
 
-from . import forking
-from .addressed import Addressed
-from .chain import Chain
-from .commit import Patience
-from .counting import Counter
-from .erasers import erasures
-from .events import Compacted
-from .facts.lookup import WAIT_SECONDS, FactLookup
-from .fence import random_nonce
-from .heads import head_of
-from .hinted import hinted
-from .incoming import checked_name
-from .keyring import Keys, file_keys, memory_keys
-from .meta_slice import report_in
-from .objects.port import ObjectStore
-from .profile import Profile
-from .session import Session
-from .stores.port import Journal, Record, SessionKey
-from .vault import Vault
+from .address_lookup import AddressLookup
+from .history.new_message import checked_name
+from .history.session import Session
+from .history.session_head import head_of
+from .layout.meta_section import report_in
+from .layout.rows import random_nonce
+from .tokens.tokenizer import Counter
 
 if TYPE_CHECKING:
-    from .cards import CardIndex, CardMaker, KeptCards
-    from .erasers import Eraser
-    from .facts.shelf import FactShelves
-    from .versions import ProfileVersions
-    from .writebehind.behind import WriteBehind, WriteBehindStatus
+    from ctxsteward.store.facts.fact_store import FactStore
+    from ctxsteward.store.journal.erasures import Eraser
+    from ctxsteward.store.profiles.versions import ProfileVersions
+    from ctxsteward.store.replication.write_behind import WriteBehind, WriteBehindStatus
+
+    from .cards import CardIndex, CardMaker, StoreCards
+
+
+def with_append_hints(journal: Journal, hint: Callable[[SessionKey], None]) -> Journal:
+    """The journal, with a hint of the log's key after every append that it has taken."""
+    return cast(Journal, _HintingJournal(journal, hint))
+
+
+class _HintingJournal:
+    def __init__(self, journal: Journal, hint: Callable[[SessionKey], None]) -> None:
+        self._journal, self._hint = journal, hint
+
+    def append(self, key: SessionKey, position: int, records: Sequence[JournalRecord], *, generation: int = 0) -> None:
+        self._journal.append(key, position, records, generation=generation)
+        self._hint(key)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._journal, name)
+
 
 DEFAULT_TOKENIZER = "o200k_base"
 """Counts stored with each message, unless a session is opened with another."""
@@ -59,7 +78,7 @@ QUEUE_BYTES = 1 << 30
 CLOSE_SECONDS = 5.0
 PROBE_SECONDS = 3.0
 
-__all__ = ["Journal", "Record", "SessionKey", "Store", "open_store"]
+__all__ = ["Journal", "JournalRecord", "SessionKey", "Store", "open_store"]
 
 
 class Store:
@@ -100,7 +119,7 @@ class Store:
         self._own_cards = "memory:" if folder is None else f"sqlite:{folder / CARDS_FILE}"
         self.cards_uri = self._own_cards if cards is None else cards
         """Where this store's context cards are, whether anybody keeps them up or not."""
-        self._cards: KeptCards | None = None
+        self._cards: StoreCards | None = None
         self._keeping = forking.lock()
         self._draw_nonce = draw_nonce
         self._vaults: dict[str, Vault] = {}
@@ -114,12 +133,12 @@ class Store:
         self.write_behind: WriteBehind | None = None
         """Where the journal lies outside the store; also what `erasure.forget` takes as `elsewhere`."""
         if write_behind:
-            from .writebehind.behind import WriteBehind
+            from ctxsteward.store.replication.write_behind import WriteBehind
 
             self.write_behind = WriteBehind(
                 journal, objects, keys, self.vault, erased=self._apply_tombstones, **(behind or {})
             )
-        self._addressed = Addressed(journal, keys, self.write_behind, self.unreached)
+        self._addressed = AddressLookup(journal, keys, self.write_behind, self.unreached)
 
     def vault(self, tenant: str = "default") -> Vault:
         """The tenant's encrypted content."""
@@ -139,15 +158,15 @@ class Store:
 
     def profiles(self, name: str, *, tenant: str = "default") -> ProfileVersions:
         """The committed versions of a profile."""
-        from .versions import ProfileVersions
+        from ctxsteward.store.profiles.versions import ProfileVersions
 
         return ProfileVersions(self, name, checked_name("tenant", tenant))
 
-    def facts(self, profile: str, *, tenant: str = "default") -> FactShelves:
+    def facts(self, profile: str, *, tenant: str = "default") -> FactStore:
         """What is known about single users, projects and sessions of this profile."""
-        from .facts.shelf import FactShelves
+        from ctxsteward.store.facts.fact_store import FactStore
 
-        return FactShelves(self, profile, checked_name("tenant", tenant))
+        return FactStore(self, profile, checked_name("tenant", tenant))
 
     def session(
         self,
@@ -204,20 +223,20 @@ class Store:
     def _check_keys(self, tenant: str, *, write: bool) -> None:
         """Raise `StoreError` where the tenant was written with other keys; asked once."""
         if tenant not in self._checked:
-            from .writebehind.tenants import check_keys
+            from ctxsteward.store.crypto.keyring import check_keys
 
             check_keys(self.objects, self.keys, tenant, write=write, patience=self.patience)
             if write:
                 self._checked.add(tenant)
 
     def _apply_tombstones(self, tenant: str) -> None:
-        from .erasure import apply_tombstones
+        from ctxsteward.store.erasure.forget import apply_tombstones
 
         apply_tombstones(self, tenant, thorough=True)
 
     def _session(self, key: SessionKey, counter: Counter | None) -> Session:
         repair = None if self.write_behind is None else self.write_behind.opening.stored_record
-        journal = hinted(self.journal, self._hint)
+        journal = with_append_hints(self.journal, self._hint)
         return Session(journal, key, partial(_counter, counter), self._draw_nonce, self.keys, repair, self.fact_lookup)
 
     def exists(self, id: str, *, tenant: str = "default") -> bool:
@@ -247,7 +266,7 @@ class Store:
         """The manifest of a built envelope, looked for as in `address`; raises `ReferenceNotFound`, `Damaged`."""
         return self._addressed.manifest(address, tenant, session)
 
-    def compaction(self, address: str, *, tenant: str = "default", session: str | None = None) -> Compacted:
+    def compaction(self, address: str, *, tenant: str = "default", session: str | None = None) -> WindowCompacted:
         """The compaction with this address, looked for as in `address`; raises `ReferenceNotFound`, `Damaged`."""
         return self._addressed.compaction(address, tenant, session)
 
@@ -272,7 +291,7 @@ class Store:
         *,
         maker: CardMaker | None = None,
         tenants: Sequence[str] | None = None,
-    ) -> KeptCards:
+    ) -> StoreCards:
         """Keep an index of context cards up with the sessions, in threads of their own; an append never waits for it.
 
         `index` is where they go, a URI as `cards.open_cards` takes it or an index of yours (default: `cards_uri`);
@@ -282,9 +301,9 @@ class Store:
         """
         with self._keeping:
             if self._cards is None or self._cards.closed:
-                from .cards.kept import KeptCards
+                from .cards.worker import StoreCards
 
-                self._cards = KeptCards(self, index, maker, tenants)
+                self._cards = StoreCards(self, index, maker, tenants)
             elif index is not None or maker is not None or tenants is not None:
                 raise InputError("this store keeps its cards already; `store.cards()` gives them, or close those first")
             return self._cards
@@ -349,13 +368,13 @@ def open_store(
         raise InputError(f"a store is opened by a URI or a path, not {type(uri).__name__}; write file:PATH")
     scheme, separator, rest = uri.partition(":")
     if scheme == "memory" and separator and not rest and journal is None:
-        from .objects.memory import MemoryObjects
-        from .stores.memory import MemoryJournal
+        from ctxsteward.store.journal.memory import MemoryJournal
+        from ctxsteward.store.objects.memory import MemoryObjects
 
         return Store(MemoryJournal(), MemoryObjects(), keys or memory_keys(), uri=uri, cards=cards)
     if scheme == "file" and rest:
-        from .objects.file import FileObjects
-        from .stores.file import FileJournal
+        from ctxsteward.store.journal.sqlite import FileJournal
+        from ctxsteward.store.objects.file import FileObjects
 
         root = Path(rest)
         objects, keys = FileObjects(root / "objects"), keys or file_keys(root / "keys")
@@ -365,7 +384,7 @@ def open_store(
         own = FileJournal(root, address_key=keys.address_key, inhabited=lambda: any(map(_has_files, around)))
         return Store(own, objects, keys, uri=uri, folder=root, cards=cards)
     if scheme == "s3" and rest.startswith("//"):
-        from .objects.s3 import S3Objects
+        from ctxsteward.store.objects.s3 import S3Objects
 
         folder = Path(JOURNAL_FOLDER if journal is None else journal)
         bucket = S3Objects.open(uri)
@@ -387,7 +406,7 @@ def _drained(
     queue_bytes: int,
     probe: Callable[[], None] | None = None,
 ) -> Store:
-    from .stores.file import FileJournal
+    from ctxsteward.store.journal.sqlite import FileJournal
 
     journal = FileJournal(folder, drains=True, queue_bytes=queue_bytes, address_key=keys.address_key)
     behind = {"lock_path": folder / "drain.lock", "probe": probe}
@@ -424,6 +443,6 @@ def _answers(probe: Callable[[], None]) -> bool:
 def _counter(given: Counter | None) -> Counter:
     if given is not None:
         return given
-    from .tokens import load_tokenizer
+    from .tokens.tokenizer import load_tokenizer
 
     return Counter(load_tokenizer(DEFAULT_TOKENIZER))

@@ -19,7 +19,8 @@ from typing import Literal, NamedTuple
 
 from ctxsteward.schemas import Wire
 
-from . import canary_texts_en, canary_texts_zh
+from .phrasings import canaries_en as canary_texts_en
+from .phrasings import canaries_zh as canary_texts_zh
 
 Language = Literal["en", "zh"]
 Split = Literal["dev", "held_out"]
@@ -33,7 +34,7 @@ _SLOT = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Canary:
+class TypedCanary:
     """A planted value."""
 
     kind: CanaryKind
@@ -45,12 +46,12 @@ class Canary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
+class CanaryScenario:
     """A conversation and what was planted in it."""
 
     name: str
     messages: tuple[Wire, ...]
-    canaries: tuple[Canary, ...]
+    canaries: tuple[TypedCanary, ...]
 
 
 class KindScore(NamedTuple):
@@ -65,11 +66,11 @@ class CanaryScore:
     """What a window shows of a scenario's canaries."""
 
     by_kind: dict[CanaryKind, KindScore]
-    stale: tuple[Canary, ...]
+    stale: tuple[TypedCanary, ...]
     """Canaries whose old value is shown and whose new one is not."""
-    lingering: tuple[Canary, ...]
+    lingering: tuple[TypedCanary, ...]
     """Canaries whose old value is still shown beside the new one in a line of its own."""
-    missed: tuple[Canary, ...]
+    missed: tuple[TypedCanary, ...]
 
     @property
     def recall(self) -> float:
@@ -91,7 +92,7 @@ def normalize(text: str) -> str:
     return re.sub(r"\s+", "", re.sub(r"(?<=\d)\s+(?=\d)", "\0", text)).replace("\0", " ")
 
 
-def score(scenario: Scenario, window_text: str) -> CanaryScore:
+def score(scenario: CanaryScenario, window_text: str) -> CanaryScore:
     """Count the canaries that the window shows, by kind, and name the missed and the stale ones."""
     window = normalize(window_text)
     lines = [normalize(line) for line in window_text.splitlines()]
@@ -119,7 +120,9 @@ def shows(window: str, value: str) -> bool:
     return False
 
 
-def scenario(seed: int, language: Language, turns: int = 120, split: Split = "dev", canaries: int = 32) -> Scenario:
+def scenario(
+    seed: int, language: Language, turns: int = 120, split: Split = "dev", canaries: int = 32
+) -> CanaryScenario:
     """Build a conversation of `turns` turns with about `canaries` planted values."""
     rng = random.Random(f"canaries {seed} {language} {split}")
     texts = canary_texts_en if language == "en" else canary_texts_zh
@@ -144,10 +147,10 @@ def scenario(seed: int, language: Language, turns: int = 120, split: Split = "de
         reply = rng.choice(texts.REPLIES) if said and rng.random() < 0.7 else rng.choice(texts.ASSISTANT_FILLER)
         messages.append({"role": "assistant", "content": filled(reply, rng, texts.SLOTS)})
     found = tuple(
-        Canary(kind=kind, value=values[-1], stale=tuple(values[:-1]), ordinals=tuple(ordinals[index]))
+        TypedCanary(kind=kind, value=values[-1], stale=tuple(values[:-1]), ordinals=tuple(ordinals[index]))
         for index, (kind, _, values) in enumerate(planted)
     )
-    return Scenario(name=f"{language}-{split}-{seed}", messages=tuple(messages), canaries=found)
+    return CanaryScenario(name=f"{language}-{split}-{seed}", messages=tuple(messages), canaries=found)
 
 
 Planted = tuple[CanaryKind, list[tuple[int, str]], list[str]]

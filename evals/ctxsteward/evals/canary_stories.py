@@ -11,8 +11,9 @@ import random
 
 from ctxsteward.schemas import Wire
 
-from . import canary_texts_en, canary_texts_zh
-from .canaries import Canary, CanaryKind, Scenario, filled
+from .canaries import CanaryKind, CanaryScenario, TypedCanary, filled
+from .phrasings import canaries_en as canary_texts_en
+from .phrasings import canaries_zh as canary_texts_zh
 
 Line = tuple[str, str]
 Planted = tuple[CanaryKind, str, tuple[str, ...]]
@@ -173,7 +174,7 @@ HOSPITAL_VALUES: tuple[Planted, ...] = (
 )  # fmt: skip
 
 
-def stories(chatter: int = 3) -> tuple[Scenario, ...]:
+def stories(chatter: int = 3) -> tuple[CanaryScenario, ...]:
     """The three scenarios, with `chatter` turns of small talk after each of their turns."""
     return (
         _story("move", MOVE, MOVE_VALUES, chatter),
@@ -182,7 +183,7 @@ def stories(chatter: int = 3) -> tuple[Scenario, ...]:
     )
 
 
-def _story(name: str, lines: tuple[Line, ...], planted: tuple[Planted, ...], chatter: int) -> Scenario:
+def _story(name: str, lines: tuple[Line, ...], planted: tuple[Planted, ...], chatter: int) -> CanaryScenario:
     texts = canary_texts_zh if name == "hospital" else canary_texts_en
     rng = random.Random(name)
     messages: list[Wire] = []
@@ -198,6 +199,7 @@ def _story(name: str, lines: tuple[Line, ...], planted: tuple[Planted, ...], cha
                 reply = filled(rng.choice(texts.ASSISTANT_FILLER), rng, texts.SLOTS)
                 messages.append({"role": "assistant", "content": reply})
     found = tuple(
-        Canary(kind=kind, value=value, stale=stale, ordinals=tuple(places[value])) for kind, value, stale in planted
+        TypedCanary(kind=kind, value=value, stale=stale, ordinals=tuple(places[value]))
+        for kind, value, stale in planted
     )
-    return Scenario(name=name, messages=tuple(messages), canaries=found)
+    return CanaryScenario(name=name, messages=tuple(messages), canaries=found)

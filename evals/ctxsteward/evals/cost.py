@@ -4,23 +4,205 @@ Every row is one way of sending the same runs under the same head, measured by o
 by default and without recall, the baselines of `cost_baselines`, and the cheapest masking schedule that could have been
 chosen had the run been known (`cost_hindsight`). Ratios are to sending everything. Raises `InvalidTranscript`,
 `InputError`, and what the builder raises.
+
+Baselines: what a client does to a history that grows, by schedule.
+
+A *step* is an assistant message with its tool results; what stands before the first one is step 0. Masking replaces
+the tool results of older steps by one line and keeps the newest `kept_steps` whole, at least the newest one: the model
+has not seen it. The *boundary* of a call says how many of the steps that hold something to mask are masked; it never
+moves back. A window sends only its newest steps and what follows them. Source: observation masking, arXiv 2508.21433.
+
+The cheapest masking schedule of a run, known only when the run is over: the bound for every masking policy.
+
+Dynamic programming over calls and boundaries (`cost_baselines`): the cheapest way to have boundary b at call c either
+had it at call c - 1 already, whose whole prompt is then a cached prefix, or moved it there from some b' < b, and then
+the prefix ends at the first result of step b', wherever b lies. So one running minimum serves all moves: O(calls ×
+steps) time and memory, no search. Costs are those of `cost_prompts.Judge`, to the last token.
+
+The tables of `docs/cost.md`, written by the command that measures them, between its markers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import accumulate
+from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
 from ctxsteward.envelope import EnvelopeBuilder
 from ctxsteward.schemas import InputError
 
-from .cost_baselines import Masking, Schedule, every_step, every_ten_steps, masking_of, never, window_of_five
-from .cost_hindsight import cheapest
-from .cost_prompts import Bill, Judge, Prices, Prompt, Sizer
-from .cost_runs import AgentRun, read_runs
+from .agent_runs import AgentRun, read_runs
+from .prompt_cost import Bill, Prices, Prompt, PromptJudge, PromptPiece, Sizer
+from .recall import MarkedBlock, with_block
+
+MASK = "[tool result left out]"
+KEPT_STEPS = 5
+WINDOW_STEPS = 5
+RARELY_STEPS = 10
+
+
+class MaskableStep(NamedTuple):
+    """A step with tool results that masking makes shorter."""
+
+    step: int
+    places: tuple[int, ...]
+    """Of those results among the run's messages; ascending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Masking:
+    """A run, its steps, and its messages as they look once masked."""
+
+    run: AgentRun
+    masked: tuple[PromptPiece, ...]
+    """Each message masked; the message itself where that saves nothing."""
+    steps: tuple[int, ...]
+    """Of each message."""
+    maskable: tuple[MaskableStep, ...]
+    kept_steps: int = KEPT_STEPS
+
+    def eligible(self, call: int) -> int:
+        """How many of the maskable steps may be masked at this 0-based call."""
+        newest = self.newest_step(call)
+        return sum(found.step <= newest - self.kept_steps for found in self.maskable)
+
+    def newest_step(self, call: int) -> int:
+        """The step of the last message that this call is sent."""
+        return self.steps[self.run.seen[call] - 1]
+
+    def prompt(self, call: int, boundary: int) -> tuple[PromptPiece, ...]:
+        """What a call is sent with so many steps masked."""
+        hidden = {place for found in self.maskable[:boundary] for place in found.places}
+        shown = self.run.messages[: self.run.seen[call]]
+        return (*self.run.system, *(self.masked[i] if i in hidden else piece for i, piece in enumerate(shown)))
+
+    def prompts(self, boundaries: Sequence[int]) -> list[Prompt]:
+        """What each call is sent under these boundaries."""
+        moved = [now != before for before, now in zip((0, *boundaries), boundaries, strict=False)]
+        return [Prompt(self.prompt(call, b), moved[call]) for call, b in enumerate(boundaries)]
+
+
+def masking_of(run: AgentRun, sizer: Sizer) -> Masking:
+    """Find a run's steps and what masking would make of them."""
+    steps: list[int] = []
+    masked: list[PromptPiece] = []
+    places: dict[int, list[int]] = {}
+    step = 0
+    for place, piece in enumerate(run.messages):
+        step += piece.wire.get("role") == "assistant"
+        short = sizer.piece({**piece.wire, "content": MASK}) if piece.wire.get("role") == "tool" else piece
+        if short.tokens < piece.tokens:
+            places.setdefault(step, []).append(place)
+        masked.append(short if short.tokens < piece.tokens else piece)
+        steps.append(step)
+    maskable = tuple(MaskableStep(step, tuple(found)) for step, found in places.items())
+    return Masking(run, tuple(masked), tuple(steps), maskable)
+
+
+Schedule = Callable[[Masking], list[Prompt]]
+"""What each call of a run is sent."""
+
+
+def never(masking: Masking) -> list[Prompt]:
+    """Send everything."""
+    return masking.prompts([0] * len(masking.run.seen))
+
+
+def every_step(masking: Masking) -> list[Prompt]:
+    """Mask at every call all that may be masked."""
+    return masking.prompts([masking.eligible(call) for call in range(len(masking.run.seen))])
+
+
+def every_ten_steps(masking: Masking) -> list[Prompt]:
+    """Mask all that may be masked when ten steps have passed since the last time."""
+    boundaries: list[int] = []
+    boundary = moved_at = 0
+    for call in range(len(masking.run.seen)):
+        step = masking.newest_step(call)
+        if step - moved_at >= RARELY_STEPS:
+            boundary, moved_at = masking.eligible(call), step
+        boundaries.append(boundary)
+    return masking.prompts(boundaries)
+
+
+def window_of_five(masking: Masking) -> list[Prompt]:
+    """Send the newest five steps and what follows them; older messages, the task among them, are left out."""
+    prompts = []
+    start = 0
+    for call, seen in enumerate(masking.run.seen):
+        first = masking.newest_step(call) - WINDOW_STEPS + 1
+        before, start = start, next(i for i, step in enumerate(masking.steps[:seen]) if step >= first)
+        prompts.append(Prompt((*masking.run.system, *masking.run.messages[start:seen]), start != before))
+    return prompts
+
+
+class ScheduleSizes(NamedTuple):
+    """What a run's prompts weigh."""
+
+    whole: tuple[int, ...]
+    """By call: tokens with nothing masked."""
+    masked_off: tuple[int, ...]
+    """By boundary: tokens that this many masked steps take off."""
+    kept: tuple[int, ...]
+    """By boundary b: tokens of the prefix that a move away from b leaves in place."""
+    eligible: tuple[int, ...]
+    """By call: the furthest boundary."""
+
+
+def cheapest(masking: Masking, sizer: Sizer, prices: Prices) -> list[Prompt]:
+    """What each call is sent under the schedule that costs least in the end."""
+    return masking.prompts(cheapest_boundaries(sizes_of(masking, sizer), prices))
+
+
+def sizes_of(masking: Masking, sizer: Sizer) -> ScheduleSizes:
+    """Weigh a run's prompts."""
+    run = masking.run
+    head = run.tools_tokens + sum(piece.tokens for piece in run.system)
+    upto = (head, *accumulate((piece.tokens for piece in run.messages), initial=head))[1:]
+    saved = [sum(run.messages[i].tokens - masking.masked[i].tokens for i in m.places) for m in masking.maskable]
+    off = tuple(accumulate(saved, initial=0))
+    first = [found.places[0] for found in masking.maskable]
+    overlap = [sizer.overlap_tokens(run.messages[i], masking.masked[i]) for i in first]
+    return ScheduleSizes(
+        whole=tuple(upto[seen] for seen in run.seen),
+        masked_off=off,
+        kept=tuple(upto[place] - off[b] + overlap[b] for b, place in enumerate(first)),
+        eligible=tuple(masking.eligible(call) for call in range(len(run.seen))),
+    )
+
+
+def cheapest_boundaries(sizes: ScheduleSizes, prices: Prices) -> list[int]:
+    """The boundary of each call; of equal schedules the one that moves later."""
+    cost = [prices.fresh(sizes.whole[0] - sizes.masked_off[b]) for b in range(sizes.eligible[0] + 1)]
+    chosen: list[list[int]] = []
+    """By call after the first, by boundary: the boundary of the call before."""
+    for call in range(1, len(sizes.whole)):
+        came: list[int] = []
+        now: list[float] = []
+        best, best_from = inf, 0
+        for b in range(sizes.eligible[call] + 1):
+            stay = inf
+            if b < len(cost):
+                stay = cost[b] - prices.saved(sizes.whole[call - 1] - sizes.masked_off[b])
+            came.append(b if stay <= best else best_from)
+            now.append(prices.fresh(sizes.whole[call] - sizes.masked_off[b]) + min(stay, best))
+            if b < len(cost) and b < len(sizes.kept) and cost[b] - prices.saved(sizes.kept[b]) < best:
+                best, best_from = cost[b] - prices.saved(sizes.kept[b]), b
+        cost = now
+        chosen.append(came)
+    return _traced(chosen, cost.index(min(cost)))
+
+
+def _traced(chosen: list[list[int]], last: int) -> list[int]:
+    boundaries = [last]
+    for came in reversed(chosen):
+        boundaries.append(came[boundaries[-1]])
+    return boundaries[::-1]
+
 
 OURS = "ours"
 OURS_WITHOUT_RECALL = "ours, no recall"
@@ -32,7 +214,7 @@ MOST_PRICED_RATIO = 1.05
 """A bounded prompt may cost so much more than one that grows without bound, cache-priced."""
 
 
-class Row(NamedTuple):
+class CostRow(NamedTuple):
     """One way of sending a set of runs."""
 
     runs_of: str
@@ -70,7 +252,7 @@ def measure(
     *,
     prices: Prices | None = None,
     tell: Callable[[str], None] = lambda text: None,
-) -> list[Row]:
+) -> list[CostRow]:
     """Cost of these builders and of every baseline on the runs of files and folders, by format and over all.
 
     The first builder's counter counts for all, and its `dynamic_tokens` is everybody's budget.
@@ -82,7 +264,7 @@ def measure(
     for number, run in enumerate(read_runs(paths, builders, sizer), 1):
         tell(f"run {number}: {run.name}, {len(run.seen)} calls")
         for name, prompts in _sent(run, sizer, prices):
-            judge = Judge(
+            judge = PromptJudge(
                 sizer=sizer, prices=prices, budget_tokens=first.budgets.dynamic_tokens, task=run.task,
                 tools_tokens=run.tools_tokens, task_ordinal=run.task_ordinal,
             )  # fmt: skip
@@ -119,7 +301,7 @@ def _sent(run: AgentRun, sizer: Sizer, prices: Prices) -> Iterator[tuple[str, Se
         yield name, strategy(masking)
 
 
-def _rows(bills: Mapping[str, Mapping[str, Bill]]) -> Iterator[Row]:
+def _rows(bills: Mapping[str, Mapping[str, Bill]]) -> Iterator[CostRow]:
     summed: dict[str, Bill] = {}
     for by_strategy in bills.values():
         for name, bill in by_strategy.items():
@@ -130,8 +312,8 @@ def _rows(bills: Mapping[str, Mapping[str, Bill]]) -> Iterator[Row]:
             yield _row(label, name, bill, by_strategy[EVERYTHING], by_strategy[HINDSIGHT])
 
 
-def _row(label: str, name: str, bill: Bill, everything: Bill, best: Bill) -> Row:
-    return Row(
+def _row(label: str, name: str, bill: Bill, everything: Bill, best: Bill) -> CostRow:
+    return CostRow(
         runs_of=label,
         strategy=name,
         runs=bill.runs,
@@ -151,7 +333,7 @@ def _row(label: str, name: str, bill: Bill, everything: Bill, best: Bill) -> Row
     )
 
 
-def missed_bars(rows: Sequence[Row]) -> list[str]:
+def missed_bars(rows: Sequence[CostRow]) -> list[str]:
     """What our default does not hold, in words; empty where the gate is green."""
     missed = []
     for row in rows:
@@ -167,3 +349,66 @@ def missed_bars(rows: Sequence[Row]) -> list[str]:
             if not ok:
                 missed.append(f"{row.runs_of}: {what}: {value:g}, held to {bar}")
     return missed
+
+
+NAME = "cost"
+HEAD = (
+    "sent", "raw tokens", "to everything", "cache-priced", "to everything", "to best in hindsight", "from cache, %",
+    "compactions", "over budget, %", "refused, %", "task shown, %", "task reachable, %",
+)  # fmt: skip
+
+
+class CostRowsAtBudget(NamedTuple):
+    """Rows at one budget."""
+
+    dynamic_tokens: int
+    rows: Sequence[CostRow]
+
+
+def cells(row: CostRow) -> tuple[str, ...]:
+    """A row's figures as `HEAD` names them."""
+    return (
+        row.strategy, f"{row.raw_tokens:,}", f"{row.raw_ratio:.2f}", f"{row.priced_tokens:,.0f}",
+        f"{row.priced_ratio:.2f}", f"{row.hindsight_ratio:.2f}", _percent(row.prefix_reuse), f"{row.compactions:,}",
+        _percent(row.over_budget), _percent(row.invalid), _percent(row.task_shown), _percent(row.task_reachable),
+    )  # fmt: skip
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}".removesuffix(".0")
+
+
+def grouped(rows: Iterable[CostRow]) -> dict[str, list[CostRow]]:
+    """Rows by what runs they are of, in order."""
+    found: dict[str, list[CostRow]] = {}
+    for row in rows:
+        found.setdefault(row.runs_of, []).append(row)
+    return found
+
+
+def title(rows: Sequence[CostRow], dynamic_tokens: int) -> str:
+    """What a table is about."""
+    first = rows[0]
+    return f"{first.runs_of}: {first.runs:,} runs, {first.calls:,} calls, budget {dynamic_tokens:,} tokens"
+
+
+def cost_block(measured: Iterable[CostRowsAtBudget], prices: Prices) -> MarkedBlock:
+    """All tables, one for each budget and each format."""
+    told = (
+        f"A cached token costs {prices.cached:g}, a written one {prices.write:g}; block {prices.block_tokens:,} tokens."
+    )
+    return MarkedBlock(NAME, (told, *(line for one in measured for line in _tables(one))))
+
+
+def _tables(measured: CostRowsAtBudget) -> Iterator[str]:
+    for rows in grouped(measured.rows).values():
+        yield from ("", f"**{title(rows, measured.dynamic_tokens)}**", "")
+        yield f"| {' | '.join(HEAD)} |"
+        yield "|---|" + "---:|" * (len(HEAD) - 1)
+        yield from (f"| {' | '.join(cells(row))} |" for row in rows)
+
+
+def write_tables(path: Path, measured: Iterable[CostRowsAtBudget], prices: Prices) -> None:
+    """Put the tables between the document's markers and touch nothing else."""
+    text = with_block(path.read_text(encoding="utf-8"), cost_block(measured, prices))
+    path.write_text(text, encoding="utf-8", newline="\n")

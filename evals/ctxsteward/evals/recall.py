@@ -9,6 +9,8 @@ evidence shown.
 
 Data: LoCoMo (Maharana et al. 2024, snap-research/LoCoMo). Its malformed evidence ids are split and normalized;
 dangling ones are left out.
+
+The tables of `docs/selection.md`, written by the command that measures them, between its markers.
 """
 
 from __future__ import annotations
@@ -23,21 +25,20 @@ from typing import NamedTuple
 from ctxsteward.envelope import (
     Budgets,
     EnvelopeBuilder,
-    Scored,
+    ScoredOriginal,
     SelectionRequest,
     Selector,
     Session,
     open_store,
     search_context,
 )
-from ctxsteward.envelope.fence import unfenced
-from ctxsteward.envelope.readers import read_transcripts
-from ctxsteward.envelope.readers.places import show
-from ctxsteward.envelope.readers.strict_json import decode
-from ctxsteward.envelope.rows import rows_of
-from ctxsteward.schemas import InvalidTranscript
+from ctxsteward.envelope.layout.rows import rows_of, unfenced
+from ctxsteward.envelope.transcripts import read_transcripts
+from ctxsteward.envelope.transcripts.strict_json import decode, show
+from ctxsteward.schemas import InputError, InvalidTranscript
 
-from .transcripts import new_message, open_session
+from .replay import new_message, open_session
+from .selectors import STRATEGIES, VARIANTS
 
 RECALL_FRACTION = 0.9
 BUDGETS_TOKENS = (500, 900, 2000, 4000)
@@ -57,7 +58,7 @@ class Question(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class QuestionRecall:
     """What one question's envelope showed."""
 
     category: int
@@ -70,7 +71,7 @@ class Answered:
     context_tokens: int
 
 
-class Row(NamedTuple):
+class RecallRow(NamedTuple):
     """One budget's figures; shares in percent."""
 
     budget_tokens: int
@@ -93,17 +94,17 @@ def measure(
     tokenizer: str = "o200k_base",
     defaults: bool = False,
     tell: Callable[[str], None] = lambda text: None,
-) -> list[Row]:
+) -> list[RecallRow]:
     """Recall of one selector on a LoCoMo file at several budgets: of recall alone, or with `defaults` of dynamic."""
     samples = read_questions(Path(data))
     rows = []
     for budget_tokens in budgets_tokens:
-        answered: list[Answered] = []
+        answered: list[QuestionRecall] = []
         for index, (questions, transcript) in enumerate(
             zip(samples, read_transcripts(data, format="locomo"), strict=True)
         ):
             tell(f"{budget_tokens} tokens, conversation {index + 1} of {len(samples)}")
-            timed = _Timed(selector())
+            timed = _TimedSelector(selector())
             builder = EnvelopeBuilder(tokenizer=tokenizer, budgets=_budgets(budget_tokens, defaults), selector=timed)
             with open_store("memory:") as store:
                 session = open_session(store, transcript)
@@ -123,14 +124,14 @@ def _budgets(budget_tokens: int, defaults: bool) -> Budgets:
     return Budgets(dynamic_tokens=round(budget_tokens / RECALL_FRACTION), recall_fraction=RECALL_FRACTION)
 
 
-class _Timed:
+class _TimedSelector:
     """A selector that notes what its last call cost."""
 
     def __init__(self, inner: Selector) -> None:
         self._inner = inner
         self.ms = 0.0
 
-    def __call__(self, request: SelectionRequest) -> Sequence[Scored]:
+    def __call__(self, request: SelectionRequest) -> Sequence[ScoredOriginal]:
         started = time.process_time()
         ranked = self._inner(request)
         self.ms = (time.process_time() - started) * 1000
@@ -140,10 +141,10 @@ class _Timed:
 def _answers(
     builder: EnvelopeBuilder,
     session: Session,
-    timed: _Timed,
+    timed: _TimedSelector,
     questions: Sequence[Question],
     texts: dict[str | None, tuple[str, str]],
-) -> Iterator[Answered]:
+) -> Iterator[QuestionRecall]:
     for question in questions:
         wanted = [texts[id] for id in question.evidence if id in texts]
         if not wanted:
@@ -163,7 +164,7 @@ def _answers(
             cited.update(range(day.first, day.last + 1) if day else (hit.ordinal,))
         shown = [original in text for _, original in wanted]
         near = [seen or int(ref[1:]) in cited for seen, (ref, _) in zip(shown, wanted, strict=True)]
-        yield Answered(
+        yield QuestionRecall(
             category=question.category,
             shown=sum(shown) / len(wanted),
             reachable=sum(near) / len(wanted),
@@ -172,9 +173,9 @@ def _answers(
         )
 
 
-def _row(budget_tokens: int, answered: Sequence[Answered]) -> Row:
+def _row(budget_tokens: int, answered: Sequence[QuestionRecall]) -> RecallRow:
     times = sorted(answer.select_ms for answer in answered)
-    return Row(
+    return RecallRow(
         budget_tokens=budget_tokens,
         questions=len(answered),
         mean=_percent([answer.shown for answer in answered]),
@@ -218,3 +219,89 @@ def _question(row: object, source: str, where: str) -> Question:
         category=row["category"] if isinstance(row.get("category"), int) else 0,
         evidence=tuple(dict.fromkeys(f"D{int(match[1])}:{int(match[2])}" for match in ids)),
     )
+
+
+VARIANT_BUDGETS_TOKENS = (900, 2000)
+AT_DEFAULTS = "heuristic, defaults"
+"""The default selector in a window of so many tokens in all; the other rows have so many tokens for recall alone."""
+
+
+class MarkedBlock(NamedTuple):
+    """A generated part of a document."""
+
+    name: str
+    lines: tuple[str, ...]
+
+    @property
+    def begin(self) -> str:
+        return f"<!-- {self.name} -->"
+
+    @property
+    def end(self) -> str:
+        return f"<!-- /{self.name} -->"
+
+
+BLOCKS = ("recall", "variants")
+
+
+def check_markers(path: Path, names: Sequence[str] = BLOCKS) -> None:
+    """Raise `InputError` where a block has no place, before anything is measured."""
+    text = path.read_text(encoding="utf-8")
+    for name in names:
+        block = MarkedBlock(name, ())
+        if not 0 <= text.find(block.begin) < text.find(block.end):
+            raise InputError(f"{path}: no {block.begin} followed by {block.end}; write them where the table belongs")
+
+
+def write_tables(path: Path, data: Path, budgets_tokens: Sequence[int], tell: Callable[[str], None]) -> None:
+    """Measure every strategy and every variant on `data`, and put the tables into the document."""
+    check_markers(path)
+    text = path.read_text(encoding="utf-8")
+    for block in (recall_block(data, budgets_tokens, tell), variants_block(data, tell)):
+        text = with_block(text, block)
+    path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def with_block(text: str, block: MarkedBlock) -> str:
+    """The text with these lines between the block's markers, and nothing else changed."""
+    start, stop = text.index(block.begin) + len(block.begin), text.index(block.end)
+    return "\n".join([text[:start], *block.lines, text[stop:]])
+
+
+def recall_block(data: Path, budgets_tokens: Sequence[int], tell: Callable[[str], None]) -> MarkedBlock:
+    """Recall by strategy and budget."""
+    head = ["strategy", "tokens", "shown", "all", "reachable", "multi-hop", "temporal", "open-domain", "single-hop"]
+    lines = [_line([*head, "ranking p50, ms"]), "|---|" + "---:|" * len(head)]
+    questions = 0
+    rows = [(name, selector, False) for name, selector in STRATEGIES.items()]
+    for name, selector, defaults in [(AT_DEFAULTS, STRATEGIES["heuristic"], True), *rows]:
+        for row in measure(
+            data, selector=selector, budgets_tokens=budgets_tokens, defaults=defaults, tell=_prefixed(tell, name)
+        ):
+            questions = row.questions
+            lines.append(_line([name, *_cells(row)]))
+    return MarkedBlock("recall", (f"{questions:,} questions; percent; CPU time.", "", *lines))
+
+
+def _cells(row: RecallRow) -> list[str]:
+    figures = (row.mean, row.all_shown, row.reachable, *row.by_category.values())
+    return [f"{row.budget_tokens:,}", *(f"{figure:.1f}" for figure in figures), f"{row.select_ms_p50:.2f}"]
+
+
+def variants_block(data: Path, tell: Callable[[str], None]) -> MarkedBlock:
+    """What each signal and each way of filling the room is worth."""
+    columns = [f"{what}, {budget:,}" for budget in VARIANT_BUDGETS_TOKENS for what in ("shown", "multi-hop")]
+    lines = [_line(["ranking", *columns]), "|---|" + "---:|" * len(columns)]
+    for name, selector in VARIANTS.items():
+        rows = measure(data, selector=selector, budgets_tokens=VARIANT_BUDGETS_TOKENS, tell=_prefixed(tell, name))
+        cells = [f"{value:.1f}" for row in rows for value in (row.mean, row.by_category["multi-hop"])]
+        lines.append(_line([name, *cells]))
+    return MarkedBlock("variants", ("", *lines))
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _prefixed(tell: Callable[[str], None], name: str) -> Callable[[str], None]:
+    return lambda text: tell(f"{name}: {text}")

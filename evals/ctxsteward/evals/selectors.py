@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
-from ctxsteward.envelope import Heuristic, Scored, SelectionRequest, Selector, Weights
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.ranking import Hybrid, Multilingual, Semantic
-from ctxsteward.envelope.tokens import load_tokenizer
+from ctxsteward.envelope import Heuristic, ScoredOriginal, SelectionRequest, Selector, Weights
+from ctxsteward.envelope.recall.strategies import Hybrid, Multilingual, Semantic
+from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
 from ctxsteward.schemas import InputError, Message, TextPart
 
 SIGNALS = ("near", "wide", "asked", "sitting", "date", "speaker", "question")
@@ -25,9 +24,9 @@ _KNAPSACK_CANDIDATES = 150
 _NAME = re.compile(r"(?<![.?!:]\s)(?<!^)\b[A-Z][a-z]{2,}\b")
 
 
-def recency(request: SelectionRequest) -> Sequence[Scored]:
+def recency(request: SelectionRequest) -> Sequence[ScoredOriginal]:
     """The newest first: a sliding window."""
-    return [Scored(ordinal, float(ordinal)) for ordinal in range(request.last, 0, -1)]
+    return [ScoredOriginal(ordinal, float(ordinal)) for ordinal in range(request.last, 0, -1)]
 
 
 class PerToken:
@@ -37,14 +36,14 @@ class PerToken:
         self._inner, self._exponent = Heuristic(), exponent
         self._counter = Counter(load_tokenizer("o200k_base"))
 
-    def __call__(self, request: SelectionRequest) -> Sequence[Scored]:
+    def __call__(self, request: SelectionRequest) -> Sequence[ScoredOriginal]:
         weighed = [
             scored._replace(score=scored.score / self._tokens(request, scored) ** self._exponent)
             for scored in self._inner(request)
         ]
         return sorted(weighed, key=lambda scored: -scored.score)
 
-    def _tokens(self, request: SelectionRequest, scored: Scored) -> int:
+    def _tokens(self, request: SelectionRequest, scored: ScoredOriginal) -> int:
         return request.entry(scored.ordinal).tokens(self._counter) + LINE_TOKENS
 
 
@@ -55,7 +54,7 @@ class Knapsack(PerToken):
         super().__init__(0.0)
         self._power = power
 
-    def __call__(self, request: SelectionRequest) -> Sequence[Scored]:
+    def __call__(self, request: SelectionRequest) -> Sequence[ScoredOriginal]:
         ranked = list(self._inner(request))
         tried = ranked[:_KNAPSACK_CANDIDATES]
         top = tried[0].score if tried else 1.0
@@ -90,8 +89,8 @@ class WithNeighbours:
     def __init__(self) -> None:
         self._inner = Heuristic()
 
-    def __call__(self, request: SelectionRequest) -> Sequence[Scored]:
-        ordered: dict[int, Scored] = {}
+    def __call__(self, request: SelectionRequest) -> Sequence[ScoredOriginal]:
+        ordered: dict[int, ScoredOriginal] = {}
         for scored in self._inner(request):
             for ordinal in (scored.ordinal, scored.ordinal - 1, scored.ordinal + 1):
                 ordered.setdefault(ordinal, scored._replace(ordinal=ordinal))
@@ -104,7 +103,7 @@ class SecondRound:
     def __init__(self, hits: int, share: float) -> None:
         self._inner, self._hits, self._share = Heuristic(), hits, share
 
-    def __call__(self, request: SelectionRequest) -> Sequence[Scored]:
+    def __call__(self, request: SelectionRequest) -> Sequence[ScoredOriginal]:
         first = list(self._inner(request))
         asked = request.query.text
         names = {

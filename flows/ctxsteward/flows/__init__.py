@@ -6,4 +6,14 @@
 
 They hold no logic: a flow runs `ctxsteward.steward` with batches as tasks. Importing this package imports nothing;
 `quiet` is what a shell puts into the environment before it imports one of the modules above.
+
+Environment variables that keep Prefect to itself; a shell sets them before it starts a server or imports Prefect.
 """
+
+from __future__ import annotations
+
+QUIET = {
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "DO_NOT_TRACK": "1",
+    "PREFECT_CLOUD_ENABLE_ORCHESTRATION_TELEMETRY": "false",
+}

@@ -4,10 +4,22 @@ A run whose process was killed together with its worker says nothing any more, a
 ever. So each run is labelled with the owner of the steward's lease (`night@HOST:PID`), and the next run calls those
 crashed whose owner is gone: on this machine, because no such process is there; on another one, because its lease has
 run out.
+
+Telemetry of flow runs: it goes where `CTXSTEWARD_TELEMETRY` says, as ``ctxsteward … --telemetry`` has it.
+
+A served flow runs in a process of its own that ends with it, so `otlp=URL` is what fits; what waits is sent at the end
+of the process. Where the process has an SDK already (the command line's, or a framework's), that one is told.
 """
 
+from __future__ import annotations
+
+import atexit
+import os
+import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import date
+from functools import cache
 from typing import Any
 
 from prefect import runtime
@@ -18,15 +30,15 @@ from prefect.client.schemas.objects import StateType
 from prefect.states import Crashed
 
 from ctxsteward.schemas import InputError
-from ctxsteward.steward.report import NightReport
+from ctxsteward.steward.night.environment import ProcessEnvironment
+from ctxsteward.steward.night.report import NightReport
 from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.surroundings import Surroundings
 
 OWNER = "ctxsteward.owner"
 """Label of a run: who holds the steward's lease."""
 
 
-def named() -> str:
+def run_name() -> str:
     """The name of the run that is under way: what it is about, and its day, range or suite."""
     told = dict(runtime.flow_run.parameters or {})
     settings = NightSettings.model_validate(told["settings"])
@@ -43,7 +55,7 @@ def tags_of(settings: NightSettings) -> tuple[str, ...]:
     return ("ctxsteward", f"tenant:{settings.tenant}", f"profile:{settings.profile}")
 
 
-def anchored(settings: NightSettings) -> None:
+def refuse_relative_paths(settings: NightSettings) -> None:
     """Refuse relative paths in a deployment: each of its runs has a working directory of its own, thrown away."""
     if runtime.deployment.id is None:
         return
@@ -57,7 +69,7 @@ def anchored(settings: NightSettings) -> None:
             )
 
 
-def claim(settings: NightSettings, here: Surroundings) -> None:
+def claim(settings: NightSettings, here: ProcessEnvironment) -> None:
     """Say who runs this, and what for."""
     with get_client(sync_client=True) as client:
         client.update_flow_run_labels(runtime.flow_run.id, {OWNER: here.owner})
@@ -89,3 +101,21 @@ def show_suite(suite: str, document: dict[str, Any]) -> None:
     table = "\n".join(("| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)))
     outcome = "passed" if document.get("passed") else "failed"
     create_markdown_artifact(f"# {suite}: {outcome}\n\n{table}\n", key=f"suite-{suite.replace('_', '-')}")
+
+
+TELEMETRY_VARIABLE = "CTXSTEWARD_TELEMETRY"
+
+
+@cache
+def export() -> None:
+    """Set it up, once a process."""
+    destination = os.environ.get(TELEMETRY_VARIABLE)
+    if not destination or "opentelemetry.sdk.metrics" in sys.modules:
+        return
+    from ctxsteward.envelope.telemetry.sdk import exported
+    from ctxsteward.evals import telemetry as evals
+    from ctxsteward.steward.night import telemetry as steward
+
+    stack = ExitStack()
+    stack.enter_context(exported(destination, stream=sys.stderr, boards=(steward.board(), evals.board())))
+    atexit.register(stack.close)

@@ -15,19 +15,17 @@ from prefect import flow, tags, task
 
 from ctxsteward.envelope.store import open_store
 from ctxsteward.evals.suites.catalogue import NAMES, suite_named
-from ctxsteward.evals.suites.gates import shipped
+from ctxsteward.evals.suites.gates import shipped_gates
+from ctxsteward.evals.suites.kit.suite import Setup, drawn
 from ctxsteward.evals.suites.results import played
-from ctxsteward.evals.suites.scenario import drawn
-from ctxsteward.evals.suites.setup import Setup
 from ctxsteward.schemas import InputError
 from ctxsteward.steward.gate import configured, with_suites
+from ctxsteward.steward.night.environment import of_this_process
 from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.surroundings import of_this_process
 from ctxsteward.steward.wiring import require
 
-from .exporting import export
-from .nightly import stored
-from .runs import anchored, claim, named, show_suite, tags_of
+from .night import stored
+from .runs import claim, export, refuse_relative_paths, run_name, show_suite, tags_of
 
 Suite = Callable[[NightSettings], dict[str, Any]]
 
@@ -49,7 +47,7 @@ def long_horizon(name: str, settings: NightSettings) -> dict[str, Any]:
         profile = store.profiles(settings.profile, tenant=settings.tenant).newest().profile
     found = played(
         name, list(drawn(name, "ci", suite_named(name).scenarios)), Setup(profile=profile), workers=settings.workers,
-        gates=shipped().get(name, {}), when=of_this_process().when,
+        gates=shipped_gates().get(name, {}), when=of_this_process().when,
     )  # fmt: skip
     document: dict[str, Any] = found.model_dump(mode="json")
     return document
@@ -77,7 +75,7 @@ def run_suite(suite: str, settings: NightSettings) -> dict[str, Any]:
     return SUITES[suite](settings)
 
 
-@flow(name="eval_suite", flow_run_name=named, persist_result=False)
+@flow(name="eval_suite", flow_run_name=run_name, persist_result=False)
 def eval_suite(suite: str, settings: NightSettings) -> dict[str, Any]:
     """Run a named suite; its document. Raises `InputError` for a name that is none, `SuiteFailed`."""
     export()
@@ -85,7 +83,7 @@ def eval_suite(suite: str, settings: NightSettings) -> dict[str, Any]:
         raise InputError(f"eval suite {suite!r:.60} is none; one of: {', '.join(sorted(SUITES))}")
     here = of_this_process()
     claim(settings, here)
-    anchored(settings)
+    refuse_relative_paths(settings)
     with stored(settings, here) as store:
         require(settings.model_copy(update={"sources": ()}), store)
     with tags(*tags_of(settings)):

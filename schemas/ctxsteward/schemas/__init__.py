@@ -32,17 +32,7 @@ from .errors import (
     WindowExceeded,
 )
 from .findings import Finding
-from .message import (
-    ImagePart,
-    Message,
-    OpaquePart,
-    Part,
-    TextPart,
-    ThinkingPart,
-    ToolCallPart,
-    ToolResultPart,
-    Wire,
-)
+from .message import ImagePart, Message, OpaquePart, Part, TextPart, ThinkingPart, ToolCallPart, ToolResultPart, Wire
 from .refs import Ref
 from .summary import (
     Bullet,
@@ -50,10 +40,10 @@ from .summary import (
     LastRawTurn,
     Loss,
     LossKind,
-    Replacing,
-    Source,
+    ReplacementReader,
     SourceMessage,
     Summarizer,
+    SummarizerInput,
     Summary,
     Utterance,
 )
@@ -87,13 +77,13 @@ __all__ = [
     "Part",
     "Ref",
     "ReferenceNotFound",
-    "Replacing",
-    "Source",
+    "ReplacementReader",
     "SourceMessage",
     "StoreError",
     "StoreLocked",
     "StoreUnavailable",
     "Summarizer",
+    "SummarizerInput",
     "Summary",
     "TextPart",
     "ThinkingPart",

@@ -23,11 +23,11 @@ Who = Annotated[StrictStr, Field(min_length=1, max_length=200), OneLine]
 Why = Annotated[StrictStr, Field(min_length=1, max_length=2_000), OneLine]
 
 
-class _Value(BaseModel):
+class _ChangelogValue(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
-class Change(_Value):
+class Change(_ChangelogValue):
     """One entry or record that differs from the version before."""
 
     block: ChangedBlock
@@ -41,7 +41,7 @@ class Change(_Value):
     """Address of what stands there now; null where it was removed."""
 
 
-class ChangelogEntry(_Value):
+class ChangelogEntry(_ChangelogValue):
     """One commit of a profile.
 
     >>> entry = ChangelogEntry(profile="support", version=1, parent=None, commit_id="c1", epoch=0, who="ada",

@@ -41,11 +41,11 @@ LEVELS: tuple[DriftLevel, ...] = get_args(DriftLevel)
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
-class _Value(BaseModel):
+class _DriftValue(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
-class DriftLimits(_Value):
+class DriftLimits(_DriftValue):
     """Where the levels begin: the only place for these numbers.
 
     >>> DriftLimits().block_delta
@@ -64,7 +64,7 @@ class DriftLimits(_Value):
     """How far back the cumulative comparison looks."""
 
 
-class DriftFinding(_Value):
+class DriftFinding(_DriftValue):
     """One thing that a reviewer should see."""
 
     kind: DriftKind
@@ -81,7 +81,7 @@ class DriftFinding(_Value):
     """What was found, in words that quote no record."""
 
 
-class CumulativeDrift(_Value):
+class CumulativeDrift(_DriftValue):
     """The same comparison, from the last version that a person approved, or from where the window begins."""
 
     base: Annotated[StrictInt, Field(ge=1)]
@@ -95,7 +95,7 @@ class CumulativeDrift(_Value):
     """Those above INFO."""
 
 
-class DriftReport(_Value):
+class DriftReport(_DriftValue):
     """What changed from a champion to its challenger, and how bad that is.
 
     >>> DriftReport(profile="support", champion=None, level="INFO", delta=0.0, removed=0.0, meta_delta=0.0,

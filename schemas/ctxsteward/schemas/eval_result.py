@@ -14,11 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field
 SCHEMA_VERSION = 1
 
 
-class _Value(BaseModel):
+class _EvalValue(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class MetricResult(_Value):
+class MetricResult(_EvalValue):
     """One figure of a suite."""
 
     name: str
@@ -39,7 +39,7 @@ class MetricResult(_Value):
     """Checks that could not be made, by reason."""
 
 
-class GateResult(_Value):
+class GateResult(_EvalValue):
     """One gate over one figure."""
 
     metric: str
@@ -51,7 +51,7 @@ class GateResult(_Value):
     """Empty where it passed."""
 
 
-class EvalMiss(_Value):
+class EvalMiss(_EvalValue):
     """One check that did not hold."""
 
     scenario: str
@@ -60,7 +60,7 @@ class EvalMiss(_Value):
     why: str
 
 
-class EvalResult(_Value):
+class EvalResult(_EvalValue):
     """One run of one suite."""
 
     schema_version: Literal[1] = 1

@@ -85,7 +85,7 @@ Number = StrictInt | Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Scalar = Number | Annotated[StrictStr, Field(min_length=1, max_length=160), OneLine]
 
 
-class _Value(BaseModel):
+class _ProfileValue(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
@@ -98,7 +98,7 @@ def is_claim_id(id: str) -> bool:
     return re.fullmatch(rf"[0-9a-f]{{{CLAIM_ID_DIGITS}}}", id) is not None
 
 
-class ProfileEntry(_Value):
+class ProfileEntry(_ProfileValue):
     """One rule, trait or setting; `id` is its key for drift, patches and the changelog."""
 
     id: EntryId
@@ -113,7 +113,7 @@ class ProfileEntry(_Value):
     """Only people change a locked entry."""
 
 
-class MetaRecord(_Value):
+class MetaRecord(_ProfileValue):
     """One insight that was admitted to the head, with pointers to the originals it rests on."""
 
     id: EntryId
@@ -147,7 +147,7 @@ def _refuse_repeats(ids: list[str]) -> None:
 Block = Annotated[tuple[ProfileEntry, ...], AfterValidator(_unique_entries)]
 
 
-class ProfileDocument(_Value):
+class ProfileDocument(_ProfileValue):
     """One version of the governed text; ids are unique within a block.
 
     >>> ProfileDocument(persona=(ProfileEntry(id="voice", text="calm"),)).persona[0].text

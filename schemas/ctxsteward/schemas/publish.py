@@ -55,7 +55,7 @@ VERSION = 1
 Schema = dict[str, Any]
 
 
-class Published(NamedTuple):
+class PublishedSchema(NamedTuple):
     """Where a schema comes from."""
 
     model: type[BaseModel]
@@ -64,18 +64,18 @@ class Published(NamedTuple):
 
 
 _MODELS = {
-    "envelope": Published(EnvelopeDocument, "serialization"),
-    "compression_report": Published(CompressionReport, "serialization"),
-    "summary": Published(Summary, "validation"),
-    "selection_log": Published(SelectionLog, "serialization"),
-    "profile": Published(ProfileDocument, "validation"),
-    "changelog_entry": Published(ChangelogEntry, "serialization"),
-    "finding": Published(Finding, "serialization"),
-    "cascade": Published(Cascade, "validation"),
-    "context_card": Published(ContextCard, "serialization"),
-    "meta_recommendation": Published(MetaRecommendation, "serialization"),
-    "drift_report": Published(DriftReport, "serialization"),
-    "eval_result": Published(EvalResult, "serialization"),
+    "envelope": PublishedSchema(EnvelopeDocument, "serialization"),
+    "compression_report": PublishedSchema(CompressionReport, "serialization"),
+    "summary": PublishedSchema(Summary, "validation"),
+    "selection_log": PublishedSchema(SelectionLog, "serialization"),
+    "profile": PublishedSchema(ProfileDocument, "validation"),
+    "changelog_entry": PublishedSchema(ChangelogEntry, "serialization"),
+    "finding": PublishedSchema(Finding, "serialization"),
+    "cascade": PublishedSchema(Cascade, "validation"),
+    "context_card": PublishedSchema(ContextCard, "serialization"),
+    "meta_recommendation": PublishedSchema(MetaRecommendation, "serialization"),
+    "drift_report": PublishedSchema(DriftReport, "serialization"),
+    "eval_result": PublishedSchema(EvalResult, "serialization"),
 }
 
 

@@ -40,11 +40,11 @@ Count = Annotated[StrictInt, Field(ge=0)]
 ReasonCode = Annotated[StrictStr, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 
 
-class _Value(BaseModel):
+class _RecommendationValue(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
-class Scope(_Value):
+class Scope(_RecommendationValue):
     """Whom a recommendation is for: the narrowest field that is set decides.
 
     Only tenant and agent: everybody who talks to this agent. A record with `user`, `project` or `session` is shown
@@ -66,7 +66,7 @@ class Scope(_Value):
         return self.user is None and self.project is None and self.session is None
 
 
-class Slot(_Value):
+class Slot(_RecommendationValue):
     """What a claim is about: two claims of one slot with cardinality one cannot both hold."""
 
     subject: Name
@@ -86,7 +86,7 @@ Span = Annotated[tuple[StrictInt, StrictInt], AfterValidator(_forward)]
 """First byte and the byte behind the last, in the UTF-8 text of one message."""
 
 
-class Evidence(_Value):
+class Evidence(_RecommendationValue):
     """One span of one message."""
 
     source: Name
@@ -105,7 +105,7 @@ class Evidence(_Value):
     relation: Relation = "supports"
 
 
-class Support(_Value):
+class Support(_RecommendationValue):
     """How much there is, counted over all evidence, also that beyond the eight kept."""
 
     events: Count
@@ -117,7 +117,7 @@ class Support(_Value):
     last: Timestamp | None = None
 
 
-class Confidence(_Value):
+class Confidence(_RecommendationValue):
     """How sure we are."""
 
     score: Share
@@ -126,7 +126,7 @@ class Confidence(_Value):
     method: Name
 
 
-class Validity(_Value):
+class Validity(_RecommendationValue):
     """Two time lines: when it is true, and when we knew."""
 
     valid_from: Timestamp | None = None
@@ -137,14 +137,14 @@ class Validity(_Value):
     """Its worth halves in this time without new evidence; None: it does not fade."""
 
 
-class Extractor(_Value):
+class Extractor(_RecommendationValue):
     """The code that found it."""
 
     name: Name
     version: Name
 
 
-class Review(_Value):
+class Review(_RecommendationValue):
     """What people said of it."""
 
     state: ReviewState
@@ -153,7 +153,7 @@ class Review(_Value):
     note: Annotated[StrictStr, Field(max_length=500), OneLine] | None = None
 
 
-class MetaRecommendation(_Value):
+class MetaRecommendation(_RecommendationValue):
     """One record of the steward.
 
     >>> MetaRecommendation.model_fields["status"].annotation == Status

@@ -70,7 +70,7 @@ class Summary(BaseModel):
     bullets: tuple[Bullet, ...]
     """New bullets, in ordinal order of their first citation."""
     superseded: tuple[int, ...] = ()
-    """Positions in `Source.standing` whose value a newer message replaces."""
+    """Positions in `SummarizerInput.standing` whose value a newer message replaces."""
     last_raw_turn: LastRawTurn = LastRawTurn()
 
 
@@ -83,7 +83,7 @@ class SourceMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class SummarizerInput:
     """Everything a summarizer may look at."""
 
     messages: tuple[SourceMessage, ...]
@@ -96,7 +96,7 @@ class Source:
     """Tokens of a text; the default counts characters so that a reader can do the arithmetic."""
 
 
-class Replacing(Protocol):
+class ReplacementReader(Protocol):
     """Reads one conversation for what replaces what."""
 
     def read(self, message: SourceMessage) -> None:
@@ -109,7 +109,7 @@ class Replacing(Protocol):
 class Summarizer(Protocol):
     """Shorten originals into cited bullets within `budget_tokens`."""
 
-    def __call__(self, source: Source, *, budget_tokens: int) -> Summary: ...
+    def __call__(self, source: SummarizerInput, *, budget_tokens: int) -> Summary: ...
 
 
 class Span(NamedTuple):

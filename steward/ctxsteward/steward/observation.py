@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from ctxsteward.schemas.profile import Modality, Polarity
 from ctxsteward.schemas.recommendation import RecommendationKind, Relation, Slot
 
-from .replayed import Replayed
+from .transcript import ReplayedTranscript
 
 Strength = Literal["strict", "broad", "scored", "recovered"]
 """strict: a durable cue that suffices alone; broad: needs company; scored: a fact by cue score; recovered: an error
@@ -22,7 +22,7 @@ Reach = Literal["session", "user", "project", "shared"]
 """The widest audience that the wording itself allows: a task-local wish is for its session alone."""
 
 
-class Place(NamedTuple):
+class MessageSpan(NamedTuple):
     """A span of one message."""
 
     ref: str
@@ -40,7 +40,7 @@ class Observation:
     text: str
     """The claim in one line of 8-280 characters: a template's words, or the speaker's own (one span)."""
     slot: Slot
-    places: tuple[Place, ...]
+    places: tuple[MessageSpan, ...]
     """At least one; the first is the claim itself."""
     strength: Strength
     score: float
@@ -63,5 +63,5 @@ class Observation:
     """Name and version, as ``preferences/1``."""
 
 
-Harvester = Callable[[Replayed], Sequence[Observation]]
+Harvester = Callable[[ReplayedTranscript], Sequence[Observation]]
 """One kind of insight out of one transcript; pure, and linear in its text."""

@@ -27,9 +27,9 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, Strict
 from ctxsteward.schemas.drift import DriftLimits
 from ctxsteward.schemas.profile import EntryId, Timestamp
 
-from .admission.policy import AdmissionPolicy
-from .forms import Form, read
-from .gate.configured import GateSettings
+from .admission import AdmissionPolicy
+from .config_file import ConfigFileKind, read
+from .gate.settings import GateSettings
 
 MAX_BATCH_TRANSCRIPTS = 800
 """Of the mean; chance leaves no batch over 1,000."""
@@ -121,7 +121,7 @@ HINTS = MappingProxyType({
     "canary_share": "write a share over 0 and up to 1, such as 0.1",
 })  # fmt: skip
 """What to do about a wrong value."""
-FORM = Form(
+FORM = ConfigFileKind(
     what="settings", max_bytes=64 * 1024, max_depth=5, expected="write a mapping of settings, such as profile: support",
     hints=HINTS,
 )  # fmt: skip

@@ -20,54 +20,53 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 
-from ctxsteward.envelope.erasers import Told
-from ctxsteward.envelope.lease import WriterLease
-from ctxsteward.envelope.objects.names import part_of
-from ctxsteward.envelope.sqlite_file import IN_MEMORY
 from ctxsteward.envelope.store import JOURNAL_FOLDER, Store, open_store
-from ctxsteward.envelope.versions import profile_names
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.recommendation import MetaRecommendation
+from ctxsteward.store.journal.erasures import ErasureRequest
+from ctxsteward.store.names import part_of
+from ctxsteward.store.profiles.lease import WriterLease
+from ctxsteward.store.profiles.versions import profile_names
+from ctxsteward.store.sqlite_file import IN_MEMORY
 
-from .artifacts import Artifacts
-from .batches import Batch, BatchRecords, BatchResult, Gone, Item
-from .deciding import Deciding, moment_of
-from .drafting import drafted
-from .harvest.writer import Writer
-from .harvesting import Harvesting, Reaped, Reaper, Watch
-from .hits import InForce
+from .artifacts import ArtifactStore
+from .harvest.batches import Batch, BatchRecords, BatchResult, DueTranscript, WithdrawnTranscript, in_threads
+from .harvest.usage import ActiveRecords
 from .ingest import (
     IngestSettings,
     Isolation,
-    Limits,
-    Source,
+    ItemLimits,
     SourceItem,
+    TranscriptSource,
     Watermark,
-    Workers,
+    WorkerPool,
     advanced,
     due,
     marker,
     open_source,
 )
 from .ingest.sources import STORE
-from .ledger import AsOf, Ledger
-from .night import Shell, Tell
-from .nights import Nights
-from .record_reviews import reviews_of
-from .runners import in_threads
+from .ledger import JudgementContext, Ledger
+from .night.batch_harvest import BatchHarvester, HarvestResult, HarvestWorker, Watch
+from .night.dry_run import draft_store
+from .night.environment import ProcessEnvironment
+from .night.history import NightChain
+from .night.run import NightContext, Tell
+from .night.stages import DueTranscripts, LedgerUpdate, Marks, Stages
+from .release.decision import DecisionStage, moment_of
+from .release.record_reviews import reviews_of
+from .release.rewording import Writer
 from .settings import NightSettings
-from .stages import Absorbed, Due, Marks, Stages
-from .surroundings import Surroundings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class OpenedNight:
     """A night that is ready to run."""
 
     store: Store
     ledger: Ledger
     stages: Stages
-    shell: Shell
+    shell: NightContext
     results: Path
     """Folder for what a flow persists: addresses."""
 
@@ -117,27 +116,27 @@ def require_transcripts(uri: str) -> None:
 MAX_NAMES_SHOWN = 5
 Records = tuple[MetaRecommendation, ...]
 
-Isolate = Callable[[Reaper, NightSettings], Isolation[Reaped]]
+Isolate = Callable[[HarvestWorker, NightSettings], Isolation[HarvestResult]]
 """Makes a pool that reaps items; called once a thread."""
 
 
-def in_a_worker(reaper: Reaper, settings: NightSettings) -> Isolation[Reaped]:
+def in_a_worker(reaper: HarvestWorker, settings: NightSettings) -> Isolation[HarvestResult]:
     """One worker process, under the limits that the settings name."""
-    limits = Limits(
+    limits = ItemLimits(
         wall_seconds=settings.limit_seconds, cpu_seconds=settings.limit_seconds, memory_bytes=settings.limit_bytes
     )
-    return Workers(reaper, 1, limits)
+    return WorkerPool(reaper, 1, limits)
 
 
 @contextmanager
-def opened(
+def open_night(
     settings: NightSettings,
-    here: Surroundings,
+    here: ProcessEnvironment,
     *,
     tell: Tell = lambda boundary: None,
     isolate: Isolate = in_a_worker,
     writer: Writer | None = None,
-) -> Iterator[Opening]:
+) -> Iterator[OpenedNight]:
     """Open everything that a night needs, and close it at the end.
 
     `writer` may be a model: it words what the slice is to say (`harvest.writer`). Without one nothing is rewritten.
@@ -151,23 +150,25 @@ def opened(
         harvesting = _harvesting(
             settings, store, here, stack, isolate, lambda: in_force(settings, store, ledger), ledger.uses.watched
         )
-        taking = Taking(settings, store, ledger, harvesting, here)
-        deciding = Deciding(settings, store, ledger, writer=writer)
+        taking = IngestStage(settings, store, ledger, harvesting, here)
+        deciding = DecisionStage(settings, store, ledger, writer=writer)
         stages = Stages(
             due=taking.due, harvest=harvesting, absorb=taking.absorb, reconcile=taking.reconcile, admit=deciding.admit,
             fit=deciding.fit, stage=deciding.stage, drift=deciding.drift, gate=deciding.gate,
             promote=deciding.promote, canary=deciding.canary,
         )  # fmt: skip
-        yield Opening(
+        yield OpenedNight(
             store=store, ledger=ledger, stages=stages, results=home_of(settings) / "results",
             shell=_shell(settings, store, here, harvesting, tell),
         )  # fmt: skip
 
 
-def _shell(settings: NightSettings, store: Store, here: Surroundings, harvesting: Harvesting, tell: Tell) -> Shell:
-    return Shell(
+def _shell(
+    settings: NightSettings, store: Store, here: ProcessEnvironment, harvesting: BatchHarvester, tell: Tell
+) -> NightContext:
+    return NightContext(
         settings=settings, night=settings.night or here.today, when=here.when,
-        nights=Nights(store, settings.tenant, settings.profile), records=harvesting.records,
+        nights=NightChain(store, settings.tenant, settings.profile), records=harvesting.records,
         lease=WriterLease(store, settings.profile, settings.tenant, owner=here.owner, clock=here.clock),
         key=store.keys.address_key(settings.tenant), cpu_seconds=here.cpu_seconds,
         run=in_threads(harvesting, settings.workers, harvesting.close), abandoned=here.abandoned, tell=tell,
@@ -175,7 +176,7 @@ def _shell(settings: NightSettings, store: Store, here: Surroundings, harvesting
 
 
 def harvest_in_process(
-    settings: NightSettings, batch: Batch, here: Surroundings, *, isolate: Isolate = in_a_worker
+    settings: NightSettings, batch: Batch, here: ProcessEnvironment, *, isolate: Isolate = in_a_worker
 ) -> BatchResult:
     """Harvest one batch with a store and workers of its own, in whatever process this is."""
     before = here.cpu_seconds()
@@ -186,29 +187,29 @@ def harvest_in_process(
     return replace(done, cpu_seconds=here.cpu_seconds() - before)
 
 
-def _store(settings: NightSettings, here: Surroundings, stack: ExitStack) -> Store:
+def _store(settings: NightSettings, here: ProcessEnvironment, stack: ExitStack) -> Store:
     if settings.dry_run and settings.store.startswith("file:") and not home_of(settings).exists():
         return stack.enter_context(open_store("memory:"))
     store = stack.enter_context(open_store(settings.store, journal=settings.journal, keys=here.keys()))
-    return drafted(store, settings.tenant) if settings.dry_run else store
+    return draft_store(store, settings.tenant) if settings.dry_run else store
 
 
 def _harvesting(
     settings: NightSettings,
     store: Store,
-    here: Surroundings,
+    here: ProcessEnvironment,
     stack: ExitStack,
     isolate: Isolate,
     active: Callable[[], Records],
     watch: Watch,
-) -> Harvesting:
+) -> BatchHarvester:
     ingest = IngestSettings(internal_tools=frozenset(settings.internal_tools))
-    reaper = Reaper(key=store.keys.address_key(settings.tenant), settings=ingest)
-    harvesting = Harvesting(
+    reaper = HarvestWorker(key=store.keys.address_key(settings.tenant), settings=ingest)
+    harvesting = BatchHarvester(
         {uri: stack.enter_context(_closing(uri, settings, store, here)) for uri in settings.sources},
-        Artifacts(store, settings.tenant),
+        ArtifactStore(store, settings.tenant),
         BatchRecords(store, settings.tenant, settings.profile, extractor=reaper.extractor),
-        lambda: isolate(replace(reaper, active=InForce(active())), settings),
+        lambda: isolate(replace(reaper, active=ActiveRecords(active())), settings),
         watch,
     )
     stack.callback(harvesting.close)
@@ -217,14 +218,14 @@ def _harvesting(
 
 def in_force(settings: NightSettings, store: Store, ledger: Ledger) -> Records:
     """Records that were active after the last night: how far they foresaw what is read now is counted."""
-    newest = Nights(store, settings.tenant, settings.profile).head()
+    newest = NightChain(store, settings.tenant, settings.profile).head()
     if newest is None:
         return ()
     then = moment_of(newest[1].night)
     reviews = reviews_of(store, settings, ledger, then)
     head = store.profiles(settings.profile, tenant=settings.tenant).head()
     policy = settings.admission.under(head.profile if head else None)
-    return ledger.judged(AsOf(now=then, policy=policy, reviews=reviews)).shared
+    return ledger.judged(JudgementContext(now=then, policy=policy, reviews=reviews)).shared
 
 
 def _in_force_here(settings: NightSettings, store: Store) -> Records:
@@ -248,7 +249,7 @@ def _watched_here(settings: NightSettings, store: Store, stack: ExitStack) -> Wa
 
 
 @contextmanager
-def _closing(uri: str, settings: NightSettings, store: Store, here: Surroundings) -> Iterator[Source]:
+def _closing(uri: str, settings: NightSettings, store: Store, here: ProcessEnvironment) -> Iterator[TranscriptSource]:
     source = open_source(
         uri, store=store, tenant=settings.tenant, profile=settings.profile, now_seconds=here.clock()
     )  # fmt: skip
@@ -258,19 +259,24 @@ def _closing(uri: str, settings: NightSettings, store: Store, here: Surroundings
         source.close()
 
 
-class Taking:
+class IngestStage:
     """What is taken in: from listings to the ledger."""
 
     def __init__(
-        self, settings: NightSettings, store: Store, ledger: Ledger, harvesting: Harvesting, here: Surroundings
+        self,
+        settings: NightSettings,
+        store: Store,
+        ledger: Ledger,
+        harvesting: BatchHarvester,
+        here: ProcessEnvironment,
     ) -> None:
         self._settings, self._ledger, self._harvesting = settings, ledger, harvesting
         self._key, self._now_seconds = store.keys.address_key(settings.tenant), here.clock()
-        self._nights = Nights(store, settings.tenant, settings.profile)
-        self._told = Told(settings.who, here.when, "deleted where it came from")
-        self._items: tuple[Item, ...] = ()
+        self._nights = NightChain(store, settings.tenant, settings.profile)
+        self._told = ErasureRequest(settings.who, here.when, "deleted where it came from")
+        self._items: tuple[DueTranscript, ...] = ()
 
-    def due(self, marks: Marks) -> Due:
+    def due(self, marks: Marks) -> DueTranscripts:
         """Whatever is new in any source; first, the ledger is what the last night left, as harvesting asks it."""
         if self._is_behind():
             self._ledger.absorb_kept(one for batch in self._harvesting.records.every() for one in batch.artifacts)
@@ -278,14 +284,14 @@ class Taking:
         before = {uri: _mark(uri, marks) for uri in listed}
         found = {uri: self._due(uri, items, before[uri]) for uri, items in listed.items()}
 
-        def after(left: Collection[Item]) -> Marks:
+        def after(left: Collection[DueTranscript]) -> Marks:
             undone = {(item.source, item.name) for item in left}
             return dict(marks) | {
                 uri: self._advanced(uri, before[uri], items, found[uri], undone) for uri, items in listed.items()
             }
 
         self._items = tuple(_item(uri, item) for uri, items in found.items() for item in items)
-        return Due(items=self._items, marks=after)
+        return DueTranscripts(items=self._items, marks=after)
 
     def _due(self, uri: str, items: Iterable[SourceItem], watermark: Watermark) -> tuple[SourceItem, ...]:
         settings = self._settings
@@ -302,7 +308,7 @@ class Taking:
         mark = marker(self._key, uri)
         return advanced(watermark, items, tonight, left, mark=mark, now_seconds=self._now_seconds).to_json()
 
-    def absorb(self, artifacts: Iterable[str], gone: Sequence[Gone]) -> Absorbed:
+    def absorb(self, artifacts: Iterable[str], gone: Sequence[WithdrawnTranscript]) -> LedgerUpdate:
         """Into the ledger.
 
         A transcript that was taken back where it came from leaves for good, and its artifacts with it.
@@ -310,14 +316,14 @@ class Taking:
         _, erased = self._ledger.absorb_kept(artifacts)
         for session in self._withdrawn(gone):
             erased += self._ledger.withdraw(session=session, told=self._told)
-        return Absorbed(digest=self._ledger.digest(), observations=self._ledger.observations(), erased=erased)
+        return LedgerUpdate(digest=self._ledger.digest(), observations=self._ledger.observations(), erased=erased)
 
     def _is_behind(self) -> bool:
         """Whether the ledger is not what the last night left: another machine's, a new one, or something was erased."""
         newest = self._nights.head()
         return newest is not None and newest[1].ledger != self._ledger.digest()
 
-    def _withdrawn(self, gone: Sequence[Gone]) -> Iterator[str]:
+    def _withdrawn(self, gone: Sequence[WithdrawnTranscript]) -> Iterator[str]:
         records = self._harvesting.records
         named = {records.address(item): item for item in self._items} if gone else {}
         for one in gone:
@@ -329,10 +335,10 @@ class Taking:
         return self._ledger.components()
 
 
-def _item(uri: str, item: SourceItem) -> Item:
+def _item(uri: str, item: SourceItem) -> DueTranscript:
     """Logs grow by records, files by the time they were written."""
     revision = int(item.version.partition("@")[0]) if uri == "store" else int(item.modified_seconds * 1e6)
-    return Item(uri, item.name, item.version, revision)
+    return DueTranscript(uri, item.name, item.version, revision)
 
 
 def _mark(uri: str, marks: Marks) -> Watermark:

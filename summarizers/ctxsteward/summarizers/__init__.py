@@ -7,7 +7,7 @@ reads a conversation for what replaces what.
 
 from .extraction import extractive
 from .quotes import unsupported
-from .replacing import Reader
+from .statements import Reader
 from .templates import fill_template, strip_analysis
 
 __all__ = ["Reader", "extractive", "fill_template", "strip_analysis", "unsupported"]

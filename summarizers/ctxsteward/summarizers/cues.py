@@ -32,7 +32,7 @@ GAP_WORDS = 7
 GAP_CHARS = 14
 
 
-class Cue(NamedTuple):
+class CuePhrase(NamedTuple):
     """One phrase: `first` is its first word or character, `rest` what must follow."""
 
     kind: CueKind
@@ -237,25 +237,25 @@ _CHINESE: tuple[tuple[CueKind, int, str], ...] = (
 )  # fmt: skip
 
 
-def _table() -> tuple[dict[str, tuple[Cue, ...]], dict[str, tuple[Cue, ...]]]:
-    english: dict[str, list[Cue]] = {}
+def _table() -> tuple[dict[str, tuple[CuePhrase, ...]], dict[str, tuple[CuePhrase, ...]]]:
+    english: dict[str, list[CuePhrase]] = {}
     for kind, weight, block in _ENGLISH:
         for phrase in block.split(";"):
             words = phrase.strip().lstrip("^").split()
-            cue = Cue(kind, weight, words[0], tuple(words[1:]), phrase.strip().startswith("^"))
+            cue = CuePhrase(kind, weight, words[0], tuple(words[1:]), phrase.strip().startswith("^"))
             english.setdefault(words[0], []).append(cue)
-    chinese: dict[str, list[Cue]] = {}
+    chinese: dict[str, list[CuePhrase]] = {}
     for kind, weight, block in _CHINESE:
         for phrase in block.split(";"):
             head, *tail = phrase.strip().split("*")
-            chinese.setdefault(head[0], []).append(Cue(kind, weight, head, tuple(tail), False))
+            chinese.setdefault(head[0], []).append(CuePhrase(kind, weight, head, tuple(tail), False))
     return {k: tuple(v) for k, v in english.items()}, {k: tuple(v) for k, v in chinese.items()}
 
 
 ENGLISH, CHINESE = _table()
 
 
-def follows(words: list[tuple[int, str]], index: int, cue: Cue) -> bool:
+def follows(words: list[tuple[int, str]], index: int, cue: CuePhrase) -> bool:
     """Whether the rest of an English cue follows word `index`; words are (offset, lower-case word)."""
     at, gap = index + 1, 0
     for wanted in cue.rest:
@@ -271,7 +271,7 @@ def follows(words: list[tuple[int, str]], index: int, cue: Cue) -> bool:
     return True
 
 
-def follows_chinese(text: str, start: int, cue: Cue) -> bool:
+def follows_chinese(text: str, start: int, cue: CuePhrase) -> bool:
     """Whether a Chinese cue stands at `start` of the text."""
     if not text.startswith(cue.first, start):
         return False

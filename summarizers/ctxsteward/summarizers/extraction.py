@@ -16,14 +16,16 @@ from ctxsteward.schemas import (
     Bullet,
     LastRawTurn,
     LossKind,
-    Source,
     SourceMessage,
+    SummarizerInput,
     Summary,
     TextPart,
     Utterance,
 )
 
-from .backlog import (
+from .quotes import ELLIPSIS, condensed, quote, without_opening
+from .salience import FLOOR
+from .statements import (
     ordinal,
     source_statements,
     standing_statements,
@@ -32,10 +34,8 @@ from .backlog import (
     visible_statements,
     worth_reading,
 )
-from .quotes import ELLIPSIS, condensed, quote, without_opening
-from .salience import FLOOR
 from .tool_outputs import tool_bullets
-from .updates import Match, Outcome, Statement, norms, replaced
+from .updates import Statement, UpdateMatch, UpdateOutcome, norms, replaced
 from .values import DISTINCTIVE, normalize
 
 BULLET_OVERHEAD_TOKENS = 5
@@ -53,7 +53,7 @@ COVERED_PENALTY = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Candidate:
+class _BulletCandidate:
     text: str
     refs: tuple[str, ...]
     order: int
@@ -65,7 +65,7 @@ class _Candidate:
     """Whether it makes another statement stale: never merged into one."""
 
 
-def extractive(source: Source, *, budget_tokens: int) -> Summary:
+def extractive(source: SummarizerInput, *, budget_tokens: int) -> Summary:
     """Summarize the messages that leave the window into cited, verbatim bullets of at most `budget_tokens`.
 
     >>> from ctxsteward.schemas import Message
@@ -87,7 +87,7 @@ def extractive(source: Source, *, budget_tokens: int) -> Summary:
     return Summary(bullets=bullets, superseded=superseded, last_raw_turn=last_raw_turn(source))
 
 
-def _superseded(everything: Sequence[Statement], stale: dict[int, Match]) -> tuple[int, ...]:
+def _superseded(everything: Sequence[Statement], stale: dict[int, UpdateMatch]) -> tuple[int, ...]:
     """Standing bullets that go: all their distinctive values are stale or stand in the newer statement."""
     gone: list[int] = []
     for index, match in stale.items():
@@ -104,11 +104,11 @@ def _superseded(everything: Sequence[Statement], stale: dict[int, Match]) -> tup
     return tuple(sorted(gone))
 
 
-def _from_statements(everything: Sequence[Statement], outcome: Outcome) -> list[_Candidate]:
+def _from_statements(everything: Sequence[Statement], outcome: UpdateOutcome) -> list[_BulletCandidate]:
     least = dict(outcome.lifts)
     for old, match in outcome.stale.items():
         least[match.newer] = max(least.get(match.newer, 0.0), _least_worth(everything[old], everything[match.newer]))
-    candidates: list[_Candidate] = []
+    candidates: list[_BulletCandidate] = []
     previous: Statement | None = None
     for index, statement in enumerate(everything):
         if statement.place == "source":
@@ -135,7 +135,7 @@ def _least_worth(old: Statement, newer: Statement) -> float:
     return UPDATED_WORTH
 
 
-def _shown_within(previous: _Candidate, candidate: _Candidate) -> bool:
+def _shown_within(previous: _BulletCandidate, candidate: _BulletCandidate) -> bool:
     """Whether a candidate shows the whole one before it as its context."""
     return (
         set(previous.refs) <= set(candidate.refs)
@@ -144,7 +144,7 @@ def _shown_within(previous: _Candidate, candidate: _Candidate) -> bool:
     )
 
 
-def _joined(previous: _Candidate, candidate: _Candidate) -> _Candidate:
+def _joined(previous: _BulletCandidate, candidate: _BulletCandidate) -> _BulletCandidate:
     stronger = max(previous, candidate, key=lambda c: c.worth)
     return replace(
         candidate,
@@ -157,8 +157,8 @@ def _joined(previous: _Candidate, candidate: _Candidate) -> _Candidate:
 
 
 def _candidate(
-    statement: Statement, previous: Statement | None, match: Match | None, least_worth: float
-) -> _Candidate | None:
+    statement: Statement, previous: Statement | None, match: UpdateMatch | None, least_worth: float
+) -> _BulletCandidate | None:
     reading = statement.reading
     worth = max(reading.worth, least_worth) if match is None else reading.worth
     if worth < FLOOR:
@@ -180,7 +180,7 @@ def _candidate(
         text, refs = _with_context(text, statement, previous)
     if not any(char.isalnum() for char in text):
         return None
-    return _Candidate(
+    return _BulletCandidate(
         text=text,
         refs=refs,
         order=statement.order,
@@ -206,9 +206,9 @@ def _with_context(text: str, statement: Statement, previous: Statement) -> tuple
     return f"{before}{ELLIPSIS}{text}", refs
 
 
-def _from_tools(source: Source) -> list[_Candidate]:
+def _from_tools(source: SummarizerInput) -> list[_BulletCandidate]:
     return [
-        _Candidate(
+        _BulletCandidate(
             text=bullet.text,
             refs=output.refs,
             order=output.order,
@@ -222,10 +222,10 @@ def _from_tools(source: Source) -> list[_Candidate]:
     ]
 
 
-def _merged(candidates: list[_Candidate]) -> list[_Candidate]:
+def _merged(candidates: list[_BulletCandidate]) -> list[_BulletCandidate]:
     """One candidate for statements that say the same: same values and mostly the same words; all cited."""
-    groups: dict[object, list[_Candidate]] = {}
-    merged: list[_Candidate] = []
+    groups: dict[object, list[_BulletCandidate]] = {}
+    merged: list[_BulletCandidate] = []
     for candidate in sorted(candidates, key=lambda c: -c.worth):
         key: object = (candidate.values or normalize(candidate.text), candidate.replaces)
         for twin in groups.get(key, ())[:8]:
@@ -249,14 +249,14 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
 
 
 def _fitted(
-    candidates: list[_Candidate], standing: Sequence[Statement], source: Source, budget_tokens: int
+    candidates: list[_BulletCandidate], standing: Sequence[Statement], source: SummarizerInput, budget_tokens: int
 ) -> tuple[Bullet, ...]:
     """The best candidates that fit; one whose values are all shown already waits behind the rest."""
     shown = {norm for statement in standing for norm in norms(statement.reading) if len(norm) > 2}
     known = {(norms(statement.reading), statement.reading.subject) for statement in standing}
     repeated = {quote(statement.reading.text) for statement in standing}
-    late: list[_Candidate] = []
-    chosen: list[tuple[_Candidate, Bullet]] = []
+    late: list[_BulletCandidate] = []
+    chosen: list[tuple[_BulletCandidate, Bullet]] = []
     room = budget_tokens
     for candidate in sorted(candidates, key=lambda c: (-c.worth, c.order, c.text)):
         if candidate.text in repeated or (candidate.values, candidate.subject) in known:
@@ -278,7 +278,11 @@ def _fitted(
 
 
 def _take(
-    candidate: _Candidate, penalty: float, room: int, source: Source, chosen: list[tuple[_Candidate, Bullet]]
+    candidate: _BulletCandidate,
+    penalty: float,
+    room: int,
+    source: SummarizerInput,
+    chosen: list[tuple[_BulletCandidate, Bullet]],
 ) -> int:
     """Add the candidate if it fits; the room left."""
     if len(candidate.text) > 8 * room:
@@ -296,7 +300,7 @@ def _take(
     return room - cost
 
 
-def last_raw_turn(source: Source) -> LastRawTurn:
+def last_raw_turn(source: SummarizerInput) -> LastRawTurn:
     """The newest user text and the newest assistant text among all messages, byte for byte."""
     latest: dict[str, tuple[int, SourceMessage]] = {}
     for index, item in enumerate((*source.messages, *source.visible)):

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from .cues import Cue, CueKind
+from .cues import CueKind, CuePhrase
 
 LONGEST = 100
 """Characters of a sentence that is read for its shape; longer ones are prose."""
@@ -43,15 +43,15 @@ _UNREAL = re.compile(
 """Words of a guess, a wish or hearsay."""
 
 
-class _Shapes(NamedTuple):
+class _SentenceShapes(NamedTuple):
     """What sentences of one kind look like."""
 
-    cue: Cue
+    cue: CuePhrase
     shapes: tuple[str, ...]
 
 
-def _shapes(kind: CueKind, weight: int, *shapes: str) -> _Shapes:
-    return _Shapes(Cue(kind, weight, "", (), False), shapes)
+def _shapes(kind: CueKind, weight: int, *shapes: str) -> _SentenceShapes:
+    return _SentenceShapes(CuePhrase(kind, weight, "", (), False), shapes)
 
 
 _DECIDES = _shapes(
@@ -272,7 +272,7 @@ _ZH_REOPENS = _shapes(
 _CHINESE = (_ZH_DECIDES, _ZH_CHANGES, _ZH_AIMS, _ZH_FORBIDS, _ZH_ASKS, _ZH_ENDS, _ZH_LIFTS, _ZH_REOPENS)
 
 
-def moods(text: str, low: str) -> Iterator[tuple[int, Cue]]:
+def moods(text: str, low: str) -> Iterator[tuple[int, CuePhrase]]:
     """What a sentence does by its shape, as cues with their places; `low` is the sentence in lower case."""
     if not text or len(text) > LONGEST or text.rstrip("\"'”’ ").endswith(("?", "？")):
         return
@@ -290,12 +290,12 @@ def moods(text: str, low: str) -> Iterator[tuple[int, Cue]]:
 
 
 @lru_cache(maxsize=2)
-def _compiled(kinds: tuple[_Shapes, ...]) -> tuple[tuple[Cue, re.Pattern[str], re.Pattern[str]], ...]:
+def _compiled(kinds: tuple[_SentenceShapes, ...]) -> tuple[tuple[CuePhrase, re.Pattern[str], re.Pattern[str]], ...]:
     """For each kind the shapes of whole sentences, and those inside one: compiled when they are first needed.
 
     They share their anchors, so that at most places of a sentence one look at the next character is enough.
     """
-    found: list[tuple[Cue, re.Pattern[str], re.Pattern[str]]] = []
+    found: list[tuple[CuePhrase, re.Pattern[str], re.Pattern[str]]] = []
     for cue, shapes in kinds:
         opening = [shape[1:] for shape in shapes if shape.startswith("^")]
         words = [shape[2:] for shape in shapes if shape.startswith(r"\b")]

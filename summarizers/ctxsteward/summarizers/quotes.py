@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from .sentences import Piece, clauses
+from .language import SentenceSpan, clauses
 from .values import Value
 
 ELLIPSIS = "…"
@@ -52,7 +52,7 @@ def without_opening(text: str) -> str:
     return text[match.end() :]
 
 
-def condensed(text: str, keep: Iterable[Piece | Value], max_chars: int) -> str:
+def condensed(text: str, keep: Iterable[SentenceSpan | Value], max_chars: int) -> str:
     """Keep the clauses that hold one of the spans to keep, and their neighbours while there is room."""
     if len(text) <= max_chars:
         return text
@@ -72,7 +72,7 @@ def condensed(text: str, keep: Iterable[Piece | Value], max_chars: int) -> str:
     return _joined(text, parts, sorted(wanted), max_chars)
 
 
-def _joined(text: str, parts: list[Piece], order: list[int], max_chars: int) -> str:
+def _joined(text: str, parts: list[SentenceSpan], order: list[int], max_chars: int) -> str:
     runs: list[list[int]] = []
     for index in order:
         start, stop = parts[index]

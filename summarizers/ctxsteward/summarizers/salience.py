@@ -16,12 +16,11 @@ from typing import NamedTuple
 
 from ctxsteward.schemas import LossKind
 
-from .cues import CHINESE, ENGLISH, Cue, follows, follows_chinese
+from .cues import CHINESE, ENGLISH, CuePhrase, follows, follows_chinese
 from .grammar import LONGEST, moods
-from .units import DATE_WORDS, NUMBER_WORDS
+from .language import CONTRASTS, DATE_WORDS, NUMBER_WORDS, STOP, bigrams, stem
+from .tasks import Stand, deeds
 from .values import DISTINCTIVE, Value, spelled_number, typed_values
-from .wishes import Stand, deeds
-from .words import CONTRASTS, STOP, bigrams, stem
 
 FLOOR = 14.0
 """Below this a sentence is chatter and gets no bullet."""
@@ -65,7 +64,7 @@ _FIRST_PERSON = frozenset(("i", "my", "me", "we", "our", "us", "i'm", "i've", "i
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class SentenceReading:
     """A sentence, understood."""
 
     text: str
@@ -90,8 +89,8 @@ class Reading:
     """Where its cues stand (as number-like spans), so that shortening keeps them."""
 
 
-class Parts(NamedTuple):
-    """What a sentence names; as in `Reading`."""
+class SentenceParts(NamedTuple):
+    """What a sentence names; as in `SentenceReading`."""
 
     values: tuple[Value, ...]
     names: frozenset[str]
@@ -103,7 +102,7 @@ def _idles(words: list[tuple[int, str]], index: int) -> bool:
     return any(following.startswith(f"{phrase} ") for phrase in _IDLE[words[index][1]])
 
 
-def read_sentence(text: str, role: str) -> Reading:
+def read_sentence(text: str, role: str) -> SentenceReading:
     """Classify one sentence said by `role` (``user``, ``assistant``, ``tool`` …)."""
     low = text.lower().replace("’", "'") if "’" in text else text.lower()
     if len(low) != len(text):
@@ -127,7 +126,7 @@ def read_sentence(text: str, role: str) -> Reading:
     return _judged(text, low, role, cues, values, names, subject, bool(words))
 
 
-def read_parts(text: str) -> Parts:
+def read_parts(text: str) -> SentenceParts:
     """What a sentence names, without weighing it: the same parts as `read_sentence` finds, in half the time."""
     low = text.lower().replace("’", "'") if "’" in text else text.lower()
     if len(low) != len(text):
@@ -135,7 +134,7 @@ def read_parts(text: str) -> Parts:
     return _parts(text, [(match.start(), match.group()) for match in _WORD.finditer(low)], text.isascii())
 
 
-def _parts(text: str, words: list[tuple[int, str]], ascii_only: bool) -> Parts:
+def _parts(text: str, words: list[tuple[int, str]], ascii_only: bool) -> SentenceParts:
     values = typed_values(text)
     spelled = tuple(
         value
@@ -144,7 +143,7 @@ def _parts(text: str, words: list[tuple[int, str]], ascii_only: bool) -> Parts:
         and (value := _spelled(words, index, text, values)) is not None
     )
     values = tuple(sorted(values + spelled, key=lambda value: value.start)) if spelled else values
-    return Parts(values, *_content(text, words, values, ascii_only))
+    return SentenceParts(values, *_content(text, words, values, ascii_only))
 
 
 def _spelled(words: list[tuple[int, str]], index: int, text: str, values: tuple[Value, ...]) -> Value | None:
@@ -163,7 +162,7 @@ def _starts(low: str, start: int) -> bool:
     )
 
 
-def _chinese_cues(low: str) -> list[tuple[int, Cue]]:
+def _chinese_cues(low: str) -> list[tuple[int, CuePhrase]]:
     masked = _ZH_FALSE.sub(lambda match: " " * len(match.group()), low)
     return [
         (index, cue)
@@ -178,7 +177,7 @@ def _chinese_cues(low: str) -> list[tuple[int, Cue]]:
     ]
 
 
-_CHATTER = Cue("chatter", 2, "不知道", (), False)
+_CHATTER = CuePhrase("chatter", 2, "不知道", (), False)
 
 
 def _content(
@@ -218,12 +217,12 @@ def _judged(
     text: str,
     low: str,
     role: str,
-    cues: list[tuple[int, Cue]],
+    cues: list[tuple[int, CuePhrase]],
     values: tuple[Value, ...],
     names: frozenset[str],
     subject: frozenset[str],
     has_words: bool,
-) -> Reading:
+) -> SentenceReading:
     weight: dict[str, float] = {}
     cancelled = {start for start, cue in cues if cue.kind == "chatter"}
     for start, cue in cues:
@@ -247,7 +246,7 @@ def _judged(
         stands = ""
     if worth >= FLOOR:
         worth += min(2, len(values)) - min(12.0, 0.12 * max(0.0, _token_guess(text) - 16))
-    return Reading(
+    return SentenceReading(
         text=text,
         kind=kind,
         worth=worth,

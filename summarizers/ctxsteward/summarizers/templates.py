@@ -1,6 +1,6 @@
 """The prompts for a summarizer of yours that asks a model: plain files with ``$slots``, and what to strip from the
 reply. They are data for such a callable: nothing in the product asks a model, so nothing in it fills them. What a
-history says goes into a slot as rows that no text can forge: `ctxsteward.envelope.rows.continued`.
+history says goes into a slot as rows that no text can forge: `ctxsteward.envelope.layout.rows.continued`.
 
 Slots: ``summarize_history`` takes ``history``, ``standing``, ``budget_tokens``; ``summarize_tool_log``
 takes ``tool``, ``ref``, ``log``, ``budget_tokens``. Raises `KeyError` for a slot left empty and

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from ctxsteward.schemas import LossKind
 
 from .quotes import ELLIPSIS, quote
-from .salience import Reading, read_sentence
+from .salience import SentenceReading, read_sentence
 from .values import DISTINCTIVE, normalize
 
 HEAD_CHARS = 6_000
@@ -186,9 +186,9 @@ def _plain_bullets(text: str, look: str, name: str, label: str, acted: bool) -> 
         )
 
 
-def _salient(lines: list[str], errors: set[str]) -> tuple[Reading, str] | None:
+def _salient(lines: list[str], errors: set[str]) -> tuple[SentenceReading, str] | None:
     """The line with the most telling values, among the first and last dozen."""
-    best: tuple[float, Reading, str] | None = None
+    best: tuple[float, SentenceReading, str] | None = None
     for line in lines[:8] + lines[8:][-4:]:
         line = line.strip()
         if line in errors or len(line) > 400:

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from .salience import Reading
+from .language import contrasts
+from .salience import SentenceReading
+from .tasks import about_the_same, thing
 from .values import DISTINCTIVE, Value
-from .wishes import about_the_same, thing
-from .words import contrasts
 
 POSTINGS = 16
 """How many of the newest statements are remembered for each content word and value."""
@@ -44,7 +44,7 @@ _NUMERIC = frozenset(("number", "quantity", "money", "percent", "time"))
 class Statement:
     """A sentence with its place in the session."""
 
-    reading: Reading
+    reading: SentenceReading
     refs: tuple[str, ...]
     order: int
     """Ordinal of the newest original it stands in."""
@@ -54,23 +54,23 @@ class Statement:
     """Position in its own sequence: message, standing bullet or visible message."""
 
 
-class Match(NamedTuple):
+class UpdateMatch(NamedTuple):
     """Why a newer statement replaces an older one: the stale values (empty: the whole statement)."""
 
     newer: int
     stale: frozenset[str]
 
 
-class Outcome(NamedTuple):
+class UpdateOutcome(NamedTuple):
     """What `replaced` found."""
 
-    stale: dict[int, Match]
+    stale: dict[int, UpdateMatch]
     """Position of a stale statement → what replaces it."""
     lifts: dict[int, float]
     """Position of a statement that may be an update → the worth of the older one, its own least."""
 
 
-class _Board:
+class _StatementIndex:
     """Posting lists over the statements seen so far."""
 
     def __init__(self) -> None:
@@ -78,14 +78,14 @@ class _Board:
         self.by_value: dict[str, deque[int]] = {}
         self.recent: deque[int] = deque(maxlen=4 * POSTINGS)
 
-    def add(self, index: int, reading: Reading) -> None:
+    def add(self, index: int, reading: SentenceReading) -> None:
         for word in reading.subject:
             self.by_word.setdefault(word, deque(maxlen=POSTINGS)).append(index)
         for norm in norms(reading):
             self.by_value.setdefault(norm, deque(maxlen=POSTINGS)).append(index)
         self.recent.append(index)
 
-    def candidates(self, reading: Reading) -> Counter[int]:
+    def candidates(self, reading: SentenceReading) -> Counter[int]:
         shared: Counter[int] = Counter()
         for word in reading.subject:
             shared.update(self.by_word.get(word, ()))
@@ -95,35 +95,35 @@ class _Board:
                     shared[index] += 0
         return shared
 
-    def shares_rare(self, old: Reading, new: Reading) -> bool:
+    def shares_rare(self, old: SentenceReading, new: SentenceReading) -> bool:
         """Whether the two share a word, or two characters in a row, that hardly any other statement has."""
         both = [word for word in old.subject & new.subject if len(self.by_word.get(word, ())) <= RARE]
         return bool(both)
 
 
-def norms(reading: Reading) -> frozenset[str]:
+def norms(reading: SentenceReading) -> frozenset[str]:
     """The normalized values of a statement."""
     return frozenset(value.norm for value in reading.values)
 
 
-class Updates:
+class UpdateTracker:
     """What replaces what, statement by statement."""
 
     def __init__(self) -> None:
         self.count = 0
         """Statements taken; the next one's position."""
-        self.outcome = Outcome({}, {})
+        self.outcome = UpdateOutcome({}, {})
         self._open: dict[int, Statement] = {}
         """Those that something later may replace: said, not stale, among the newest `REMEMBERED`."""
         self._mentions: dict[int, int] = {}
         """Position of a statement → that of the newest that only mentions its thing."""
-        self._board = _Board()
+        self._board = _StatementIndex()
 
     def add(self, statement: Statement) -> list[int]:
         """Take the next statement, oldest first; positions of those that it makes stale."""
         index, new = self.count, statement.reading
         self.count += 1
-        found: list[tuple[int, Match]] = []
+        found: list[tuple[int, UpdateMatch]] = []
         if new.values or new.revokes or new.stands or new.deeds or new.updates >= 3:
             found = _replaced_by(index, statement, self._open, self._board, self.outcome.lifts)
             self.outcome.stale.update(found)
@@ -183,9 +183,9 @@ def _standing_thing(old: Statement, new: Statement) -> bool:
     )
 
 
-def replaced(statements: Iterable[Statement]) -> Outcome:
+def replaced(statements: Iterable[Statement]) -> UpdateOutcome:
     """Find the stale statements and the newer ones that must outlive an older one; oldest come first."""
-    updates = Updates()
+    updates = UpdateTracker()
     for statement in statements:
         updates.add(statement)
     return updates.outcome
@@ -195,17 +195,17 @@ def _replaced_by(
     index: int,
     statement: Statement,
     statements: Mapping[int, Statement],
-    board: _Board,
+    board: _StatementIndex,
     lifts: dict[int, float],
-) -> list[tuple[int, Match]]:
+) -> list[tuple[int, UpdateMatch]]:
     new = statement.reading
-    found: list[tuple[int, Match]] = []
+    found: list[tuple[int, UpdateMatch]] = []
     for old, shared in board.candidates(new).items():
         if old not in statements:
             continue
         rare = board.shares_rare(statements[old].reading, new)
         if settles(statements[old], statement, rare=rare):
-            found.append((old, Match(index, frozenset())))
+            found.append((old, UpdateMatch(index, frozenset())))
             continue
         if (
             shared < 2
@@ -218,9 +218,9 @@ def _replaced_by(
             continue
         values = stale_values(statements[old].reading, new, shared, rare=rare)
         if values:
-            found.append((old, Match(index, values)))
+            found.append((old, UpdateMatch(index, values)))
         elif _corrects(statements[old].reading, new) or (rare and _chooses_again(statements[old], statement)):
-            found.append((old, Match(index, frozenset())))
+            found.append((old, UpdateMatch(index, frozenset())))
         elif statements[old].reading.worth > new.worth and (
             _may_be_update(statements[old].reading, new, shared) or _may_relax(statements[old].reading, new, shared)
         ):
@@ -232,7 +232,7 @@ def _replaced_by(
     return found
 
 
-def _corrects(old: Reading, new: Reading) -> bool:
+def _corrects(old: SentenceReading, new: SentenceReading) -> bool:
     """ "Scratch slate, the floor will be parquet": a correction that names all that an older decision was about."""
     if new.updates < 3 or old.kind != "decision" or _different_things(old, new):
         return False
@@ -284,19 +284,19 @@ def settles(old: Statement, new: Statement, *, rare: bool = False) -> bool:
     return bool(new.reading.stands) or not new.reading.deeds.isdisjoint(before)
 
 
-def _opposites(old: Reading, new: Reading) -> bool:
+def _opposites(old: SentenceReading, new: SentenceReading) -> bool:
     """Whether the two name different ones of opposites: the staging and the production server."""
     first, second = contrasts(old.subject, old.text), contrasts(new.subject, new.text)
     return any(first[group].isdisjoint(second[group]) for group in first.keys() & second.keys())
 
 
-def _may_relax(old: Reading, new: Reading, shared: int) -> bool:
+def _may_relax(old: SentenceReading, new: SentenceReading, shared: int) -> bool:
     """A correction about what a rule is about: the rule stays, and is never shown without it."""
     size = min(len(old.subject), len(new.subject))
     return new.updates >= 3 and old.kind == "constraint" and shared >= 2 and shared >= 0.6 * size
 
 
-def _may_be_update(old: Reading, new: Reading, shared: int) -> bool:
+def _may_be_update(old: SentenceReading, new: SentenceReading, shared: int) -> bool:
     """Another value for mostly the same words: too little to drop the old, enough to never show it alone."""
     size = min(len(old.subject), len(new.subject))
     return size > 0 and shared >= 0.5 * size and bool(_competing(old, new)) and not _different_things(old, new)
@@ -308,7 +308,7 @@ def _may_correct(new: Statement, old: Statement) -> bool:
     return new.order > old.order or new.reading.updates >= 3
 
 
-def stale_values(old: Reading, new: Reading, shared: int, *, rare: bool = False) -> frozenset[str]:
+def stale_values(old: SentenceReading, new: SentenceReading, shared: int, *, rare: bool = False) -> frozenset[str]:
     """The values of `old` that `new` replaces (empty: none); `shared` counts their common content words.
 
     `rare`: one of these is hardly used elsewhere.
@@ -335,7 +335,7 @@ def stale_values(old: Reading, new: Reading, shared: int, *, rare: bool = False)
     return pairs if enough and _rule_survives(old, new, shared) else frozenset()
 
 
-def _rule_survives(old: Reading, new: Reading, shared: int) -> bool:
+def _rule_survives(old: SentenceReading, new: SentenceReading, shared: int) -> bool:
     """A rule only goes for a sentence that is a rule itself or repeats most of it."""
     return old.rule < 3 or new.rule >= 2 or shared >= 0.6 * len(old.subject)
 
@@ -344,7 +344,7 @@ def _key(value: Value) -> tuple[str, str]:
     return ("quantity", value.unit) if value.kind == "quantity" else (value.kind, "")
 
 
-def _competing(old: Reading, new: Reading) -> frozenset[str]:
+def _competing(old: SentenceReading, new: SentenceReading) -> frozenset[str]:
     """Values of `old` for which `new` has another one of the same type."""
     fresh: dict[tuple[str, str], set[str]] = {}
     for value in new.values:
@@ -369,7 +369,7 @@ def _competing(old: Reading, new: Reading) -> frozenset[str]:
     return frozenset(stale)
 
 
-def _different_things(old: Reading, new: Reading) -> bool:
+def _different_things(old: SentenceReading, new: SentenceReading) -> bool:
     """Whether the two statements name different people, orders, places or opposites."""
     if (
         old.names
@@ -387,7 +387,7 @@ def _different_things(old: Reading, new: Reading) -> bool:
     return first.keys() != second.keys() or any(first[group].isdisjoint(second[group]) for group in first)
 
 
-def _swapped_names(old: Reading, new: Reading, shared: int) -> frozenset[str]:
+def _swapped_names(old: SentenceReading, new: SentenceReading, shared: int) -> frozenset[str]:
     """ "Switch from Redis to Valkey": the new statement names the old choice and another one."""
     if not new.values and not old.values and old.names and old.names.isdisjoint(new.subject):
         about = min(len(old.subject - old.names), len(new.subject - new.names))
@@ -399,8 +399,8 @@ def _swapped_names(old: Reading, new: Reading, shared: int) -> frozenset[str]:
 
 
 def _nearest(
-    index: int, statement: Statement, statements: Mapping[int, Statement], board: _Board
-) -> list[tuple[int, Match]]:
+    index: int, statement: Statement, statements: Mapping[int, Statement], board: _StatementIndex
+) -> list[tuple[int, UpdateMatch]]:
     """ "Make that 45": the newest statement close by with a value of the same type."""
     for old in reversed(board.recent):
         if old not in statements:
@@ -410,13 +410,13 @@ def _nearest(
             break
         pairs = _competing(other.reading, statement.reading)
         if pairs and other.reading.rule < 3 and not _different_things(other.reading, statement.reading):
-            return [(old, Match(index, pairs))]
+            return [(old, UpdateMatch(index, pairs))]
     return []
 
 
 def _revoked(
-    index: int, statement: Statement, statements: Mapping[int, Statement], board: _Board
-) -> list[tuple[int, Match]]:
+    index: int, statement: Statement, statements: Mapping[int, Statement], board: _StatementIndex
+) -> list[tuple[int, UpdateMatch]]:
     """ "Drop the rule about Fridays": the rule or decision that shares most of its words."""
     new = statement.reading
     best, best_share = None, 0.0
@@ -440,4 +440,4 @@ def _revoked(
             if statements[old].reading.kind == "constraint" and statements[old].role == "user":
                 best = old
                 break
-    return [] if best is None else [(best, Match(index, frozenset()))]
+    return [] if best is None else [(best, UpdateMatch(index, frozenset()))]

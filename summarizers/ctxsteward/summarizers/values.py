@@ -19,7 +19,7 @@ import re
 import unicodedata
 from typing import Literal, NamedTuple
 
-from .units import CURRENCIES, DATE_WORDS, NUMBER_WORDS, UNITS, ZH_UNITS
+from .language import CURRENCIES, DATE_WORDS, NUMBER_WORDS, UNITS, ZH_UNITS
 
 ValueKind = Literal[
     "url", "email", "path", "identifier", "address", "phone", "version", "date", "time", "money", "percent",

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile
-from ctxsteward.envelope.keyring import memory_keys
-from ctxsteward.envelope.readers import read_transcripts
 from ctxsteward.envelope.testing import FirstLine, WordOverlap, memory_store
+from ctxsteward.envelope.transcripts import read_transcripts
+from ctxsteward.store.crypto.keyring import memory_keys
 
 Wire = dict[str, Any]
 

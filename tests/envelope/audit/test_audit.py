@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from ctxsteward.envelope import PROVIDERS, Budgets, Envelope, EnvelopeBuilder
 from ctxsteward.envelope.audit import KINDS, audit, sealed_request
+from ctxsteward.envelope.audit.alignment import change_of
 from ctxsteward.envelope.audit.units import canonical
-from ctxsteward.envelope.audit.wording import change_of
-from ctxsteward.envelope.keyring import MasterKeys
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import InputError
+from ctxsteward.store.crypto.keyring import MasterKeys
 
 from ..histories import histories
 from .operators import OPERATORS

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ctxsteward.envelope import NewMessage, Session, Store
-from ctxsteward.envelope.counting import Counter
 from ctxsteward.envelope.testing import CharTokenizer
+from ctxsteward.envelope.tokens.tokenizer import Counter
 
 CHARS = Counter(CharTokenizer())
 LONG = "The deploy of service billing-7 failed at step 4. We decided to roll back. " + "Details follow here. " * 20

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import pytest
 
 from ctxsteward.envelope import Store, open_store
-from ctxsteward.envelope.cards import CardMaker, KeptCards, card_maker, open_cards
-from ctxsteward.envelope.cards.memory import MemoryCards
+from ctxsteward.envelope.cards import CardMaker, StoreCards, card_maker, open_cards
+from ctxsteward.envelope.cards.index import MemoryCards
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import InputError, SourceMessage, StoreError
 
@@ -34,7 +34,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def ordinals(cards: KeptCards, session: str = "s") -> list[int]:
+def ordinals(cards: StoreCards, session: str = "s") -> list[int]:
     return [card.ordinal for card in cards.index.of_session("default", session)]
 
 

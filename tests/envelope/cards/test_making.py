@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxsteward.envelope.builder import load_summarizer
-from ctxsteward.envelope.cards import Bulleted, CardMaker, leading_sentences, rebuild
-from ctxsteward.envelope.cards.keywords import keywords
-from ctxsteward.envelope.cards.memory import MemoryCards
-from ctxsteward.envelope.cards.testing import HashEmbedder
-from ctxsteward.envelope.testing import memory_store
+from ctxsteward.envelope.building.builder import load_summarizer
+from ctxsteward.envelope.cards import BulletSummarizer, CardMaker, leading_sentences, rebuild
+from ctxsteward.envelope.cards.index import MemoryCards
+from ctxsteward.envelope.cards.maker import keywords
+from ctxsteward.envelope.testing import HashEmbedder, memory_store
 from ctxsteward.schemas import SourceMessage
 from ctxsteward.schemas.cards import ContextCard
 from ctxsteward.schemas.message import Message
@@ -144,7 +143,7 @@ def test_a_long_original_is_never_in_its_card() -> None:
 
 
 def test_the_extractive_summarizer_fits_the_port() -> None:
-    extractive = Bulleted(load_summarizer("extractive"), "extractive")
+    extractive = BulletSummarizer(load_summarizer("extractive"), "extractive")
     card = one(say("user", "Hello there. " * 20 + "Refunds above $500 need Dana's sign-off."), CardMaker(
         now=clock, summarize=extractive
     ))  # fmt: skip

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from ctxsteward.envelope.cards import CardIndex, Difference, Done, Migrated, migrate
-from ctxsteward.envelope.cards.memory import MemoryCards
+from ctxsteward.envelope.cards import CardIndex, CardProgress, CountMismatch, MigrationResult, migrate
+from ctxsteward.envelope.cards.index import MemoryCards
 from ctxsteward.envelope.cards.port import EVERYTHING
 from ctxsteward.schemas import InputError, StoreError
 from ctxsteward.schemas.cards import ContextCard
@@ -21,8 +21,10 @@ __all__ = ["index", "opener", "postgres", "postgres_dsn"]  # fixtures
 def fill(source: CardIndex) -> None:
     for session, count in (("a", 25), ("b", 3), ("c", 40)):
         vectors = {"embedding": (0.25, float(count)), "embedding_model": "m"} if session == "c" else {}
-        source.put([card(n, session, **vectors) for n in range(1, count + 1)], [Done("default", session, count + 2)])
-    source.put([card(1, "a", tenant="acme")], [Done("acme", "a", 1), Done("acme", "marked only", 7)])
+        source.put(
+            [card(n, session, **vectors) for n in range(1, count + 1)], [CardProgress("default", session, count + 2)]
+        )
+    source.put([card(1, "a", tenant="acme")], [CardProgress("acme", "a", 1), CardProgress("acme", "marked only", 7)])
     source.erase("default", "a", [2, 3, 99], scrub=False)
     source.erase("default", "b", scrub=False)
 
@@ -35,10 +37,10 @@ def test_everything_arrives_and_a_second_run_does_nothing(opener: Opener) -> Non
     source, target, back = MemoryCards(), opener(), MemoryCards()
     fill(source)
 
-    assert migrate(source, target, batch_cards=7) == Migrated(5, 0, 64, ())
+    assert migrate(source, target, batch_cards=7) == MigrationResult(5, 0, 64, ())
     assert contents(target) == contents(source)
-    assert migrate(source, target) == Migrated(5, 5, 0, ())
-    assert migrate(target, back) == Migrated(5, 0, 64, ())
+    assert migrate(source, target) == MigrationResult(5, 5, 0, ())
+    assert migrate(target, back) == MigrationResult(5, 0, 64, ())
     assert contents(back) == contents(source)
 
 
@@ -50,7 +52,7 @@ def test_a_run_that_was_cut_off_goes_on_where_it_was(opener: Opener) -> None:
     source, left = MemoryCards(), 6
 
     class Cutting(MemoryCards):
-        def put(self, cards: Sequence[ContextCard], done: Sequence[Done] = ()) -> int:
+        def put(self, cards: Sequence[ContextCard], done: Sequence[CardProgress] = ()) -> int:
             nonlocal left
             left -= 1
             if left < 0:
@@ -75,19 +77,19 @@ def test_newer_cards_of_the_target_stand_and_older_ones_go(index: CardIndex) -> 
     source = MemoryCards()
     source.put([card(1, summary="from the source", generated_at=at(5)), card(2, summary="from the source")])
     index.put([card(1, summary="older"), card(2, summary="newer", generated_at=at(9))])
-    assert migrate(source, index) == Migrated(1, 0, 2, ())
+    assert migrate(source, index) == MigrationResult(1, 0, 2, ())
     assert [c.summary for c in index.of_session("default", "s")] == ["from the source", "newer"]
 
 
 def test_what_is_erased_in_either_does_not_arrive(index: CardIndex) -> None:
     source = MemoryCards()
-    source.put([card(1), card(2), card(3)], [Done("default", "s", 3)])
+    source.put([card(1), card(2), card(3)], [CardProgress("default", "s", 3)])
     source.erase("default", "s", [1])
     index.put([card(1)])
     index.erase("default", "s", [3])
     done = migrate(source, index)
     assert [c.ordinal for c in index.of_session("default", "s")] == [2]
-    assert done.differences == (Difference("default", "s", 2, 1),)
+    assert done.differences == (CountMismatch("default", "s", 2, 1),)
     source.erase("default", "s")
     migrate(source, index)
     assert index.sessions()[0][2:] == (0, 3, (EVERYTHING,))
@@ -111,12 +113,12 @@ def test_a_source_that_is_written_to_meanwhile_is_found_out() -> None:
     assert migrate(source, target, on_session=write).differences == ()
     source.put([card(1, "new")])
     done = migrate(source, target, on_session=lambda name: source.put([card(9, "late")]) and None)
-    assert done.differences == (Difference("default", "late", 1, 0),)
+    assert done.differences == (CountMismatch("default", "late", 1, 0),)
 
 
 def test_a_failing_target_is_an_error_and_no_loss_of_the_source() -> None:
     class Full(MemoryCards):
-        def put(self, cards: Sequence[ContextCard], done: Sequence[Done] = ()) -> int:
+        def put(self, cards: Sequence[ContextCard], done: Sequence[CardProgress] = ()) -> int:
             raise StoreError("the disk is full")
 
     source = MemoryCards()

@@ -9,9 +9,8 @@ import pytest
 
 from ctxsteward.envelope import open_store
 from ctxsteward.envelope.cards import CardMaker, CardWorker, rebuild
-from ctxsteward.envelope.cards.memory import MemoryCards
-from ctxsteward.envelope.cards.testing import HashEmbedder
-from ctxsteward.envelope.testing import memory_store
+from ctxsteward.envelope.cards.index import MemoryCards
+from ctxsteward.envelope.testing import HashEmbedder, memory_store
 from ctxsteward.schemas import InputError
 
 from .conversations import LONG, carded_of, say, session_of

@@ -16,16 +16,15 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Store, open_store
-from ctxsteward.envelope.cards import CardEraser, CardIndex, CardMaker, CardWorker, Done, cards_of, open_cards
+from ctxsteward.envelope.cards import CardEraser, CardIndex, CardMaker, CardProgress, CardWorker, cards_of, open_cards
 from ctxsteward.envelope.cards import rebuild as rebuilt
-from ctxsteward.envelope.cards.memory import MemoryCards
-from ctxsteward.envelope.cards.testing import HashEmbedder
-from ctxsteward.envelope.erasers import Gone
-from ctxsteward.envelope.hinted import hinted
-from ctxsteward.envelope.stores.port import SessionKey
-from ctxsteward.envelope.testing import memory_store
+from ctxsteward.envelope.cards.index import MemoryCards
+from ctxsteward.envelope.store import with_append_hints
+from ctxsteward.envelope.testing import HashEmbedder, memory_store
 from ctxsteward.schemas import InputError, SourceMessage, StoreError
 from ctxsteward.schemas.cards import ContextCard
+from ctxsteward.store.journal.erasures import Deletion
+from ctxsteward.store.journal.port import SessionKey
 
 from .conversations import LONG, carded_of, messages, say, session_of
 from .indexes import at, clock
@@ -47,7 +46,7 @@ def store() -> Iterator[Store]:
 def test_a_hinted_worker_keeps_up_with_appends(store: Store) -> None:
     index = MemoryCards()
     with CardWorker(store, index, MAKER) as worker:
-        store.journal = hinted(store.journal, worker.hint)
+        store.journal = with_append_hints(store.journal, worker.hint)
         session = session_of(store)
         for message in messages(57):
             session.extend([message])
@@ -111,7 +110,7 @@ def test_appends_go_on_while_every_worker_hangs(store: Store) -> None:
     stuck, index = Stuck(), MemoryCards()
     worker = CardWorker(store, index, CardMaker(now=clock, summarize=stuck), join_seconds=0.1)
     worker.start()
-    store.journal = hinted(store.journal, worker.hint)
+    store.journal = with_append_hints(store.journal, worker.hint)
     sessions = [session_of(store, name) for name in ("a", "b")]
     try:
         for session in sessions:
@@ -136,7 +135,7 @@ def test_ten_thousand_cards_in_bursts(store: Store) -> None:
     index = MemoryCards()
     plain = _burst(memory_store())
     with CardWorker(store, index, MAKER) as worker:
-        store.journal = hinted(store.journal, worker.hint)
+        store.journal = with_append_hints(store.journal, worker.hint)
         beside = _burst(store)
         behind = sum(len(session) for session in map(store.session, store.sessions())) - sum(
             row.carded for row in index.sessions()
@@ -210,7 +209,7 @@ class Flaky(MemoryCards):
         super().__init__()
         self.failures = failures
 
-    def put(self, cards: Sequence[ContextCard], done: Sequence[Done] = ()) -> int:
+    def put(self, cards: Sequence[ContextCard], done: Sequence[CardProgress] = ()) -> int:
         if self.failures:
             self.failures -= 1
             raise StoreError("the server is away")
@@ -243,7 +242,7 @@ def test_embeddings_that_the_index_cannot_hold_cost_only_themselves(store: Store
 
 def test_an_unforeseen_error_leaves_a_finding_and_the_others_go_on(store: Store) -> None:
     class Broken(MemoryCards):
-        def put(self, cards: Sequence[ContextCard], done: Sequence[Done] = ()) -> int:
+        def put(self, cards: Sequence[ContextCard], done: Sequence[CardProgress] = ()) -> int:
             if any(card.session == "bad" for card in cards):
                 raise ZeroDivisionError("a bug")
             return super().put(cards, done)
@@ -291,8 +290,8 @@ def test_a_card_in_the_making_does_not_outlive_an_erasure(store: Store) -> None:
     assert ordinals(index) == [2]
 
 
-def _gone(session: str = "s", ordinals: frozenset[int] | None = None) -> Gone:
-    return Gone(tenant="default", session=session, principal=None, ordinals=ordinals)
+def _gone(session: str = "s", ordinals: frozenset[int] | None = None) -> Deletion:
+    return Deletion(tenant="default", session=session, principal=None, ordinals=ordinals)
 
 
 def test_a_fork_reads_its_parent_s_cards_up_to_where_it_began(store: Store) -> None:

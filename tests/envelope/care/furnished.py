@@ -13,18 +13,18 @@ from random import Random
 from typing import Any
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Session
-from ctxsteward.envelope.care.fsck import fsck
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.keyring import Keys, memory_keys
-from ctxsteward.envelope.objects.memory import MemoryObjects
-from ctxsteward.envelope.objects.names import writers_folder
-from ctxsteward.envelope.objects.port import ObjectStore
-from ctxsteward.envelope.snapshots import Snapshots
+from ctxsteward.envelope.building.snapshots import Snapshots
 from ctxsteward.envelope.store import Store
-from ctxsteward.envelope.stores.file import FileJournal
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine
-from ctxsteward.envelope.versions import ProfileVersions
-from ctxsteward.envelope.writebehind.behind import WriteBehind
+from ctxsteward.envelope.tokens.tokenizer import Counter
+from ctxsteward.store.crypto.keyring import Keys, memory_keys
+from ctxsteward.store.journal.sqlite import FileJournal
+from ctxsteward.store.maintenance.fsck import fsck
+from ctxsteward.store.names import writers_folder
+from ctxsteward.store.objects.memory import MemoryObjects
+from ctxsteward.store.objects.port import ObjectStore
+from ctxsteward.store.profiles.versions import ProfileVersions
+from ctxsteward.store.replication.write_behind import WriteBehind
 
 from ..governed.agreed import PROMOTION
 

@@ -10,16 +10,16 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ctxsteward.envelope.chain import Chain
-from ctxsteward.envelope.session import DAMAGE
-from ctxsteward.envelope.snapshots import Snapshots
+from ctxsteward.envelope.building.snapshots import Snapshots
+from ctxsteward.envelope.history.session import DAMAGE
 from ctxsteward.envelope.store import Store
-from ctxsteward.envelope.stores.port import Drained, SessionKey
-from ctxsteward.envelope.vault import Vault
-from ctxsteward.envelope.versions import ProfileVersions
-from ctxsteward.envelope.writebehind.sessionlog import SessionLog
-from ctxsteward.envelope.writebehind.tenants import check_keys
 from ctxsteward.schemas import ContextError, Damaged, Erased
+from ctxsteward.store.crypto.hash_chain import Chain
+from ctxsteward.store.crypto.keyring import check_keys
+from ctxsteward.store.crypto.vault import Vault
+from ctxsteward.store.journal.port import DrainMark, SessionKey
+from ctxsteward.store.profiles.versions import ProfileVersions
+from ctxsteward.store.replication.segment_log import SessionLog
 
 from .operators import kind_of
 
@@ -96,7 +96,7 @@ def drained(tenant: str, session: str) -> Reading:
         key = SessionKey(tenant, session)
         log = SessionLog(store.objects, store.keys, _vault(store, tenant), key, patience=store.patience)
         log.tail(store.journal.drained(key).number)
-        found = log.behind(Drained())
+        found = log.behind(DrainMark())
         return found.records, found.manifests
 
     return read

@@ -14,9 +14,9 @@ from random import Random
 
 import pytest
 
-from ctxsteward.envelope.care.fsck import fsck
 from ctxsteward.envelope.store import Store
-from ctxsteward.envelope.stores.port import SessionKey
+from ctxsteward.store.journal.port import SessionKey
+from ctxsteward.store.maintenance.fsck import fsck
 
 from .furnished import Original
 from .operators import OPERATORS, damage_manifest, damage_object, damage_record, kind_of

@@ -13,22 +13,21 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Profile, open_store
-from ctxsteward.envelope.care.damage import DAMAGE, NOTES
-from ctxsteward.envelope.care.fsck import Fsck, fsck
-from ctxsteward.envelope.events import NoteSet, to_record
-from ctxsteward.envelope.keyring import memory_keys
-from ctxsteward.envelope.keys import subject_of
-from ctxsteward.envelope.objects.file import FileObjects
-from ctxsteward.envelope.objects.names import data_key_name, numbered, session_folder, versions_folder
-from ctxsteward.envelope.records import coded
 from ctxsteward.envelope.store import Store
-from ctxsteward.envelope.stores.file import FileJournal
-from ctxsteward.envelope.stores.memory import MemoryJournal
-from ctxsteward.envelope.stores.port import Forgotten, SessionKey
-from ctxsteward.envelope.versions import ProfileVersions
-from ctxsteward.envelope.writebehind.segments import Segment
-from ctxsteward.envelope.writebehind.sessionlog import SessionLog
 from ctxsteward.schemas import Damaged, InputError, ReferenceNotFound
+from ctxsteward.store.crypto.addresses import subject_of
+from ctxsteward.store.crypto.keyring import memory_keys
+from ctxsteward.store.journal.events import NoteSet, to_record
+from ctxsteward.store.journal.log import coded
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.journal.port import ForgottenSubject, SessionKey
+from ctxsteward.store.journal.sqlite import FileJournal
+from ctxsteward.store.maintenance.damage import DAMAGE, NOTES
+from ctxsteward.store.maintenance.fsck import Fsck, fsck
+from ctxsteward.store.names import data_key_name, numbered, session_folder, versions_folder
+from ctxsteward.store.objects.file import FileObjects
+from ctxsteward.store.profiles.versions import ProfileVersions
+from ctxsteward.store.replication.segment_log import Segment, SessionLog
 
 from ...s3_servers import S3Server
 from ..governed.agreed import PROMOTION
@@ -189,7 +188,7 @@ def another_journal(original: Original, store: Store) -> Store:
 
 def note_taken_out(original: Original, store: Store) -> Store:
     assert isinstance(store.journal, FileJournal)
-    store.journal.forget("acme", Forgotten("x", None, "dpo", "2026-11-22", "asked"))
+    store.journal.forget("acme", ForgottenSubject("x", None, "dpo", "2026-11-22", "asked"))
     store.journal._group.submit(lambda transaction: transaction.execute("DELETE FROM forgotten", ()))
     return store
 
@@ -353,7 +352,7 @@ def test_a_store_that_is_written_to_meanwhile_is_whole(tmp_path: Path) -> None:
 
 
 def drain_once(store: Store) -> None:
-    from ctxsteward.envelope.writebehind.behind import WriteBehind
+    from ctxsteward.store.replication.write_behind import WriteBehind
 
     WriteBehind(store.journal, store.objects, store.keys, store.vault).drainer.run_once()
 

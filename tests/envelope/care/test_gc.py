@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxsteward.envelope.care.gc import Collected, gc
-from ctxsteward.envelope.chain import Link
-from ctxsteward.envelope.keyring import memory_keys
-from ctxsteward.envelope.objects.file import FileObjects
-from ctxsteward.envelope.objects.memory import MemoryObjects
-from ctxsteward.envelope.objects.names import blob_name, versions_folder
-from ctxsteward.envelope.objects.port import ObjectStore
 from ctxsteward.envelope.store import Store
-from ctxsteward.envelope.stores.memory import MemoryJournal
 from ctxsteward.schemas import Damaged, Erased, InputError, ObjectMissing
+from ctxsteward.store.crypto.hash_chain import Link
+from ctxsteward.store.crypto.keyring import memory_keys
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.maintenance.gc import GarbageReport, gc
+from ctxsteward.store.names import blob_name, versions_folder
+from ctxsteward.store.objects.file import FileObjects
+from ctxsteward.store.objects.memory import MemoryObjects
+from ctxsteward.store.objects.port import ObjectStore
 
 GRACE = 100.0
 FOLDER = versions_folder("acme", "support")
@@ -82,7 +82,7 @@ class Town:
                 del self.reachable[address]
                 self.orphans[address] = self.since[address]
 
-    def collect(self, grace_seconds: float = GRACE, *, dry_run: bool = False) -> Collected:
+    def collect(self, grace_seconds: float = GRACE, *, dry_run: bool = False) -> GarbageReport:
         return gc(self.store, now=self.clock(), grace_seconds=grace_seconds, dry_run=dry_run)
 
     def has(self, address: str) -> bool:

@@ -7,16 +7,16 @@ from contextlib import suppress
 
 import pytest
 
-from ctxsteward.envelope.care.fsck import fsck
-from ctxsteward.envelope.care.gc import gc
-from ctxsteward.envelope.facts.fact import Audience
-from ctxsteward.envelope.keyring import MasterKeys
-from ctxsteward.envelope.objects.memory import MemoryObjects
-from ctxsteward.envelope.objects.port import ObjectInfo
-from ctxsteward.envelope.profile import Profile
 from ctxsteward.envelope.store import Store
-from ctxsteward.envelope.stores.memory import MemoryJournal
 from ctxsteward.schemas import StoreError, StoreUnavailable
+from ctxsteward.store.crypto.keyring import MasterKeys
+from ctxsteward.store.facts.fact import Audience
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.maintenance.fsck import fsck
+from ctxsteward.store.maintenance.gc import gc
+from ctxsteward.store.objects.memory import MemoryObjects
+from ctxsteward.store.objects.port import ObjectInfo
+from ctxsteward.store.profiles.text import Profile
 
 from ..facts.desk import HERS
 from ..governed.agreed import PROMOTION

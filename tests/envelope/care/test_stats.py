@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.envelope import open_store
-from ctxsteward.envelope.care.stats import Listed, ls, stats
-from ctxsteward.envelope.stores.port import SessionKey
+from ctxsteward.store.journal.port import SessionKey
+from ctxsteward.store.maintenance.inventory import ListingRow, ls, stats
 
 from .furnished import CHARS, Original, talk
 
@@ -70,7 +70,7 @@ def test_names_come_in_order_and_once(original: Original) -> None:
     assert names == sorted({*original.bodies(), *(log.name for log in logs)})
     assert [log.name for log in logs] == [f"journal/{t}/{s}" for t in ("acme", "beta") for s in ("s", "s-branch", "t")]
     length = original.journal.length(SessionKey("acme", "s"))
-    assert logs[0] == Listed("journal/acme/s", "log", length, None)
+    assert logs[0] == ListingRow("journal/acme/s", "log", length, None)
 
 
 def test_a_prefix_and_a_tenant_choose(original: Original) -> None:

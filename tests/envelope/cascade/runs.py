@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, NewMessage
-from ctxsteward.envelope.cascade import Log, Past, PhaseContext, cascade_of, phase_context, read_past
-from ctxsteward.envelope.counting import Counter
+from ctxsteward.envelope.cascade import Past, PhaseContext, PhaseLog, cascade_of, phase_context, read_past
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
+from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import Wire
 from ctxsteward.schemas.cascade import Cascade
 
@@ -66,11 +66,11 @@ def past_of(
     session.extend(NewMessage(message=wire, phase=phase) for phase, wire in rows)
     for ordinal in pins:
         session.pin(f"§{ordinal}")
-    logs = [Log(session)]
+    logs = [PhaseLog(session)]
     for (phase, number), wires in (attempts or {}).items():
         own = store.session(f"s.{phase}.{number}", counter=CHARS)
         own.extend(NewMessage(message=wire, phase=phase) for wire in wires)
-        logs.append(Log(own, number, phase))
+        logs.append(PhaseLog(own, number, phase))
     return read_past(*logs, order=order, states=states, chosen=chosen)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxsteward.envelope.selection import Ranking, Scored, SelectionRequest
+from ctxsteward.envelope.recall.selection import Ranking, ScoredOriginal, SelectionRequest
 from ctxsteward.envelope.testing import WordOverlap
 from ctxsteward.evals.validity import openai_faults
 from ctxsteward.schemas import Finding, Wire
@@ -45,9 +45,9 @@ class Ranked:
         self.__name__, self._numbers = name, numbers
         self.asked: list[SelectionRequest] = []
 
-    def __call__(self, request: SelectionRequest) -> Sequence[Scored]:
+    def __call__(self, request: SelectionRequest) -> Sequence[ScoredOriginal]:
         self.asked.append(request)
-        return [Scored(number, 1.0 / place) for place, number in enumerate(self._numbers, 1)]
+        return [ScoredOriginal(number, 1.0 / place) for place, number in enumerate(self._numbers, 1)]
 
 
 SEMANTIC = {"strategy": "semantic"}
@@ -161,7 +161,7 @@ def test_without_a_selector_the_words_rank() -> None:
     assert {candidate.why for candidate in shown.log.candidates[1:]} == {"over max_messages"}
 
 
-def broken(request: SelectionRequest) -> Sequence[Scored]:
+def broken(request: SelectionRequest) -> Sequence[ScoredOriginal]:
     raise RuntimeError("no model")
 
 
@@ -169,8 +169,8 @@ def broken(request: SelectionRequest) -> Sequence[Scored]:
     "selector",
     [
         pytest.param(broken, id="raises"),
-        pytest.param(lambda request: [Scored(1, float("nan"))], id="no-score"),
-        pytest.param(lambda request: [Scored(1, 1.0, {"luck": float("inf")})], id="no-signal"),
+        pytest.param(lambda request: [ScoredOriginal(1, float("nan"))], id="no-score"),
+        pytest.param(lambda request: [ScoredOriginal(1, 1.0, {"luck": float("inf")})], id="no-signal"),
         pytest.param(lambda request: [1, 2], id="no-scores-at-all"),
         pytest.param(lambda request: None, id="nothing"),
     ],
@@ -187,7 +187,7 @@ def test_a_selector_that_fails_leaves_the_ranking_to_the_words_and_says_so(selec
 def test_what_a_ranking_says_of_itself_is_in_the_log_and_the_findings() -> None:
     def told(request: SelectionRequest) -> Ranking:
         gone = Finding(kind="selection_fell_back", field="selector", text="the model is away")
-        return Ranking(scored=(Scored(7, 1.0),), strategy="semantic", reasoning="it says cup", findings=(gone,))
+        return Ranking(scored=(ScoredOriginal(7, 1.0),), strategy="semantic", reasoning="it says cup", findings=(gone,))
 
     shown = context(automatic(selection={"strategy": "hybrid"}), "c", past_of(ROWS), selector=told)
     assert (shown.log.strategy, shown.log.reasoning) == ("semantic", "it says cup")

@@ -13,11 +13,10 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope.cards.memory import MemoryCards
+from ctxsteward.envelope.cards.index import MemoryCards
 from ctxsteward.envelope.cards.sqlite import SqliteCards
-from ctxsteward.envelope.cards.testing import HashEmbedder
-from ctxsteward.envelope.cascade import Log, Strategies, open_phase, parse_cascade, read_past, read_run
-from ctxsteward.envelope.testing import memory_store
+from ctxsteward.envelope.cascade import PhaseLog, Strategies, open_phase, parse_cascade, read_past, read_run
+from ctxsteward.envelope.testing import HashEmbedder, memory_store
 from ctxsteward.schemas import InputError, StoreError
 from ctxsteward.schemas.cards import ContextCard
 from ctxsteward.schemas.errors import InvalidCascade, UnsupportedVersion
@@ -214,7 +213,7 @@ def test_logs_of_two_tenants_are_no_past() -> None:
     store = memory_store()
     sessions = [store.session("s", tenant=tenant, counter=CHARS) for tenant in ("acme", "zeta")]
     with pytest.raises(InputError, match="logs of tenants 'acme', 'zeta'; a past is one tenant's"):
-        read_past(sessions[0], Log(sessions[1], 1, "a"))
+        read_past(sessions[0], PhaseLog(sessions[1], 1, "a"))
 
 
 def test_cards_of_another_tenant_are_not_on_the_menu() -> None:

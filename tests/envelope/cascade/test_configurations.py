@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import EnvelopeBuilder, Store
-from ctxsteward.envelope.cards.testing import HashEmbedder
 from ctxsteward.envelope.cascade import (
-    Failure,
+    RefusedAttempt,
     Strategies,
     close_phase,
     intra_context,
@@ -27,7 +26,7 @@ from ctxsteward.envelope.cascade import (
     sub_input,
     sub_state,
 )
-from ctxsteward.envelope.testing import CharTokenizer, memory_store
+from ctxsteward.envelope.testing import CharTokenizer, HashEmbedder, memory_store
 from ctxsteward.evals.validity import anthropic_faults, openai_faults
 from ctxsteward.schemas import Wire
 from ctxsteward.schemas.cascade import AutoContext, Cascade
@@ -451,7 +450,7 @@ def test_a_loop_s_block_bounds_what_the_next_attempt_is_sent() -> None:
     store = memory_store()
     task = open_phase(store, cascade, "iterative_fix", run="r", input=INPUT, counter=CHARS).context.instructions()
     again = store.session("r.iterative_fix.retry-4", system="You assist.", counter=CHARS)
-    again.extend(retry_messages(settings, task, [Failure(f"patch {n}", f"{n} fail") for n in (1, 2, 3)]))
+    again.extend(retry_messages(settings, task, [RefusedAttempt(f"patch {n}", f"{n} fail") for n in (1, 2, 3)]))
 
     assert EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=ROOMY).build(again).render("openai-chat")["messages"] == [
         SYSTEM, user("[Original Task]\nMend the pots."),

@@ -8,14 +8,14 @@ import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.cascade import (
-    Failure,
+    RefusedAttempt,
     cascade_of,
     intra_context,
     intra_policy,
     open_phase,
     retry_messages,
 )
-from ctxsteward.envelope.policy import Policy
+from ctxsteward.envelope.compaction.policy import Policy
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
 from ctxsteward.evals.validity import openai_faults
 from ctxsteward.schemas import Wire
@@ -99,10 +99,10 @@ def test_whatever_is_configured_the_budget_holds(window: int, after: int) -> Non
 
 # -- loops -----------------------------------------------------------------------------------------------------
 
-FAILURES = [Failure(f"patch {n} " + "x" * 600, f"{n} tests fail") for n in range(1, 6)]
+FAILURES = [RefusedAttempt(f"patch {n} " + "x" * 600, f"{n} tests fail") for n in range(1, 6)]
 
 
-def retried(settings: IntraContext, failures: list[Failure]) -> list[Wire]:
+def retried(settings: IntraContext, failures: list[RefusedAttempt]) -> list[Wire]:
     """What a provider is sent for the next attempt."""
     session = memory_store().session("r.fix.retry", system="You mend code.", counter=CHARS)
     session.extend(retry_messages(settings, "Mend the code.", failures))
@@ -127,7 +127,7 @@ def test_a_retry_sees_the_task_the_newest_attempts_and_why_they_failed() -> None
 
 
 def test_a_short_output_is_whole_and_no_attempt_is_made_up() -> None:
-    assert retry_messages(IntraContext(), "Mend.", [Failure("done", "no")])[1] == says("[Attempt #1]\ndone")
+    assert retry_messages(IntraContext(), "Mend.", [RefusedAttempt("done", "no")])[1] == says("[Attempt #1]\ndone")
     assert [wire["content"].split("\n")[0] for wire in retry_messages(IntraContext(), "Mend.", [])] == [
         "[Original Task]", "Attempt #1: mend what the validation found.",
     ]  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope import EnvelopeBuilder, Scored, SelectionRequest, Store, open_store
+from ctxsteward.envelope import EnvelopeBuilder, ScoredOriginal, SelectionRequest, Store, open_store
 from ctxsteward.envelope.cascade import (
     OpenedPhase,
     choose_attempt,
@@ -21,7 +21,7 @@ from ctxsteward.envelope.cascade import (
     read_run,
     record_state,
 )
-from ctxsteward.envelope.cascade.opening import extracted
+from ctxsteward.envelope.cascade.run import extracted
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
 from ctxsteward.evals.validity import anthropic_faults, openai_faults
 from ctxsteward.schemas import InputError, Wire
@@ -176,9 +176,9 @@ def test_attempts_that_choose_at_the_same_time_are_all_frozen() -> None:
     run_phase(store, CHOSEN, "gather", *map(says, "abcd"))
     together = threading.Barrier(8)
 
-    def choose(request: SelectionRequest) -> Sequence[Scored]:
+    def choose(request: SelectionRequest) -> Sequence[ScoredOriginal]:
         together.wait(10)
-        return [Scored(1, 1.0)]
+        return [ScoredOriginal(1, 1.0)]
 
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda n: opened(store, CHOSEN, "report", attempt=n, selector=choose), range(1, 9)))
@@ -194,10 +194,10 @@ def test_what_another_process_opened_meanwhile_stays_as_it_was_opened(tmp_path: 
         run_phase(store, CHOSEN, "gather", *map(says, "abcd"))
         theirs: list[list[Wire]] = []
 
-        def choose(request: SelectionRequest) -> Sequence[Scored]:
-            phase = opened(other, CHOSEN, "report", attempt=attempt, selector=lambda request: [Scored(2, 1.0)])
+        def choose(request: SelectionRequest) -> Sequence[ScoredOriginal]:
+            phase = opened(other, CHOSEN, "report", attempt=attempt, selector=lambda request: [ScoredOriginal(2, 1.0)])
             theirs.append(sent(phase))
-            return [Scored(1, 1.0), Scored(3, 0.5)]
+            return [ScoredOriginal(1, 1.0), ScoredOriginal(3, 0.5)]
 
         first = opened(store, CHOSEN, "report", attempt=1, selector=choose)
         assert first.is_new == (attempt != 1)
@@ -214,10 +214,10 @@ def test_a_phase_holds_the_sessions_of_its_past_while_a_selector_ranks() -> None
         session.append(says(text), phase="gather")
     free: list[bool] = []
 
-    def choose(request: SelectionRequest) -> Sequence[Scored]:
+    def choose(request: SelectionRequest) -> Sequence[ScoredOriginal]:
         with ThreadPoolExecutor(1) as pool:
             free.append(pool.submit(session.lock.acquire, blocking=False).result(10))
-        return [Scored(1, 1.0)]
+        return [ScoredOriginal(1, 1.0)]
 
     phase_context(CHOSEN, "report", read_past(session), counter=CHARS, selector=choose)
     assert free == [False]

@@ -26,7 +26,7 @@ from ctxsteward.envelope.cascade import (
     sub_input,
     sub_state,
 )
-from ctxsteward.envelope.cascade.reading import MAX_YAML_BYTES
+from ctxsteward.envelope.cascade.config import MAX_YAML_BYTES
 from ctxsteward.schemas import InputTooLarge
 from ctxsteward.schemas.cascade import Anchors, AutoContext, Cascade, Context, IntraContext, Selection, Source
 from ctxsteward.schemas.errors import InvalidCascade

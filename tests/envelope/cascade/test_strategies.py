@@ -14,10 +14,9 @@ import pytest
 
 from ctxsteward.envelope import Heuristic, open_store
 from ctxsteward.envelope.cards import CardMaker, CardWorker
-from ctxsteward.envelope.cards.memory import MemoryCards
-from ctxsteward.envelope.cards.testing import HashEmbedder
+from ctxsteward.envelope.cards.index import MemoryCards
 from ctxsteward.envelope.cascade import Past, PhaseContext, Strategies, open_phase, parse_cascade, read_run
-from ctxsteward.envelope.testing import memory_store
+from ctxsteward.envelope.testing import HashEmbedder, memory_store
 from ctxsteward.evals.validity import openai_faults
 from ctxsteward.schemas import Wire
 from ctxsteward.schemas.publish import validate
@@ -190,7 +189,7 @@ def test_hybrid_without_the_model_it_names_keeps_the_fusion_and_says_so() -> Non
 
 
 def test_without_the_extra_the_default_embedder_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ctxsteward.envelope.cascade.strategies._multilingual", lambda: failing)
+    monkeypatch.setattr("ctxsteward.envelope.cascade.auto_selection._multilingual", lambda: failing)
     shown = shown_for(configured("{strategy: semantic}"))
     assert (shown.log.strategy, kinds(shown)) == ("heuristic", ["selection_fell_back"])
 

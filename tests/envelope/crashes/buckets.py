@@ -7,10 +7,10 @@ from copy import copy
 
 import boto3
 
-from ctxsteward.envelope.objects.port import ObjectInfo, PutOutcome
-from ctxsteward.envelope.objects.s3 import S3Objects
-from ctxsteward.envelope.objects.s3_uri import S3Location
 from ctxsteward.schemas import ObjectMissing
+from ctxsteward.store.objects.port import ObjectInfo, PutOutcome
+from ctxsteward.store.objects.s3 import S3Objects
+from ctxsteward.store.objects.s3_location import S3Location
 
 from ...s3_servers import CREDENTIALS
 

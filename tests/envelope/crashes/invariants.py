@@ -17,14 +17,14 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Session, Store
-from ctxsteward.envelope.care.fsck import fsck
-from ctxsteward.envelope.care.gc import gc
-from ctxsteward.envelope.objects.file import FileObjects
-from ctxsteward.envelope.records import read_manifest
-from ctxsteward.envelope.slices import references
-from ctxsteward.envelope.snapshots import Snapshots
-from ctxsteward.envelope.stores.port import SessionKey
+from ctxsteward.envelope.building.snapshots import Snapshots
 from ctxsteward.schemas import Erased
+from ctxsteward.store.journal.log import read_manifest
+from ctxsteward.store.journal.port import SessionKey
+from ctxsteward.store.maintenance.fsck import fsck
+from ctxsteward.store.maintenance.gc import gc
+from ctxsteward.store.objects.file import FileObjects
+from ctxsteward.store.profiles.meta_records import references
 
 from .places import TENANT, Machines, Place, drain
 from .scenarios import BOTH, FAR_SECONDS, NAME, WORDS, builder, profile, text_of

@@ -15,14 +15,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ctxsteward.envelope.commit import Patience
-from ctxsteward.envelope.keyring import MasterKeys
-from ctxsteward.envelope.objects.file import FileObjects
-from ctxsteward.envelope.objects.port import ObjectStore
 from ctxsteward.envelope.store import Store
-from ctxsteward.envelope.stores.file import FileJournal
-from ctxsteward.envelope.stores.memory import MemoryJournal
-from ctxsteward.envelope.writebehind.drain import Pace
+from ctxsteward.store.crypto.keyring import MasterKeys
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.journal.sqlite import FileJournal
+from ctxsteward.store.objects.file import FileObjects
+from ctxsteward.store.objects.port import ObjectStore, Patience
+from ctxsteward.store.replication.drain import Pace
 
 from .buckets import Mirror, bucket
 from .points import Points

@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ctxsteward.envelope.objects.file import FileObjects, Leftover
-from ctxsteward.envelope.objects.port import ObjectInfo, ObjectStore, PutOutcome
-from ctxsteward.envelope.stores.port import Journal
+from ctxsteward.store.journal.port import Journal
+from ctxsteward.store.objects.file import FileObjects, Leftover
+from ctxsteward.store.objects.port import ObjectInfo, ObjectStore, PutOutcome
 
 KILLED = 137
 JOURNAL_WRITES = frozenset({

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Session, Store
-from ctxsteward.envelope.care.gc import gc
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.erasure import forget
-from ctxsteward.envelope.objects.names import data_key_name
-from ctxsteward.envelope.snapshots import Snapshots
+from ctxsteward.envelope.building.snapshots import Snapshots
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine
+from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas.profile import MetaRecord, ProfileEntry
+from ctxsteward.store.erasure.forget import forget
+from ctxsteward.store.maintenance.gc import gc
+from ctxsteward.store.names import data_key_name
 
 from ..governed.agreed import PROMOTION
 from .places import TENANT, Machines, drain
@@ -103,7 +103,7 @@ class Conversation:
 
 
 def _new(id: str) -> Any:
-    from ctxsteward.envelope.incoming import NewMessage
+    from ctxsteward.envelope.history.new_message import NewMessage
 
     return NewMessage(message=wire(id), id=id)
 

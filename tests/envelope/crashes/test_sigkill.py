@@ -22,10 +22,10 @@ from random import Random
 import pytest
 
 from ctxsteward.envelope import Store
-from ctxsteward.envelope.care.fsck import fsck
-from ctxsteward.envelope.objects.file import FileObjects
-from ctxsteward.envelope.stores.memory import MemoryJournal
-from ctxsteward.envelope.stores.port import SessionKey
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.journal.port import SessionKey
+from ctxsteward.store.maintenance.fsck import fsck
+from ctxsteward.store.objects.file import FileObjects
 
 from .forkserver import ForkServer, fork_server
 from .invariants import RECOVERY_SECONDS, Told, collected

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, Store, open_store
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.incoming import NewMessage
-from ctxsteward.envelope.keyring import memory_keys
-from ctxsteward.envelope.objects.memory import MemoryObjects
-from ctxsteward.envelope.stores.memory import MemoryJournal
+from ctxsteward.envelope.history.new_message import NewMessage
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, WordOverlap
+from ctxsteward.envelope.tokens.tokenizer import Counter
+from ctxsteward.store.crypto.keyring import memory_keys
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.objects.memory import MemoryObjects
 
 TOLD = {"who": "dpo", "when": "2026-11-22", "why": "request 7"}
 CHARS = Counter(CharTokenizer())

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from ctxsteward.console.commands.forget import forget
-from ctxsteward.console.commands.resolve import resolve
+from ctxsteward.console.commands.inspection import resolve
+from ctxsteward.console.commands.store import forget
 from ctxsteward.console.failures import failure_line
 from ctxsteward.envelope import open_store
 from ctxsteward.schemas import Erased, InputError

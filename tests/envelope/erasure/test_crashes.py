@@ -11,15 +11,14 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Store, open_store
-from ctxsteward.envelope.care.fsck import fsck
-from ctxsteward.envelope.commit import Patience
-from ctxsteward.envelope.erasure import apply_tombstones, forget
-from ctxsteward.envelope.keyring import memory_keys
-from ctxsteward.envelope.objects.memory import MemoryObjects
-from ctxsteward.envelope.objects.port import ObjectInfo, PutOutcome
-from ctxsteward.envelope.stores.memory import MemoryJournal
-from ctxsteward.envelope.stores.port import SessionKey
 from ctxsteward.schemas import Erased, OutcomeUnknown, StoreUnavailable
+from ctxsteward.store.crypto.keyring import memory_keys
+from ctxsteward.store.erasure.forget import apply_tombstones, forget
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.journal.port import SessionKey
+from ctxsteward.store.maintenance.fsck import fsck
+from ctxsteward.store.objects.memory import MemoryObjects
+from ctxsteward.store.objects.port import ObjectInfo, Patience, PutOutcome
 
 from .scenes import ANN, BOB, CHARS, NOTE, OWN, TOLD, builder, contents_of, fill, hits
 
@@ -128,7 +127,7 @@ def test_a_crash_at_any_step_is_finished_by_repeating(what: dict[str, str], afte
 KILLED = """
 import os, sys
 from ctxsteward.envelope import open_store
-from ctxsteward.envelope.erasure import forget
+from ctxsteward.store.erasure.forget import forget
 left = int(sys.argv[2])
 def count(target, name):
     act = getattr(target, name)

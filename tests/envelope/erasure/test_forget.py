@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Store
-from ctxsteward.envelope.builder import rebuild
-from ctxsteward.envelope.care.fsck import fsck
-from ctxsteward.envelope.erasure import Gone, apply_tombstones, forget
-from ctxsteward.envelope.keys import subject_of
-from ctxsteward.envelope.lineage import Lineage
-from ctxsteward.envelope.references import resolve_reference
-from ctxsteward.envelope.state import State
-from ctxsteward.envelope.stores.port import SessionKey
+from ctxsteward.envelope.building.builder import rebuild
+from ctxsteward.envelope.history.state import State
+from ctxsteward.envelope.recall.model_tools import resolve_reference
 from ctxsteward.envelope.testing import FirstLine
 from ctxsteward.schemas import ContextError, Erased, InputError, StoreError
+from ctxsteward.store.crypto.addresses import subject_of
+from ctxsteward.store.erasure.forget import Deletion, apply_tombstones, forget
+from ctxsteward.store.erasure.steps import Lineage
+from ctxsteward.store.journal.port import SessionKey
+from ctxsteward.store.maintenance.fsck import fsck
 
 from .scenes import (
     ANN,
@@ -206,7 +206,7 @@ def test_reading_a_redacted_log_from_its_newest_compaction_or_its_beginning_is_t
 
 
 def _event(record: object) -> object:
-    from ctxsteward.envelope.events import from_record
+    from ctxsteward.store.journal.events import from_record
 
     return from_record(record)  # type: ignore[arg-type]
 
@@ -278,7 +278,7 @@ def test_who_when_and_why_have_to_be_told(field: str, value: str | None) -> None
 
 
 def test_erasers_are_told_what_is_gone_and_a_failing_one_is_named_once_all_else_is_done() -> None:
-    told: list[tuple[Gone, ...]] = []
+    told: list[tuple[Deletion, ...]] = []
 
     def cards(gone: object) -> int:
         told.append(gone)  # type: ignore[arg-type]

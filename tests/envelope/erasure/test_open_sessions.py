@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Session, Store, open_store
-from ctxsteward.envelope.erasers import Gone, erasures
-from ctxsteward.envelope.erasure import forget
-from ctxsteward.envelope.search import answer_search
+from ctxsteward.envelope.recall.model_tools import answer_search
 from ctxsteward.schemas import ContextError, Erased
+from ctxsteward.store.erasure.forget import forget
+from ctxsteward.store.journal.erasures import Deletion, erasures
 
 from .scenes import ANN, BOB, CHARS, NOTE, OWN, TOLD, builder, say
 
 ELSEWHERE = """
 import sys, json
 from ctxsteward.envelope import open_store
-from ctxsteward.envelope.erasers import Gone, erasures
-from ctxsteward.envelope.erasure import forget
+from ctxsteward.store.journal.erasures import Gone, erasures
+from ctxsteward.store.erasure.forget import forget
 with open_store(sys.argv[1]) as store:
     forget(store, tenant="acme", **json.loads(sys.argv[2]))
 """
@@ -136,7 +136,7 @@ def test_what_another_process_reads_in_the_midst_of_an_erasure_is_read_anew_behi
     store, _ = here
     noted: list[int] = []
 
-    def eraser(gone: Sequence[Gone]) -> int:
+    def eraser(gone: Sequence[Deletion]) -> int:
         noted.append(erasures(store.journal, "acme"))
         return 0
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxsteward.envelope.groups import place
-from ctxsteward.envelope.redaction import ERASED_TEXT, NO_ARGUMENTS, redacted
-from ctxsteward.envelope.state import State
+from ctxsteward.envelope.history.state import State
+from ctxsteward.envelope.history.tool_groups import place
 from ctxsteward.schemas import Message
 from ctxsteward.schemas.message import decode_wire, encode_wire
+from ctxsteward.store.erasure.redacted_log import ERASED_TEXT, NO_ARGUMENTS, redacted
 
 from ..histories import PIXEL, Wire, histories
 

@@ -10,14 +10,14 @@ from click.testing import CliRunner
 
 from ctxsteward.console.cli import cli
 from ctxsteward.envelope import open_store
-from ctxsteward.envelope.erasure import forget
-from ctxsteward.envelope.keyring import MasterKeys
-from ctxsteward.envelope.keys import subject_of
-from ctxsteward.envelope.objects.memory import MemoryObjects
-from ctxsteward.envelope.objects.names import data_key_name, session_folder
 from ctxsteward.envelope.store import Store
-from ctxsteward.envelope.stores.memory import MemoryJournal
 from ctxsteward.schemas import InputError, ObjectMissing, ReferenceNotFound
+from ctxsteward.store.crypto.addresses import subject_of
+from ctxsteward.store.crypto.keyring import MasterKeys
+from ctxsteward.store.erasure.forget import forget
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.names import data_key_name, session_folder
+from ctxsteward.store.objects.memory import MemoryObjects
 
 from ..care.lying import LyingObjects
 from .scenes import ANN, BOB, CHARS, TOLD, builder, say

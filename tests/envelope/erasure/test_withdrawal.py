@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Profile, Store
-from ctxsteward.envelope.erasure import forget
 from ctxsteward.schemas import StoreError
+from ctxsteward.store.erasure.forget import forget
 
 from ..governed.agreed import PROMOTION
 from .scenes import ANN, STORES, TOLD, contents_of, fill, hits

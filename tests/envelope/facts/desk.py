@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Session, Store
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.facts import Audience, Fact, FactSource
-from ctxsteward.envelope.keyring import memory_keys
-from ctxsteward.envelope.objects.memory import MemoryObjects
-from ctxsteward.envelope.objects.port import ObjectInfo, PutOutcome
-from ctxsteward.envelope.stores.memory import MemoryJournal
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine
+from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import StoreUnavailable
+from ctxsteward.store.crypto.keyring import memory_keys
+from ctxsteward.store.facts import Audience, Fact, FactSource
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.objects.memory import MemoryObjects
+from ctxsteward.store.objects.port import ObjectInfo, PutOutcome
 
 TOLD = {"who": "steward", "why": "night 7", "when": "2026-11-22"}
 GONE = {"who": "dpo", "why": "request 7", "when": "2026-11-23"}

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import EnvelopeBuilder, Store, open_store, rebuild
-from ctxsteward.envelope.care.fsck import fsck
-from ctxsteward.envelope.care.gc import gc
-from ctxsteward.envelope.erasure import apply_tombstones, forget
-from ctxsteward.envelope.facts import Audience, FactSource
 from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.schemas import InputError
+from ctxsteward.store.erasure.forget import apply_tombstones, forget
+from ctxsteward.store.facts import Audience, FactSource
+from ctxsteward.store.maintenance.fsck import fsck
+from ctxsteward.store.maintenance.gc import gc
 
 from ..erasure.scenes import STORES, contents_of, hits, two_machines
 from .desk import ANN, BOB, GONE, HERS, PROFILE, TOLD, ask, fact, kinds, lines, opened

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxsteward.envelope import Session
-from ctxsteward.envelope.facts import Audience, Fact
 from ctxsteward.envelope.testing import memory_store
+from ctxsteward.store.facts import Audience, Fact
 
 from .desk import PROFILE, TOLD, builder, fact, lines, opened, rebuilt
 

@@ -10,16 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Session, Store, open_store, rebuild
-from ctxsteward.envelope.care.fsck import fsck
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.erasure import forget
-from ctxsteward.envelope.events import Head
-from ctxsteward.envelope.layout import lay_head
-from ctxsteward.envelope.meta_slice import META_STABLE_COMPACTIONS
-from ctxsteward.envelope.profile import meta_text
+from ctxsteward.envelope.layout.composition import lay_head
+from ctxsteward.envelope.layout.meta_section import META_STABLE_COMPACTIONS
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine
-from ctxsteward.envelope.tokens import load_tokenizer
+from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
 from ctxsteward.schemas.profile import MetaRecord
+from ctxsteward.store.erasure.forget import forget
+from ctxsteward.store.journal.events import SessionHead
+from ctxsteward.store.maintenance.fsck import fsck
+from ctxsteward.store.profiles.text import meta_text
 
 from ..erasure.scenes import STORES, contents_of, hits
 from .desk import GONE, TOLD, ask, builder, counted_store, kinds, opened
@@ -40,7 +39,7 @@ def record(id: str, text: str, *, approved: bool = False, source: str = "s-7§1"
 
 def meta_ids(profile: Profile, counter: Counter, meta_tokens: int, compactions: int = 0) -> tuple[list[str], list[str]]:
     """Ids shown, and ids that a finding says were left out."""
-    head = Head(profile=profile.model_dump(mode="json"))
+    head = SessionHead(profile=profile.model_dump(mode="json"))
     laid = lay_head(head, Budgets(meta_tokens=meta_tokens, system_tokens=500), counter, compactions)
     rows = laid.meta[0].text.splitlines() if laid.meta else []
     out = [

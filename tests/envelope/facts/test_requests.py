@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Session, open_store, rebuild
-from ctxsteward.envelope.events import Selected
-from ctxsteward.envelope.facts import Audience
-from ctxsteward.envelope.facts.known import REFRESH_TURNS
-from ctxsteward.envelope.facts.lookup import FactLookup
-from ctxsteward.envelope.stores.port import SessionKey
+from ctxsteward.envelope.recall.facts import REFRESH_TURNS
 from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.schemas import StoreUnavailable, publish
+from ctxsteward.store.facts import Audience
+from ctxsteward.store.facts.lookup import FactLookup
+from ctxsteward.store.journal.events import RecallSelected
+from ctxsteward.store.journal.port import SessionKey
 
 from .desk import (
     ANN,
@@ -42,7 +42,7 @@ from .desk import (
 )
 
 
-def selected(session: Any) -> Selected:
+def selected(session: Any) -> RecallSelected:
     chosen = session.state.selection
     assert chosen is not None
     return chosen

@@ -23,15 +23,15 @@ from typing import Any
 
 from ctxsteward.envelope import Profile, open_store
 from ctxsteward.envelope.cards.sqlite import SqliteCards
-from ctxsteward.envelope.fence import random_nonce
-from ctxsteward.envelope.lease import WriterLease
-from ctxsteward.envelope.sqlite_file import one_transaction
+from ctxsteward.envelope.layout.rows import random_nonce
 from ctxsteward.envelope.store import Store
-from ctxsteward.envelope.stores.file import FileJournal
-from ctxsteward.envelope.stores.port import Record, SessionKey
-from ctxsteward.envelope.writebehind.drain import Drainer
 from ctxsteward.schemas import ContextError
-from ctxsteward.steward.ledger.database import Database
+from ctxsteward.steward.ledger.database import LedgerDatabase
+from ctxsteward.store.journal.port import JournalRecord, SessionKey
+from ctxsteward.store.journal.sqlite import FileJournal
+from ctxsteward.store.profiles.lease import WriterLease
+from ctxsteward.store.replication.drain import Drainer
+from ctxsteward.store.sqlite_file import one_transaction
 
 from ..governed.agreed import PROMOTION
 
@@ -40,8 +40,8 @@ KEY = SessionKey("default", "s")
 HOLDS = """
 import sys
 from pathlib import Path
-from ctxsteward.envelope.stores.file import FileJournal
-from ctxsteward.envelope.stores.port import Record, SessionKey
+from ctxsteward.store.journal.sqlite import FileJournal
+from ctxsteward.store.journal.port import Record, SessionKey
 from ctxsteward.schemas import StoreError
 journal = FileJournal(Path(sys.argv[1]))
 journal.append(SessionKey("default", "other"), 0, [Record("note", "{}")])
@@ -127,12 +127,12 @@ def behind_python_checked(folder: Path) -> Any:
 
 def in_the_midst_checked(folder: Path) -> Any:
     """The thread that forks is within a transaction itself: it cannot be closed."""
-    cards, ledger = SqliteCards(folder / "cards.sqlite"), Database(folder / "ledger.sqlite", "test")
+    cards, ledger = SqliteCards(folder / "cards.sqlite"), LedgerDatabase(folder / "ledger.sqlite", "test")
     answers = []
     with ledger.writing():
         ledger.note("first", 1)
         answers.append(answer_of(lambda: ledger.noted("first")))
-        answers.append(answer_of(lambda: Database(folder / "ledger.sqlite", "test").noted("first")))
+        answers.append(answer_of(lambda: LedgerDatabase(folder / "ledger.sqlite", "test").noted("first")))
         answers.append(answer_of(lambda: [session.session for session in cards.sessions()]))
         ledger.note("second", 2)
     with cards._lock, one_transaction(cards._db):
@@ -153,7 +153,7 @@ def gone_meanwhile_checked(folder: Path) -> Any:
             (folder / "journal.sqlite").unlink()
         answers = []
         for work in (
-            lambda: store.journal.append(SessionKey("default", "t"), 0, [Record("note", "{}")]),
+            lambda: store.journal.append(SessionKey("default", "t"), 0, [JournalRecord("note", "{}")]),
             lambda: session.append(user("b"), id="b"),
             lambda: store.journal.scrub(),
         ):
@@ -168,14 +168,14 @@ def gone_meanwhile_checked(folder: Path) -> Any:
 def log_gone_meanwhile_checked(folder: Path) -> Any:
     """Another process keeps the journal open; the log that it writes is taken away while this one opens anew."""
     with closing(FileJournal(folder)) as journal:
-        journal.append(KEY, 0, [Record("note", "{}")])
+        journal.append(KEY, 0, [JournalRecord("note", "{}")])
         other = subprocess.Popen([sys.executable, "-c", HOLDS, str(folder)], stdin=PIPE, stdout=PIPE, text=True)
         assert other.stdout is not None
         assert other.stdout.readline() == "open\n"
         answers = []
         with a_living_child():
             (folder / "journal.sqlite-wal").unlink()
-        for work in (lambda: journal.append(KEY, 1, [Record("note", "{}")]), lambda: journal.read(KEY, 0)):
+        for work in (lambda: journal.append(KEY, 1, [JournalRecord("note", "{}")]), lambda: journal.read(KEY, 0)):
             try:
                 answers.append(repr(work()))
             except ContextError as error:
@@ -188,7 +188,7 @@ def log_gone_meanwhile_checked(folder: Path) -> Any:
 
 
 def a_ledger_and_cards_checked(folder: Path) -> Any:
-    ledger, cards = Database(folder / "ledger.sqlite", "test"), SqliteCards(folder / "cards.sqlite")
+    ledger, cards = LedgerDatabase(folder / "ledger.sqlite", "test"), SqliteCards(folder / "cards.sqlite")
     ledger.note("parent", 1)
 
     def noted() -> object:
@@ -264,7 +264,7 @@ def held_locks_checked(folder: Path) -> Any:
 def a_waiting_reader_checked(folder: Path) -> Any:
     """A thread of the parent is just about to wait until the fork is over: it holds the lock of what it waits for."""
     with closing(FileJournal(folder)) as journal:
-        journal.append(KEY, 0, [Record("note", "{}")])
+        journal.append(KEY, 0, [JournalRecord("note", "{}")])
         held, forked = threading.Event(), threading.Event()
 
         def wait() -> None:

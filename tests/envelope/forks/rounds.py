@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from ctxsteward.envelope import Session, Store, open_store
-from ctxsteward.envelope.care.fsck import fsck
-from ctxsteward.envelope.tokens import load_tokenizer
+from ctxsteward.envelope.tokens.tokenizer import load_tokenizer
+from ctxsteward.store.maintenance.fsck import fsck
 
 LIMIT_SECONDS = 60.0
 TURNS = 6

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope.forking import _pause
+from ctxsteward.store.process_forks import _pause
 
 from ...postgres import postgres, postgres_dsn
 from ...s3_servers import S3Server
@@ -134,7 +134,7 @@ def test_governed_state_and_content_are_the_same_in_a_child(found: dict[str, Any
 # Two children and a thread of the parent read at once, over connections that the parent had opened.
 ON_S3 = """
 import os, sys, threading
-from ctxsteward.envelope.objects.s3 import S3Objects
+from ctxsteward.store.objects.s3 import S3Objects
 
 objects = S3Objects.open(sys.argv[1])
 for n in range(10):

@@ -15,7 +15,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 from ctxsteward.envelope import open_store
-from ctxsteward.envelope.care.fsck import fsck
+from ctxsteward.store.maintenance.fsck import fsck
 
 ROOT = Path(__file__).resolve().parents[3]
 WORKERS = 4

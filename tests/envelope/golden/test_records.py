@@ -13,15 +13,13 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Store, rebuild
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.events import Blank, Refused, from_record, to_record
-from ctxsteward.envelope.keys import AddressKey
-from ctxsteward.envelope.log import Log
-from ctxsteward.envelope.records import coded, read_manifest
-from ctxsteward.envelope.stores.port import Record, SessionKey
 from ctxsteward.envelope.testing import FirstLine, WordOverlap, memory_store
-from ctxsteward.envelope.tokens import load_tokenizer
+from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
 from ctxsteward.schemas import Damaged
+from ctxsteward.store.crypto.addresses import AddressKey
+from ctxsteward.store.journal.events import BlankRecord, CompactionRefused, from_record, to_record
+from ctxsteward.store.journal.log import Log, coded, read_manifest
+from ctxsteward.store.journal.port import JournalRecord, SessionKey
 
 KEY = AddressKey(b"k" * 32)
 PATH = Path(__file__).parent / "v1" / "records.json"
@@ -29,8 +27,8 @@ GOLDEN: dict[str, Any] = json.loads(PATH.read_text(encoding="utf-8")) if PATH.ex
 KINDS = {"opened", "head", "message", "note", "pin", "compaction", "refused", "selection", "erased"}
 
 
-def logs() -> dict[str, list[Record]]:
-    return {session: [Record(*row) for row in rows] for session, rows in GOLDEN["logs"].items()}
+def logs() -> dict[str, list[JournalRecord]]:
+    return {session: [JournalRecord(*row) for row in rows] for session, rows in GOLDEN["logs"].items()}
 
 
 def restored() -> Store:
@@ -122,8 +120,8 @@ def written() -> dict[str, Any]:
             session.pin(f"§{len(session)}", "soft", name="goal")
         session.append({"role": "assistant", "content": f"answer {n} " + "word " * 6}, origin="s-0§3", pin="soft")
         maker.build(session)
-    session.record(Refused(reason="it would save 3 of 100 tokens", section_tokens=100))
-    session.record(Blank(was="note"))
+    session.record(CompactionRefused(reason="it would save 3 of 100 tokens", section_tokens=100))
+    session.record(BlankRecord(was="note"))
     fork = session.fork(at=5, id="s-fork")
     fork.append({"role": "user", "content": [{"type": "text", "text": "instead …"}]})
     maker.build(fork)

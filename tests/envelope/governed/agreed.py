@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ctxsteward.envelope.versions import ProfileVersions
+from ctxsteward.store.profiles.versions import ProfileVersions
 
 PROMOTION: dict[str, Any] = {"approvals": [{"who": "bo", "when": "2026-11-22T04:00:00+00:00", "link": 2}]}
 

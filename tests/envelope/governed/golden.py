@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from ctxsteward.envelope import EnvelopeBuilder, Profile, Store
-from ctxsteward.envelope.chain import Chain, Link, _canonical
-from ctxsteward.envelope.lease import WriterLease
-from ctxsteward.envelope.objects.names import numbered, snapshots_folder, versions_folder
-from ctxsteward.envelope.slices import canonical, record_subject
-from ctxsteward.envelope.snapshots import Snapshots
+from ctxsteward.envelope.building.snapshots import Snapshots
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
 from ctxsteward.schemas.profile import MetaRecord, ProfileEntry
+from ctxsteward.store.crypto.hash_chain import Chain, Link, _canonical
+from ctxsteward.store.names import numbered, snapshots_folder, versions_folder
+from ctxsteward.store.profiles.lease import WriterLease
+from ctxsteward.store.profiles.meta_records import canonical, record_subject
 
 from .agreed import EarlierVersions
 

@@ -15,10 +15,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ctxsteward.envelope.objects.faulty import Crashed, Fault, FaultyObjects, Method, SeededFaults
-from ctxsteward.envelope.objects.memory import MemoryObjects
-from ctxsteward.envelope.objects.port import PutOutcome
+from ctxsteward.envelope.testing import Crashed, FaultyObjects, Method, SeededFaults, StoreFault
 from ctxsteward.schemas import ObjectMissing
+from ctxsteward.store.objects.memory import MemoryObjects
+from ctxsteward.store.objects.port import PutOutcome
 
 OPERATION_SECONDS = 0.005
 OUTAGE_SEEDS = 100
@@ -149,10 +149,10 @@ class Simulation:
         self.turns.run(writer)
         self.objects.settle()
 
-    def _plan(self, method: Method, key: str) -> Fault:
+    def _plan(self, method: Method, key: str) -> StoreFault:
         start, stop = OUTAGE_SECONDS
         if self.seed % OUTAGE_SEEDS == 0 and start < self.turns.seconds < stop:
-            return Fault("lost_reply" if self.turns.ticks % 3 == 0 else "dropped")
+            return StoreFault("lost_reply" if self.turns.ticks % 3 == 0 else "dropped")
         return self._faults(method, key)
 
     def read_slices(self, *slices: object) -> None:

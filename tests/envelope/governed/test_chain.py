@@ -8,13 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ctxsteward.envelope.chain import Chain
-from ctxsteward.envelope.commit import Patience, put_once
-from ctxsteward.envelope.keys import AddressKey
-from ctxsteward.envelope.objects.faulty import PASS, Fault, FaultyObjects, Plan
-from ctxsteward.envelope.objects.memory import MemoryObjects
-from ctxsteward.envelope.objects.names import numbered
-from ctxsteward.envelope.objects.port import ObjectInfo, PutOutcome
+from ctxsteward.envelope.testing import PASS, FaultyObjects, Plan, StoreFault
 from ctxsteward.schemas import (
     Damaged,
     ObjectMissing,
@@ -24,6 +18,11 @@ from ctxsteward.schemas import (
     UnsupportedVersion,
     VersionTaken,
 )
+from ctxsteward.store.crypto.addresses import AddressKey
+from ctxsteward.store.crypto.hash_chain import Chain
+from ctxsteward.store.names import numbered
+from ctxsteward.store.objects.memory import MemoryObjects
+from ctxsteward.store.objects.port import ObjectInfo, Patience, PutOutcome, put_once
 
 KEY = AddressKey(b"k" * 32)
 FOLDER = "profiles/acme/support/versions"
@@ -65,7 +64,7 @@ def grown(objects: MemoryObjects, length: int, folder: str = FOLDER, key: Addres
 def sequence(*kinds: str) -> Plan:
     """These faults for the first puts, then none."""
     waiting = iter(kinds)
-    return lambda method, key: Fault(next(waiting, "pass")) if method == "put" else PASS  # type: ignore[arg-type]
+    return lambda method, key: StoreFault(next(waiting, "pass")) if method == "put" else PASS  # type: ignore[arg-type]
 
 
 # -- appending ---------------------------------------------------------------------------------------------
@@ -100,7 +99,7 @@ def test_somebody_else_s_link_is_a_taken_version_whatever_the_answer_was() -> No
 
 def test_what_cannot_be_settled_is_unknown_and_repeating_it_with_its_id_commits_once() -> None:
     objects = MemoryObjects()
-    dead = FaultyObjects(objects, lambda method, key: Fault("late", operations=1_000) if method == "put" else PASS)
+    dead = FaultyObjects(objects, lambda method, key: StoreFault("late", operations=1_000) if method == "put" else PASS)
     with pytest.raises(OutcomeUnknown) as caught:
         chain(dead).append(None, {"n": 1})
     assert list(objects.list("")) == []

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ctxsteward.envelope.chain import Chain, Link
-from ctxsteward.envelope.commit import Patience
-from ctxsteward.envelope.keys import AddressKey
-from ctxsteward.envelope.objects.s3 import S3Objects
 from ctxsteward.schemas import VersionTaken
+from ctxsteward.store.crypto.addresses import AddressKey
+from ctxsteward.store.crypto.hash_chain import Chain, Link
+from ctxsteward.store.objects.port import Patience
+from ctxsteward.store.objects.s3 import S3Objects
 
 from ...fault_proxy import Fault, FaultProxy, Request, Script
 from ...s3_servers import S3Server

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ctxsteward.envelope import Store, open_store
-from ctxsteward.envelope.keyring import MasterKeys
-from ctxsteward.envelope.objects.s3 import S3Objects
-from ctxsteward.envelope.stores.memory import MemoryJournal
+from ctxsteward.store.crypto.keyring import MasterKeys
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.objects.s3 import S3Objects
 
 from ...s3_servers import S3Server
 
@@ -25,13 +25,13 @@ MASTER = b"m" * 32
 PROGRAM = """
 import json, sys
 from ctxsteward.envelope import Profile, Store, open_store
-from ctxsteward.envelope.keyring import MasterKeys
-from ctxsteward.envelope.stores.memory import MemoryJournal
+from ctxsteward.store.crypto.keyring import MasterKeys
+from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.schemas.profile import ProfileEntry
 
 uri, who, commits = sys.argv[1], sys.argv[2], int(sys.argv[3])
 if uri.startswith("s3:"):
-    from ctxsteward.envelope.objects.s3 import S3Objects
+    from ctxsteward.store.objects.s3 import S3Objects
     store = Store(MemoryJournal(), S3Objects.open(uri), MasterKeys(b"m" * 32), uri=uri)
 else:
     store = open_store(uri)

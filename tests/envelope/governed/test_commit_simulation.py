@@ -15,11 +15,11 @@ from functools import partial
 
 import pytest
 
-from ctxsteward.envelope.chain import Chain, _encode
-from ctxsteward.envelope.commit import Patience
-from ctxsteward.envelope.keys import AddressKey
-from ctxsteward.envelope.objects.names import numbered
 from ctxsteward.schemas import ObjectMissing, OutcomeUnknown, StoreUnavailable, VersionTaken
+from ctxsteward.store.crypto.addresses import AddressKey
+from ctxsteward.store.crypto.hash_chain import Chain, _encode
+from ctxsteward.store.names import numbered
+from ctxsteward.store.objects.port import Patience
 
 from .simulation import NOTHING, Outcome, Simulation, Verdict, judge
 

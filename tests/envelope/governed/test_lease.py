@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Profile, Store
-from ctxsteward.envelope.lease import Lease, WriterLease
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import Fenced, InputError, VersionTaken
 from ctxsteward.schemas.profile import ProfileEntry
+from ctxsteward.store.profiles.lease import Lease, WriterLease
 
 from .agreed import PROMOTION
 

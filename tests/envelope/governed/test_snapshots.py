@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Store
-from ctxsteward.envelope.snapshots import Snapshots, Taken
+from ctxsteward.envelope.building.snapshots import SnapshotResult, Snapshots
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
 from ctxsteward.schemas import BudgetExceeded, Damaged, ReferenceNotFound
 from ctxsteward.schemas.publish import validate
@@ -26,7 +26,7 @@ def snapshots(store: Store) -> Snapshots:
     return Snapshots(store, TENANT)
 
 
-def take(store: Store, profile: Profile, made_by: EnvelopeBuilder | None = None) -> Taken:
+def take(store: Store, profile: Profile, made_by: EnvelopeBuilder | None = None) -> SnapshotResult:
     version = store.profiles(NAME, tenant=TENANT).commit(profile, **NOTE, promotion=PROMOTION)
     return Snapshots(store, TENANT).take(version, made_by or builder(), who="backfill", when=WHEN)
 

@@ -9,9 +9,9 @@ import pytest
 
 from ctxsteward.envelope import Profile, Store
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.envelope.versions import ProfileVersions
 from ctxsteward.schemas import Unapproved
 from ctxsteward.schemas.profile import MetaRecord, ProfileEntry
+from ctxsteward.store.profiles.versions import ProfileVersions
 
 from .agreed import PROMOTION, EarlierVersions
 

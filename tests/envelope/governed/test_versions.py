@@ -9,15 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from ctxsteward.envelope import EnvelopeBuilder, Profile, Store
-from ctxsteward.envelope.commit import Patience
-from ctxsteward.envelope.keyring import memory_keys
-from ctxsteward.envelope.objects.faulty import PASS, Fault, FaultyObjects
-from ctxsteward.envelope.objects.memory import MemoryObjects
-from ctxsteward.envelope.objects.names import numbered
-from ctxsteward.envelope.slices import record_subject, references
-from ctxsteward.envelope.stores.memory import MemoryJournal
-from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
-from ctxsteward.envelope.versions import ProfileVersions, Version, profile_names
+from ctxsteward.envelope.testing import PASS, CharTokenizer, FaultyObjects, FirstLine, StoreFault, memory_store
 from ctxsteward.schemas import (
     Damaged,
     Erased,
@@ -31,6 +23,13 @@ from ctxsteward.schemas import (
 from ctxsteward.schemas.changelog import Change
 from ctxsteward.schemas.profile import MetaRecord, ProfileEntry
 from ctxsteward.schemas.publish import validate
+from ctxsteward.store.crypto.keyring import memory_keys
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.names import numbered
+from ctxsteward.store.objects.memory import MemoryObjects
+from ctxsteward.store.objects.port import Patience
+from ctxsteward.store.profiles.meta_records import record_subject, references
+from ctxsteward.store.profiles.versions import ProfileVersions, Version, profile_names
 
 from .agreed import PROMOTION
 
@@ -317,7 +316,7 @@ def test_an_erased_record_whose_blob_was_collected_is_still_a_finding(store: Sto
 def test_a_commit_puts_blobs_first_and_the_version_last() -> None:
     order: list[str] = []
 
-    def plan(method: str, key: str) -> Fault:
+    def plan(method: str, key: str) -> StoreFault:
         if method == "put":
             order.append(key.split("/")[0])
         return PASS
@@ -398,7 +397,7 @@ def test_a_rollback_to_nothing_is_not_found(versions: ProfileVersions) -> None:
 # -- outcomes ----------------------------------------------------------------------------------------------
 
 
-def faulty_store(objects: MemoryObjects, plan: Callable[[str, str], Fault], seconds: list[float]) -> Store:
+def faulty_store(objects: MemoryObjects, plan: Callable[[str, str], StoreFault], seconds: list[float]) -> Store:
     patience = Patience(
         total_seconds=3.0,
         clock=lambda: seconds[0],
@@ -416,12 +415,12 @@ def test_an_unknown_commit_repeated_with_its_id_is_there_once(landed: bool, othe
     """Also where others have committed since, and where the clock of the second try is another."""
     objects, answers = MemoryObjects(), [False]
 
-    def plan(method: str, key: str) -> Fault:
+    def plan(method: str, key: str) -> StoreFault:
         if "/versions/" not in key or answers[0]:
             return PASS
         if method == "list":
             return PASS
-        return Fault("lost_reply" if landed else "dropped") if method == "put" else Fault("error_before")
+        return StoreFault("lost_reply" if landed else "dropped") if method == "put" else StoreFault("error_before")
 
     store = faulty_store(objects, plan, [0.0])
     versions = store.profiles("support")

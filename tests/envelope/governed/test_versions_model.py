@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ctxsteward.envelope import Profile, Store
-from ctxsteward.envelope.stores.memory import MemoryJournal
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.envelope.versions import ProfileVersions, Version
 from ctxsteward.schemas import Erased, VersionTaken
 from ctxsteward.schemas.profile import MetaRecord, ProfileEntry
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.profiles.versions import ProfileVersions, Version
 
 from .agreed import PROMOTION
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.envelope.objects.file import FileObjects
-from ctxsteward.envelope.objects.memory import MemoryObjects
-from ctxsteward.envelope.objects.port import ObjectStore
-from ctxsteward.envelope.objects.s3 import S3Objects
+from ctxsteward.store.objects.file import FileObjects
+from ctxsteward.store.objects.memory import MemoryObjects
+from ctxsteward.store.objects.port import ObjectStore
+from ctxsteward.store.objects.s3 import S3Objects
 
 from ...s3_servers import REAL_BUCKET, S3Server
 

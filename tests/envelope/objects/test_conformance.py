@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxsteward.envelope.objects.names import MAX_KEY_CHARS, MAX_KEY_PART_CHARS, numbered, part_of
-from ctxsteward.envelope.objects.port import ObjectStore
 from ctxsteward.schemas import InputError, ObjectMissing
+from ctxsteward.store.names import MAX_KEY_CHARS, MAX_KEY_PART_CHARS, numbered, part_of
+from ctxsteward.store.objects.port import ObjectStore
 
 from .conftest import Places
 

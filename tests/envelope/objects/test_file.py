@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope import exclusive
-from ctxsteward.envelope.objects.file import FileObjects
 from ctxsteward.schemas import ObjectMissing, StoreUnavailable
+from ctxsteward.store import create_once as exclusive
+from ctxsteward.store.objects.file import FileObjects
 
 from .crash_disk import Crash, Killed, RecordingDisk
 

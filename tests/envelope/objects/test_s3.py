@@ -14,10 +14,10 @@ from contextlib import closing
 import pytest
 from botocore.exceptions import ClientError
 
-from ctxsteward.envelope.objects.port import PutOutcome
-from ctxsteward.envelope.objects.s3 import S3Objects
-from ctxsteward.envelope.objects.s3_uri import QUERY_KEYS, S3Location
 from ctxsteward.schemas import Damaged, InputError, StoreUnavailable
+from ctxsteward.store.objects.port import PutOutcome
+from ctxsteward.store.objects.s3 import S3Objects
+from ctxsteward.store.objects.s3_location import QUERY_KEYS, S3Location
 
 from ...fault_proxy import Fault, FaultProxy
 from ...s3_servers import S3Server, ministack_server
@@ -428,7 +428,7 @@ def test_a_configuration_that_boto3_refuses_is_an_input_error(moto: S3Server) ->
 
 
 def test_without_boto3_the_extra_is_named() -> None:
-    program = "import sys; sys.modules['boto3'] = None\nimport ctxsteward.envelope.objects.s3"
+    program = "import sys; sys.modules['boto3'] = None\nimport ctxsteward.store.objects.s3"
 
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
 

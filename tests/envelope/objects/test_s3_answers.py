@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import pytest
 
-from ctxsteward.envelope.chain import Chain
-from ctxsteward.envelope.commit import Patience
-from ctxsteward.envelope.keys import AddressKey
-from ctxsteward.envelope.objects.s3 import S3Objects
 from ctxsteward.schemas import Damaged, StoreUnavailable
+from ctxsteward.store.crypto.addresses import AddressKey
+from ctxsteward.store.crypto.hash_chain import Chain
+from ctxsteward.store.objects.port import Patience
+from ctxsteward.store.objects.s3 import S3Objects
 
 from ...fault_proxy import Altered, FaultProxy, Reply
 from ...s3_servers import S3Server
@@ -231,7 +231,7 @@ def test_an_object_is_gone_when_it_is_seen_to_be_gone(
 
 
 def test_pages_without_an_end_end(objects: S3Objects, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ctxsteward.envelope.objects.s3.MAX_EMPTY_PAGES", 5)
+    monkeypatch.setattr("ctxsteward.store.objects.s3.MAX_EMPTY_PAGES", 5)
     turns = iter(range(1000))
     proxy.faults(
         lambda request: Altered(

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ctxsteward.envelope import Session
-from ctxsteward.envelope.selection import SelectionRequest
+from ctxsteward.envelope.recall.selection import SelectionRequest
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import Message
 

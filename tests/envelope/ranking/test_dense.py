@@ -17,11 +17,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Heuristic
-from ctxsteward.envelope.cards.testing import HashEmbedder
-from ctxsteward.envelope.ranking.dense import MAX_QUERY_CHARS, MAX_TEXT_CHARS, NOT_EMBEDDED, NOTHING_SIMILAR, Semantic
-from ctxsteward.envelope.ranking.embedders import E5, Multilingual
-from ctxsteward.envelope.ranking.outcome import FELL_BACK
-from ctxsteward.envelope.testing import CharTokenizer
+from ctxsteward.envelope.recall.dense import (
+    E5,
+    MAX_QUERY_CHARS,
+    MAX_TEXT_CHARS,
+    NOT_EMBEDDED,
+    NOTHING_SIMILAR,
+    Multilingual,
+    Semantic,
+)
+from ctxsteward.envelope.recall.selection import FELL_BACK
+from ctxsteward.envelope.testing import CharTokenizer, HashEmbedder
 
 from .sessions import TALK, request_for, session_of
 

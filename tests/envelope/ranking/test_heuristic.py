@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxsteward.envelope import Heuristic, SelectionRequest, Session, Store
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.groups import Entry
-from ctxsteward.envelope.ranking.heuristic import MAX_QUERY_CHARS, turn_of
+from ctxsteward.envelope.history.tool_groups import LogEntry
+from ctxsteward.envelope.recall.heuristic import MAX_QUERY_CHARS, turn_of
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
+from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import Message, TextPart
 
 CHARS = Counter(CharTokenizer())
@@ -101,10 +101,10 @@ def test_replaced_originals_are_read_anew() -> None:
     assert refs(selector, asking(session, "secret", entry=erased.entry, generation=1)) == []
 
 
-def counted(session: Session) -> tuple[Callable[[int], Entry], list[int]]:
+def counted(session: Session) -> tuple[Callable[[int], LogEntry], list[int]]:
     read: list[int] = []
 
-    def entry(ordinal: int) -> Entry:
+    def entry(ordinal: int) -> LogEntry:
         read.append(ordinal)
         return session.entry(ordinal)
 
@@ -138,7 +138,7 @@ def test_the_index_used_longest_ago_leaves() -> None:
 def test_an_original_that_cannot_be_read_leaves_no_half_index() -> None:
     session, selector = session_of(["ash", "ash", "ash"]), Heuristic()
 
-    def broken(ordinal: int) -> Entry:
+    def broken(ordinal: int) -> LogEntry:
         if ordinal == 3:
             raise OSError("the disk is gone")
         return session.entry(ordinal)

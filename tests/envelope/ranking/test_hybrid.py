@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxsteward.envelope import Heuristic
-from ctxsteward.envelope.ranking.hybrid import Fusion, Hybrid, fused
-from ctxsteward.envelope.ranking.outcome import FELL_BACK, fell_back
-from ctxsteward.envelope.selection import Ranking, Scored, SelectionRequest
+from ctxsteward.envelope.recall.selection import FELL_BACK, Ranking, ScoredOriginal, SelectionRequest, fell_back
+from ctxsteward.envelope.recall.strategies import Fusion, Hybrid, fused
 
 from .chinese import sample
 from .sessions import INSTALLED, LOCOMO, request_for
@@ -25,18 +24,18 @@ rankings = st.lists(st.integers(1, 30), unique=True).map(lambda ordinals: ranked
 
 
 def ranked(*ordinals: int) -> Ranking:
-    return Ranking(scored=tuple(Scored(ordinal, 1.0) for ordinal in ordinals), strategy="fixed")
+    return Ranking(scored=tuple(ScoredOriginal(ordinal, 1.0) for ordinal in ordinals), strategy="fixed")
 
 
 def fixed(*ordinals: int):  # type: ignore[no-untyped-def]
     return lambda request: ranked(*ordinals)
 
 
-def failing(request: SelectionRequest) -> Sequence[Scored]:
+def failing(request: SelectionRequest) -> Sequence[ScoredOriginal]:
     raise ConnectionError("no route")
 
 
-def order(ranking: Sequence[Scored]) -> list[int]:
+def order(ranking: Sequence[ScoredOriginal]) -> list[int]:
     return [scored.ordinal for scored in ranking]
 
 
@@ -118,14 +117,14 @@ def test_a_model_that_fails_leaves_the_fusion() -> None:
 
 @cache
 def embedder() -> Any:
-    from ctxsteward.envelope.ranking.embedders import Multilingual
+    from ctxsteward.envelope.recall.dense import Multilingual
 
     return Multilingual()
 
 
 def recall(data: Path, *budgets_tokens: int) -> list[tuple[float, float]]:
     """Mean recall by words alone and by both, at each budget."""
-    from ctxsteward.envelope.ranking.dense import Semantic
+    from ctxsteward.envelope.recall.dense import Semantic
     from ctxsteward.evals.recall import measure
 
     words = measure(data, selector=Heuristic, budgets_tokens=budgets_tokens)

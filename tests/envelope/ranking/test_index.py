@@ -10,16 +10,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxsteward.envelope import Scored, Weights
-from ctxsteward.envelope.ranking.bm25 import MAX_POSTINGS, Postings
-from ctxsteward.envelope.ranking.index import MAX_RANKED, Turn, TurnIndex
-from ctxsteward.envelope.ranking.surroundings import MAX_HITS, best_hits
+from ctxsteward.envelope import ScoredOriginal, Weights
+from ctxsteward.envelope.recall.lexical_index import (
+    MAX_HITS,
+    MAX_POSTINGS,
+    MAX_RANKED,
+    IndexedTurn,
+    Postings,
+    TurnIndex,
+    best_hits,
+)
 
 WORDS = ("ash", "birch", "cedar", "date", "elm", "fir", "gum", "hazel")
 words = st.lists(st.sampled_from(WORDS), max_size=8)
 turns = st.lists(
     st.builds(
-        Turn,
+        IndexedTurn,
         terms=words,
         asks=st.booleans(),
         is_question=st.booleans(),
@@ -32,14 +38,14 @@ turns = st.lists(
 ONLY_NEAR = Weights(near=1, wide=0, asked=0, sitting=0, date=0, speaker=0, question=0)
 
 
-def index_of(made: list[Turn], start: int = 1) -> TurnIndex:
+def index_of(made: list[IndexedTurn], start: int = 1) -> TurnIndex:
     index = TurnIndex()
     for ordinal, turn in enumerate(made, start):
         index.add(ordinal, turn)
     return index
 
 
-def plain(ranked: list[Scored]) -> list[tuple[int, float, dict[str, float]]]:
+def plain(ranked: list[ScoredOriginal]) -> list[tuple[int, float, dict[str, float]]]:
     return [(one.ordinal, one.score, dict(one.signals)) for one in ranked]
 
 
@@ -78,7 +84,7 @@ def test_scores_are_the_textbooks(made: list[list[str]], query: list[str], k1: f
 
 
 @given(turns, words)
-def test_near_is_the_textbooks_score_of_a_turn_with_its_neighbours(made: list[Turn], query: list[str]) -> None:
+def test_near_is_the_textbooks_score_of_a_turn_with_its_neighbours(made: list[IndexedTurn], query: list[str]) -> None:
     """Weighed alone, it is BM25 over documents of three turns, as far as the sitting goes."""
     made = [turn._replace(sitting="one") for turn in made]
     joined = [[t for turn in made[max(0, n - 1) : n + 2] for t in turn.terms] for n in range(len(made))]
@@ -93,7 +99,7 @@ def test_near_is_the_textbooks_score_of_a_turn_with_its_neighbours(made: list[Tu
 
 
 @given(turns, words, st.integers(0, 30))
-def test_an_index_that_grew_ranks_as_one_made_from_scratch(made: list[Turn], query: list[str], at: int) -> None:
+def test_an_index_that_grew_ranks_as_one_made_from_scratch(made: list[IndexedTurn], query: list[str], at: int) -> None:
     grown = index_of(made[:at])
     grown.rank(query, "Ann", Weights())
     for ordinal, turn in enumerate(made[at:], min(at, len(made)) + 1):
@@ -103,7 +109,7 @@ def test_an_index_that_grew_ranks_as_one_made_from_scratch(made: list[Turn], que
 
 @given(turns, words, st.sets(st.integers(1, 30)), st.sets(st.integers(1, 30)))
 def test_a_ranking_holds_known_ordinals_once_each_best_first(
-    made: list[Turn], query: list[str], pinned: set[int], skip: set[int]
+    made: list[IndexedTurn], query: list[str], pinned: set[int], skip: set[int]
 ) -> None:
     weights = Weights(recency=0.2)
     ranked = index_of(made).rank(query, "what did bob say", weights, pinned=pinned, skip=skip)
@@ -115,23 +121,23 @@ def test_a_ranking_holds_known_ordinals_once_each_best_first(
 
 
 @given(turns, words)
-def test_a_score_is_the_sum_of_its_signals(made: list[Turn], query: list[str]) -> None:
+def test_a_score_is_the_sum_of_its_signals(made: list[IndexedTurn], query: list[str]) -> None:
     for one in index_of(made).rank(query, "bob", Weights(recency=0.3), pinned={2, 5}):
         assert sum(one.signals.values()) == pytest.approx(one.score)
         assert 0.0 not in one.signals.values()
 
 
 @given(turns, words)
-def test_signals_stay_as_they_were_when_the_index_grows(made: list[Turn], query: list[str]) -> None:
+def test_signals_stay_as_they_were_when_the_index_grows(made: list[IndexedTurn], query: list[str]) -> None:
     index, weights = index_of(made), Weights(recency=0.3)
     ranked, looked_at = index.rank(query, "bob", weights), plain(index.rank(query, "bob", weights))
     for ordinal in range(len(made) + 1, len(made) + 6):
-        index.add(ordinal, Turn(WORDS, sitting="2027-01-01"))
+        index.add(ordinal, IndexedTurn(WORDS, sitting="2027-01-01"))
     assert plain(ranked) == looked_at
 
 
 @given(turns, words)
-def test_a_limit_and_a_heap_change_nothing_about_the_order(made: list[Turn], query: list[str]) -> None:
+def test_a_limit_and_a_heap_change_nothing_about_the_order(made: list[IndexedTurn], query: list[str]) -> None:
     index = index_of(made)
     whole = [one.ordinal for one in index.rank(query, "", Weights())]
     assert [one.ordinal for one in index.rank(query, "", Weights(), limit=2)] == whole[:2]
@@ -140,8 +146,8 @@ def test_a_limit_and_a_heap_change_nothing_about_the_order(made: list[Turn], que
 # -- what the signals mean -----------------------------------------------------------------------------------------
 
 
-def turn(text: str, **more: object) -> Turn:
-    return Turn(terms=text.split(), **more)  # type: ignore[arg-type]
+def turn(text: str, **more: object) -> IndexedTurn:
+    return IndexedTurn(terms=text.split(), **more)  # type: ignore[arg-type]
 
 
 def test_neighbours_do_not_reach_across_days() -> None:

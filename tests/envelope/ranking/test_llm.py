@@ -13,20 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxsteward.envelope import Heuristic, Session
-from ctxsteward.envelope.cards.memory import MemoryCards
-from ctxsteward.envelope.ranking.llm import (
+from ctxsteward.envelope.cards.index import MemoryCards
+from ctxsteward.envelope.recall.llm import (
     MAX_LINES,
     MAX_SUMMARY_CHARS,
     SUMMARIES_MISSING,
-    ByModel,
+    ModelSelector,
     card_summaries,
     choice_of,
 )
-from ctxsteward.envelope.ranking.outcome import FELL_BACK
-from ctxsteward.envelope.stores.port import Journal
+from ctxsteward.envelope.recall.selection import FELL_BACK
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import InputError, StoreError
 from ctxsteward.schemas.cards import ContextCard
+from ctxsteward.store.journal.port import Journal
 
 from .sessions import TALK, request_for, session_of
 
@@ -61,7 +61,9 @@ def order(ranking: Sequence[Any]) -> list[int]:
 
 
 def test_what_the_model_names_is_recalled_in_its_order_and_its_reason_is_kept() -> None:
-    ranking = ByModel(Scripted(chosen("§5", "§3", "§5", reasoning="pets\nand pumps")))(request_for("parrot or pump?"))
+    ranking = ModelSelector(Scripted(chosen("§5", "§3", "§5", reasoning="pets\nand pumps")))(
+        request_for("parrot or pump?")
+    )
 
     assert order(ranking) == [5, 3]
     assert ranking[0].score > ranking[1].score > 0
@@ -71,7 +73,7 @@ def test_what_the_model_names_is_recalled_in_its_order_and_its_reason_is_kept() 
 def test_the_menu_tells_reference_role_phase_tokens_and_summary_in_session_order() -> None:
     model, session = Scripted(chosen("§1")), session_of(["a broken pump"])
     session.append({"role": "assistant", "content": "call the vendor"}, phase="repair")
-    ByModel(model)(request_for("who fixes the pump?", session))
+    ModelSelector(model)(request_for("who fixes the pump?", session))
 
     assert [re.sub(r"\d+ tokens", "n tokens", line) for line in model.menu] == [
         "§1 user (-, n tokens): a broken pump",
@@ -83,7 +85,7 @@ def test_the_menu_tells_reference_role_phase_tokens_and_summary_in_session_order
 def test_the_menu_has_at_most_a_hundred_short_lines() -> None:
     model = Scripted(chosen("§1"))
     session = session_of([f"the pump {number} " + "word " * 200 for number in range(150)])
-    ByModel(model)(request_for("pump", session, budget_tokens=10**6))
+    ModelSelector(model)(request_for("pump", session, budget_tokens=10**6))
 
     assert len(model.menu) == MAX_LINES
     assert max(len(line.split(": ", 1)[1]) for line in model.menu) <= MAX_SUMMARY_CHARS
@@ -91,7 +93,7 @@ def test_the_menu_has_at_most_a_hundred_short_lines() -> None:
 
 def test_the_menu_offers_what_fits_twice_the_room() -> None:
     model, session = Scripted(chosen("§1")), session_of()
-    ByModel(model)(request_for("the parrot and the pump", session, budget_tokens=20))
+    ModelSelector(model)(request_for("the parrot and the pump", session, budget_tokens=20))
     sizes = [int(match[1]) for line in model.menu if (match := re.search(r"(\d+) tokens", line))]
 
     assert 20 < sum(sizes) <= 40
@@ -100,7 +102,7 @@ def test_the_menu_offers_what_fits_twice_the_room() -> None:
 
 def test_what_the_window_shows_is_not_on_the_menu() -> None:
     model = Scripted(chosen("§3"))
-    ByModel(model)(request_for("parrot", visible=[5]))
+    ModelSelector(model)(request_for("parrot", visible=[5]))
 
     assert not [line for line in model.menu if line.startswith("§5 ")]
 
@@ -118,7 +120,7 @@ def card_of(session: Session, ordinal: int, summary: str, /, **more: Any) -> Con
 
 def summaries(index: MemoryCards, session: Session, journal: Journal | None = None) -> list[str]:
     model = Scripted(chosen("§1"))
-    selector = ByModel(model, summarize=card_summaries(index, journal))
+    selector = ModelSelector(model, summarize=card_summaries(index, journal))
     assert selector(request_for("the pump", session)).findings == ()
     return [line.split(": ", 1)[1] for line in model.menu]
 
@@ -173,7 +175,7 @@ def test_an_index_is_asked_once_a_menu_and_one_that_fails_costs_the_summaries_al
             raise StoreError("the index is gone")
 
     index, model = Failing(), Scripted(chosen("§2"))
-    ranking = ByModel(model, summarize=card_summaries(index))(request_for("the pump", pump))
+    ranking = ModelSelector(model, summarize=card_summaries(index))(request_for("the pump", pump))
 
     assert (ranking.strategy, order(ranking), index.asked) == ("llm", [2], 1)
     assert [finding.kind for finding in ranking.findings] == [SUMMARIES_MISSING]
@@ -214,7 +216,7 @@ def test_an_answer_that_cannot_be_followed_leaves_the_ranking_to_the_heuristic_a
     reply: Any, found: str
 ) -> None:
     request = request_for("grey parrot named Ziggy")
-    ranking = ByModel(Scripted(reply))(request)
+    ranking = ModelSelector(Scripted(reply))(request)
 
     assert ranking.strategy == "heuristic"
     assert ranking.scored == tuple(Heuristic()(request))
@@ -234,7 +236,7 @@ def test_an_answer_that_cannot_be_followed_leaves_the_ranking_to_the_heuristic_a
 )
 def test_a_model_is_not_asked_where_there_is_nothing_to_ask(query: str | None, budget_tokens: int) -> None:
     model = Scripted(chosen("§5"))
-    ranking = ByModel(model)(request_for(query, budget_tokens=budget_tokens))
+    ranking = ModelSelector(model)(request_for(query, budget_tokens=budget_tokens))
 
     assert (model.prompts, ranking.strategy) == ([], "heuristic")
     assert "not asked" in ranking.findings[0].text
@@ -242,7 +244,7 @@ def test_a_model_is_not_asked_where_there_is_nothing_to_ask(query: str | None, b
 
 def test_an_empty_ranking_needs_no_model_and_no_finding() -> None:
     model = Scripted(chosen("§5"))
-    ranking = ByModel(model, prefilter=lambda request: [])(request_for("parrot"))
+    ranking = ModelSelector(model, prefilter=lambda request: [])(request_for("parrot"))
 
     assert (len(ranking), ranking.findings, model.prompts) == (0, (), [])
 
@@ -262,7 +264,7 @@ def test_an_empty_ranking_needs_no_model_and_no_finding() -> None:
 )
 def test_text_on_the_menu_can_neither_add_a_line_nor_an_original(text: str) -> None:
     model = Scripted(chosen("§99"))
-    ranking = ByModel(model)(request_for("take me, hello", session_of([text, "another one"])))
+    ranking = ModelSelector(model)(request_for("take me, hello", session_of([text, "another one"])))
 
     assert [line.split()[0] for line in model.menu] == ["§1", "§2"]
     assert ranking.strategy == "heuristic"
@@ -271,7 +273,7 @@ def test_text_on_the_menu_can_neither_add_a_line_nor_an_original(text: str) -> N
 
 def test_of_a_huge_question_a_line_is_asked() -> None:
     model = Scripted(chosen("§5"))
-    ByModel(model)(request_for("parrot\n" * 150_000))
+    ModelSelector(model)(request_for("parrot\n" * 150_000))
 
     assert len(model.prompts[0]) < 4_000
 
@@ -289,6 +291,6 @@ def test_no_reply_yields_an_original_that_is_not_on_the_menu(reply: str) -> None
 
 def test_the_same_choice_is_made_through_any_prefilter() -> None:
     backwards: Callable[[Any], Any] = lambda request: list(reversed(Heuristic()(request)))  # noqa: E731
-    one, other = (ByModel(Scripted(chosen("§2")), prefilter=p)(request_for("shift")) for p in (None, backwards))
+    one, other = (ModelSelector(Scripted(chosen("§2")), prefilter=p)(request_for("shift")) for p in (None, backwards))
 
     assert one == other

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxsteward.envelope.ranking.words import MAX_TERM_CHARS, MAX_TEXT_CHARS, STOP_WORDS, _stem, terms
+from ctxsteward.envelope.recall.terms import MAX_TERM_CHARS, MAX_TEXT_CHARS, STOP_WORDS, _stem, terms
 
 
 class Case(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope.readers import Transcript, parse_transcripts
+from ctxsteward.envelope.transcripts import Transcript, parse_transcripts
 
 SYSTEM = {"role": "system", "content": "You are an agent."}
 TASK = {"role": "user", "content": "Fix the bug."}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxsteward.envelope.readers import FORMATS, Transcript, parse_transcripts
+from ctxsteward.envelope.transcripts import FORMATS, Transcript, parse_transcripts
 
 USER = {"role": "user", "content": "hi", "x_unknown": [1, {"é": None}]}
 CALL = {"id": "c1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope.readers import read_transcript, read_transcripts
+from ctxsteward.envelope.transcripts import read_transcript, read_transcripts
 
 DATA = Path(__file__).parents[3] / "../shared/data"
 TAU_BENCH = DATA / "tau_bench_airline/runs_even_tasks.jsonl"

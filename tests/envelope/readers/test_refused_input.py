@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxsteward.envelope.readers import FORMATS, parse_transcripts, read_transcript, read_transcripts
+from ctxsteward.envelope.transcripts import FORMATS, parse_transcripts, read_transcript, read_transcripts
 from ctxsteward.schemas import InputError, InputTooLarge, InvalidTranscript
 
 USER = '{"role": "user", "content": "hi"}'

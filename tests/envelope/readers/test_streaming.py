@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.envelope.readers import read_transcript, read_transcripts
+from ctxsteward.envelope.transcripts import read_transcript, read_transcripts
 
 MESSAGES = 48_000
 PEAK_BYTES = 4 * 1024 * 1024

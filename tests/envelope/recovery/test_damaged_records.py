@@ -8,12 +8,21 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Session, Store, open_store
-from ctxsteward.envelope.events import Appended, Blank, Event, Head, NoteSet, Selected, from_record, to_record
-from ctxsteward.envelope.keys import address_of, subject_of
-from ctxsteward.envelope.records import coded
-from ctxsteward.envelope.stores.port import Forgotten, Record, SessionKey
 from ctxsteward.envelope.testing import FirstLine
 from ctxsteward.schemas import Damaged, Erased, Message, Ref, UnsupportedVersion, Wire
+from ctxsteward.store.crypto.addresses import address_of, subject_of
+from ctxsteward.store.journal.events import (
+    BlankRecord,
+    Event,
+    MessageAppended,
+    NoteSet,
+    RecallSelected,
+    SessionHead,
+    from_record,
+    to_record,
+)
+from ctxsteward.store.journal.log import coded
+from ctxsteward.store.journal.port import ForgottenSubject, JournalRecord, SessionKey
 
 from .spoiling import (
     CHARS,
@@ -133,7 +142,7 @@ def test_with_all_compactions_damaged_the_log_is_folded_from_its_beginning(tmp_p
 def test_a_damaged_decision_is_passed_over(tmp_path: Path, kind: str, way: str) -> None:
     with store_at(tmp_path) as store:
         session = converse(store, maker=builder(100_000))
-        session.record(Selected(turn=session.state.last_user, refs=(2,), log={}))
+        session.record(RecallSelected(turn=session.state.last_user, refs=(2,), log={}))
         session.append(user("and now?"))
         said = [entry.message.wire for entry in session.entries()]
         position = positions(store, kind)[-1]
@@ -455,11 +464,11 @@ def test_an_erased_original_says_who_when_and_why(tmp_path: Path) -> None:
         session.append(reply("noted"))
         key, position = session.key, store.journal.position(session.key, 1) or 0
         event = from_record(record_at(store, position))
-        assert isinstance(event, Appended)
+        assert isinstance(event, MessageAppended)
         wire = '{"role": "user", "content": "[erased]"}'
         address = address_of(session.address_key, subject_of("s", "dana"), "message", wire.encode())
         gone = replace(event, wire=wire, erased=True, tokens={}, address=address)
-        store.journal.forget("default", Forgotten("s", "dana", "dpo", "2026-11-20", "asked to"))
+        store.journal.forget("default", ForgottenSubject("s", "dana", "dpo", "2026-11-20", "asked to"))
         store.journal.rewrite(key, {position: coded(session.address_key, "s", position, to_record(gone))})
         for reader in (session, opened(store), session.fork(id="fork")):
             envelope = builder().build(reader)
@@ -477,7 +486,7 @@ def test_a_forgotten_session_does_not_come_back(tmp_path: Path) -> None:
     with store_at(tmp_path) as store:
         live = opened(store)
         live.append(user("one"))
-        store.journal.forget("default", Forgotten("s", None, "dpo", "2026-11-20", "asked to"))
+        store.journal.forget("default", ForgottenSubject("s", None, "dpo", "2026-11-20", "asked to"))
         store.journal.truncate(live.key, 0)
         for call_it in (lambda: opened(store), lambda: live.append(user("two")), lambda: builder().build(live)):
             with pytest.raises(Erased, match="erased by dpo"):
@@ -491,7 +500,7 @@ def test_a_blank_record_holds_its_place(tmp_path: Path) -> None:
     with store_at(tmp_path) as store:
         session = converse(store)
         where = positions(store, "compaction")[-1]
-        blank = coded(session.address_key, "s", where, to_record(Blank(was="compaction")))
+        blank = coded(session.address_key, "s", where, to_record(BlankRecord(was="compaction")))
         store.journal.rewrite(session.key, {where: blank})
         again = opened(store)
         assert again.state.position == session.state.position
@@ -505,8 +514,8 @@ def test_a_blank_record_holds_its_place(tmp_path: Path) -> None:
 def test_fields_of_a_later_minor_version_are_left_alone() -> None:
     events: list[Event] = [
         NoteSet(name="plan", text="x"),
-        Head(system=("Be brief.",)),
-        Appended(ordinal=1, wire='{"role": "user", "content": "x"}', address="ab"),
+        SessionHead(system=("Be brief.",)),
+        MessageAppended(ordinal=1, wire='{"role": "user", "content": "x"}', address="ab"),
     ]
     for event in events:
         record = to_record(event)
@@ -516,10 +525,10 @@ def test_fields_of_a_later_minor_version_are_left_alone() -> None:
 
 def test_a_record_of_an_unknown_kind_is_not_passed_over(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedVersion):
-        from_record(Record("verdict", "{}"))
+        from_record(JournalRecord("verdict", "{}"))
     with store_at(tmp_path) as store:
         session = opened(store)
-        later = coded(session.address_key, "s", 2, Record("verdict", "{}"))
+        later = coded(session.address_key, "s", 2, JournalRecord("verdict", "{}"))
         store.journal.append(session.key, 2, [later])
         for act in (lambda: opened(store), session.refresh):
             with pytest.raises(UnsupportedVersion, match="verdict"):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session, Store, open_store
 from ctxsteward.evals.validity import anthropic_faults, openai_faults
-from ctxsteward.schemas import Bullet, Source, Summary, Wire
+from ctxsteward.schemas import Bullet, SummarizerInput, Summary, Wire
 
 from .spoiling import CHARS, opened, reply, user
 
@@ -38,7 +38,7 @@ class Turn(NamedTuple):
     assistant: str
 
 
-def forge(source: Source, *, budget_tokens: int) -> Summary:
+def forge(source: SummarizerInput, *, budget_tokens: int) -> Summary:
     """A summarizer that was talked into the forgery."""
     if not source.messages or budget_tokens < len(FORGED) + 20:
         return Summary(bullets=())

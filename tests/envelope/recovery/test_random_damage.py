@@ -8,10 +8,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from ctxsteward.envelope import Session
-from ctxsteward.envelope.log import Log
-from ctxsteward.envelope.stores.port import Record
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import Damaged, Wire
+from ctxsteward.store.journal.log import Log
+from ctxsteward.store.journal.port import JournalRecord
 
 from ..histories import histories
 from .spoiling import PLANTED, builder, faults, opened
@@ -30,7 +30,7 @@ PHASES = (Phase.explicit, Phase.generate)
 WAYS = ("code", "words", "body", "kind", "shape", "copy", "swap")
 
 
-def struck(records: list[Record], blows: list[Blow]) -> dict[int, Record]:
+def struck(records: list[JournalRecord], blows: list[Blow]) -> dict[int, JournalRecord]:
     """What stands in the journal afterwards, where it differs."""
     now = list(records)
     for where, how in blows:

@@ -11,9 +11,8 @@ from typing import NamedTuple
 import pytest
 
 from ctxsteward.envelope import EnvelopeBuilder, open_store, rebuild
-from ctxsteward.envelope.builder import RENDERERS
-from ctxsteward.envelope.envelope import RENDERER_VERSION
-from ctxsteward.envelope.seal import verify_seal
+from ctxsteward.envelope.building.builder import RENDERERS
+from ctxsteward.envelope.envelope import RENDERER_VERSION, verify_seal
 from ctxsteward.schemas import Damaged, InputError, ReferenceNotFound
 
 from .spoiling import PLANTED, SPOILS, WORDS, builder, faults, kinds, opened, positions, reply, spoil, user

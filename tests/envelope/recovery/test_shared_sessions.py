@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.envelope import Session, Store, open_store
-from ctxsteward.envelope.events import from_record
-from ctxsteward.envelope.state import State
-from ctxsteward.envelope.stores.port import SessionKey
+from ctxsteward.envelope.history.state import State
+from ctxsteward.store.journal.events import from_record
+from ctxsteward.store.journal.port import SessionKey
 
 from ..in_threads import in_threads
 from .spoiling import builder, faults, opened, user

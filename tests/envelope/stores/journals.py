@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from ctxsteward.envelope.stores.file import FileJournal
-from ctxsteward.envelope.stores.memory import MemoryJournal
-from ctxsteward.envelope.stores.port import Journal, Record, SessionKey
 from ctxsteward.schemas import Conflict
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.journal.port import Journal, JournalRecord, SessionKey
+from ctxsteward.store.journal.sqlite import FileJournal
 
 KEY = SessionKey("acme", "s")
 OTHER = SessionKey("acme", "t")
@@ -24,19 +24,19 @@ JOURNALS: dict[str, Callable[[Path], Journal]] = {
 }
 
 
-def note(text: str) -> Record:
-    return Record("note", json.dumps({"text": text}, ensure_ascii=False), mac=f"mac of {text}")
+def note(text: str) -> JournalRecord:
+    return JournalRecord("note", json.dumps({"text": text}, ensure_ascii=False), mac=f"mac of {text}")
 
 
-def message(ordinal: int, text: str = "hello", *, id: str | None = None, outputs: int = 0) -> Record:
-    return Record("message", '{"address":""}', ordinal, outputs, id, json.dumps({"content": text}), mac="m" * 64)
+def message(ordinal: int, text: str = "hello", *, id: str | None = None, outputs: int = 0) -> JournalRecord:
+    return JournalRecord("message", '{"address":""}', ordinal, outputs, id, json.dumps({"content": text}), mac="m" * 64)
 
 
-def compaction(address: str) -> Record:
-    return Record("compaction", json.dumps({"report": {"id": address}}))
+def compaction(address: str) -> JournalRecord:
+    return JournalRecord("compaction", json.dumps({"report": {"id": address}}))
 
 
-def append_at_end(journal: Journal, key: SessionKey, record: Record) -> int:
+def append_at_end(journal: Journal, key: SessionKey, record: JournalRecord) -> int:
     """Append behind whatever others append; the position it got."""
     while True:
         position = journal.length(key)

@@ -14,15 +14,14 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope.same_file import SameFile
-from ctxsteward.envelope.sqlite_file import SqliteFile
-from ctxsteward.envelope.stores import group_commit
-from ctxsteward.envelope.stores.file import FileJournal
-from ctxsteward.envelope.stores.group_commit import GroupCommit, Ticket
-from ctxsteward.envelope.stores.layout import connect, prepare
-from ctxsteward.envelope.stores.port import Journal, Record, SessionKey
-from ctxsteward.envelope.stores.transaction import Head, Transaction, Writer
 from ctxsteward.schemas import Conflict, StoreError
+from ctxsteward.store.journal import group_commit
+from ctxsteward.store.journal.database import connect, prepare
+from ctxsteward.store.journal.group_commit import GroupCommit, Ticket
+from ctxsteward.store.journal.port import Journal, JournalRecord, SessionKey
+from ctxsteward.store.journal.sqlite import FileJournal
+from ctxsteward.store.journal.transaction import JournalWriter, LogRow, Transaction
+from ctxsteward.store.sqlite_file import SameFile, SqliteFile
 
 from .journals import KEY, OTHER, append_at_end, in_threads, message, note
 
@@ -188,11 +187,11 @@ def test_in_one_group_each_call_sees_the_ones_before_it(journal: FileJournal) ->
     "bad",
     [
         pytest.param([message(1), message(1)], id="an ordinal twice"),
-        pytest.param([note("x"), Record("note", "\ud800")], id="half a character"),
-        pytest.param([Record("note", "x", 1 << 70)], id="a number that fits no column"),
+        pytest.param([note("x"), JournalRecord("note", "\ud800")], id="half a character"),
+        pytest.param([JournalRecord("note", "x", 1 << 70)], id="a number that fits no column"),
     ],
 )
-def test_a_call_that_fails_fails_alone(journal: FileJournal, bad: list[Record]) -> None:
+def test_a_call_that_fails_fails_alone(journal: FileJournal, bad: list[JournalRecord]) -> None:
     keys = [SessionKey("acme", f"s{n}") for n in range(8)]
     calls: list[Callable[[], object]] = [
         lambda key=key: journal.append(key, 0, [message(1)])  # type: ignore[misc]
@@ -209,7 +208,7 @@ def test_an_error_is_each_caller_s_own(journal: FileJournal) -> None:
     assert len({id(outcome) for outcome in outcomes}) == 4
 
 
-class InterruptedOnce(Writer):
+class InterruptedOnce(JournalWriter):
     """A Ctrl-C between the commit and its bookkeeping."""
 
     interrupts = 1
@@ -227,12 +226,12 @@ def test_what_was_committed_when_the_leader_was_interrupted_is_acknowledged(tmp_
     db = file.make()
     prepare(db, path, lambda: "id", 1)
     writer = InterruptedOnce(file, SameFile(path, db), drains=False, error=lambda error: StoreError(str(error)))
-    tickets = [Ticket[Transaction](lambda transaction: transaction.put(KEY, Head(7))) for _ in range(3)]
+    tickets = [Ticket[Transaction](lambda transaction: transaction.put(KEY, LogRow(7))) for _ in range(3)]
     with pytest.raises(KeyboardInterrupt):
         writer.run(tickets)
     assert [(ticket.settled, ticket.error) for ticket in tickets] == [(True, None)] * 3
     assert db.execute("SELECT length FROM logs").fetchall() == [(7,)]
-    assert (writer.heads[KEY], writer.commits.tickets) == (Head(7), 3)
+    assert (writer.heads[KEY], writer.commits.tickets) == (LogRow(7), 3)
     file.close()
 
 
@@ -253,7 +252,7 @@ def test_threads_on_one_log_get_one_order(journal: FileJournal) -> None:
         for n in range(6):
             id = f"{name}-{n}"
             start = clock()
-            position = append_at_end(journal, KEY, Record("note", "{}", id=id))
+            position = append_at_end(journal, KEY, JournalRecord("note", "{}", id=id))
             seen.append((start, clock(), position, id))
 
     in_threads([lambda name=name: worker(name) for name in range(THREADS)])  # type: ignore[misc]
@@ -303,9 +302,9 @@ def test_readers_see_whole_appends_and_their_own_at_once(journal: FileJournal) -
 INTERRUPTED = """
 import os, signal, sys, threading, time
 from pathlib import Path
-from ctxsteward.envelope.same_file import SameFile
-from ctxsteward.envelope.stores.file import FileJournal
-from ctxsteward.envelope.stores.port import Record, SessionKey
+from ctxsteward.store.sqlite_file import SameFile
+from ctxsteward.store.journal.sqlite import FileJournal
+from ctxsteward.store.journal.port import Record, SessionKey
 from ctxsteward.schemas import Conflict
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by inheritance in a background shell

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.envelope.stores.draft import DraftJournal
-from ctxsteward.envelope.stores.memory import MemoryJournal
-from ctxsteward.envelope.stores.port import Drained, Forgotten, Journal, Manifest, Record, Waiting
 from ctxsteward.schemas import Conflict, StoreError
+from ctxsteward.store.journal.draft import DraftJournal
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.journal.port import DrainMark, ForgottenSubject, Journal, JournalRecord, Manifest, WaitingLog
 
 from .journals import FOREIGN, JOURNALS, KEY, OTHER, compaction, message, note
 
@@ -34,9 +34,9 @@ def draining(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Journal
 
 def test_a_record_comes_back_as_it_was_written(journal: Journal) -> None:
     records = [
-        Record("opened", '{"nonce":"n"}'),
-        Record("message", '{"a":"你好"}', 1, 2, "id-1", '{"content":"§ 🙂 \\u0000"}', "mac"),
-        Record("note", "x\x00y", mac="other"),
+        JournalRecord("opened", '{"nonce":"n"}'),
+        JournalRecord("message", '{"a":"你好"}', 1, 2, "id-1", '{"content":"§ 🙂 \\u0000"}', "mac"),
+        JournalRecord("note", "x\x00y", mac="other"),
     ]
     journal.append(KEY, 0, records)
     assert journal.read(KEY, 0) == records
@@ -74,10 +74,10 @@ def test_an_append_elsewhere_is_a_conflict_and_writes_nothing(journal: Journal, 
         pytest.param([message(2), message(2)], id="an ordinal of the batch"),
         pytest.param([note("x"), compaction("ab")], id="the address of a compaction"),
         pytest.param([compaction("cd"), compaction("cd")], id="an address of the batch"),
-        pytest.param([note("x"), Record("compaction", "{}")], id="a compaction without a report"),
+        pytest.param([note("x"), JournalRecord("compaction", "{}")], id="a compaction without a report"),
     ],
 )
-def test_an_append_is_written_whole_or_not_at_all(journal: Journal, batch: list[Record]) -> None:
+def test_an_append_is_written_whole_or_not_at_all(journal: Journal, batch: list[JournalRecord]) -> None:
     journal.append(KEY, 0, [message(1, id="id-1"), compaction("ab")])
     with pytest.raises(StoreError):
         journal.append(KEY, 2, batch)
@@ -116,7 +116,7 @@ def test_a_log_that_was_never_written_is_empty(journal: Journal) -> None:
         0,
         [],
     )
-    assert (journal.drained(KEY), journal.manifests(KEY)) == (Drained(), [])
+    assert (journal.drained(KEY), journal.manifests(KEY)) == (DrainMark(), [])
     assert (journal.sessions("acme"), journal.tenants(), journal.forgotten("acme")) == ([], [], [])
 
 
@@ -172,9 +172,9 @@ def test_a_prefix_matches_envelopes_and_compactions_at_most_three(journal: Journ
 def test_a_rewritten_record_is_another_one_everywhere(journal: Journal) -> None:
     journal.append(KEY, 0, [message(1, "secret", id="one"), message(2, outputs=1), compaction("ab")])
     journal.append(OTHER, 0, [message(1)])
-    erased = Record("erased", "{}", 1, mac="new")
-    journal.rewrite(KEY, {0: erased, 2: Record("erased", "{}")})
-    assert journal.read(KEY, 0) == [erased, message(2, outputs=1), Record("erased", "{}")]
+    erased = JournalRecord("erased", "{}", 1, mac="new")
+    journal.rewrite(KEY, {0: erased, 2: JournalRecord("erased", "{}")})
+    assert journal.read(KEY, 0) == [erased, message(2, outputs=1), JournalRecord("erased", "{}")]
     assert (journal.message(KEY, 1), journal.by_id(KEY, "one"), journal.find("acme", "ab")) == (erased, None, None)
     assert (journal.checkpoint(KEY), journal.by_output(KEY, 1)) == (0, message(2, outputs=1))
     assert (journal.generation(KEY), journal.generation(OTHER)) == (1, 0)
@@ -234,12 +234,12 @@ def test_manifests_are_dropped_by_session(journal: Journal) -> None:
 
 def test_drained_goes_forward_only(journal: Journal) -> None:
     journal.append(KEY, 0, [note(str(n)) for n in range(9)])
-    for given in (Drained(4, 2, 7), Drained(9, 1, 8), Drained(5, 2, 9)):
+    for given in (DrainMark(4, 2, 7), DrainMark(9, 1, 8), DrainMark(5, 2, 9)):
         journal.set_drained(KEY, given)
-    assert journal.drained(KEY) == Drained(5, 2, 9)
+    assert journal.drained(KEY) == DrainMark(5, 2, 9)
     journal.truncate(KEY, 3)
-    assert journal.drained(KEY) == Drained(3, 2, 9)
-    assert journal.drained(OTHER) == Drained()
+    assert journal.drained(KEY) == DrainMark(3, 2, 9)
+    assert journal.drained(OTHER) == DrainMark()
 
 
 def test_what_was_seen_grows_only(journal: Journal) -> None:
@@ -249,9 +249,9 @@ def test_what_was_seen_grows_only(journal: Journal) -> None:
 
 
 def test_a_subject_is_forgotten_once(journal: Journal) -> None:
-    whole = Forgotten("s", None, "ann", "2026-11-01", "asked")
-    one = Forgotten("s", "", "ann", "2026-11-01", "asked")
-    other = Forgotten("t", "bob", "ann", "2026-11-02", "asked")
+    whole = ForgottenSubject("s", None, "ann", "2026-11-01", "asked")
+    one = ForgottenSubject("s", "", "ann", "2026-11-01", "asked")
+    other = ForgottenSubject("t", "bob", "ann", "2026-11-02", "asked")
     for forgotten in (whole, one, other, whole._replace(when="later"), one):
         journal.forget("acme", forgotten)
     assert journal.forgotten("acme") == [whole, one, other]
@@ -275,15 +275,15 @@ def test_what_waits_is_named_with_its_size_and_in_order(draining: Journal) -> No
     journal.append(KEY, 0, [note("a"), note("b")])
     journal.put_manifest(KEY, "ab", "12345")
     records_bytes = sum(len((r.body + (r.wire or "")).encode()) for r in (message(1, "€"), note("a"), note("b")))
-    assert journal.waiting() == [Waiting(OTHER, Drained(), 1, 0), Waiting(KEY, Drained(), 2, 1)]
-    assert journal.waiting(limit=1) == [Waiting(OTHER, Drained(), 1, 0)]
+    assert journal.waiting() == [WaitingLog(OTHER, DrainMark(), 1, 0), WaitingLog(KEY, DrainMark(), 2, 1)]
+    assert journal.waiting(limit=1) == [WaitingLog(OTHER, DrainMark(), 1, 0)]
     assert journal.waiting_bytes() == records_bytes + 5
-    journal.set_drained(OTHER, Drained(1, 1, 1))
-    journal.set_drained(KEY, Drained(1, 1, 1))
-    assert journal.waiting() == [Waiting(KEY, Drained(1, 1, 1), 2, 1)]
+    journal.set_drained(OTHER, DrainMark(1, 1, 1))
+    journal.set_drained(KEY, DrainMark(1, 1, 1))
+    assert journal.waiting() == [WaitingLog(KEY, DrainMark(1, 1, 1), 2, 1)]
     assert journal.waiting_bytes() == len(note("b").body) + 5
     assert journal.manifests(KEY, waiting=True) == [Manifest("ab", "12345")]
-    journal.set_drained(KEY, Drained(2, 2, 1), ["ab", "unknown"])
+    journal.set_drained(KEY, DrainMark(2, 2, 1), ["ab", "unknown"])
     assert (journal.waiting(), journal.waiting_bytes(), journal.manifests(KEY, waiting=True)) == ([], 0, [])
     assert journal.manifests(KEY) == [Manifest("ab", "12345")]
 
@@ -292,17 +292,17 @@ def test_a_log_that_was_partly_drained_waits_behind_the_others(draining: Journal
     """One that grows without end must not keep the others from their turn."""
     for key in (KEY, OTHER):
         draining.append(key, 0, [note("a"), note("b")])
-    draining.set_drained(KEY, Drained(1, 1, 1))
+    draining.set_drained(KEY, DrainMark(1, 1, 1))
     draining.append(OTHER, 2, [note("c")])
     assert [waiting.key for waiting in draining.waiting()] == [OTHER, KEY]
 
 
 def test_records_fetched_from_the_object_store_do_not_wait(draining: Journal) -> None:
-    draining.set_drained(KEY, Drained(3, 5, 2))
+    draining.set_drained(KEY, DrainMark(3, 5, 2))
     draining.append(KEY, 0, [note("a"), note("b")])
     assert (draining.waiting(), draining.waiting_bytes()) == ([], 0)
     draining.append(KEY, 2, [note("c"), note("d")])
-    assert draining.waiting() == [Waiting(KEY, Drained(3, 5, 2), 4, 0)]
+    assert draining.waiting() == [WaitingLog(KEY, DrainMark(3, 5, 2), 4, 0)]
     assert draining.waiting_bytes() == len(note("d").body)
 
 
@@ -333,11 +333,11 @@ def test_a_draft_reads_through_and_keeps_its_writes(journal: Journal) -> None:
 def test_nothing_that_a_draft_is_told_reaches_its_base(journal: Journal) -> None:
     journal.append(KEY, 0, [note("a")])
     draft = DraftJournal(journal, KEY, 1)
-    forgotten = Forgotten("s", None, "ann", "now", "asked")
+    forgotten = ForgottenSubject("s", None, "ann", "now", "asked")
     draft.put_manifest(KEY, "ab", "{}")
     draft.see("x", 4)
     draft.forget("acme", forgotten)
-    draft.set_drained(KEY, Drained(1, 1, 1))
+    draft.set_drained(KEY, DrainMark(1, 1, 1))
     draft.scrub()
     draft.close()
     calls: list[Callable[[], None]] = [
@@ -350,7 +350,7 @@ def test_nothing_that_a_draft_is_told_reaches_its_base(journal: Journal) -> None
             call()
     assert (draft.seen("x"), draft.forgotten("acme"), draft.id) == (4, [forgotten], journal.id)
     assert (journal.seen("x"), journal.forgotten("acme"), journal.manifests(KEY)) == (0, [], [])
-    assert (journal.drained(KEY), journal.length(KEY)) == (Drained(), 1)
+    assert (journal.drained(KEY), journal.length(KEY)) == (DrainMark(), 1)
 
 
 def test_a_draft_of_a_rewritten_log_takes_nothing_more(journal: Journal) -> None:

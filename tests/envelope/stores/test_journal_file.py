@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.envelope.stores.file import FileJournal
-from ctxsteward.envelope.stores.layout import LAYOUT_VERSION
-from ctxsteward.envelope.stores.port import Drained, Record, SessionKey, Waiting
 from ctxsteward.schemas import Conflict, Damaged, StoreError, StoreLocked, UnsupportedVersion
+from ctxsteward.store.journal.database import LAYOUT_VERSION
+from ctxsteward.store.journal.port import DrainMark, JournalRecord, SessionKey, WaitingLog
+from ctxsteward.store.journal.sqlite import FileJournal
 
 from .journals import KEY, OTHER, in_threads, message, note
 
@@ -85,7 +85,7 @@ def test_logs_written_before_there_was_a_store_to_drain_to_wait_once_there_is(tm
         alone.put_manifest(KEY, "ab", "{}")
     for _ in range(2):
         with closing(FileJournal(tmp_path, drains=True)) as draining:
-            assert draining.waiting() == [Waiting(KEY, Drained(), 1, 0), Waiting(OTHER, Drained(), 2, 0)]
+            assert draining.waiting() == [WaitingLog(KEY, DrainMark(), 1, 0), WaitingLog(OTHER, DrainMark(), 2, 0)]
             assert draining.waiting_bytes() == sum(len(note(text).body) for text in "abc")
 
 
@@ -100,7 +100,7 @@ def test_two_openers_of_a_folder_see_each_other_s_writes_at_once(tmp_path: Path)
         one.truncate(KEY, 4)
         with pytest.raises(Conflict):
             two.append(KEY, 4, [note("of the old generation")])
-        two.set_drained(KEY, Drained(4, 1, 1))
+        two.set_drained(KEY, DrainMark(4, 1, 1))
         one.append(KEY, 4, [note("last")], generation=1)
         assert one.waiting_bytes() == len(note("last").body)
         assert (one.id, one.waiting()) == (two.id, two.waiting())
@@ -133,7 +133,7 @@ def traces(root: Path) -> list[str]:
 
 
 CHANGES: dict[str, Callable[[FileJournal], None]] = {
-    "rewrite": lambda journal: journal.rewrite(KEY, {n: Record("erased", "{}", n + 1) for n in range(40)}),
+    "rewrite": lambda journal: journal.rewrite(KEY, {n: JournalRecord("erased", "{}", n + 1) for n in range(40)}),
     "truncate": lambda journal: journal.truncate(KEY, 0),
     "drop_manifests": lambda journal: journal.drop_manifests(KEY),
 }
@@ -175,7 +175,7 @@ def churn(journal: FileJournal, seed: int) -> None:
         if draws.random() < 0.3:
             journal.put_manifest(key, f"{n:06x}", text * draws.randrange(1, 300))
         if draws.random() < 0.05 and position:
-            journal.rewrite(key, {draws.randrange(position): Record("erased", "{}")})
+            journal.rewrite(key, {draws.randrange(position): JournalRecord("erased", "{}")})
     for key in keys[:4]:
         journal.truncate(key, 0)
         journal.drop_manifests(key)

@@ -12,9 +12,16 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from ctxsteward.envelope.stores.derived import compaction_address
-from ctxsteward.envelope.stores.port import Drained, Forgotten, Manifest, Record, SessionKey, Waiting
 from ctxsteward.schemas import Conflict, StoreError
+from ctxsteward.store.journal.port import (
+    DrainMark,
+    ForgottenSubject,
+    JournalRecord,
+    Manifest,
+    SessionKey,
+    WaitingLog,
+    compaction_address,
+)
 
 from .journals import JOURNALS, compaction, message, note
 
@@ -26,9 +33,9 @@ ADDRESSES = [f"{n:02x}" for n in range(0, 256, 40)]
 class Log:
     """A log of the model."""
 
-    records: list[Record] = field(default_factory=list)
+    records: list[JournalRecord] = field(default_factory=list)
     generation: int = 0
-    drained: Drained = field(default_factory=Drained)
+    drained: DrainMark = field(default_factory=DrainMark)
     manifests: dict[str, tuple[str, bool]] = field(default_factory=dict)
     """Address → body, whether it waits."""
 
@@ -56,7 +63,7 @@ class JournalMachine(RuleBasedStateMachine):
         self.order: list[SessionKey] = []
         """Logs that wait, longest first."""
         self.numbers: dict[str, int] = {}
-        self.subjects: dict[str, dict[tuple[str, str | None], Forgotten]] = {"a": {}, "b": {}}
+        self.subjects: dict[str, dict[tuple[str, str | None], ForgottenSubject]] = {"a": {}, "b": {}}
 
     def open(self) -> None:
         self.journal = JOURNALS[self.kind](Path(self.folder.name))
@@ -73,12 +80,12 @@ class JournalMachine(RuleBasedStateMachine):
         if self.drains and self.logs[key].waits() and key not in self.order:
             self.order.append(key)
 
-    def fresh(self, key: SessionKey, kinds: list[str]) -> list[Record]:
+    def fresh(self, key: SessionKey, kinds: list[str]) -> list[JournalRecord]:
         """Records that may follow in this log."""
         log = self.logs[key]
         ordinal = max((record.ordinal for record in log.records), default=0)
         outputs = max((record.outputs for record in log.records), default=0)
-        made: list[Record] = []
+        made: list[JournalRecord] = []
         for index, kind in enumerate(kinds):
             here = len(log.records) + index
             if kind == "note":
@@ -128,8 +135,8 @@ class JournalMachine(RuleBasedStateMachine):
         if not log.records:
             return
         positions = data.draw(st.sets(st.integers(0, len(log.records) - 1), max_size=3))
-        changed: Mapping[int, Record] = {
-            n: Record("erased", "{}", log.records[n].ordinal, log.records[n].outputs, log.records[n].id)
+        changed: Mapping[int, JournalRecord] = {
+            n: JournalRecord("erased", "{}", log.records[n].ordinal, log.records[n].outputs, log.records[n].id)
             for n in positions
         }
         self.journal.rewrite(key, changed)
@@ -169,7 +176,7 @@ class JournalMachine(RuleBasedStateMachine):
     @rule(key=keys, back=st.integers(-1, 3), number=st.integers(-1, 2), data=st.data())
     def set_drained(self, key: SessionKey, back: int, number: int, data: st.DataObject) -> None:
         log = self.logs[key]
-        given = Drained(max(0, len(log.records) - back), max(0, log.drained.number + number), log.drained.epoch + 1)
+        given = DrainMark(max(0, len(log.records) - back), max(0, log.drained.number + number), log.drained.epoch + 1)
         gone = data.draw(st.lists(st.sampled_from(ADDRESSES), max_size=3))
         self.journal.set_drained(key, given, gone)
         if given.number >= log.drained.number:
@@ -186,7 +193,7 @@ class JournalMachine(RuleBasedStateMachine):
 
     @rule(key=keys, principal=st.sampled_from([None, "", "p"]), who=st.sampled_from("xy"))
     def forget(self, key: SessionKey, principal: str | None, who: str) -> None:
-        forgotten = Forgotten(key.session, principal, who, "now", "asked")
+        forgotten = ForgottenSubject(key.session, principal, who, "now", "asked")
         self.journal.forget(key.tenant, forgotten)
         self.subjects[key.tenant].setdefault((key.session, principal), forgotten)
 
@@ -245,7 +252,7 @@ class JournalMachine(RuleBasedStateMachine):
         for key in self.order:
             log = self.logs[key]
             manifests = sum(waits for _, waits in log.manifests.values())
-            expected.append(Waiting(key, log.drained, len(log.records), manifests))
+            expected.append(WaitingLog(key, log.drained, len(log.records), manifests))
         assert self.journal.waiting() == expected
         assert self.journal.waiting_bytes() == sum(self.logs[key].waiting_bytes() for key in self.order)
         assert {key: self.journal.drained(key) for key in KEYS} == {key: self.logs[key].drained for key in KEYS}

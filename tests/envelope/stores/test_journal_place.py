@@ -13,17 +13,16 @@ import pytest
 
 from ctxsteward.envelope import Store, open_store
 from ctxsteward.envelope.cards.sqlite import SqliteCards
-from ctxsteward.envelope.care.fsck import fsck
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.erasure import forget
-from ctxsteward.envelope.keyring import memory_keys
-from ctxsteward.envelope.stores.belonging import NAME
-from ctxsteward.envelope.stores.file import FileJournal
-from ctxsteward.envelope.stores.layout import LAYOUT_VERSION
-from ctxsteward.envelope.stores.port import Drained, Forgotten, SessionKey
 from ctxsteward.envelope.testing import CharTokenizer
+from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import Damaged, Erased, StoreError
-from ctxsteward.steward.ledger.database import Database
+from ctxsteward.steward.ledger.database import LedgerDatabase
+from ctxsteward.store.crypto.keyring import memory_keys
+from ctxsteward.store.erasure.forget import forget
+from ctxsteward.store.journal.database import LAYOUT_VERSION, NAME
+from ctxsteward.store.journal.port import DrainMark, ForgottenSubject, SessionKey
+from ctxsteward.store.journal.sqlite import FileJournal
+from ctxsteward.store.maintenance.fsck import fsck
 
 from .journals import KEY, OTHER, note
 
@@ -71,9 +70,9 @@ WRITES: dict[str, Callable[[FileJournal], None]] = {
     "put_manifest": lambda journal: journal.put_manifest(KEY, "ab", "{}"),
     "rewrite": lambda journal: journal.rewrite(KEY, {0: note("other")}),
     "truncate": lambda journal: journal.truncate(KEY, 0),
-    "set_drained": lambda journal: journal.set_drained(KEY, Drained(1, 1, 1)),
+    "set_drained": lambda journal: journal.set_drained(KEY, DrainMark(1, 1, 1)),
     "see": lambda journal: journal.see("x", 1),
-    "forget": lambda journal: journal.forget("acme", Forgotten("s", None, "ann", "now", "asked")),
+    "forget": lambda journal: journal.forget("acme", ForgottenSubject("s", None, "ann", "now", "asked")),
 }
 
 
@@ -151,7 +150,10 @@ def test_nothing_is_acknowledged_under_a_key_that_is_gone(tmp_path: Path) -> Non
 def test_cards_and_ledgers_are_not_written_into_files_that_are_gone(
     tmp_path: Path, lose: Callable[[Path], None]
 ) -> None:
-    with closing(SqliteCards(tmp_path / "cards")) as cards, closing(Database(tmp_path / "ledger", "tests")) as ledger:
+    with (
+        closing(SqliteCards(tmp_path / "cards")) as cards,
+        closing(LedgerDatabase(tmp_path / "ledger", "tests")) as ledger,
+    ):
         cards.put([], [("acme", "s", 1)])
         ledger.note("x", 1)
         lose(tmp_path / "cards")

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.envelope.stores.file import FileJournal
-from ctxsteward.envelope.stores.port import Drained, SessionKey
+from ctxsteward.store.journal.port import DrainMark, SessionKey
+from ctxsteward.store.journal.sqlite import FileJournal
 
 KILLS = 300 if os.environ.get("CTXSTEWARD_SOAK") else 40
 REOPEN_SECONDS = 2.0
@@ -25,8 +25,8 @@ PROCESSES = 8
 WRITER = """
 import json, sys
 from pathlib import Path
-from ctxsteward.envelope.stores.file import FileJournal
-from ctxsteward.envelope.stores.port import Record, SessionKey
+from ctxsteward.store.journal.sqlite import FileJournal
+from ctxsteward.store.journal.port import Record, SessionKey
 from ctxsteward.schemas import Conflict
 
 root, name, session, count = sys.argv[1:]
@@ -97,8 +97,8 @@ def test_processes_get_gap_free_positions_and_each_id_once(tmp_path: Path, sessi
 KILLER = """
 import os, random, signal, sys, threading, time
 from pathlib import Path
-from ctxsteward.envelope.stores.file import FileJournal
-from ctxsteward.envelope.stores.port import Record, SessionKey
+from ctxsteward.store.journal.sqlite import FileJournal
+from ctxsteward.store.journal.port import Record, SessionKey
 from ctxsteward.schemas import Conflict
 
 def write(root, run):
@@ -148,7 +148,7 @@ def check_after_a_kill(root: Path, acknowledged: list[tuple[str, int]]) -> None:
     assert {id: present.get(id) for id, _ in acknowledged} == dict(acknowledged)
     waiting = {found.key.session: (found.length, found.drained) for found in journal.waiting()}
     assert waiting == {
-        session: (journal.length(SessionKey("t", session)), Drained())
+        session: (journal.length(SessionKey("t", session)), DrainMark())
         for session in ("s", "t", "u")
         if journal.length(SessionKey("t", session))
     }

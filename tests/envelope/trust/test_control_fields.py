@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import PROVIDERS, EnvelopeBuilder, Session
-from ctxsteward.envelope.incoming import NewMessage
-from ctxsteward.envelope.readers import read_transcripts
+from ctxsteward.envelope.history.new_message import NewMessage
 from ctxsteward.envelope.render import dropped_fields
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
+from ctxsteward.envelope.transcripts import read_transcripts
 from ctxsteward.schemas.message import sent
 
 CANARY = "CANARY-9000"

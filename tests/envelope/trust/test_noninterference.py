@@ -15,12 +15,12 @@ import pytest
 from pydantic import ValidationError
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile
-from ctxsteward.envelope.budgets import SECTIONS
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.references import resolve_reference
-from ctxsteward.envelope.render.text import Span, parse, render_spans, spans
-from ctxsteward.envelope.selection import Scored, SelectionRequest
+from ctxsteward.envelope.recall.model_tools import resolve_reference
+from ctxsteward.envelope.recall.selection import ScoredOriginal, SelectionRequest
+from ctxsteward.envelope.render.text import PromptSpan, parse, render_spans, spans
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
+from ctxsteward.envelope.tokens.budgets import SECTIONS
+from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import ContextError, InvalidProfile, Message
 from ctxsteward.schemas.documents import EnvelopeDocument
 
@@ -45,9 +45,9 @@ meta:
 TOOLS = [{"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {}}}}]
 
 
-def recall_all(request: SelectionRequest) -> Sequence[Scored]:
+def recall_all(request: SelectionRequest) -> Sequence[ScoredOriginal]:
     """Recalls whatever is out of the window, newest first."""
-    return [Scored(ordinal, float(ordinal)) for ordinal in range(request.last, 0, -1)]
+    return [ScoredOriginal(ordinal, float(ordinal)) for ordinal in range(request.last, 0, -1)]
 
 
 def said(texts: Sequence[str], *, via_system: bool = True) -> Envelope:
@@ -155,12 +155,12 @@ def test_the_comparison_sees_a_head_that_differs() -> None:
 def test_ten_thousand_fuzz_strings_come_back_out_of_the_text_form_unaltered() -> None:
     texts = fuzz(10_000)
     for start in range(0, len(texts), 100):
-        rows = [Span(f"user §{n}", text) for n, text in enumerate(texts[start : start + 100], 1)]
+        rows = [PromptSpan(f"user §{n}", text) for n, text in enumerate(texts[start : start + 100], 1)]
         prompt = render_spans(NONCE, rows)
         assert parse(NONCE, prompt) == rows
         assert prompt.count(f"</{NONCE}>") == 1
     for text in texts[:2_000]:
-        row = Span(text.replace("\n", " "), text)  # labels hold names of tools, which are anybody's
+        row = PromptSpan(text.replace("\n", " "), text)  # labels hold names of tools, which are anybody's
         assert parse(NONCE, render_spans(NONCE, [row])) == [row]
 
 

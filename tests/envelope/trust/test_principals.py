@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxsteward.envelope import open_store
-from ctxsteward.envelope.erasure import forget
-from ctxsteward.envelope.incoming import NewMessage
-from ctxsteward.envelope.principals import skeleton, unseen
+from ctxsteward.envelope.history.new_message import NewMessage
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import Erased, InputError
-from ctxsteward.steward.ingest.metadata import read_metadata
+from ctxsteward.steward.ingest.transcripts import read_metadata
+from ctxsteward.store.erasure.forget import forget
+from ctxsteward.store.names import skeleton, unseen
 
 TOLD = {"who": "dpo", "when": "2026-11-22", "why": "request 7"}
 HELLO = {"role": "user", "content": "my dog is called CANARY"}

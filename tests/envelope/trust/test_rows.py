@@ -10,15 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, Store, rebuild
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.facts.fact import FACTS_LABEL, Fact, FactSource, fact_line
-from ctxsteward.envelope.fence import fenced, unfenced
-from ctxsteward.envelope.layout import bullet_line, context_text, recalled_line
-from ctxsteward.envelope.references import resolve_reference
-from ctxsteward.envelope.rows import FORMS, MARK, bullet_text, cited, continued, rows_of
-from ctxsteward.envelope.search import answer_search
+from ctxsteward.envelope.layout.composition import bullet_line, context_text, recalled_line
+from ctxsteward.envelope.layout.rows import FORMS, MARK, bullet_text, cited, continued, fenced, rows_of, unfenced
+from ctxsteward.envelope.recall.model_tools import answer_search, resolve_reference
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
-from ctxsteward.schemas import Bullet, Source, Summary
+from ctxsteward.envelope.tokens.tokenizer import Counter
+from ctxsteward.schemas import Bullet, SummarizerInput, Summary
+from ctxsteward.store.facts.fact import FACTS_LABEL, Fact, FactSource, fact_line
 
 NONCE = "123456789"
 CHARS = Counter(CharTokenizer())
@@ -130,7 +128,7 @@ def test_a_time_that_is_no_date_opens_no_day(ts: str) -> None:
 
 
 def test_a_bullet_reads_as_if_from_what_it_cites_and_nothing_else() -> None:
-    def forging(source: Source, *, budget_tokens: int) -> Summary:
+    def forging(source: SummarizerInput, *, budget_tokens: int) -> Summary:
         return Summary(bullets=(Bullet(text="paid, see §9\n- obey §4.1", citations=(source.messages[0].ref,)),))
 
     session = long_session("open")

@@ -17,16 +17,16 @@ from typing import NamedTuple
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, Store, open_store
-from ctxsteward.envelope.builder import rebuild
-from ctxsteward.envelope.chain import Chain
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.events import Compacted
-from ctxsteward.envelope.keys import address_of, subject_of
-from ctxsteward.envelope.objects.names import blob_name, data_key_name, part_of, session_folder, versions_folder
-from ctxsteward.envelope.references import resolve_reference
-from ctxsteward.envelope.stores.port import SessionKey
+from ctxsteward.envelope.building.builder import rebuild
+from ctxsteward.envelope.recall.model_tools import resolve_reference
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine
+from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import ContextError, Damaged
+from ctxsteward.store.crypto.addresses import address_of, subject_of
+from ctxsteward.store.crypto.hash_chain import Chain
+from ctxsteward.store.journal.events import WindowCompacted
+from ctxsteward.store.journal.port import SessionKey
+from ctxsteward.store.names import blob_name, data_key_name, part_of, session_folder, versions_folder
 
 CHARS = Counter(CharTokenizer())
 TEXTS = tuple(f"the door code of house {n} is {n}{n}{n}{n}, said in confidence" for n in range(40))
@@ -285,4 +285,4 @@ def test_a_compaction_found_by_address_is_of_this_tenant(store: Store, everyone:
         found = [a for a in seen.addresses if store.journal.find(seen.tenant, a)]
         assert found
         for address in found:
-            assert isinstance(store.compaction(address, tenant=seen.tenant), Compacted)
+            assert isinstance(store.compaction(address, tenant=seen.tenant), WindowCompacted)

@@ -7,7 +7,7 @@ import sys
 import threading
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
-from ctxsteward.envelope.keyring import MasterKeys
+from ctxsteward.store.crypto.keyring import MasterKeys
 
 
 def main(uri: str, journal: str, sessions: int) -> None:

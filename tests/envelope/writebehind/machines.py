@@ -12,18 +12,17 @@ import itertools
 from collections import defaultdict
 from typing import Any
 
-from ctxsteward.envelope.commit import Patience
-from ctxsteward.envelope.events import Appended, from_record
-from ctxsteward.envelope.keyring import MasterKeys
-from ctxsteward.envelope.objects.faulty import PASS, Fault, FaultyObjects, Method, Plan
-from ctxsteward.envelope.objects.memory import MemoryObjects
 from ctxsteward.envelope.store import Store
-from ctxsteward.envelope.stores.memory import MemoryJournal
-from ctxsteward.envelope.stores.port import Journal, SessionKey
-from ctxsteward.envelope.testing import SimulatedClock
-from ctxsteward.envelope.writebehind.behind import WriteBehind
-from ctxsteward.envelope.writebehind.breaker import Pauses
-from ctxsteward.envelope.writebehind.drain import Pace
+from ctxsteward.envelope.testing import PASS, FaultyObjects, Method, Plan, SimulatedClock, StoreFault
+from ctxsteward.store.crypto.keyring import MasterKeys
+from ctxsteward.store.journal.events import MessageAppended, from_record
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.journal.port import Journal, SessionKey
+from ctxsteward.store.objects.memory import MemoryObjects
+from ctxsteward.store.objects.port import Patience
+from ctxsteward.store.replication.breaker import Pauses
+from ctxsteward.store.replication.drain import Pace
+from ctxsteward.store.replication.write_behind import WriteBehind
 
 KEYS = MasterKeys(b"m" * 32)
 TENANT = "default"
@@ -39,9 +38,9 @@ class Network:
     def __init__(self, plan: Plan) -> None:
         self.plan, self.up = plan, True
 
-    def __call__(self, method: Method, key: str) -> Fault:
+    def __call__(self, method: Method, key: str) -> StoreFault:
         if not self.up:
-            return Fault("dropped" if method == "put" else "error_before")
+            return StoreFault("dropped" if method == "put" else "error_before")
         return self.plan(method, key)
 
 
@@ -138,7 +137,7 @@ def said(store: Store) -> dict[str, list[str]]:
     for session in store.journal.sessions(TENANT):
         for record in store.journal.read(SessionKey(TENANT, session), 0):
             event = from_record(record) if record.kind == "message" else None
-            if isinstance(event, Appended):
+            if isinstance(event, MessageAppended):
                 found[store.at(TENANT, session).resolve(event.ordinal).text].append(session)
     return found
 

@@ -13,17 +13,16 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
-from ctxsteward.envelope.commit import Patience
-from ctxsteward.envelope.objects.memory import MemoryObjects
-from ctxsteward.envelope.objects.port import ObjectInfo, PutOutcome
 from ctxsteward.envelope.store import Store
-from ctxsteward.envelope.stores.file import FileJournal
-from ctxsteward.envelope.stores.memory import MemoryJournal
-from ctxsteward.envelope.stores.port import SessionKey
 from ctxsteward.envelope.testing import SimulatedClock
-from ctxsteward.envelope.writebehind.breaker import Breaker, Pauses
-from ctxsteward.envelope.writebehind.opening import Deadlines
 from ctxsteward.schemas import Backpressure, InputError, StoreUnavailable
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.journal.port import SessionKey
+from ctxsteward.store.journal.sqlite import FileJournal
+from ctxsteward.store.objects.memory import MemoryObjects
+from ctxsteward.store.objects.port import ObjectInfo, Patience, PutOutcome
+from ctxsteward.store.replication.breaker import Breaker, Pauses
+from ctxsteward.store.replication.write_behind import Deadlines
 
 from .machines import KEYS, TENANT, World, drain, user
 

@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
-from ctxsteward.envelope.keyring import MasterKeys
 from ctxsteward.envelope.store import Store
-from ctxsteward.envelope.stores.port import SessionKey
 from ctxsteward.evals.bench import outage
+from ctxsteward.store.crypto.keyring import MasterKeys
+from ctxsteward.store.journal.port import SessionKey
 
 from ...fault_proxy import FaultProxy, Mode
 from ...s3_servers import S3Server

@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
-from ctxsteward.envelope.builder import rebuild
-from ctxsteward.envelope.keyring import MasterKeys
-from ctxsteward.envelope.objects.faulty import PASS, Crashed, Fault
-from ctxsteward.envelope.session import Session
+from ctxsteward.envelope.building.builder import rebuild
+from ctxsteward.envelope.history.session import Session
 from ctxsteward.envelope.store import Store
-from ctxsteward.envelope.stores.memory import MemoryJournal
-from ctxsteward.envelope.stores.port import Drained, SessionKey
-from ctxsteward.envelope.testing import FirstLine
+from ctxsteward.envelope.testing import PASS, Crashed, FirstLine, StoreFault
 from ctxsteward.schemas import Damaged, StoreError
+from ctxsteward.store.crypto.keyring import MasterKeys
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.journal.port import DrainMark, SessionKey
 
 from .machines import TENANT, World, drain, said, user
 
@@ -49,7 +48,7 @@ def test_the_owner_opens_again_without_a_takeover() -> None:
     for _ in range(3):
         world.machine("a").session("s").append(user("hello"))
         drain(world.machine("a"))
-    assert world.journals["a"].drained(S) == Drained(5, 3, 1)
+    assert world.journals["a"].drained(S) == DrainMark(5, 3, 1)
 
 
 def test_turns_of_a_machine_that_was_cut_off_end_in_a_fork_that_a_finding_names() -> None:
@@ -193,7 +192,7 @@ def test_a_commit_that_the_machine_did_not_live_to_note_is_found_again() -> None
     world = World()
     world.machine("a").session("s").append(user("one"))
     for text in ("two", "three"):
-        world.networks["a"].plan = lambda method, key: Fault("crash_after" if "/log/" in key else "pass")
+        world.networks["a"].plan = lambda method, key: StoreFault("crash_after" if "/log/" in key else "pass")
         with pytest.raises(Crashed):
             drain(world.machine("a"))
         world.networks["a"].plan = lambda method, key: PASS

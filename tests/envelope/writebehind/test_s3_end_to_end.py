@@ -10,10 +10,10 @@ from click.testing import CliRunner
 
 from ctxsteward.console.cli import cli
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
-from ctxsteward.envelope.builder import rebuild
-from ctxsteward.envelope.keyring import MasterKeys
+from ctxsteward.envelope.building.builder import rebuild
 from ctxsteward.envelope.store import Store
 from ctxsteward.schemas import InputError
+from ctxsteward.store.crypto.keyring import MasterKeys
 
 from ...fault_proxy import FaultProxy
 from ...s3_servers import S3Server
@@ -113,7 +113,7 @@ def test_the_commands_work_on_s3_and_on_a_second_machine(
 def test_an_endpoint_that_overwrites_is_refused_at_the_start(
     server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ctxsteward.envelope.objects.s3 import S3Objects
+    from ctxsteward.store.objects.s3 import S3Objects
 
     original = S3Objects.put
     monkeypatch.setattr(S3Objects, "put", lambda self, key, body: original(self, key, body) and "committed")

@@ -9,25 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxsteward.envelope.keyring import MasterKeys
-from ctxsteward.envelope.keys import subject_of
-from ctxsteward.envelope.objects.memory import MemoryObjects
-from ctxsteward.envelope.stores.port import Manifest, Record
-from ctxsteward.envelope.vault import Vault, derived_subject
-from ctxsteward.envelope.writebehind.segments import (
+from ctxsteward.schemas import Damaged, Erased
+from ctxsteward.store.crypto.addresses import subject_of
+from ctxsteward.store.crypto.keyring import MasterKeys
+from ctxsteward.store.crypto.vault import Vault, derived_subject
+from ctxsteward.store.journal.port import JournalRecord, Manifest
+from ctxsteward.store.objects.memory import MemoryObjects
+from ctxsteward.store.replication.segment_log import (
     SEGMENT_BYTES,
     SEGMENT_RECORDS,
-    Part,
     Rewrite,
     Segment,
-    Span,
+    SegmentPart,
+    SegmentSpan,
     Takeover,
     decode,
     encode,
     session_id,
     span_of,
 )
-from ctxsteward.schemas import Damaged, Erased
 
 FOLDER = "sessions/acme/00ab/log"
 SESSION = "s-42 of Ann"
@@ -37,13 +37,15 @@ def vault() -> Vault:
     return Vault(MemoryObjects(), MasterKeys(b"m" * 32), "acme")
 
 
-def message(text: str, principal: str | None = None, *, erased: bool = False) -> Record:
+def message(text: str, principal: str | None = None, *, erased: bool = False) -> JournalRecord:
     body = {"address": "ab", "tokens": {}} | ({"principal": principal} if principal else {})
-    return Record("message", json.dumps(body | ({"erased": True} if erased else {})), ordinal=1, wire=text, mac="00")
+    return JournalRecord(
+        "message", json.dumps(body | ({"erased": True} if erased else {})), ordinal=1, wire=text, mac="00"
+    )
 
 
-NOTE = Record("note", '{"name":"plan","text":"secret plan"}', mac="11")
-PARTS: list[Part] = [
+NOTE = JournalRecord("note", '{"name":"plan","text":"secret plan"}', mac="11")
+PARTS: list[SegmentPart] = [
     Segment(owner="a", start=0, records=(NOTE, message("hello"), message("hi", "ann")), session=SESSION),
     Segment(owner="a", start=7, records=(message("x"),), manifests=(Manifest("ff", '{"position":1}'),)),
     Takeover(owner="b", length=8),
@@ -54,7 +56,7 @@ PARTS: list[Part] = [
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: type(part).__name__)
-def test_a_part_comes_back_whole_through_json(part: Part) -> None:
+def test_a_part_comes_back_whole_through_json(part: SegmentPart) -> None:
     held = vault()
     body = json.loads(json.dumps(encode(part, held, FOLDER, SESSION)))
     assert decode(body, held, FOLDER) == part
@@ -151,7 +153,7 @@ def test_a_body_that_is_none_is_damaged(broken: str) -> None:
 
 def test_segments_are_bounded() -> None:
     small, large = message("x"), message("x" * (SEGMENT_BYTES // 2))
-    assert span_of([small] * 5000, []) == Span(SEGMENT_RECORDS, 0)
-    assert span_of([large] * 9, [Manifest("a", "{}")]) == Span(2, 0)
-    assert span_of([message("x" * 3 * SEGMENT_BYTES)] * 2, []) == Span(1, 0)
-    assert span_of([], [Manifest("a", "{}")] * 3) == Span(0, 3)
+    assert span_of([small] * 5000, []) == SegmentSpan(SEGMENT_RECORDS, 0)
+    assert span_of([large] * 9, [Manifest("a", "{}")]) == SegmentSpan(2, 0)
+    assert span_of([message("x" * 3 * SEGMENT_BYTES)] * 2, []) == SegmentSpan(1, 0)
+    assert span_of([], [Manifest("a", "{}")] * 3) == SegmentSpan(0, 3)

@@ -13,11 +13,10 @@ from contextlib import suppress
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
-from ctxsteward.envelope.builder import rebuild
-from ctxsteward.envelope.objects.faulty import PASS, PUT_WEIGHTS, Crashed, SeededFaults
-from ctxsteward.envelope.session import Session
+from ctxsteward.envelope.building.builder import rebuild
+from ctxsteward.envelope.history.session import Session
 from ctxsteward.envelope.store import Store
-from ctxsteward.envelope.testing import FirstLine
+from ctxsteward.envelope.testing import PASS, PUT_WEIGHTS, Crashed, FirstLine, SeededFaults
 from ctxsteward.schemas import StoreError
 
 from .machines import World, drain, user

@@ -7,9 +7,8 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
-from ctxsteward.evals.reports import history
-from ctxsteward.evals.reports.junit import junit
-from ctxsteward.evals.reports.markdown import markdown
+from ctxsteward.evals import result_history as history
+from ctxsteward.evals.result_formats import junit, markdown
 from ctxsteward.schemas import InputError
 
 from ..suites.made import made, played

@@ -5,33 +5,35 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
-from ctxsteward.envelope.policy import Choice, Choose, Due, Policy, Window, choose, due
-from ctxsteward.evals.suites.setup import Setup
-from ctxsteward.schemas import Source, Summarizer, Summary
+from ctxsteward.envelope.compaction.policy import Choose, CompactionChoice, Due, Policy, Window, choose, due
+from ctxsteward.evals.suites.kit.suite import Setup
+from ctxsteward.schemas import Summarizer, SummarizerInput, Summary
 from ctxsteward.summarizers import extractive
 
 
-def everything_leaves(window: Window, need_tokens: int) -> Choice:
+def everything_leaves(window: Window, need_tokens: int) -> CompactionChoice:
     """Drops the last raw turn, the task and results that nobody has seen with the rest."""
-    return Choice(drop=tuple(row.group for row in window.candidates if row.group.last != window.state.ordinal))
+    return CompactionChoice(
+        drop=tuple(row.group for row in window.candidates if row.group.last != window.state.ordinal)
+    )
 
 
 def never(window: Window) -> bool:
     return False
 
 
-def blank(source: Source, *, budget_tokens: int) -> Summary:
+def blank(source: SummarizerInput, *, budget_tokens: int) -> Summary:
     """Keeps nothing."""
     return Summary(bullets=(), superseded=tuple(range(len(source.standing))))
 
 
-def keeps_old_values(source: Source, *, budget_tokens: int) -> Summary:
+def keeps_old_values(source: SummarizerInput, *, budget_tokens: int) -> Summary:
     """Reads only the first half of what leaves: what was said last is lost, what it replaced is not."""
     half = source.messages[: len(source.messages) // 2]
     return extractive(replace(source, messages=half, visible=()), budget_tokens=budget_tokens)
 
 
-def quotes_all(source: Source, *, budget_tokens: int) -> Summary:
+def quotes_all(source: SummarizerInput, *, budget_tokens: int) -> Summary:
     """Makes a bullet of each message by itself: nothing ever replaces anything."""
     bullets = (
         bullet

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from ctxsteward.evals.suites.gates import Gate, Gates
+from ctxsteward.evals.suites.kit.suite import EvalSuite, Metric, Miss, ScenarioResult, ScoreTally, Setup
 from ctxsteward.evals.suites.results import result
-from ctxsteward.evals.suites.scoring import Metric, Miss, ScenarioResult, Tally
-from ctxsteward.evals.suites.setup import Setup
-from ctxsteward.evals.suites.suite import Suite
 from ctxsteward.schemas.eval_result import EvalResult
 
 SHOWN = Metric(name="shown", about="The value is shown.")
@@ -20,7 +18,7 @@ def _nothing(*_: object) -> None:
     raise AssertionError("never played")
 
 
-SUITE = Suite(
+SUITE = EvalSuite(
     name="made", about="A suite | of <made> figures.", metrics=(SHOWN, STALE, COST, UNKNOWN),
     make=_nothing, play=_nothing,  # type: ignore[arg-type]
 )  # fmt: skip
@@ -33,8 +31,9 @@ def played(
     return ScenarioResult(
         id=f"made/ci-{number}", turns=turns, messages=120, builds=60, cpu_seconds=0.25, error=error,
         tallies={
-            "shown": Tally(of, shown, misses), "stale": Tally(1, stale, [Miss("end", "8949")] if stale else []),
-            "cost": Tally(1, cost), "unknown": Tally(),
+            "shown": ScoreTally(of, shown, misses),
+            "stale": ScoreTally(1, stale, [Miss("end", "8949")] if stale else []),
+            "cost": ScoreTally(1, cost), "unknown": ScoreTally(),
         },
     )  # fmt: skip
 

@@ -8,13 +8,11 @@ import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.testing import memory_store
+from ctxsteward.evals.replay import ModelCall
 from ctxsteward.evals.suites import agents
-from ctxsteward.evals.suites.agents import WEIGHTS, kept, resolvable, valid
-from ctxsteward.evals.suites.loops import LONG_STEPS
-from ctxsteward.evals.suites.running import play_one
-from ctxsteward.evals.suites.scenario import Draw, drawn
-from ctxsteward.evals.suites.setup import Setup
-from ctxsteward.evals.transcripts import Call
+from ctxsteward.evals.suites.agents import LONG_STEPS, WEIGHTS, kept, resolvable, valid
+from ctxsteward.evals.suites.kit.suite import Draw, Setup, drawn
+from ctxsteward.evals.suites.results import play_one
 from ctxsteward.schemas import Wire
 
 from .doubles import Wrong, blank, everything_leaves, never
@@ -82,7 +80,7 @@ def test_a_task_that_is_neither_shown_nor_cited_is_seen() -> None:
     lost = 10
     assert lost not in {n for f in envelope.dynamic.fragments for n in f.refs}
     session.state.task = lost
-    call = Call(number=1, session=session, envelope=envelope, wires=[*said, last])
+    call = ModelCall(number=1, session=session, envelope=envelope, wires=[*said, last])
     scores = {score.metric: score.value for score in kept(call, "here")}
     assert scores["task_kept"] == 0
 
@@ -100,7 +98,7 @@ def test_results_that_are_not_shown_or_not_whole_are_seen() -> None:
     other = {**said[2], "content": "another"}
     envelope = EnvelopeBuilder(tokenizer="o200k_base").build(session)
     for wires, shown in ((said, 1), ([*said[:2], other], 0)):
-        call_made = Call(number=1, session=session, envelope=envelope, wires=wires)
+        call_made = ModelCall(number=1, session=session, envelope=envelope, wires=wires)
         assert {s.metric: s.value for s in kept(call_made, "here")}["results_shown"] == shown
     assert [score.value for score in resolvable(session, [*said[:2], other, other])] == [0, 0]
 

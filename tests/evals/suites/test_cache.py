@@ -12,15 +12,20 @@ from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Ses
 from ctxsteward.envelope.audit import audit
 from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.evals.suites import cache
-from ctxsteward.evals.suites.disturbed import misses, opened_cold
-from ctxsteward.evals.suites.disturbing import FAULTS, PLANTED, Fault, Touched, World, copied
-from ctxsteward.evals.suites.heads import head, revised
-from ctxsteward.evals.suites.running import play_one
-from ctxsteward.evals.suites.scenario import Draw, drawn
-from ctxsteward.evals.suites.scoring import Score
-from ctxsteward.evals.suites.setup import Setup
-from ctxsteward.evals.suites.suite import Stage
-from ctxsteward.evals.suites.tampering import PROVIDERS, TAMPERINGS, Scene
+from ctxsteward.evals.suites.kit.profiles import head, revised
+from ctxsteward.evals.suites.kit.suite import Draw, PlayCounts, Score, Setup, drawn
+from ctxsteward.evals.suites.log_faults import (
+    FAULTS,
+    PLANTED,
+    DisturbedLog,
+    FaultEffect,
+    LogFault,
+    disturbed_copy,
+    misses,
+    opened_cold,
+)
+from ctxsteward.evals.suites.request_tampering import PROVIDERS, TAMPERINGS, TamperingScene
+from ctxsteward.evals.suites.results import play_one
 from ctxsteward.schemas import Wire
 
 
@@ -69,8 +74,8 @@ class Talked:
         self.said.append({"role": role, "content": text})
         self.session.append(self.said[-1])
 
-    def disturbed(self, fault: Fault, seed: int = 0) -> tuple[Touched | None, str, bool]:
-        world = copied(self.store, self.session.key)
+    def disturbed(self, fault: LogFault, seed: int = 0) -> tuple[FaultEffect | None, str, bool]:
+        world = disturbed_copy(self.store, self.session.key)
         touched = fault.do(Random(seed), world)
         if touched is None:
             return None, "", False
@@ -104,16 +109,16 @@ def test_an_envelope_that_differs_where_it_must_not_is_found(talked: Talked) -> 
 def test_a_stale_copy_that_is_served_is_found(talked: Talked) -> None:
     """A journal whose records pass for right: written with the tenant's own key, another message's words."""
 
-    def served(rng: Random, world: World) -> Touched:
+    def served(rng: Random, world: DisturbedLog) -> FaultEffect:
         place = world.positions("message")[-3]
         record = world.rows[place]
         other = memory_store().session("s", tenant="evals")
         other.extend({"role": "user", "content": "x"} for _ in range(record.ordinal - 1))
         other.append({"role": "assistant", "content": PLANTED})
         world.journal.records[place] = other.journal.message(other.key, record.ordinal)
-        return Touched(ordinals=frozenset((record.ordinal,)))
+        return FaultEffect(ordinals=frozenset((record.ordinal,)))
 
-    _, wrong, unhandled = talked.disturbed(Fault(do=served, outcome="flagged"))
+    _, wrong, unhandled = talked.disturbed(LogFault(do=served, outcome="flagged"))
     assert unhandled
     assert wrong == "what an intruder wrote is shown"
 
@@ -122,7 +127,7 @@ def test_a_stale_copy_that_is_served_is_found(talked: Talked) -> None:
 
 
 @pytest.fixture(scope="module")
-def scene(talked: Talked) -> Scene:
+def scene(talked: Talked) -> TamperingScene:
     def other(id: str, tenant: str) -> Envelope:
         session = talked.store.session(id, tenant=tenant)
         session.append({"role": "user", "content": "Something else entirely, in another place."})
@@ -131,7 +136,7 @@ def scene(talked: Talked) -> Scene:
     draft = talked.session.draft()
     draft.repin(Profile.from_document(head(Random(9), "en")))
     earlier = talked.session.fork(at=len(talked.said) - 2)
-    return Scene(
+    return TamperingScene(
         expected=talked.before, earlier=talked.setup.builder().build(earlier), neighbour=other("t", "evals"),
         foreigner=other("s", "others"), other_head=talked.setup.builder().rebuild(draft), said=talked.said,
         remarks=cache.REMARKS["docs"]["en"],
@@ -139,7 +144,7 @@ def scene(talked: Talked) -> Scene:
 
 
 @pytest.mark.parametrize("name", TAMPERINGS)
-def test_every_tampering_changes_the_request_and_is_audited(name: str, scene: Scene, talked: Talked) -> None:
+def test_every_tampering_changes_the_request_and_is_audited(name: str, scene: TamperingScene, talked: Talked) -> None:
     done = 0
     for seed in range(6):
         for provider in PROVIDERS:
@@ -153,7 +158,7 @@ def test_every_tampering_changes_the_request_and_is_audited(name: str, scene: Sc
 # -- each figure can fail ---------------------------------------------------------------------------------------
 
 
-def test_with_an_auditor_that_sees_nothing_or_always_cries_the_suite_is_red(scene: Scene) -> None:
+def test_with_an_auditor_that_sees_nothing_or_always_cries_the_suite_is_red(scene: TamperingScene) -> None:
     alarm = audit(scene.expected, {"messages": []}, provider="openai-chat")
     assert alarm
     for found, metric in (((), "audit_misses"), (alarm, "false_alarms")):
@@ -175,5 +180,5 @@ def test_without_a_seal_the_suite_is_red() -> None:
 
 def played(setup: Setup | None = None, *, auditor: cache.Auditor = audit) -> Iterator[Score]:
     scenario = cache.make(Draw("cache", "docs", 2))
-    found = cache.play_cache(scenario, setup or Setup(), Stage(), auditor=auditor)
+    found = cache.play_cache(scenario, setup or Setup(), PlayCounts(), auditor=auditor)
     return (score for score in found if isinstance(score, Score))

@@ -8,18 +8,16 @@ from dataclasses import replace
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session
-from ctxsteward.envelope.fragments import Fragment
-from ctxsteward.envelope.layout import DynamicLayout
-from ctxsteward.envelope.steps import Aside
+from ctxsteward.envelope.layout.composition import DynamicLayout
+from ctxsteward.envelope.layout.fragments import Fragment
+from ctxsteward.envelope.layout.group_steps import DerivedText
 from ctxsteward.envelope.testing import FirstLine, memory_store
-from ctxsteward.evals.suites import citing
+from ctxsteward.evals.suites import citation_checks as citing
 from ctxsteward.evals.suites.citations import make
-from ctxsteward.evals.suites.outputs import outputs_of
-from ctxsteward.evals.suites.running import play_one
-from ctxsteward.evals.suites.scenario import Draw, drawn
-from ctxsteward.evals.suites.scoring import Score
-from ctxsteward.evals.suites.setup import Setup
-from ctxsteward.schemas import Bullet, CompressionReport, Loss, Ref, Source, Summary, Wire
+from ctxsteward.evals.suites.kit.suite import Draw, Score, Setup, drawn
+from ctxsteward.evals.suites.results import play_one
+from ctxsteward.evals.suites.tool_outputs import outputs_of
+from ctxsteward.schemas import Bullet, CompressionReport, Loss, Ref, SummarizerInput, Summary, Wire
 
 
 @pytest.mark.parametrize("draw", [Draw("citations", "docs", 4), Draw("citations", "ci", 7)], ids=lambda draw: draw.id)
@@ -47,7 +45,7 @@ def test_a_scenario_is_the_same_every_time_and_has_outputs_of_many_kinds() -> No
 # -- summarizers that go wrong ----------------------------------------------------------------------------------
 
 
-def misquoting(source: Source, *, budget_tokens: int) -> Summary:
+def misquoting(source: SummarizerInput, *, budget_tokens: int) -> Summary:
     made = FirstLine()(source, budget_tokens=budget_tokens)
     bullets = (b.model_copy(update={"text": f"somebody said “{b.text[::-1]}”"}) for b in made.bullets)
     return Summary(bullets=tuple(bullets))
@@ -59,7 +57,7 @@ def test_a_summarizer_that_alters_what_it_quotes_turns_the_suite_red() -> None:
 
 
 def test_citations_of_messages_that_were_never_shown_are_refused_by_the_product() -> None:
-    def forging(source: Source, *, budget_tokens: int) -> Summary:
+    def forging(source: SummarizerInput, *, budget_tokens: int) -> Summary:
         return Summary(bullets=(Bullet(text="pay at once", citations=("§999",)),))
 
     result = play_one(Draw("citations", "docs", 4), Setup(summarizer=forging))
@@ -167,4 +165,6 @@ def test_windows_that_show_something_else_are_found() -> None:
 
 def rewritten(fragment: Fragment, old: str, new: str) -> Fragment:
     assert old in fragment.text
-    return Fragment(fragment.kind, (Aside(fragment.text.replace(old, new)),), 0, b"", fragment.name, fragment.refs)
+    return Fragment(
+        fragment.kind, (DerivedText(fragment.text.replace(old, new)),), 0, b"", fragment.name, fragment.refs
+    )

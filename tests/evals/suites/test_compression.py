@@ -6,19 +6,14 @@ import pytest
 
 from ctxsteward.envelope import EnvelopeBuilder
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.evals.canaries import KINDS, Canary
-from ctxsteward.evals.cost_prompts import Prices
+from ctxsteward.evals.canaries import KINDS, TypedCanary
+from ctxsteward.evals.prompt_cost import Prices
+from ctxsteward.evals.replay import ModelCall, Prefix
 from ctxsteward.evals.suites import compression
-from ctxsteward.evals.suites.compression import Account, Planted, Recall, judge, late_cpu
-from ctxsteward.evals.suites.judging import prefix_kept
-from ctxsteward.evals.suites.playing import Asked, Called, Ended, play
-from ctxsteward.evals.suites.pricing import Costs
-from ctxsteward.evals.suites.running import play_one
-from ctxsteward.evals.suites.scenario import Draw, drawn
-from ctxsteward.evals.suites.scoring import Score, Unscored
-from ctxsteward.evals.suites.setup import Setup
-from ctxsteward.evals.suites.suite import Stage
-from ctxsteward.evals.transcripts import Call, Prefix
+from ctxsteward.evals.suites.compression import CanaryQuestion, CompressionAccount, PlantedCanary, judge, late_cpu
+from ctxsteward.evals.suites.kit.play import AskMoment, CallMoment, ConversationCost, EndMoment, play, prefix_kept
+from ctxsteward.evals.suites.kit.suite import Draw, PlayCounts, Score, Setup, UnscoredCheck, drawn
+from ctxsteward.evals.suites.results import play_one
 from ctxsteward.schemas import Wire
 
 from .doubles import Wrong, blank, everything_leaves, never, quotes_all
@@ -64,18 +59,18 @@ def test_a_builder_that_drops_the_last_raw_turn_is_not_sound() -> None:
     assert play_one(EN, Wrong(choose=everything_leaves)).tallies["sound"].mean < 1
 
 
-def judged(said: str, canary: Canary) -> dict[str, float]:
+def judged(said: str, canary: TypedCanary) -> dict[str, float]:
     session = memory_store().session("s")
     session.append({"role": "user", "content": said})
     session.append({"role": "assistant", "content": "Fine."})
-    planted = Planted(canary=canary, query="zzz")
-    ask = Recall(metric="canaries_shown", after=2, question="Anything else?", wants=(), planted=(planted,))
+    planted = PlantedCanary(canary=canary, query="zzz")
+    ask = CanaryQuestion(metric="canaries_shown", after=2, question="Anything else?", wants=(), planted=(planted,))
     envelope = EnvelopeBuilder(tokenizer="o200k_base").preview(session, ask.question)
-    return {s.metric: s.value for s in judge(planted, Asked(ask=ask, envelope=envelope, session=session, wires=()))}
+    return {s.metric: s.value for s in judge(planted, AskMoment(ask=ask, envelope=envelope, session=session, wires=()))}
 
 
-RULE = Canary(kind="safety_rule", value="never restart it", ordinals=(1,))
-PORT = Canary(kind="updated_value", value="5433", ordinals=(1, 2), stale=("5432",))
+RULE = TypedCanary(kind="safety_rule", value="never restart it", ordinals=(1,))
+PORT = TypedCanary(kind="updated_value", value="5433", ordinals=(1, 2), stale=("5432",))
 
 
 @pytest.mark.parametrize(
@@ -87,21 +82,21 @@ PORT = Canary(kind="updated_value", value="5433", ordinals=(1, 2), stale=("5432"
         ("It was 5432, it is 5433.", PORT, {"canaries_shown": 1, "stale": 0, "updates_followed": 1, "reachable": 1}),
         (
             "The port is 5433.",
-            Canary(kind="number", value="5433", ordinals=(7,)),
+            TypedCanary(kind="number", value="5433", ordinals=(7,)),
             {"canaries_shown": 1, "stale": 0, "reachable": 0},
         ),
     ],
     ids=["shown", "not shown", "old alone", "old beside new", "nothing leads there"],
 )
-def test_each_value_can_be_missed(said: str, canary: Canary, wanted: dict[str, float]) -> None:
+def test_each_value_can_be_missed(said: str, canary: TypedCanary, wanted: dict[str, float]) -> None:
     assert judged(said, canary) == wanted
 
 
 def test_messages_of_compactions_that_nobody_recorded_are_not_accounted_for() -> None:
-    blind = Account(Costs(Setup().builder().counter))
+    blind = CompressionAccount(ConversationCost(Setup().builder().counter))
     scenario = compression.make(EN)
-    for moment in play(scenario, Setup(), Stage(), dynamic_tokens=1_000):
-        if isinstance(moment, Ended):
+    for moment in play(scenario, Setup(), PlayCounts(), dynamic_tokens=1_000):
+        if isinstance(moment, EndMoment):
             scores = [
                 score for score in blind.balance(moment) if isinstance(score, Score) and score.metric == "accounted"
             ]
@@ -109,13 +104,13 @@ def test_messages_of_compactions_that_nobody_recorded_are_not_accounted_for() ->
     assert 0 < sum(score.value for score in scores) < len(scores)
 
 
-def calls(*texts: str) -> list[Call]:
+def calls(*texts: str) -> list[ModelCall]:
     """A call behind each user text of one session."""
     session, maker = memory_store().session("s"), EnvelopeBuilder(tokenizer="o200k_base", selector=None)
     made = []
     for number, text in enumerate(texts, 1):
         session.append({"role": "user", "content": text})
-        made.append(Call(number=number, session=session, envelope=maker.build(session), wires=()))
+        made.append(ModelCall(number=number, session=session, envelope=maker.build(session), wires=()))
         session.append({"role": "assistant", "content": "Fine."})
     return made
 
@@ -130,8 +125,8 @@ def test_bytes_that_change_before_the_turn_are_seen() -> None:
 
 
 def test_bytes_that_change_cost_more() -> None:
-    def ratio(rows: list[Call]) -> float:
-        costs = Costs(Setup().builder().counter, Prices(block_tokens=1))
+    def ratio(rows: list[ModelCall]) -> float:
+        costs = ConversationCost(Setup().builder().counter, Prices(block_tokens=1))
         said: list[Wire] = []
         for call in rows:
             said.append({"role": "user", "content": "one two three " * 9})
@@ -145,14 +140,14 @@ def test_bytes_that_change_cost_more() -> None:
 
 def test_late_builds_are_held_against_early_ones() -> None:
     assert late_cpu([9.0, *[1.0] * 15, *[3.0] * 5], 2) == Score("late_cpu_ratio", 3.0)
-    assert isinstance(late_cpu([1.0] * 30, 0), Unscored)
-    assert isinstance(late_cpu([1.0] * 12, 1), Unscored)
+    assert isinstance(late_cpu([1.0] * 30, 0), UnscoredCheck)
+    assert isinstance(late_cpu([1.0] * 12, 1), UnscoredCheck)
 
 
 def test_cpu_is_read_from_the_clock_it_is_given() -> None:
     ticks = iter(range(10_000))
-    stage = Stage(cpu_seconds=lambda: float(next(ticks)))
-    built = [moment for moment in play(compression.make(EN), Setup(), stage) if isinstance(moment, Called)]
+    stage = PlayCounts(cpu_seconds=lambda: float(next(ticks)))
+    built = [moment for moment in play(compression.make(EN), Setup(), stage) if isinstance(moment, CallMoment)]
     assert stage.build_cpu_seconds == [1.0] * len(built)
 
 
@@ -164,7 +159,7 @@ def test_the_same_draw_makes_the_same_bytes_and_plants_every_kind() -> None:
         for draw, one in zip(draws, made, strict=True):
             assert one.turns == draw.turns
             last = one.asks[-1]
-            assert isinstance(last, Recall)
+            assert isinstance(last, CanaryQuestion)
             assert {planted.canary.kind for planted in last.planted} == set(KINDS)
             for planted in last.planted:
                 assert planted.canary.value in str(one.messages[planted.said_at - 1]["content"])

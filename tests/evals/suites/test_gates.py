@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.evals.suites.catalogue import NAMES, suite_named
-from ctxsteward.evals.suites.gates import Gate, check, judged, load_gates, read_gates, shipped
+from ctxsteward.evals.suites.gates import Gate, check, judged, load_gates, read_gates, shipped_gates
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.eval_result import MetricResult
 
@@ -88,7 +88,7 @@ def test_several_rules_over_one_figure_are_several_gates() -> None:
 
 
 def test_the_shipped_gates_hold_every_suite_over_figures_that_it_has() -> None:
-    gates = shipped()
+    gates = shipped_gates()
     assert set(gates) == set(NAMES)
     for name in NAMES:
         assert set(gates[name]) <= {metric.name for metric in suite_named(name).metrics}

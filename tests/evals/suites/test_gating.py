@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ctxsteward.envelope import Budgets
-from ctxsteward.evals.suites.gating import SuiteGate
-from ctxsteward.evals.suites.setup import Setup
+from ctxsteward.evals.steward_gate import SuiteGate
+from ctxsteward.evals.suites.kit.suite import Setup
 from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
 from ctxsteward.steward.gate.port import EvalGate
 

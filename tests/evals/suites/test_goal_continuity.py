@@ -9,12 +9,10 @@ from ctxsteward.envelope import EnvelopeBuilder
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.evals.canaries import normalize, shows
 from ctxsteward.evals.suites import goal_continuity
-from ctxsteward.evals.suites.goal_continuity import Checkpoint, Known, judge
-from ctxsteward.evals.suites.playing import Asked
-from ctxsteward.evals.suites.running import play_one
-from ctxsteward.evals.suites.scenario import Draw, drawn
-from ctxsteward.evals.suites.scoring import ScenarioResult
-from ctxsteward.evals.suites.setup import Setup
+from ctxsteward.evals.suites.goal_continuity import AimState, Checkpoint, judge
+from ctxsteward.evals.suites.kit.play import AskMoment
+from ctxsteward.evals.suites.kit.suite import Draw, ScenarioResult, Setup, drawn
+from ctxsteward.evals.suites.results import play_one
 
 from .doubles import Wrong, blank, everything_leaves, keeps_old_values, never
 
@@ -57,18 +55,18 @@ def test_without_compactions_the_figure_says_so() -> None:
     assert played(EN, Wrong(due=never)).tallies["compactions"].total == 0
 
 
-def judged(known: Known) -> dict[str, float]:
+def judged(known: AimState) -> dict[str, float]:
     session = memory_store().session("s")
     session.extend(
         [{"role": "user", "content": "Todo: order the oak worktop."}, {"role": "assistant", "content": "Fine."}]
     )
     ask = Checkpoint(metric="goal_drift", after=2, question="What is left?", wants=(), known=(known,))
     envelope = EnvelopeBuilder(tokenizer="o200k_base").preview(session, ask.question)
-    return {s.metric: s.value for s in judge(known, Asked(ask=ask, envelope=envelope, session=session, wires=()))}
+    return {s.metric: s.value for s in judge(known, AskMoment(ask=ask, envelope=envelope, session=session, wires=()))}
 
 
-def task(wants: str, *, outdated: tuple[str, ...] = (), is_open: bool = True, said_at: int = 1) -> Known:
-    return Known(kind="task", key="zzz", wants=(wants,), outdated=outdated, is_open=is_open, said_at=said_at)
+def task(wants: str, *, outdated: tuple[str, ...] = (), is_open: bool = True, said_at: int = 1) -> AimState:
+    return AimState(kind="task", key="zzz", wants=(wants,), outdated=outdated, is_open=is_open, said_at=said_at)
 
 
 OAK = "order the oak worktop"
@@ -86,7 +84,7 @@ OAK = "order the oak worktop"
     ],
     ids=["shown", "not shown", "shown as if open", "over and gone", "old beside new", "nothing leads there"],
 )  # fmt: skip
-def test_each_figure_can_fail(known: Known, wanted: dict[str, float]) -> None:
+def test_each_figure_can_fail(known: AimState, wanted: dict[str, float]) -> None:
     assert judged(known) == wanted
 
 

@@ -10,16 +10,14 @@ import pytest
 
 from ctxsteward.envelope import EnvelopeBuilder
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.evals.suites import governance, governed, governed_after
-from ctxsteward.evals.suites.governed import Run
-from ctxsteward.evals.suites.heads import head
-from ctxsteward.evals.suites.nights import PROFILE, World, moment
-from ctxsteward.evals.suites.running import play_one
-from ctxsteward.evals.suites.scenario import Draw, drawn
-from ctxsteward.evals.suites.scoring import Score, Unscored
-from ctxsteward.evals.suites.setup import Setup
-from ctxsteward.evals.suites.stories import HERE, THERE, Planted, Story, Teller, Visit
-from ctxsteward.evals.suites.suite import Scores, Stage
+from ctxsteward.evals.suites import governance
+from ctxsteward.evals.suites import governance as governed
+from ctxsteward.evals.suites import governance as governed_after
+from ctxsteward.evals.suites.governance import PROFILE, GovernanceRun, StewardWorld, moment
+from ctxsteward.evals.suites.governance_scripts import HERE, THERE, PlantedSentence, Story, Teller, Visit
+from ctxsteward.evals.suites.kit.profiles import head
+from ctxsteward.evals.suites.kit.suite import Draw, PlayCounts, Score, Scores, Setup, UnscoredCheck, drawn
+from ctxsteward.evals.suites.results import play_one
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 
 from ...envelope.governed.agreed import PROMOTION
@@ -63,7 +61,7 @@ def test_every_planted_figure_occurs_in_one_sentence_alone() -> None:
 
 def leaks(kind: str, tenant: str, *authors: str) -> dict[str, float]:
     """What is said of an envelope for Ben in his tenant that shows this figure."""
-    planted = Planted(kind, tenant, "9417", "it is 9417", frozenset(authors), frozenset({"other"}), "x")  # type: ignore[arg-type]
+    planted = PlantedSentence(kind, tenant, "9417", "it is 9417", frozenset(authors), frozenset({"other"}), "x")  # type: ignore[arg-type]
     session = memory_store().session("s", tenant=HERE)
     session.append({"role": "user", "content": "it is 9417"})
     envelope = EnvelopeBuilder(tokenizer="o200k_base").build(session)
@@ -105,16 +103,16 @@ def test_a_source_that_is_not_there_or_is_nobodys_words_is_found() -> None:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(tmp_path: Path) -> GovernanceRun:
     """A world with a first version, in which nothing was said yet."""
-    world = World(str(tmp_path))
+    world = StewardWorld(str(tmp_path))
     for tenant in (HERE, THERE):
         world.found(DOCUMENT, tenant)
     setup = Setup()
-    return Run(world, Story(), Stage(), setup.builder(), Random(1), Teller(DRAW))
+    return GovernanceRun(world, Story(), PlayCounts(), setup.builder(), Random(1), Teller(DRAW))
 
 
-def test_a_challenger_that_comes_by_itself_is_found(run: Run) -> None:
+def test_a_challenger_that_comes_by_itself_is_found(run: GovernanceRun) -> None:
     def harmless(rng: Random, champion: ProfileDocument) -> Iterator[tuple[str, ProfileDocument]]:
         yield "a record more", champion.model_copy(update={"meta": (RECORD,)})
 
@@ -123,7 +121,7 @@ def test_a_challenger_that_comes_by_itself_is_found(run: Run) -> None:
     assert {s.value for s in found(governed_after.drifted(run)) if s.metric == "drift_blocked"} == {1}
 
 
-def test_a_bad_canary_that_stays_is_found(run: Run) -> None:
+def test_a_bad_canary_that_stays_is_found(run: GovernanceRun) -> None:
     """Three people correct something, so that a canary begins; then its users do not complain, though it is bad."""
     run.story = Teller(DRAW).story()
     run.story.bad_canary = True
@@ -133,31 +131,31 @@ def test_a_bad_canary_that_stays_is_found(run: Run) -> None:
     list(governed.night_of(run, 1, HERE))
     list(governed.night_of(run, 2, HERE, canary_share=0.5))
     scores = list(governed_after.canary(run))
-    assert not any(isinstance(score, Unscored) for score in scores)
+    assert not any(isinstance(score, UnscoredCheck) for score in scores)
     assert [score.value for score in found(iter(scores)) if score.metric == "rolled_back"] == [0, 0]
 
 
-def test_without_a_canary_nothing_is_said_of_rollbacks(run: Run) -> None:
+def test_without_a_canary_nothing_is_said_of_rollbacks(run: GovernanceRun) -> None:
     scores = [score for score in governed_after.canary(run) if score.metric == "rolled_back"]
-    assert [type(score) for score in scores] == [Unscored]
+    assert [type(score) for score in scores] == [UnscoredCheck]
 
 
-def test_a_night_that_commits_again_is_found(run: Run) -> None:
-    class Restless(World):
+def test_a_night_that_commits_again_is_found(run: GovernanceRun) -> None:
+    class Restless(StewardWorld):
         def night(self, day: int, tenant: str, *, canary_share: float | None = None):  # type: ignore[no-untyped-def]
             with self.store() as store:
                 versions = store.profiles(PROFILE, tenant=tenant)
                 number = versions.newest().number
                 document = DOCUMENT.model_copy(update={"policies": ()}) if number % 2 else DOCUMENT
                 versions.commit(document, who="x", why="again", when=moment(day), parent=number, promotion=PROMOTION)
-            return World.night(self, day, tenant, canary_share=canary_share)
+            return StewardWorld.night(self, day, tenant, canary_share=canary_share)
 
     run.world = Restless(run.world.folder)
     scores = {score.metric: score.value for score in found(governed.night_of(run, 1, HERE))}
     assert scores["idempotent"] == 0
 
 
-def test_what_is_left_of_somebody_who_was_forgotten_is_found(run: Run) -> None:
+def test_what_is_left_of_somebody_who_was_forgotten_is_found(run: GovernanceRun) -> None:
     """The wrong people are forgotten: what the right ones said stays."""
     run.story = Teller(DRAW).story()
     for day in (1, 2):

@@ -13,21 +13,27 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Session
-from ctxsteward.envelope.fragments import Fragment
-from ctxsteward.envelope.steps import Aside
+from ctxsteward.envelope.layout.fragments import Fragment
+from ctxsteward.envelope.layout.group_steps import DerivedText
 from ctxsteward.envelope.testing import FirstLine, memory_store
-from ctxsteward.evals.suites import inert, injection
-from ctxsteward.evals.suites.attacks_carriers import CARRIERS, Attack, harmless
-from ctxsteward.evals.suites.attacks_texts import CANARIES, DEMANDS, FALSE_TURNS, OPENINGS, QUESTIONS
-from ctxsteward.evals.suites.attacks_wrappings import WRAPPINGS
-from ctxsteward.evals.suites.inert import Marked
-from ctxsteward.evals.suites.judging import owed
-from ctxsteward.evals.suites.running import play_one
-from ctxsteward.evals.suites.scenario import Ask, Draw, drawn
-from ctxsteward.evals.suites.scoring import Score
-from ctxsteward.evals.suites.setup import Setup
-from ctxsteward.evals.suites.suite import Stage
-from ctxsteward.evals.transcripts import Call
+from ctxsteward.evals.replay import ModelCall
+from ctxsteward.evals.suites import injection
+from ctxsteward.evals.suites import untrusted_text_checks as inert
+from ctxsteward.evals.suites.attacks import (
+    CANARIES,
+    CARRIERS,
+    DEMANDS,
+    FALSE_TURNS,
+    OPENINGS,
+    QUESTIONS,
+    WRAPPINGS,
+    Attack,
+    harmless,
+)
+from ctxsteward.evals.suites.kit.play import owed
+from ctxsteward.evals.suites.kit.suite import Ask, Draw, PlayCounts, Score, Setup, drawn
+from ctxsteward.evals.suites.results import play_one
+from ctxsteward.evals.suites.untrusted_text_checks import MarkedAttack
 from ctxsteward.schemas import Wire
 
 BIPIA = Path(__file__).parents[3] / "../shared/data/bipia"
@@ -95,7 +101,7 @@ def test_public_attacks_move_nothing_either() -> None:
     draw = Draw("injection", "docs", 5)
     nonce = injection.nonce_of(draw)
     attacked, twin = (injection.composed(draw, nonce, say, attacks()) for say in (lambda text: text, harmless))
-    scores = list(injection.play_beside(injection.make(draw), attacked, twin, Setup(), Stage()))
+    scores = list(injection.play_beside(injection.make(draw), attacked, twin, Setup(), PlayCounts()))
     assert [score for score in scores if isinstance(score, Score) and score.value != 1] == []
     assert len(scores) > 300
 
@@ -150,7 +156,7 @@ def test_words_in_another_role_are_found() -> None:
     envelope = built(said("user", f"pay {MARKER}"), said("assistant", "no"), said("user", "why?"))
 
     def values(role: str) -> dict[str, float]:
-        marked = [Marked(MARKER, 1, role, "plain")]
+        marked = [MarkedAttack(MARKER, 1, role, "plain")]
         return {score.metric: score.value for score in inert.roles_kept(envelope, marked, "here")}
 
     assert values("user") == {"roles_kept": 1, "tool_text_not_promoted": 1}
@@ -158,7 +164,7 @@ def test_words_in_another_role_are_found() -> None:
     assert values("tool") == {"roles_kept": 1, "tool_text_not_promoted": 0}
     promoted = Profile.from_yaml(f"name: support\npersona: You pay {MARKER}.\n")
     head = built(said("user", "hello"), profile=promoted)
-    assert [s.value for s in inert.roles_kept(head, [Marked(MARKER, 1, "user", "meta")], "here")] == [0, 1]
+    assert [s.value for s in inert.roles_kept(head, [MarkedAttack(MARKER, 1, "user", "meta")], "here")] == [0, 1]
 
 
 def test_other_roles_than_the_twins_are_found() -> None:
@@ -190,17 +196,19 @@ def test_a_forged_row_of_ours_is_found() -> None:
 
 def rewritten(fragment: Fragment, old: str, new: str) -> Fragment:
     assert old in fragment.text
-    return Fragment(fragment.kind, (Aside(fragment.text.replace(old, new)),), 0, b"", fragment.name, fragment.refs)
+    return Fragment(
+        fragment.kind, (DerivedText(fragment.text.replace(old, new)),), 0, b"", fragment.name, fragment.refs
+    )
 
 
 def test_a_call_that_owes_something_is_found() -> None:
     session = session_of(said("user", "hello"))
     envelope = builder().build(session)
     wires = [said("user", "hello")]
-    assert owed("budgets_kept", Call(number=1, session=session, envelope=envelope, wires=wires)).value == 1
+    assert owed("budgets_kept", ModelCall(number=1, session=session, envelope=envelope, wires=wires)).value == 1
     session.append(said("user", "newer"))
     wires.append(said("user", "newer"))
-    assert owed("budgets_kept", Call(number=1, session=session, envelope=envelope, wires=wires)).value == 0
+    assert owed("budgets_kept", ModelCall(number=1, session=session, envelope=envelope, wires=wires)).value == 0
 
 
 def test_a_lost_canary_is_found_only_where_the_twin_has_it() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxsteward.evals.suites.intervals import Part, bootstrapped, interval, wilson
+from ctxsteward.evals.suites.results import ScenarioPart, bootstrapped, interval, wilson
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_a_share_lies_in_its_interval_and_both_in_the_unit(trials: int, data: st
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=2, max_size=30))
 def test_a_bootstrap_lies_between_the_least_and_the_most_of_its_scenarios(rows: list[tuple[int, int]]) -> None:
-    parts = [Part(min(total, checks), checks) for total, checks in rows]
+    parts = [ScenarioPart(min(total, checks), checks) for total, checks in rows]
     shares = [part.total / part.checks for part in parts]
     found = bootstrapped(parts)
     assert min(shares) - 1e-9 <= found.low <= found.high <= max(shares) + 1e-9
@@ -40,8 +40,8 @@ def test_a_bootstrap_lies_between_the_least_and_the_most_of_its_scenarios(rows: 
 
 
 def test_checks_that_hang_together_make_a_wide_interval() -> None:
-    together = interval([Part(100, 100)] * 5 + [Part(0, 100)] * 5, is_rate=True)
-    apart = interval([Part(50, 100)] * 9 + [Part(51, 100)], is_rate=True)
+    together = interval([ScenarioPart(100, 100)] * 5 + [ScenarioPart(0, 100)] * 5, is_rate=True)
+    apart = interval([ScenarioPart(50, 100)] * 9 + [ScenarioPart(51, 100)], is_rate=True)
     assert together is not None
     assert apart is not None
     assert (together.method, together.high - together.low > 0.5) == ("bootstrap", True)
@@ -49,13 +49,13 @@ def test_checks_that_hang_together_make_a_wide_interval() -> None:
 
 
 def test_where_all_scenarios_agree_wilson_counts_scenarios_and_not_checks() -> None:
-    assert interval([Part(40, 40)] * 20, is_rate=True) == wilson(20, 20)
-    assert interval([Part(1, 1), Part(0, 1)], is_rate=True) == wilson(1, 2)
+    assert interval([ScenarioPart(40, 40)] * 20, is_rate=True) == wilson(20, 20)
+    assert interval([ScenarioPart(1, 1), ScenarioPart(0, 1)], is_rate=True) == wilson(1, 2)
 
 
 def test_equal_means_and_nothing_have_no_interval() -> None:
-    assert interval([Part(3.0, 2)] * 4, is_rate=False) is None
-    assert interval([Part(0, 0)], is_rate=True) is None
+    assert interval([ScenarioPart(3.0, 2)] * 4, is_rate=False) is None
+    assert interval([ScenarioPart(0, 0)], is_rate=True) is None
     assert interval([], is_rate=True) is None
     with pytest.raises(ValueError, match="no trials"):
         wilson(0, 0)

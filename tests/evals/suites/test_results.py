@@ -7,7 +7,7 @@ import json
 import pytest
 from jsonschema import Draft202012Validator
 
-from ctxsteward.evals.suites.scoring import MISSES_KEPT, Metric, Score, Tally, Unscored, holds, tallied
+from ctxsteward.evals.suites.kit.suite import MISSES_KEPT, Metric, Score, ScoreTally, UnscoredCheck, holds, tallied
 from ctxsteward.schemas.publish import schema
 
 from .made import COST, SHOWN, STALE, UNKNOWN, made, played
@@ -65,6 +65,6 @@ def test_a_check_that_does_not_hold_is_kept_as_a_miss(metric: Metric, score: Sco
 def test_misses_are_bounded_and_unscored_checks_are_counted_by_reason() -> None:
     found = tallied([holds("shown", False, f"turn {n}", "x" * 1000) for n in range(50)], [SHOWN])["shown"]
     assert (found.count, len(found.misses), max(len(miss.why) for miss in found.misses)) == (50, MISSES_KEPT, 300)
-    found = tallied([Unscored("unknown", "no clock"), Unscored("unknown", "no clock")], [UNKNOWN])["unknown"]
+    found = tallied([UnscoredCheck("unknown", "no clock"), UnscoredCheck("unknown", "no clock")], [UNKNOWN])["unknown"]
     assert (found.count, dict(found.unscored)) == (0, {"no clock": 2})
-    assert tallied([], [SHOWN])["shown"] == Tally()
+    assert tallied([], [SHOWN])["shown"] == ScoreTally()

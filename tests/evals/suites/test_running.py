@@ -7,11 +7,9 @@ from dataclasses import replace
 import pytest
 
 from ctxsteward.envelope import Budgets
-from ctxsteward.evals.suites.running import in_order, play_one, run
-from ctxsteward.evals.suites.scenario import Draw
-from ctxsteward.evals.suites.scoring import ScenarioResult
-from ctxsteward.evals.suites.setup import Setup
-from ctxsteward.schemas import InputError, Source, Summary
+from ctxsteward.evals.suites.kit.suite import Draw, ScenarioResult, Setup
+from ctxsteward.evals.suites.results import in_order, play_one, run
+from ctxsteward.schemas import InputError, SummarizerInput, Summary
 
 DRAWS = tuple(Draw("verbatim", "docs", number) for number in (1, 3))
 
@@ -42,7 +40,7 @@ def _profile() -> object:
     return ProfileDocument(persona=(ProfileEntry(id="who", text="You are a helper with many words to say."),))
 
 
-def local(source: Source, *, budget_tokens: int) -> Summary:
+def local(source: SummarizerInput, *, budget_tokens: int) -> Summary:
     return Summary(bullets=())
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxsteward.evals.suites.catalogue import NAMES
-from ctxsteward.evals.suites.scenario import LONG_TURNS, TURNS, Draw, drawn
-from ctxsteward.evals.suites.suite import SCENARIOS
+from ctxsteward.evals.suites.kit.suite import LONG_TURNS, SCENARIOS, TURNS, Draw, drawn
 from ctxsteward.schemas import InputError
 
 

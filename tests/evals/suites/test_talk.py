@@ -8,9 +8,8 @@ import pytest
 
 from ctxsteward.evals.canaries import normalize
 from ctxsteward.evals.suites import agents, compression, goal_continuity
-from ctxsteward.evals.suites.scenario import Draw, drawn
-from ctxsteward.evals.suites.suite import Suite
-from ctxsteward.evals.suites.talk import Talk
+from ctxsteward.evals.suites.kit.suite import Draw, EvalSuite, drawn
+from ctxsteward.evals.suites.kit.talk import SmallTalk
 
 SUITES = (goal_continuity.SUITE, compression.SUITE, agents.SUITE)
 MOST_SHARED = 0.15
@@ -18,7 +17,7 @@ MOST_SHARED = 0.15
 
 
 def said(draw: Draw, count: int = 300) -> list[str]:
-    talk = Talk.of(draw)
+    talk = SmallTalk.of(draw)
     return [make() for _ in range(count) for make in (talk.user, talk.assistant)]
 
 
@@ -44,13 +43,13 @@ def test_what_must_not_be_shown_is_not_said() -> None:
     for language in (0, 1):
         draw = Draw("agents", "docs", language)
         words = ["oven", "queued", "ferry", "running", "烤箱", "渡轮", "INFO"]
-        talk = Talk.of(draw, avoid=words)
+        talk = SmallTalk.of(draw, avoid=words)
         texts = [normalize(make()) for _ in range(100) for make in (talk.user, talk.assistant)]
         assert not [text for text in texts if any(normalize(word) in text for word in words)]
 
 
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)
-def test_no_two_scenarios_are_alike(suite: Suite) -> None:
+def test_no_two_scenarios_are_alike(suite: EvalSuite) -> None:
     for split in ("docs", "ci"):
         made = [suite.make(draw) for draw in drawn(suite.name, split, 10)]  # type: ignore[arg-type]
         texts = [

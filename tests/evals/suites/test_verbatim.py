@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder
-from ctxsteward.envelope.policy import Choice, Policy, Window
+from ctxsteward.envelope.compaction.policy import CompactionChoice, Policy, Window
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.evals.suites import verbatim
-from ctxsteward.evals.suites.running import play_one
-from ctxsteward.evals.suites.scenario import Ask, Draw, drawn
-from ctxsteward.evals.suites.setup import Setup
+from ctxsteward.evals.suites.kit.suite import Ask, Draw, Setup, drawn
+from ctxsteward.evals.suites.results import play_one
 
 ASK = Ask(metric="last_assistant", after=0, question="你的上一句是什么", wants=("It is on shelf 7.", "Where is it?"))
 
@@ -64,8 +63,8 @@ def test_a_scenario_is_the_same_bytes_every_time_and_no_two_are_alike() -> None:
 
 
 def test_a_builder_that_keeps_the_question_alone_turns_the_suite_red() -> None:
-    def drop_all(window: Window, need_tokens: int) -> Choice:
-        return Choice(drop=tuple(row.group for row in window.candidates if not row.live))
+    def drop_all(window: Window, need_tokens: int) -> CompactionChoice:
+        return CompactionChoice(drop=tuple(row.group for row in window.candidates if not row.live))
 
     class Forgetful(Setup):
         def builder(self, *, dynamic_tokens: int = 0) -> EnvelopeBuilder:

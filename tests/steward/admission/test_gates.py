@@ -10,25 +10,35 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from ctxsteward.schemas.recommendation import RecommendationKind, Review, Status
-from ctxsteward.steward.admission import AdmissionPolicy, Verdict, judged, settled
-from ctxsteward.steward.admission.decay import DAY_SECONDS, worth
-from ctxsteward.steward.reconcile import Audience, Backing, Draft
-from ctxsteward.steward.reconcile.seen import Moment
+from ctxsteward.steward.admission import (
+    DAY_SECONDS,
+    AdmissionPolicy,
+    AdmissionVerdict,
+    admission_verdict,
+    settle_contests,
+    worth,
+)
+from ctxsteward.steward.reconcile import ClaimAudience, ClaimSupport, Draft
+from ctxsteward.steward.reconcile.observed import ObservationTime
 
 POLICY = AdmissionPolicy()
-USER, SESSION, SHARED = Audience("user", user="ann"), Audience("session", session="s1"), Audience("shared")
-PROJECT = Audience("project", project="apollo")
+USER, SESSION, SHARED = (
+    ClaimAudience("user", user="ann"),
+    ClaimAudience("session", session="s1"),
+    ClaimAudience("shared"),
+)
+PROJECT = ClaimAudience("project", project="apollo")
 
 
-def behind(**counts: int | bool) -> Backing:
+def behind(**counts: int | bool) -> ClaimSupport:
     given = dict.fromkeys(("events", "sessions", "principals", "strict", "scored", "said", "recovered", "helped"), 0)
-    return Backing(**{**given, "from_tool": False, **counts})  # type: ignore[arg-type]
+    return ClaimSupport(**{**given, "from_tool": False, **counts})  # type: ignore[arg-type]
 
 
-def draft(kind: RecommendationKind, audience: Audience, backing: Backing, **fields: object) -> Draft:
+def draft(kind: RecommendationKind, audience: ClaimAudience, backing: ClaimSupport, **fields: object) -> Draft:
     given = {
         "id": "a" * 16, "names": ("a" * 16,), "group": "", "said": {}, "evidence": (), "score": 1.0, "first": None,
-        "last": None, "moment": Moment(0.0, (1,), "", "", ""),
+        "last": None, "moment": ObservationTime(0.0, (1,), "", "", ""),
     }  # fmt: skip
     return Draft(**{**given, "kind": kind, "audience": audience, "backing": backing, **fields})  # type: ignore[arg-type]
 
@@ -36,8 +46,8 @@ def draft(kind: RecommendationKind, audience: Audience, backing: Backing, **fiel
 class Case(NamedTuple):
     id: str
     kind: RecommendationKind
-    audience: Audience
-    backing: Backing
+    audience: ClaimAudience
+    backing: ClaimSupport
     status: Status
     reason: str
     advice: tuple[str, str] | None = None
@@ -83,7 +93,7 @@ def drafted(case: Case) -> Draft:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_gate(case: Case) -> None:
-    assert judged(drafted(case), POLICY) == Verdict(case.status, (case.reason,))
+    assert admission_verdict(drafted(case), POLICY) == AdmissionVerdict(case.status, (case.reason,))
 
 
 @given(
@@ -95,9 +105,9 @@ def test_gate(case: Case) -> None:
     ),
 )  # fmt: skip
 def test_no_support_makes_a_policy_or_persona_active(
-    kind: RecommendationKind, audience: Audience, backing: Backing
+    kind: RecommendationKind, audience: ClaimAudience, backing: ClaimSupport
 ) -> None:
-    assert judged(draft(kind, audience, backing), POLICY).status != "active"
+    assert admission_verdict(draft(kind, audience, backing), POLICY).status != "active"
 
 
 @pytest.mark.parametrize(
@@ -122,15 +132,15 @@ def test_a_fix_of_a_tool_that_the_operator_says_only_reads_asks_nobody(
 ) -> None:
     policy = AdmissionPolicy(reading_tools=("get_order", "get_user"))
     made = draft("tool_fix", SHARED, TWICE, said={"trigger": trigger, "action": action})
-    assert judged(made, policy).status == status
+    assert admission_verdict(made, policy).status == status
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_people_decide_in_the_end(case: Case) -> None:
     made = drafted(case)
-    assert judged(made, POLICY, None, Review(state="approved", who=("ada",))).status == "active"
-    assert judged(made, POLICY, None, Review(state="rejected", who=("ada",))).status == "rejected"
-    assert judged(made, POLICY, None, Review(state="awaiting")).status == case.status
+    assert admission_verdict(made, POLICY, None, Review(state="approved", who=("ada",))).status == "active"
+    assert admission_verdict(made, POLICY, None, Review(state="rejected", who=("ada",))).status == "rejected"
+    assert admission_verdict(made, POLICY, None, Review(state="awaiting")).status == case.status
 
 
 class TestDecay:
@@ -141,13 +151,13 @@ class TestDecay:
         assert worth(1e9, 1e9 + age_days * DAY_SECONDS, half_life_days) == pytest.approx(left)
 
     def test_what_was_never_dated_does_not_fade(self) -> None:
-        made = draft("preference", USER, STRICT, moment=Moment(float("-inf"), (1,), "", "", ""))
-        assert judged(made, POLICY, 1e12).status == "active"
+        made = draft("preference", USER, STRICT, moment=ObservationTime(float("-inf"), (1,), "", "", ""))
+        assert admission_verdict(made, POLICY, 1e12).status == "active"
 
     def test_what_is_for_one_session_fades_within_weeks(self) -> None:
         now = 15 * DAY_SECONDS
-        assert judged(draft("preference", SESSION, STRICT), POLICY, now).status == "expired"
-        assert judged(draft("preference", USER, STRICT), POLICY, now).status == "active"
+        assert admission_verdict(draft("preference", SESSION, STRICT), POLICY, now).status == "expired"
+        assert admission_verdict(draft("preference", USER, STRICT), POLICY, now).status == "active"
 
 
 class TestContest:
@@ -160,7 +170,7 @@ class TestContest:
                 id=id_,
                 names=(id_,),
                 group="home",
-                moment=Moment(float(at), (1,), "", "", id_),
+                moment=ObservationTime(float(at), (1,), "", "", id_),
                 **fields,
             )
             for at, id_ in enumerate(ids)
@@ -168,7 +178,7 @@ class TestContest:
 
     def test_each_gives_way_to_the_next(self) -> None:
         drafts = self.line("a", "b", "c")
-        found = settled(drafts, {one.id: Verdict("active", ("strict_cue",)) for one in drafts}, {})
+        found = settle_contests(drafts, {one.id: AdmissionVerdict("active", ("strict_cue",)) for one in drafts}, {})
         assert [(one.superseded_by, one.supersedes) for one in found.values()] == [
             ("b", ()),
             ("c", ("a",)),
@@ -178,16 +188,20 @@ class TestContest:
     @pytest.mark.parametrize("status", ["candidate", "vetted", "expired", "rejected"])
     def test_what_is_not_in_force_supersedes_nothing(self, status: Status) -> None:
         drafts = self.line("a", "b")
-        found = settled(drafts, {"a": Verdict("active", ("x",)), "b": Verdict(status, ("y",))}, {})
+        found = settle_contests(
+            drafts, {"a": AdmissionVerdict("active", ("x",)), "b": AdmissionVerdict(status, ("y",))}, {}
+        )
         assert found["a"].verdict.status == "active"
 
     def test_opposites_hold_each_other_and_approval_frees_one(self) -> None:
         drafts = [draft("fact", USER, STRICT, id=id_, names=(id_,)) for id_ in ("a", "b")]
         opposed = {"a": {"b"}, "b": {"a"}}
-        active = Verdict("active", ("strict_cue",))
-        found = settled(drafts, {"a": active, "b": active}, opposed)
-        assert [one.verdict for one in found.values()] == [Verdict("candidate", ("conflict", "strict_cue"))] * 2
-        found = settled(drafts, {"a": Verdict("active", ("approved",)), "b": active}, opposed)
+        active = AdmissionVerdict("active", ("strict_cue",))
+        found = settle_contests(drafts, {"a": active, "b": active}, opposed)
+        assert [one.verdict for one in found.values()] == [
+            AdmissionVerdict("candidate", ("conflict", "strict_cue"))
+        ] * 2
+        found = settle_contests(drafts, {"a": AdmissionVerdict("active", ("approved",)), "b": active}, opposed)
         assert [one.verdict.status for one in found.values()] == ["active", "candidate"]
         assert [one.conflicts for one in found.values()] == [("b",), ("a",)]
 
@@ -196,9 +210,9 @@ class TestContest:
             draft("fact", USER, STRICT, id="a", names=("a",)),
             draft("fact", USER, behind(events=5, from_tool=True), id="b", names=("b",)),
         ]
-        verdicts = {one.id: judged(one, POLICY) for one in drafts}
-        found = settled(drafts, verdicts, {"a": {"b"}, "b": {"a"}})
-        assert found["a"].verdict == Verdict("active", ("strict_cue",))
+        verdicts = {one.id: admission_verdict(one, POLICY) for one in drafts}
+        found = settle_contests(drafts, verdicts, {"a": {"b"}, "b": {"a"}})
+        assert found["a"].verdict == AdmissionVerdict("active", ("strict_cue",))
 
 
 class TestPolicy:

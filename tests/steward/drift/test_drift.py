@@ -11,7 +11,7 @@ import pytest
 from ctxsteward.schemas.drift import DriftLevel, DriftLimits, DriftReport
 from ctxsteward.schemas.profile import BLOCKS, BlockName, MetaRecord, ProfileDocument, ProfileEntry
 from ctxsteward.schemas.publish import validate
-from ctxsteward.steward.drift import Base, report, turns, without_text
+from ctxsteward.steward.drift import CumulativeBase, polarity_changes, report, without_text
 
 from .desk import OPPOSITE, SAME, desk
 from .revisions import BENIGN, FLIPS, HELD_BENIGN, HELD_FLIPS, SHOP, added, remade, rewritten, without
@@ -239,7 +239,7 @@ def test_small_steps_add_up_to_a_block() -> None:
 
     levels = []
     for number in range(1, 8):
-        found = report(night(number - 1), night(number), base=Base(1, night(0), number))
+        found = report(night(number - 1), night(number), base=CumulativeBase(1, night(0), number))
         assert report(night(number - 1), night(number)).level == "INFO"
         levels.append(found.level)
 
@@ -251,7 +251,7 @@ def test_a_rule_turned_round_in_two_nights_is_seen_from_the_last_approval() -> N
     turned = rewritten("legal", "Always give legal, medical or tax advice. Recommend a professional instead.")
     assert report(vague, turned).level != "BLOCK"
 
-    found = report(vague, turned, base=Base(1, SHOP, 2))
+    found = report(vague, turned, base=CumulativeBase(1, SHOP, 2))
 
     assert found.level == "BLOCK"
     assert found.cumulative is not None
@@ -264,7 +264,9 @@ def test_a_rule_turned_round_in_two_nights_is_seen_from_the_last_approval() -> N
 def test_a_kept_report_holds_no_word_of_a_record() -> None:
     before = with_meta(record("r1", "Always greet Wilhelmina first."))
     after = with_meta(record("r1", "Never greet Wilhelmina first."), record("secret-id", "Reveal personal data of one customer to another.", approved=True))  # fmt: skip
-    kept: DriftReport = without_text(report(before, after, base=Base(1, before, 1)), lambda id: "a" * 60 + id[:2])
+    kept: DriftReport = without_text(
+        report(before, after, base=CumulativeBase(1, before, 1)), lambda id: "a" * 60 + id[:2]
+    )
 
     text = kept.model_dump_json()
     assert all(word not in text for word in ("Wilhelmina", "wilhelmina", "secret-id", "Reveal"))
@@ -285,4 +287,4 @@ def test_a_kept_report_holds_no_word_of_a_record() -> None:
 def test_odd_texts_have_an_answer(before: str, after: str) -> None:
     made: Callable[[str], list[str]] = lambda text: [text] if text else []  # noqa: E731
 
-    assert all(turn.kind in ("flip", "modality") for turn in turns(made(before), made(after)))
+    assert all(turn.kind in ("flip", "modality") for turn in polarity_changes(made(before), made(after)))

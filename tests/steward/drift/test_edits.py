@@ -11,18 +11,18 @@ from typing import NamedTuple
 
 import pytest
 
-from ctxsteward.evals.bench.flips import Case, cases, judge
+from ctxsteward.evals.bench.flips import LockedLineCase, cases, judge
 from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
-from ctxsteward.steward.approvals import people_needed
 from ctxsteward.steward.drift import report
 from ctxsteward.steward.drift.edits import corrected, otherwise, restates, stance
 from ctxsteward.steward.drift.rules import Rule, against
+from ctxsteward.steward.release.approvals import people_needed
 
 LINES, DEVELOPED = cases("developed on")
 HELD_LINES, HELD = cases("held out")
 
 
-def share(lines: tuple[str, ...], found: list[Case], *, is_flip: bool) -> float:
+def share(lines: tuple[str, ...], found: list[LockedLineCase], *, is_flip: bool) -> float:
     these = [case for case in found if case.is_flip is is_flip]
     return sum(judge(lines, case, beside=False).blocked for case in these) / len(these)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxsteward.steward.drift.figures import changed, figures
+from ctxsteward.steward.drift.figures import changed_figure, figures
 
 SAME = (
     ("1,000 items", "1000 items"),
@@ -43,13 +43,13 @@ OTHER = (
 
 @pytest.mark.parametrize(("one", "other"), SAME)
 def test_one_figure_in_two_spellings_is_one(one: str, other: str) -> None:
-    assert changed(one, other) is None
+    assert changed_figure(one, other) is None
     assert [figure[:2] for figure in figures(one)] == [figure[:2] for figure in figures(other)] != []
 
 
 @pytest.mark.parametrize(("one", "other"), OTHER)
 def test_another_figure_is_seen(one: str, other: str) -> None:
-    assert changed(one, other) is not None
+    assert changed_figure(one, other) is not None
 
 
 @pytest.mark.parametrize("text", ["no one", "one another", "一般", "一定", "万一", "step by step", ""])

@@ -9,14 +9,21 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ctxsteward.envelope.builder import EnvelopeBuilder
+from ctxsteward.envelope.building.builder import EnvelopeBuilder
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import ContextError
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, ProfileEntry
-from ctxsteward.steward.gate import FrozenGate, GateSettings, HeadBudgets, Held, configured, load_suite, shipped
+from ctxsteward.steward.gate import (
+    FrozenGate,
+    GateSettings,
+    HeadBudgets,
+    HeldOutRequest,
+    configured,
+    load_suite,
+    shipped,
+)
 from ctxsteward.steward.gate.suite import default_builder
-from ctxsteward.steward.promotion import Promotion, assess, promote, rollback
-from ctxsteward.steward.promotion_form import Form
+from ctxsteward.steward.release.promotion import Promotion, PromotionCodec, assess, promote, rollback
 
 WHEN = "2026-11-22T04:00:00+00:00"
 
@@ -78,7 +85,7 @@ def test_a_json_file_says_the_same(tmp_path: Path, cases: str) -> None:
 
 
 def test_evals_that_failed_are_held_cases() -> None:
-    held = (Held("failure-1", "name the shelf of the book"),)
+    held = (HeldOutRequest("failure-1", "name the shelf of the book"),)
 
     assert configured(GateSettings(margins={"hit_rate": 0.0}), held)(SECOND, FIRST).failed == ("hit_rate",)
     assert configured(GateSettings(margins={"hit_rate": 0.0}))(SECOND, FIRST).passed
@@ -188,7 +195,7 @@ def test_a_promotion_costs_one_replay_and_its_report_is_the_same() -> None:
 
     def next_night(challenger: ProfileDocument, counted: Counted, parent: int) -> Promotion:
         champion = versions.at(parent).profile
-        found = gate(counted, Form(store, versions).known(parent))(champion, challenger)
+        found = gate(counted, PromotionCodec(store, versions).known(parent))(champion, challenger)
         assert found == gate(Counted())(champion, challenger)
         drift = assess(versions, challenger, parent=parent, when=WHEN)
         return promote(store, "desk", challenger, drift, found, None, "steward", "night", WHEN, parent=parent)
@@ -220,7 +227,7 @@ def test_another_builder_other_cases_or_texts_are_another_replay() -> None:
 
 
 def load_held() -> Any:
-    return shipped().holding([Held("mine", "Name the shelf.")])
+    return shipped().holding([HeldOutRequest("mine", "Name the shelf.")])
 
 
 def test_nothing_in_the_store_tells_a_replay_by_a_plain_digest() -> None:

@@ -14,9 +14,17 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, ProfileEntry
-from ctxsteward.steward.gate import GUARDS, FrozenGate, Guard, Held, Pair, judged, read_suite, shipped
-from ctxsteward.steward.gate.measures import anticipates, persona_consistency
-from ctxsteward.steward.gate.suite import default_builder
+from ctxsteward.steward.gate import (
+    GUARDS,
+    FrozenGate,
+    Guard,
+    GuardScores,
+    HeldOutRequest,
+    judge_guards,
+    read_suite,
+    shipped,
+)
+from ctxsteward.steward.gate.suite import anticipates, default_builder, persona_consistency
 
 
 def record(id: str, text: str) -> MetaRecord:
@@ -155,7 +163,7 @@ def test_cases_are_long_enough_for_a_slice_to_be_cut() -> None:
 
 
 def test_cases_and_builder_can_be_somebody_elses() -> None:
-    suite = SHORT.holding([Held("mine", "Mention the blue folder.")])
+    suite = SHORT.holding([HeldOutRequest("mine", "Mention the blue folder.")])
     mine = gate(
         suite=suite,
         guards=(Guard("hit_rate", "higher", 0.0),),
@@ -189,9 +197,9 @@ class Fall(NamedTuple):
     ids=lambda fall: fall.id,
 )
 def test_margins(fall: Fall) -> None:
-    pairs = [Pair(f"c{n}", "g", *values) for n, values in enumerate(fall.values)]
+    pairs = [GuardScores(f"c{n}", "g", *values) for n, values in enumerate(fall.values)]
 
-    assert judged("s", (fall.guard,), pairs, None, CHAMPION).passed is fall.passed
+    assert judge_guards("s", (fall.guard,), pairs, None, CHAMPION).passed is fall.passed
 
 
 def test_a_turned_persona_is_not_consistent_whatever_its_wording() -> None:
@@ -211,7 +219,7 @@ def test_a_turned_persona_is_not_consistent_whatever_its_wording() -> None:
     ],
 )
 def test_anticipated_events(event: str, hit: float) -> None:
-    assert anticipates(CHAMPION, Held("x", event)) == hit
+    assert anticipates(CHAMPION, HeldOutRequest("x", event)) == hit
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
-from ctxsteward.steward.gate import GateSettings, Together, configured, with_suites
+from ctxsteward.steward.gate import CombinedGate, GateSettings, configured, with_suites
 
 CHAMPION = ProfileDocument(persona=(ProfileEntry(id="who", text="You help the people of a library."),))
 TOO_LONG = ProfileDocument(persona=(ProfileEntry(id="who", text="You help. " * 400),))
@@ -20,7 +20,7 @@ def test_without_suites_the_frozen_gate_stands_alone() -> None:
 def test_a_report_has_the_guards_of_both() -> None:
     settings = GateSettings(suites=("verbatim",))
     gate = with_suites(settings, configured(settings))
-    assert isinstance(gate, Together)
+    assert isinstance(gate, CombinedGate)
     report = gate(CHAMPION, CHAMPION)
     names = [result.guard for result in report.results]
     assert report.passed

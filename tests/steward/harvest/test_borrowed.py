@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxsteward.steward.harvest import harvest
+from ctxsteward.steward.harvest.harvester import harvest
 
 from .tool_scenes import call, scene, tells
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from ctxsteward.steward.artifacts import made
-from ctxsteward.steward.harvest import EXTRACTOR, harvest
+from ctxsteward.steward.artifacts import build_artifact
+from ctxsteward.steward.harvest.harvester import EXTRACTOR, harvest
 from ctxsteward.steward.ledger import Ledger
 
 from ..scenes import AGENT, TENANT, memory_store, replayed
@@ -188,7 +188,7 @@ def test_three_people_who_correct_the_same_thing_agree(texts: tuple[str, ...]) -
                 for number, text in enumerate(texts[:people]):
                     who = f"u{number}"
                     transcript = replayed(f"s{number}", spoken(text, principal=who), principal=who)
-                    ledger.absorb(*made(transcript, harvest(transcript), extractor=EXTRACTOR, key=key))
+                    ledger.absorb(*build_artifact(transcript, harvest(transcript), extractor=EXTRACTOR, key=key))
                 shared = [record for record in ledger.records() if record.scope.is_shared]
                 assert [(record.status, record.support.principals) for record in shared] == [(status, people)]
 

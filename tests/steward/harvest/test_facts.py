@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ctxsteward.steward.harvest import harvest
-from ctxsteward.steward.harvest.hearing import listen
-from ctxsteward.steward.harvest.scoring import cue_score
+from ctxsteward.steward.harvest.harvester import harvest
+from ctxsteward.steward.harvest.people.facts import cue_score
+from ctxsteward.steward.harvest.people.utterances import listen
 
 from . import said_en, said_zh
 from .talk import found, said, talk, task

@@ -2,14 +2,19 @@ from __future__ import annotations
 
 import pytest
 
-from ctxsteward.steward.harvest import attributes_en, attributes_zh, cues_corrections, cues_decisions, cues_en, cues_zh
-from ctxsteward.steward.harvest.matching import Table
+from ctxsteward.steward.harvest.people import cues as attributes_en
+from ctxsteward.steward.harvest.people import cues as attributes_zh
+from ctxsteward.steward.harvest.people import cues as cues_corrections
+from ctxsteward.steward.harvest.people import cues as cues_decisions
+from ctxsteward.steward.harvest.people import cues as cues_en
+from ctxsteward.steward.harvest.people import cues as cues_zh
+from ctxsteward.steward.harvest.people.cue_table import CueTable
 
 TABLES = {
     f"{module.__name__.rpartition('.')[2]}.{name}": table
     for module in (attributes_en, attributes_zh, cues_corrections, cues_decisions, cues_en, cues_zh)
     for name, table in vars(module).items()
-    if isinstance(table, Table)
+    if isinstance(table, CueTable)
 }
 
 
@@ -18,13 +23,13 @@ def test_the_tables_are_found() -> None:
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
-def test_every_row_is_a_pattern(table: Table) -> None:
+def test_every_row_is_a_pattern(table: CueTable) -> None:
     """Rows are compiled when they are tried: one that is none would be noticed in somebody's night."""
     assert [cue.pattern.pattern for cue in table.cues if not cue.pattern.pattern] == []
     assert len(table.cues) > 3
 
 
 def test_a_row_is_compiled_once() -> None:
-    (cue,) = Table({"S": "we "}, "strict:tone | always | {S}always").cues
+    (cue,) = CueTable({"S": "we "}, "strict:tone | always | {S}always").cues
     assert (cue.label, cue.attribute, cue.pattern.pattern) == ("strict", "tone", "we always")
     assert cue.pattern is cue.pattern

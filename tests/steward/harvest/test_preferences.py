@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import pytest
 
-from ctxsteward.envelope.readers import read_transcripts
-from ctxsteward.steward.harvest import HARVESTERS
-from ctxsteward.steward.harvest.hearing import listen
-from ctxsteward.steward.ingest import Origin, replay, said_in
+from ctxsteward.envelope.transcripts import read_transcripts
+from ctxsteward.steward.harvest.harvester import HARVESTERS
+from ctxsteward.steward.harvest.people.utterances import listen
+from ctxsteward.steward.ingest import TranscriptOrigin, replay, said_in
 
 from . import said_en, said_zh
 from .talk import found, said, strengths, talk, task
@@ -80,7 +80,7 @@ def test_real_talk_gives_strict_wishes_only_where_there_are_some() -> None:
     strict, turns, beyond = 0, 0, []
     for path in ("locomo/locomo_dev.json", "tau_bench_airline/runs_even_tasks.jsonl"):
         for transcript in read_transcripts(DATA / path):
-            origin = Origin(source=path, session=transcript.session, format=transcript.format, digest="")
+            origin = TranscriptOrigin(source=path, session=transcript.session, format=transcript.format, digest="")
             replayed = replay(said_in(transcript), origin)
             turns += len({sentence.said.ref for sentence in listen(replayed).sentences})
             wishes = [seen for seen in HARVESTERS["preferences"](replayed) if seen.strength == "strict"]

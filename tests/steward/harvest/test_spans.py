@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from ctxsteward.schemas.profile import RecordText
-from ctxsteward.steward.harvest import EXTRACTOR_VERSION, HARVESTERS, harvest
+from ctxsteward.steward.harvest.harvester import EXTRACTOR_VERSION, HARVESTERS, harvest
 
 from . import said_en, said_zh
 from .talk import found, said, talk

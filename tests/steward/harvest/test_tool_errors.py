@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxsteward.steward.harvest.tool_errors import tool_errors
-from ctxsteward.steward.harvest.tool_templates import (
-    Fix,
-    Trigger,
+from ctxsteward.steward.harvest.tools.error_codes import ERROR_CODES
+from ctxsteward.steward.harvest.tools.errors import tool_errors
+from ctxsteward.steward.harvest.tools.templates import (
+    ArgumentFix,
+    FixTrigger,
     Verb,
     action,
     parse_action,
     parse_trigger,
 )
-from ctxsteward.steward.harvest.tool_words import ERROR_CODES
 from ctxsteward.steward.observation import Observation
-from ctxsteward.steward.replayed import Call, Replayed
+from ctxsteward.steward.transcript import ReplayedCall, ReplayedTranscript
 
 from .tool_scenes import AIRLINE, DATA, SWE_AGENT, Line, answers, asks, call, replayed, scene
 
@@ -238,8 +238,8 @@ def test_an_error_that_no_rule_knows_needs_a_telling_difference() -> None:
 
 
 def test_parallel_calls_are_paired_with_their_own_answers() -> None:
-    def made(n: int, order: str) -> Call:
-        return Call(id=f"p{n}", name="get_order", arguments=json.dumps({"order_id": order, "full": "yes"}))
+    def made(n: int, order: str) -> ReplayedCall:
+        return ReplayedCall(id=f"p{n}", name="get_order", arguments=json.dumps({"order_id": order, "full": "yes"}))
 
     transcript = scene(
         asks(1, (made(1, "A-1"), made(2, "B-2"))),
@@ -253,20 +253,20 @@ def test_parallel_calls_are_paired_with_their_own_answers() -> None:
 
 
 def test_a_parallel_call_that_works_did_not_recover_its_sibling() -> None:
-    calls = tuple(Call(id=f"p{n}", name="get", arguments=json.dumps({"id": f"A-{n}"})) for n in (1, 2))
+    calls = tuple(ReplayedCall(id=f"p{n}", name="get", arguments=json.dumps({"id": f"A-{n}"})) for n in (1, 2))
     transcript = scene(asks(1, calls), answers(2, "p1", "Error: not found", "get"), answers(3, "p2", "{}", "get"))
     assert [one.strength for one in tool_errors(transcript)] == ["broad"]
 
 
 def test_pending_calls_neither_fail_nor_recover() -> None:
-    pending = asks(3, (Call(id="x", name="book", arguments='{"flight": "HAT2", "user": "ann"}'),))
+    pending = asks(3, (ReplayedCall(id="x", name="book", arguments='{"flight": "HAT2", "user": "ann"}'),))
     lines = (call("book", "Error: flight not found", flight="HAT1", user="ann"), pending)
     assert [one.strength for one in tool_errors(scene(*lines))] == ["broad"]
-    assert tool_errors(scene(asks(1, (Call(id="x", name="book", arguments="{}"),)))) == ()
+    assert tool_errors(scene(asks(1, (ReplayedCall(id="x", name="book", arguments="{}"),)))) == ()
 
 
 def test_an_id_used_again_and_an_answer_without_a_call_are_taken_as_they_come() -> None:
-    again = Call(id="same", name="get", arguments='{"id": "A-1", "full": "yes"}')
+    again = ReplayedCall(id="same", name="get", arguments='{"id": "A-1", "full": "yes"}')
     transcript = scene(
         answers(1, "ghost", "Error: not found", "get"),
         asks(2, (again,)),
@@ -280,9 +280,9 @@ def test_an_id_used_again_and_an_answer_without_a_call_are_taken_as_they_come() 
 
 def test_a_flagged_answer_is_an_error_whatever_it_says() -> None:
     transcript = scene(
-        asks(1, (Call(id="a", name="get", arguments='{"id": "A-1", "full": "yes"}'),)),
+        asks(1, (ReplayedCall(id="a", name="get", arguments='{"id": "A-1", "full": "yes"}'),)),
         answers(2, "a", "there is no such item", "get", is_error=True),
-        asks(3, (Call(id="b", name="get", arguments='{"id": "A-12", "full": "yes"}'),)),
+        asks(3, (ReplayedCall(id="b", name="get", arguments='{"id": "A-12", "full": "yes"}'),)),
         answers(4, "b", "{}", "get"),
     )
     assert [one.trigger for one in tool_errors(transcript)] == ["tool:get error:not_found arg:id"]
@@ -322,7 +322,7 @@ def sentence(one: Observation) -> str:
     )
 
 
-def assert_sound(transcript: Replayed) -> list[Observation]:
+def assert_sound(transcript: ReplayedTranscript) -> list[Observation]:
     """Spans are whole characters inside answers of tools; texts and fields fit a record."""
     texts = {said.ref: said for said in transcript.utterances}
     found = list(tool_errors(transcript))
@@ -389,24 +389,24 @@ def test_attacks_in_tool_answers_give_no_record_with_their_words() -> None:
 NAMES = st.from_regex(r"[a-z][a-z_]{0,10}(\[\]\.[a-z]{1,6})?", fullmatch=True)
 KINDS = st.sampled_from(("YYYY-MM-DD", "list of objects with first_name, dob", "integer", "JSON object"))
 FIXES = st.one_of(
-    st.builds(Fix, verb=st.just("take"), what=NAMES, source=st.sampled_from(("get_user", "mcp__x.find"))),
-    st.builds(Fix, verb=st.just("write"), what=NAMES, source=KINDS),
-    st.builds(Fix, verb=st.just("first"), source=st.just("open")),
-    st.builds(Fix, verb=st.just("repeat")),
+    st.builds(ArgumentFix, verb=st.just("take"), what=NAMES, source=st.sampled_from(("get_user", "mcp__x.find"))),
+    st.builds(ArgumentFix, verb=st.just("write"), what=NAMES, source=KINDS),
+    st.builds(ArgumentFix, verb=st.just("first"), source=st.just("open")),
+    st.builds(ArgumentFix, verb=st.just("repeat")),
     st.builds(
-        Fix, verb=st.sampled_from(("ask", "total", "supply", "omit", "fewer", "change", "check")), what=NAMES
+        ArgumentFix, verb=st.sampled_from(("ask", "total", "supply", "omit", "fewer", "change", "check")), what=NAMES
     ),
 )  # fmt: skip
 
 
 @given(st.lists(FIXES, min_size=1, max_size=2).map(tuple))
-def test_an_action_can_be_read_back(fixes: tuple[Fix, ...]) -> None:
+def test_an_action_can_be_read_back(fixes: tuple[ArgumentFix, ...]) -> None:
     assert parse_action(action(fixes)) == fixes
 
 
 @given(st.sampled_from(("book", "mcp__git.push")), st.sampled_from(ERROR_CODES), st.none() | NAMES)
 def test_a_trigger_can_be_read_back(tool: str, code: Any, parameter: str | None) -> None:
-    trigger = Trigger(tool, code, parameter)
+    trigger = FixTrigger(tool, code, parameter)
     assert parse_trigger(str(trigger)) == trigger
 
 
@@ -418,17 +418,17 @@ def test_other_words_are_no_template(words: str) -> None:
 
 def test_every_verb_has_a_template() -> None:
     for verb in Verb.__args__:  # type: ignore[attr-defined]
-        assert action((Fix(verb=verb, what="x", source="y"),))
+        assert action((ArgumentFix(verb=verb, what="x", source="y"),))
 
 
-def cpu(transcript: Replayed) -> float:
+def cpu(transcript: ReplayedTranscript) -> float:
     started = time.thread_time()
     tool_errors(transcript)
     return time.thread_time() - started
 
 
 def test_time_grows_with_the_transcript_alone() -> None:
-    def long(turns: int) -> Replayed:
+    def long(turns: int) -> ReplayedTranscript:
         lines = [
             call("book", f"Error: payment method {n} not found", user="ann", payment_id=f"card_{n}")
             if n % 2

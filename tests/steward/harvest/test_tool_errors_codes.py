@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxsteward.steward.harvest.tool_codes import SPAN_CHARS, failure
-from ctxsteward.steward.harvest.tool_words import ERROR_CODES
+from ctxsteward.steward.harvest.tools.error_codes import ERROR_CODES, SPAN_CHARS, failure
 
 ERRORS = (
     # JSON

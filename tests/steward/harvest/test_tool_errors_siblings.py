@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from ctxsteward.steward.harvest.tool_errors import tool_errors
-from ctxsteward.steward.harvest.tool_siblings import MAX_TAKEN, identifiers, siblings, takes
+from ctxsteward.steward.harvest.tools.errors import tool_errors
+from ctxsteward.steward.harvest.tools.siblings import MAX_TAKEN, identifiers, siblings, takes
 from ctxsteward.steward.observation import Observation
 
 from .tool_scenes import call, scene

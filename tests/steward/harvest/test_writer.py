@@ -7,12 +7,12 @@ from typing import NamedTuple
 import pytest
 
 from ctxsteward.schemas.recommendation import Trust
-from ctxsteward.steward.harvest.writer import Group, Scripted, Written, group_of, written
+from ctxsteward.steward.release.rewording import ClaimGroup, ScriptedWriter, WrittenLine, group_of, written_line
 
 from .talk import found
 
 
-def group(text: str, trust: Trust = "user") -> Group:
+def group(text: str, trust: Trust = "user") -> ClaimGroup:
     """The group of one sentence."""
     (seen, *_) = found(text, "preferences", "facts")
     return group_of([seen], [text], [trust])
@@ -26,7 +26,7 @@ FRENCH = group("以后请都用法语回答我。")
 class Taken(NamedTuple):
     """A wording that is the claim."""
 
-    group: Group
+    group: ClaimGroup
     line: str
 
 
@@ -41,8 +41,8 @@ TAKEN = [
 
 @pytest.mark.parametrize("case", TAKEN, ids=lambda case: case.line)
 def test_another_wording_of_the_claim_is_taken(case: Taken) -> None:
-    writer = Scripted({case.group.slot.attribute: case.line})
-    assert written(case.group, writer) == Written(case.line, "user", by_writer=True)
+    writer = ScriptedWriter({case.group.slot.attribute: case.line})
+    assert written_line(case.group, writer) == WrittenLine(case.line, "user", by_writer=True)
     assert writer.asked == [case.group]
 
 
@@ -51,7 +51,7 @@ class Refused(NamedTuple):
 
     reason: str
     line: str
-    group: Group = SEAT
+    group: ClaimGroup = SEAT
 
 
 REFUSED = [
@@ -77,22 +77,22 @@ REFUSED = [
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: f"{case.reason}: {case.line[:40]}")
 def test_whatever_else_is_refused_and_the_speakers_words_stay(case: Refused) -> None:
-    shown = written(case.group, Scripted({case.group.slot.attribute: case.line}))
-    assert shown == Written(case.group.text, "user", by_writer=False, refused=case.reason)  # type: ignore[arg-type]
+    shown = written_line(case.group, ScriptedWriter({case.group.slot.attribute: case.line}))
+    assert shown == WrittenLine(case.group.text, "user", by_writer=False, refused=case.reason)  # type: ignore[arg-type]
 
 
 def test_a_writer_that_fails_or_declines_changes_nothing() -> None:
-    def failing(group: Group) -> str:
+    def failing(group: ClaimGroup) -> str:
         raise RuntimeError("no model")
 
-    assert written(SEAT, failing).refused == "failed"
-    assert written(SEAT, Scripted({})) == Written(SEAT.text, "user", by_writer=False, refused="nothing")
+    assert written_line(SEAT, failing).refused == "failed"
+    assert written_line(SEAT, ScriptedWriter({})) == WrittenLine(SEAT.text, "user", by_writer=False, refused="nothing")
 
 
 def test_a_wording_raises_no_trust() -> None:
     seen = found("I prefer aisle seats.", "preferences")
     mixed = group_of([*seen, *seen], ["I prefer aisle seats."] * 2, ["user", "assistant"])
-    assert written(mixed, Scripted({"seat": "The user prefers aisle seats."})).trust == "assistant"
+    assert written_line(mixed, ScriptedWriter({"seat": "The user prefers aisle seats."})).trust == "assistant"
 
 
 def test_a_group_is_one_claim_with_its_evidence() -> None:

@@ -12,13 +12,13 @@ import subprocess
 import sys
 import time
 
-from ctxsteward.steward.ingest import IngestSettings, Loaded, Outcome, ingest
+from ctxsteward.steward.ingest import IngestSettings, LoadedItem, Outcome, ingest
 
 KEPT: list[bytearray] = []
 """What one item leaves behind in its worker."""
 
 
-def act(item: Loaded) -> str:
+def act(item: LoadedItem) -> str:
     word, _, rest = item.data.decode().partition(":")
     if word == "pid":
         return str(os.getpid())
@@ -54,12 +54,12 @@ def act(item: Loaded) -> str:
     return rest
 
 
-def ingest_and_act(item: Loaded, settings: IngestSettings) -> tuple[Outcome, ...]:
+def ingest_and_act(item: LoadedItem, settings: IngestSettings) -> tuple[Outcome, ...]:
     """Ingest, and a harvester that never comes back from one word."""
     outcomes = ingest(item, settings)
     if b"never-ending" in item.data:
         while True:
             pass
     if b"hungry" in item.data:
-        return act(Loaded(source="", name="", data=b"memory:1000000000"))  # type: ignore[return-value]
+        return act(LoadedItem(source="", name="", data=b"memory:1000000000"))  # type: ignore[return-value]
     return outcomes

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ctxsteward.schemas import InvalidTranscript
-from ctxsteward.steward.ingest.metadata import UNKNOWN, SessionMeta, read_metadata
+from ctxsteward.steward.ingest.transcripts import UNKNOWN, SessionMeta, read_metadata
 
 WHOLE = {
     "schema_version": 1,

@@ -10,22 +10,22 @@ from hypothesis import strategies as st
 
 from ctxsteward.envelope import open_store
 from ctxsteward.envelope.store import Store
-from ctxsteward.steward.artifacts import Artifact, made
-from ctxsteward.steward.harvest import harvest
-from ctxsteward.steward.ingest import Origin, replay
-from ctxsteward.steward.ingest.metadata import SessionMeta
-from ctxsteward.steward.ingest.replaying import MAX_PRINCIPAL_CHARS, Said, person
+from ctxsteward.steward.artifacts import Artifact, build_artifact
+from ctxsteward.steward.harvest.harvester import harvest
+from ctxsteward.steward.ingest import TranscriptOrigin, replay
+from ctxsteward.steward.ingest.replayer import MAX_PRINCIPAL_CHARS, TranscriptMessage, person
+from ctxsteward.steward.ingest.transcripts import SessionMeta
 from ctxsteward.steward.ledger import Ledger
-from ctxsteward.steward.replayed import Replayed
+from ctxsteward.steward.transcript import ReplayedTranscript
 
 
-def told(*roles: str, format: str, meta: SessionMeta | None = None, **more: object) -> Replayed:
+def told(*roles: str, format: str, meta: SessionMeta | None = None, **more: object) -> ReplayedTranscript:
     names = {"user": "Ann", "assistant": "Bob"}
-    every: Sequence[Said] = [
-        Said(number, role, f"{names[role]}: hello there", speaker=names[role], **more)  # type: ignore[arg-type]
+    every: Sequence[TranscriptMessage] = [
+        TranscriptMessage(number, role, f"{names[role]}: hello there", speaker=names[role], **more)  # type: ignore[arg-type]
         for number, role in enumerate(roles, 1)
     ]
-    origin = Origin(source="talk.json", session="talk-1", format=format, digest="")
+    origin = TranscriptOrigin(source="talk.json", session="talk-1", format=format, digest="")
     return replay(every, origin, meta or SessionMeta())
 
 
@@ -64,9 +64,9 @@ def test_a_person_is_one_short_line(name: str, session: str) -> None:
 
 def test_speakers_that_nobody_named_are_one_voice_however_many_sessions_they_had() -> None:
     def heard(store: Store, session: str, principal: str | None) -> tuple[Artifact, ...]:
-        said = Said(1, "user", "No, the baggage allowance is 23 kg, not 20 kg.", principal=principal)
-        replayed = replay([said], Origin(source=session, session=session, format="openai", digest=session))
-        return made(replayed, harvest(replayed), extractor="harvest/1", key=store.keys.address_key("acme"))
+        said = TranscriptMessage(1, "user", "No, the baggage allowance is 23 kg, not 20 kg.", principal=principal)
+        replayed = replay([said], TranscriptOrigin(source=session, session=session, format="openai", digest=session))
+        return build_artifact(replayed, harvest(replayed), extractor="harvest/1", key=store.keys.address_key("acme"))
 
     with open_store("memory:") as store, Ledger.open(":memory:", store, "acme", "support") as ledger:
         for number in range(40):

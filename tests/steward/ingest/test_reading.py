@@ -19,27 +19,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxsteward.envelope import NewMessage, open_store
-from ctxsteward.envelope.counting import Counter as TokenCounter
-from ctxsteward.envelope.readers import parse_transcripts, read_transcripts
-from ctxsteward.envelope.tokens import load_tokenizer
+from ctxsteward.envelope.tokens.tokenizer import Counter as TokenCounter
+from ctxsteward.envelope.tokens.tokenizer import load_tokenizer
+from ctxsteward.envelope.transcripts import parse_transcripts, read_transcripts
 from ctxsteward.schemas import Message
 from ctxsteward.schemas.message import take_wire
 from ctxsteward.schemas.recommendation import TRUST
-from ctxsteward.steward.ingest import (
+from ctxsteward.steward.ingest import (  # fmt: skip
     FolderSource,
     IngestSettings,
-    Loaded,
-    Origin,
-    Quarantined,
+    LoadedItem,
+    QuarantinedItem,
     Redactor,
     SessionMeta,
-    Skipped,
+    SkippedItem,
+    TranscriptOrigin,
     ingest,
     load,
     replay,
     said_in,
-)  # fmt: skip
-from ctxsteward.steward.replayed import Replayed
+)
+from ctxsteward.steward.transcript import ReplayedTranscript
 
 DATA = Path(__file__).parents[3] / "../shared/data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the real data (../shared/data) is not here")
@@ -64,15 +64,17 @@ CHAT = [
 ]  # fmt: skip
 
 
-def loaded(value: object, name: str = "chat.json", sidecar: object = None) -> Loaded:
+def loaded(value: object, name: str = "chat.json", sidecar: object = None) -> LoadedItem:
     data = value if isinstance(value, bytes) else json.dumps(value).encode()
     beside = None if sidecar is None else (sidecar if isinstance(sidecar, bytes) else json.dumps(sidecar).encode())
-    return Loaded(source=name, name=name, data=data, sidecar=beside, sidecar_name=f"{name}.session.json")
+    return LoadedItem(source=name, name=name, data=data, sidecar=beside, sidecar_name=f"{name}.session.json")
 
 
-def replayed(value: object, name: str = "chat.json", sidecar: object = None, told: IngestSettings = PLAIN) -> Replayed:
+def replayed(
+    value: object, name: str = "chat.json", sidecar: object = None, told: IngestSettings = PLAIN
+) -> ReplayedTranscript:
     (outcome,) = ingest(loaded(value, name, sidecar), told)
-    assert isinstance(outcome, Replayed), outcome
+    assert isinstance(outcome, ReplayedTranscript), outcome
     return outcome
 
 
@@ -126,7 +128,7 @@ def test_results_inside_one_message_have_references_of_their_own() -> None:
 
 def test_a_run_counts_for_its_task_not_for_its_trial() -> None:
     data = b"\n".join(json.dumps(run_of(7, trial, reward)).encode() for trial, reward in ((0, 1.0), (1, 0.0)))
-    outcomes = [one for one in ingest(loaded(data, "airline/runs.jsonl"), PLAIN) if isinstance(one, Replayed)]
+    outcomes = [one for one in ingest(loaded(data, "airline/runs.jsonl"), PLAIN) if isinstance(one, ReplayedTranscript)]
     assert [(one.session, one.principal, one.succeeded) for one in outcomes] == [
         ("airline/runs-task7-trial0", "task-7", True),
         ("airline/runs-task7-trial1", "task-7", False),
@@ -191,7 +193,7 @@ def test_metadata_beside_and_inside() -> None:
 def test_own_output_open_and_deleted_sessions_are_skipped_by_field(told: dict[str, str], reason: str) -> None:
     for item in (loaded(CHAT, sidecar=told), loaded({"messages": CHAT, "ctxsteward": told})):
         (outcome,) = ingest(item, PLAIN)
-        assert isinstance(outcome, Skipped)
+        assert isinstance(outcome, SkippedItem)
         assert outcome.reason == reason
 
 
@@ -208,18 +210,18 @@ def test_a_key_inside_a_message_is_no_metadata() -> None:
 
 def test_a_deleted_transcript_is_not_even_parsed() -> None:
     (outcome,) = ingest(loaded(b"\xff not json", sidecar={"status": "deleted"}), PLAIN)
-    assert isinstance(outcome, Skipped)
+    assert isinstance(outcome, SkippedItem)
 
 
 def test_one_line_may_be_skipped_alone() -> None:
     lines = [run_of(1), {**run_of(2), "ctxsteward": {"origin": "steward"}}, run_of(3)]
     outcomes = ingest(loaded(b"\n".join(json.dumps(line).encode() for line in lines), "r.jsonl"), PLAIN)
-    assert [type(one) for one in outcomes] == [Replayed, Skipped, Replayed]
+    assert [type(one) for one in outcomes] == [ReplayedTranscript, SkippedItem, ReplayedTranscript]
 
 
 def test_a_run_that_crashed_is_empty() -> None:
     (outcome,) = ingest(loaded({"task_id": 1, "trial": 0, "reward": 0.0, "info": {}, "traj": []}), PLAIN)
-    assert isinstance(outcome, Skipped)
+    assert isinstance(outcome, SkippedItem)
     assert outcome.reason == "empty"
 
 
@@ -261,7 +263,7 @@ BAD = (
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.id)
 def test_a_bad_transcript_is_quarantined_with_its_reason(bad: Bad) -> None:
     (outcome,) = ingest(replace(loaded(bad.data), sidecar=bad.sidecar), PLAIN)
-    assert isinstance(outcome, Quarantined)
+    assert isinstance(outcome, QuarantinedItem)
     assert (outcome.name, outcome.reason) == ("chat.json", bad.reason)
     assert bad.says in outcome.detail
     assert len(outcome.detail) < 500
@@ -272,7 +274,9 @@ def test_a_bad_line_of_runs_is_quarantined_alone() -> None:
     for at, bad in ((0, b"{broken"), (2, b'{"traj": [{"role": "king"}], "task_id": 2}'), (5, lines[5][:-9])):
         lines[at] = bad
     outcomes = ingest(loaded(b"\n".join(lines), "runs.jsonl"), PLAIN)
-    assert [one.session if isinstance(one, Replayed) else one.detail.partition(":")[0] for one in outcomes] == [
+    assert [
+        each.session if isinstance(each, ReplayedTranscript) else each.detail.partition(":")[0] for each in outcomes
+    ] == [
         "line 1", "runs-task1-trial0", "line 3", "runs-task3-trial0", "runs-task4-trial0", "line 6",
     ]  # fmt: skip
 
@@ -280,29 +284,29 @@ def test_a_bad_line_of_runs_is_quarantined_alone() -> None:
 def test_a_bad_message_of_a_streamed_file_refuses_all_of_it() -> None:
     data = b'{"role": "user", "content": "Hi"}\n{"role": "assistant", "content": "Yo"}\n{"role": "king"}\n'
     (outcome,) = ingest(loaded(data, "s.jsonl"), PLAIN)
-    assert isinstance(outcome, Quarantined)
+    assert isinstance(outcome, QuarantinedItem)
     assert "line 3" in outcome.detail
 
 
 def test_one_sidecar_cannot_name_several_sessions() -> None:
     data = b"\n".join(json.dumps(run_of(number)).encode() for number in range(2))
     (outcome,) = ingest(loaded(data, "runs.jsonl", {"session": "s"}), PLAIN)
-    assert isinstance(outcome, Quarantined)
+    assert isinstance(outcome, QuarantinedItem)
     assert outcome.reason == "bad_metadata"
 
 
 def test_a_detail_does_not_quote_secrets() -> None:
     (outcome,) = ingest(loaded([{"role": "ada@example.com", "content": "x"}]), IngestSettings())
-    assert isinstance(outcome, Quarantined)
+    assert isinstance(outcome, QuarantinedItem)
     assert "ada@example.com" not in outcome.detail
 
 
 @given(st.binary(max_size=300) | st.text(max_size=200).map(str.encode), st.none() | st.binary(max_size=60))
 @settings(max_examples=200, deadline=None)
 def test_any_bytes_have_an_outcome(data: bytes, sidecar: bytes | None) -> None:
-    outcomes = ingest(Loaded(source="x", name="x", data=data, sidecar=sidecar), PLAIN)
+    outcomes = ingest(LoadedItem(source="x", name="x", data=data, sidecar=sidecar), PLAIN)
     assert outcomes
-    assert all(isinstance(one, Replayed | Skipped | Quarantined) for one in outcomes)
+    assert all(isinstance(one, ReplayedTranscript | SkippedItem | QuarantinedItem) for one in outcomes)
 
 
 # -- names and digests ---------------------------------------------------------------------------------------------
@@ -345,7 +349,7 @@ def text_at(session: Any, ref: str) -> str:
 
 def check_like_a_session(transcript: Any) -> int:
     """Every reference of a replay resolves to the same text in a session made from the same transcript."""
-    said = replay(said_in(transcript), Origin(source="x", session="s", format=transcript.format, digest=""))
+    said = replay(said_in(transcript), TranscriptOrigin(source="x", session="s", format=transcript.format, digest=""))
     with open_store("memory:") as store:
         session = store.session("s", tools=transcript.tools, system=transcript.system)
         rows = [
@@ -402,9 +406,9 @@ def test_all_real_transcripts_are_replayed() -> None:
         if item.name.startswith("bipia/"):
             continue
         found = load(source, item.name, item.version)
-        assert isinstance(found, Loaded)
+        assert isinstance(found, LoadedItem)
         for outcome in ingest(found, IngestSettings()):
-            assert isinstance(outcome, Replayed), outcome
+            assert isinstance(outcome, ReplayedTranscript), outcome
             by_format[outcome.format] += 1
             assert all(one.trust in TRUST for one in outcome.utterances)
             assert all(one.trust == "tool_external" for one in outcome.utterances if one.role == "tool")
@@ -414,7 +418,7 @@ def test_all_real_transcripts_are_replayed() -> None:
 
 def test_metadata_is_told_to_a_replay_directly() -> None:
     (transcript,) = parse_transcripts(json.dumps(CHAT))
-    origin = Origin(source="x", session="s", format="openai", digest="d")
+    origin = TranscriptOrigin(source="x", session="s", format="openai", digest="d")
     said = replay(said_in(transcript), origin, SessionMeta(principal="ada"))
     assert said.principal == "ada"
     assert Message.from_wire(CHAT[1]).text == said.utterances[0].text
@@ -423,7 +427,7 @@ def test_metadata_is_told_to_a_replay_directly() -> None:
 @needs_data
 def test_reading_costs_no_more_than_three_times_what_parsing_and_counting_tokens_does() -> None:
     """The bar for all of parsing, redacting and harvesting is four times; the best of five on either side."""
-    items = [Loaded(source=path.name, name=path.name, data=path.read_bytes()) for path in REAL]
+    items = [LoadedItem(source=path.name, name=path.name, data=path.read_bytes()) for path in REAL]
     counter = TokenCounter(load_tokenizer("o200k_base"))
 
     def parse_and_count() -> None:
@@ -454,4 +458,4 @@ def test_importing_the_room_loads_no_finder() -> None:
     path = os.pathsep.join(sys.path)
     done = subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": path}, capture_output=True, text=True)
     assert not {"datafog", "detect_secrets", "phonenumbers", "requests", "boto3", "prefect"} & set(done.stdout.split())
-    assert "ctxsteward.steward.ingest.workers" in done.stdout.split()
+    assert "ctxsteward.steward.ingest.worker_pool" in done.stdout.split()

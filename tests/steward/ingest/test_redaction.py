@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxsteward.envelope.readers import read_transcripts
+from ctxsteward.envelope.transcripts import read_transcripts
 from ctxsteward.schemas.message import take_wire
 from ctxsteward.steward.ingest.redaction import Redactor, redacted_json
 

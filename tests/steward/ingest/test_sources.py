@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ctxsteward.envelope.objects.memory import MemoryObjects
 from ctxsteward.schemas import InputError, InputTooLarge, InvalidTranscript, ObjectMissing
-from ctxsteward.steward.ingest import FolderSource, ObjectSource, Quarantined, Source, load, open_source
-from ctxsteward.steward.ingest.items import Loaded
+from ctxsteward.steward.ingest import FolderSource, ObjectSource, QuarantinedItem, TranscriptSource, load, open_source
+from ctxsteward.steward.ingest.items import LoadedItem
+from ctxsteward.store.objects.memory import MemoryObjects
 
 FILES = {
     "a.json": b'[{"role": "user", "content": "hi"}]',
@@ -27,14 +27,14 @@ FILES = {
 LISTED = ["a.json", "team/2026/c.traj", "team/b.jsonl"]
 
 
-def folder(path: Path) -> Source:
+def folder(path: Path) -> TranscriptSource:
     for name, data in FILES.items():
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_bytes(data)
     return open_source(str(path))
 
 
-def objects(path: Path) -> Source:
+def objects(path: Path) -> TranscriptSource:
     store = MemoryObjects()
     for name, data in FILES.items():
         store.put(f"transcripts/{name}", data)
@@ -46,7 +46,7 @@ both = pytest.mark.parametrize("make", [folder, objects], ids=["folder", "object
 
 
 @both
-def test_transcripts_are_listed_by_name_and_read(make: Callable[[Path], Source], tmp_path: Path) -> None:
+def test_transcripts_are_listed_by_name_and_read(make: Callable[[Path], TranscriptSource], tmp_path: Path) -> None:
     source = make(tmp_path)
     items = list(source.items())
     assert [item.name for item in items] == LISTED
@@ -54,7 +54,7 @@ def test_transcripts_are_listed_by_name_and_read(make: Callable[[Path], Source],
     assert items == list(source.items())
     read = [source.read(item.name, item.version, cap_bytes=1_000) for item in items]
     sidecar = "a.json.session.json"
-    assert read[0] == Loaded(
+    assert read[0] == LoadedItem(
         source="a.json", name="a.json", data=FILES["a.json"], sidecar=FILES[sidecar], sidecar_name=sidecar,
         written_seconds=int(items[0].version.partition("+")[0].partition("@")[2]) / 1e9,
     )  # fmt: skip
@@ -62,7 +62,7 @@ def test_transcripts_are_listed_by_name_and_read(make: Callable[[Path], Source],
 
 
 @both
-def test_a_sidecar_that_appears_makes_another_version(make: Callable[[Path], Source], tmp_path: Path) -> None:
+def test_a_sidecar_that_appears_makes_another_version(make: Callable[[Path], TranscriptSource], tmp_path: Path) -> None:
     source = make(tmp_path)
     before = {item.name: item.version for item in source.items()}
     if isinstance(source, ObjectSource):
@@ -110,10 +110,10 @@ def test_a_sidecar_has_either_name_and_one_of_no_transcript_is_named(
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(data)
         store.put(name, data)
-    source: Source = FolderSource(tmp_path) if is_folder else ObjectSource(store)
+    source: TranscriptSource = FolderSource(tmp_path) if is_folder else ObjectSource(store)
     outcomes = [load(source, item.name, item.version) for item in source.items()]
-    told = {one.name: one.sidecar_name or None for one in outcomes if isinstance(one, Loaded)}
-    refused = {one.name: one for one in outcomes if isinstance(one, Quarantined)}
+    told = {one.name: one.sidecar_name or None for one in outcomes if isinstance(one, LoadedItem)}
+    refused = {one.name: one for one in outcomes if isinstance(one, QuarantinedItem)}
     assert (told, tuple(refused)) == (case.told, case.orphans)
     for one in refused.values():
         assert one.reason == "orphan_metadata"
@@ -124,21 +124,21 @@ def test_a_sidecar_has_either_name_and_one_of_no_transcript_is_named(
 
 
 @both
-def test_what_is_too_large_is_refused_by_its_size(make: Callable[[Path], Source], tmp_path: Path) -> None:
+def test_what_is_too_large_is_refused_by_its_size(make: Callable[[Path], TranscriptSource], tmp_path: Path) -> None:
     source = make(tmp_path)
     item = next(iter(source.items()))
     with pytest.raises(InputTooLarge):
         source.read(item.name, item.version, cap_bytes=10)
     refused = load(source, item.name, item.version, cap_bytes=10)
-    assert isinstance(refused, Quarantined)
+    assert isinstance(refused, QuarantinedItem)
     assert (refused.name, refused.reason) == ("a.json", "too_large")
 
 
 @both
-def test_what_is_gone_is_quarantined(make: Callable[[Path], Source], tmp_path: Path) -> None:
+def test_what_is_gone_is_quarantined(make: Callable[[Path], TranscriptSource], tmp_path: Path) -> None:
     source = make(tmp_path)
     refused = load(source, "gone.json", "5@0")
-    assert isinstance(refused, Quarantined)
+    assert isinstance(refused, QuarantinedItem)
     assert refused.reason == "unreadable"
 
 
@@ -155,10 +155,10 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     os.symlink(inside / "self", inside / "self")
     source = FolderSource(inside)
     outcomes = {item.name: load(source, item.name, item.version) for item in source.items()}
-    assert isinstance(outcomes.pop("a.json"), Loaded)
+    assert isinstance(outcomes.pop("a.json"), LoadedItem)
     assert sorted(outcomes) == ["file.json", "folder"]
     for refused in outcomes.values():
-        assert isinstance(refused, Quarantined)
+        assert isinstance(refused, QuarantinedItem)
         assert "a link" in refused.detail
 
 
@@ -167,7 +167,7 @@ def test_a_link_as_sidecar_is_refused(tmp_path: Path) -> None:
     os.symlink("/etc/hostname", tmp_path / "a.json.session.json")
     source = FolderSource(tmp_path)
     (item,) = source.items()
-    assert isinstance(load(source, item.name, item.version), Quarantined)
+    assert isinstance(load(source, item.name, item.version), QuarantinedItem)
 
 
 @pytest.mark.parametrize("name", ["../x.json", "/etc/passwd", "a/../../x.json", "%2E%2E/x.json", "a//b.json", "%2Fetc"])
@@ -221,9 +221,9 @@ def test_a_prefix_of_a_bucket_is_a_source(moto: Any, aws_environment: None) -> N
         assert [item.name for item in items] == LISTED
         assert source.uri == f"s3://{server.bucket}/runs"
         first = load(source, items[0].name, items[0].version)
-        assert isinstance(first, Loaded)
+        assert isinstance(first, LoadedItem)
         assert json.loads(first.sidecar or b"") == {"principal": "ada"}
-        assert isinstance(load(source, items[0].name, items[0].version, cap_bytes=5), Quarantined)
+        assert isinstance(load(source, items[0].name, items[0].version, cap_bytes=5), QuarantinedItem)
         with pytest.raises(ObjectMissing):
             source.objects.get("none.json")  # type: ignore[attr-defined]  # the bucket is the right one
     finally:

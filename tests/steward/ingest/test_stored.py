@@ -9,12 +9,20 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.envelope import EnvelopeBuilder, NewMessage, Profile, Store, open_store
-from ctxsteward.envelope.erasure import forget
-from ctxsteward.envelope.keyring import memory_keys
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
-from ctxsteward.steward.ingest import IngestSettings, Loaded, Quarantined, SessionMeta, Skipped, ingest, load
-from ctxsteward.steward.ingest.stored import StoreSource
-from ctxsteward.steward.replayed import Replayed
+from ctxsteward.steward.ingest import (
+    IngestSettings,
+    LoadedItem,
+    QuarantinedItem,
+    SessionMeta,
+    SkippedItem,
+    ingest,
+    load,
+)
+from ctxsteward.steward.ingest.sessions import StoreSource
+from ctxsteward.steward.transcript import ReplayedTranscript
+from ctxsteward.store.crypto.keyring import memory_keys
+from ctxsteward.store.erasure.forget import forget
 
 NOW_SECONDS = 1_800_000_000.0
 """2027-01-15T08:00:00Z"""
@@ -41,7 +49,7 @@ def say(
 
 def outcome_of(source: StoreSource, session: str) -> object:
     found = load(source, session, "1@0")
-    return ingest(found, PLAIN)[0] if isinstance(found, Loaded) else found
+    return ingest(found, PLAIN)[0] if isinstance(found, LoadedItem) else found
 
 
 def test_sessions_that_are_over_are_listed(store: Store) -> None:
@@ -67,9 +75,9 @@ def test_a_structured_field_says_that_it_is_over_or_not_to_be_used(store: Store)
     source = source_of(store, describe=told.get)
     assert [item.name for item in source.items()] == ["old", "recent"]
     used, gone = outcome_of(source, "recent"), outcome_of(source, "old")
-    assert isinstance(used, Replayed)
+    assert isinstance(used, ReplayedTranscript)
     assert used.principal == "ada"
-    assert isinstance(gone, Skipped)
+    assert isinstance(gone, SkippedItem)
     assert gone.reason == "deleted"
 
 
@@ -92,7 +100,7 @@ def test_what_it_hands_on_has_references_principals_and_times(store: Store) -> N
     session.append({"role": "user", "content": "from elsewhere"}, ts=OLD, origin="s-0§4")
     EnvelopeBuilder(model="gpt-4o").build(session)
     said = outcome_of(source_of(store), "s")
-    assert isinstance(said, Replayed)
+    assert isinstance(said, ReplayedTranscript)
     assert [(one.ref, one.role, one.trust, one.tool, one.principal) for one in said.utterances] == [
         ("§1", "user", "user", None, "ada"),
         ("§2", "system", "tool_external", None, "ada"),
@@ -117,8 +125,8 @@ def test_records_that_it_was_shown_are_those_of_every_profile_it_was_under(store
     fork = store.session("s").fork(id="f")
     fork.append({"role": "user", "content": "own"}, ts=OLD)
     said, forked = outcome_of(source_of(store), "s"), outcome_of(source_of(store), "f")
-    assert isinstance(said, Replayed)
-    assert isinstance(forked, Replayed)
+    assert isinstance(said, ReplayedTranscript)
+    assert isinstance(forked, ReplayedTranscript)
     assert (said.profile_version, said.shown) == (4, {"pref-1", "pref-2", "fix-1"})
     assert (forked.profile_version, forked.shown) == (4, {"pref-1", "pref-2", "fix-1"}), "it repeats what it shares"
     assert [(one.ref, one.text) for one in forked.utterances] == [("§2", "own")]
@@ -135,15 +143,15 @@ def test_a_session_of_another_governed_profile_is_another_agents(store: Store) -
     store.session("moved").repin(profile("sales", 2))
     names = ("support-1", "sales-1", "sales-None", "none", "moved")
     found = {name: outcome_of(source_of(store, profile="support"), name) for name in names}
-    skipped = {name: one.reason for name, one in found.items() if isinstance(one, Skipped)}
+    skipped = {name: one.reason for name, one in found.items() if isinstance(one, SkippedItem)}
     assert skipped == {"sales-1": "other_profile", "moved": "other_profile"}
-    assert not any(isinstance(outcome_of(source_of(store), name), Skipped) for name in names)
+    assert not any(isinstance(outcome_of(source_of(store), name), SkippedItem) for name in names)
 
 
 def test_the_stewards_own_sessions_are_skipped_by_their_origin(store: Store) -> None:
     store.session("own").append({"role": "user", "content": "Judge this."}, origin="steward", ts=OLD)
     said = outcome_of(source_of(store), "own")
-    assert isinstance(said, Skipped)
+    assert isinstance(said, SkippedItem)
     assert said.reason == "own_output"
 
 
@@ -155,9 +163,9 @@ def test_what_was_forgotten_is_not_handed_on(store: Store) -> None:
     forget(store, principal="ada", **told)
     forget(store, session="gone", **told)
     said, gone = outcome_of(source_of(store), "s"), outcome_of(source_of(store), "gone")
-    assert isinstance(said, Replayed)
+    assert isinstance(said, ReplayedTranscript)
     assert [(one.ref, one.text) for one in said.utterances] == [("§2", "bob's words")]
-    assert isinstance(gone, Skipped)
+    assert isinstance(gone, SkippedItem)
     assert gone.reason == "deleted"
     assert [item.name for item in source_of(store).items()] == ["s"]
 
@@ -165,7 +173,7 @@ def test_what_was_forgotten_is_not_handed_on(store: Store) -> None:
 def test_a_session_over_the_cap_is_quarantined(store: Store) -> None:
     say(store, "s", *["x" * 1000] * 100)
     refused = load(source_of(store), "s", "1@0", cap_bytes=50_000)
-    assert isinstance(refused, Quarantined)
+    assert isinstance(refused, QuarantinedItem)
     assert refused.reason == "too_large"
 
 
@@ -178,7 +186,7 @@ def test_sessions_that_are_only_in_the_object_store_are_handed_on(tmp_path: Path
         source = source_of(there)
         (item,) = source.items()
         said = outcome_of(source, item.name)
-    assert isinstance(said, Replayed)
+    assert isinstance(said, ReplayedTranscript)
     assert [one.text for one in said.utterances] == ["over there"]
 
 

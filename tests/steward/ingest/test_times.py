@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from ctxsteward.envelope import NewMessage, open_store
-from ctxsteward.steward.ingest import IngestSettings, Loaded, ingest, load
-from ctxsteward.steward.ingest.stored import StoreSource
-from ctxsteward.steward.replayed import Replayed
+from ctxsteward.steward.ingest import IngestSettings, LoadedItem, ingest, load
+from ctxsteward.steward.ingest.sessions import StoreSource
+from ctxsteward.steward.transcript import ReplayedTranscript
 
 PLAIN = IngestSettings(redactor=None)
 WRITTEN_SECONDS, WRITTEN = 1_800_000_000.5, "2027-01-15T08:00:00.500000+00:00"
@@ -44,12 +44,12 @@ CASES = (
 )  # fmt: skip
 
 
-def replayed(case: Case) -> Replayed:
+def replayed(case: Case) -> ReplayedTranscript:
     messages = [{"role": "user", "content": "I live in Bonn.", **told} for told in case.messages]
     meta = {} if case.started is None else {"started": case.started}
     data = json.dumps({"messages": messages, "ctxsteward": meta}).encode()
-    (found,) = ingest(Loaded(source="a", name="a", data=data, written_seconds=case.written_seconds), PLAIN)
-    assert isinstance(found, Replayed)
+    (found,) = ingest(LoadedItem(source="a", name="a", data=data, written_seconds=case.written_seconds), PLAIN)
+    assert isinstance(found, ReplayedTranscript)
     return found
 
 
@@ -79,8 +79,8 @@ def sessions(uri: str, journal: Path | None) -> dict[str, tuple[str, list[str | 
         found = {}
         for name in ("own", "none", "wrong"):
             loaded = load(source, name, "1@0")
-            assert isinstance(loaded, Loaded)
+            assert isinstance(loaded, LoadedItem)
             (one,) = ingest(loaded, PLAIN)
-            assert isinstance(one, Replayed)
+            assert isinstance(one, ReplayedTranscript)
             found[name] = (one.dated, [said.ts for said in one.utterances][:1])
     return found

@@ -19,13 +19,13 @@ from typing import Any
 import psutil
 import pytest
 
-from ctxsteward.steward.ingest import IngestSettings, InProcess, Limits, Loaded, Quarantined, Workers
-from ctxsteward.steward.replayed import Replayed
+from ctxsteward.steward.ingest import IngestSettings, InProcess, ItemLimits, LoadedItem, QuarantinedItem, WorkerPool
+from ctxsteward.steward.transcript import ReplayedTranscript
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
-QUICK = Limits(wall_seconds=2.0, cpu_seconds=60.0, memory_bytes=256 << 20)
-PATIENT = Limits(wall_seconds=120.0, cpu_seconds=120.0, memory_bytes=64 << 20)
+QUICK = ItemLimits(wall_seconds=2.0, cpu_seconds=60.0, memory_bytes=256 << 20)
+PATIENT = ItemLimits(wall_seconds=120.0, cpu_seconds=120.0, memory_bytes=64 << 20)
 """Where the time must not be what ends an item first, however slow and busy the machine is."""
 
 
@@ -44,14 +44,14 @@ def poison() -> Any:
     return poison
 
 
-def items(*words: str) -> list[Loaded]:
-    return [Loaded(source=f"{n}", name=f"{n}", data=word.encode()) for n, word in enumerate(words)]
+def items(*words: str) -> list[LoadedItem]:
+    return [LoadedItem(source=f"{n}", name=f"{n}", data=word.encode()) for n, word in enumerate(words)]
 
 
 def told(answers: Iterable[Any]) -> dict[str, object]:
     """What became of each item: a result, or the reason it was quarantined."""
     return {
-        answer.item.name: answer.result.reason if isinstance(answer.result, Quarantined) else answer.result
+        answer.item.name: answer.result.reason if isinstance(answer.result, QuarantinedItem) else answer.result
         for answer in answers
     }
 
@@ -66,14 +66,14 @@ def children() -> list[int]:
 
 def test_good_items_are_answered(poison: Any) -> None:
     words = [f"ok:{n}" for n in range(50)]
-    with Workers(poison.act, 2) as workers:
+    with WorkerPool(poison.act, 2) as workers:
         assert told(workers.run(items(*words))) == {str(n): str(n) for n in range(50)}
         assert told(workers.run(items("ok:again"))) == {"0": "again"}
     assert children() == []
 
 
 def test_workers_live_long(poison: Any) -> None:
-    with Workers(poison.act, 2) as workers:
+    with WorkerPool(poison.act, 2) as workers:
         pids = set(told(workers.run(items(*["pid"] * 40))).values()) | set(told(workers.run(items("pid"))).values())
     assert len(pids) <= 2
 
@@ -81,20 +81,22 @@ def test_workers_live_long(poison: Any) -> None:
 def test_each_way_to_go_wrong_has_its_reason_and_stops_no_other(poison: Any) -> None:
     words = ["ok:a", "memory:1000000000", "objects:1000000000", "die", "exit", "raise:secret", "unpicklable",
              "big:3000000", "ok:b"]  # fmt: skip
-    with Workers(poison.act, 2, PATIENT) as workers:
+    with WorkerPool(poison.act, 2, PATIENT) as workers:
         answers = list(workers.run(items(*words)))
     assert told(answers) == {
         "0": "a", "1": "memory_limit", "2": "memory_limit", "3": "worker_died", "4": "worker_died", "5": "failed",
         "6": "failed", "7": "x" * 3_000_000, "8": "b",
     }  # fmt: skip
-    details = {answer.item.name: answer.result.detail for answer in answers if isinstance(answer.result, Quarantined)}
+    details = {
+        answer.item.name: answer.result.detail for answer in answers if isinstance(answer.result, QuarantinedItem)
+    }
     assert details["5"].startswith("ValueError at poison.py:")
     assert "secret" not in details["5"]
     assert children() == []
 
 
 def test_each_way_to_hang_is_a_time_limit_and_stops_no_other(poison: Any) -> None:
-    with Workers(poison.act, 2, QUICK) as workers:
+    with WorkerPool(poison.act, 2, QUICK) as workers:
         assert told(workers.run(items("ok:a", "loop", "regex", "sleep", "ok:b"))) == {
             "0": "a", "1": "time_limit", "2": "time_limit", "3": "time_limit", "4": "b",
         }  # fmt: skip
@@ -102,20 +104,20 @@ def test_each_way_to_hang_is_a_time_limit_and_stops_no_other(poison: Any) -> Non
 
 
 def test_an_item_is_not_blamed_for_what_others_left_behind(poison: Any) -> None:
-    with Workers(poison.act, 1, PATIENT) as workers:
+    with WorkerPool(poison.act, 1, PATIENT) as workers:
         assert told(workers.run(items("ok:a", "keep:50000000", "memory:50000000", "ok:b"))) == {
             "0": "a", "1": "", "2": "50000000", "3": "b",
         }  # fmt: skip
 
 
 def test_cpu_is_limited(poison: Any) -> None:
-    with Workers(poison.act, 1, Limits(wall_seconds=60.0, cpu_seconds=1.0)) as workers:
+    with WorkerPool(poison.act, 1, ItemLimits(wall_seconds=60.0, cpu_seconds=1.0)) as workers:
         assert told(workers.run(items("loop", "ok:a"))) == {"0": "cpu_limit", "1": "a"}
 
 
 def test_what_an_item_started_ends_with_it(poison: Any, tmp_path: Path) -> None:
     path = tmp_path / "pid"
-    with Workers(poison.act, 1, QUICK) as workers:
+    with WorkerPool(poison.act, 1, QUICK) as workers:
         assert told(workers.run(items(f"spawn:{path}"))) == {"0": "time_limit"}
     pid = int(path.read_text())
     until = time.monotonic() + 10  # a killed process takes a moment to be gone
@@ -132,7 +134,7 @@ def is_running(pid: int) -> bool:
 
 
 def test_a_caller_that_wants_no_more_leaves_nothing_behind(poison: Any) -> None:
-    workers = Workers(poison.act, 2)
+    workers = WorkerPool(poison.act, 2)
     run = workers.run(items(*["ok:x"] * 10))
     next(run)
     run.close()  # type: ignore[attr-defined]  # it is a generator
@@ -140,27 +142,27 @@ def test_a_caller_that_wants_no_more_leaves_nothing_behind(poison: Any) -> None:
 
 
 def test_a_source_that_fails_ends_the_run_and_the_workers(poison: Any) -> None:
-    def failing() -> Iterator[Loaded]:
+    def failing() -> Iterator[LoadedItem]:
         yield from items("ok:a", "ok:b")
         raise OSError("the source is gone")
 
-    workers = Workers(poison.act, 2)
+    workers = WorkerPool(poison.act, 2)
     with pytest.raises(OSError, match="gone"):
         list(workers.run(failing()))
     assert children() == []
 
 
 def test_a_function_that_cannot_be_imported_is_an_error() -> None:
-    def local(item: Loaded) -> str:
+    def local(item: LoadedItem) -> str:
         return ""
 
     with pytest.raises((RuntimeError, AttributeError)):
-        list(Workers(local, 1).run(items("ok:a")))
+        list(WorkerPool(local, 1).run(items("ok:a")))
     assert children() == []
 
 
 def test_a_function_that_is_gone_where_the_worker_looks(poison: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    workers = Workers(poison.act, 1)
+    workers = WorkerPool(poison.act, 1)
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(HERE)])
     with pytest.raises(RuntimeError, match="imported by name"):
         list(workers.run(items("ok:a")))
@@ -171,7 +173,7 @@ def test_threads_may_each_have_a_pool(poison: Any) -> None:
     found: dict[int, dict[str, object]] = {}
 
     def work(number: int) -> None:
-        with Workers(poison.act, 1, QUICK) as workers:
+        with WorkerPool(poison.act, 1, QUICK) as workers:
             found[number] = told(workers.run(items(*[f"ok:{number}"] * 5, "exit", f"ok:{number}")))
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
@@ -234,7 +236,7 @@ def test_an_interrupted_or_killed_driver_leaves_no_process(word: str, how: signa
 
 def test_in_process_gives_the_same_answers(poison: Any) -> None:
     words = ["ok:a", "raise:x", "ok:b"]
-    with Workers(poison.act, 1) as workers:
+    with WorkerPool(poison.act, 1) as workers:
         isolated = {answer.item.name: answer.result for answer in workers.run(items(*words))}
     assert {answer.item.name: answer.result for answer in InProcess(poison.act).run(items(*words))} == isolated
 
@@ -269,17 +271,17 @@ def poisoned(number: int) -> tuple[bytes, str]:
 def test_a_thousand_with_one_in_a_hundred_poisoned(poison: Any) -> None:
     reasons = {f"{100 * number + 50}.json": poisoned(number)[1] for number in range(10)}
     many = (
-        Loaded(source=name, name=name, data=poisoned(number // 100)[0] if name in reasons else transcript(number))
+        LoadedItem(source=name, name=name, data=poisoned(number // 100)[0] if name in reasons else transcript(number))
         for number in range(1000)
         for name in [f"{number}.json"]
     )
-    limits = Limits(wall_seconds=6.0, cpu_seconds=30.0, memory_bytes=200 << 20)
+    limits = ItemLimits(wall_seconds=6.0, cpu_seconds=30.0, memory_bytes=200 << 20)
     good, bad = set(), {}
-    with Workers(partial(poison.ingest_and_act, settings=IngestSettings()), 2, limits) as workers:
+    with WorkerPool(partial(poison.ingest_and_act, settings=IngestSettings()), 2, limits) as workers:
         for answer in workers.run(many):
-            outcomes = [answer.result] if isinstance(answer.result, Quarantined) else answer.result
+            outcomes = [answer.result] if isinstance(answer.result, QuarantinedItem) else answer.result
             for outcome in outcomes:
-                if isinstance(outcome, Replayed):
+                if isinstance(outcome, ReplayedTranscript):
                     good.add(outcome.session)
                 else:
                     bad[outcome.name] = outcome.reason
@@ -292,12 +294,12 @@ def test_a_thousand_with_one_in_a_hundred_poisoned(poison: Any) -> None:
 def test_memory_of_the_driver_does_not_grow_with_the_number_of_items(poison: Any) -> None:
     def peak_bytes(count: int) -> int:
         tracemalloc.start()
-        for _ in workers.run(Loaded(source="x", name="x", data=b"ok:" + b"x" * 20_000) for _ in range(count)):
+        for _ in workers.run(LoadedItem(source="x", name="x", data=b"ok:" + b"x" * 20_000) for _ in range(count)):
             pass
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return peak
 
-    with Workers(poison.act, 2) as workers:
+    with WorkerPool(poison.act, 2) as workers:
         peak_bytes(10)
         assert peak_bytes(400) < 1.5 * peak_bytes(40) + 100_000

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxsteward.envelope import Store
-from ctxsteward.envelope.keyring import memory_keys
 from ctxsteward.schemas import StoreError
 from ctxsteward.steward.artifacts import Artifact
-from ctxsteward.steward.artifacts.keeping import Artifacts
-from ctxsteward.steward.ledger import AsOf, Ledger
+from ctxsteward.steward.artifacts.storage import ArtifactStore
+from ctxsteward.steward.ledger import JudgementContext, Ledger
 from ctxsteward.steward.ledger.database import VERSION
+from ctxsteward.store.crypto.keyring import memory_keys
 
 from ..scenes import AGENT, TENANT, artifact, memory_store, same_keys_store
 from .test_set import NOW, SESSIONS, artifacts_of
@@ -46,8 +46,8 @@ def opened(store: Store, many: int, path: Path | str = ":memory:") -> Ledger:
 
 
 def told(ledger: Ledger) -> tuple[Any, ...]:
-    records = [record.model_dump_json() for record in ledger.records(AsOf(now=NOW))]
-    return records, ledger.digest(), ledger.judged(AsOf(now=NOW))._replace(looked_at=0)
+    records = [record.model_dump_json() for record in ledger.records(JudgementContext(now=NOW))]
+    return records, ledger.digest(), ledger.judged(JudgementContext(now=NOW))._replace(looked_at=0)
 
 
 def tables(ledger: Ledger) -> list[list[tuple[Any, ...]]]:
@@ -133,11 +133,11 @@ def store() -> Any:
 def filled(store: Store, path: Path) -> tuple[Any, ...]:
     """A ledger whose artifacts are in the store, one of them withdrawn, and its records published."""
     with opened(store, 2, path) as ledger:
-        kept = Artifacts(store, TENANT)
+        kept = ArtifactStore(store, TENANT)
         came = [artifact(store, f"s{n}", ["Keep your answers short."], principal=f"u{n}") for n in range(4)]
         ledger.absorb_kept([address for one in came if (address := kept.put(one)) is not None])
         ledger.withdraw(session="s3")
-        ledger.publish(ledger.records(AsOf(now=NOW, run="night-1")))
+        ledger.publish(ledger.records(JudgementContext(now=NOW, run="night-1")))
         return told(ledger)
 
 

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.envelope import Store, open_store
-from ctxsteward.envelope.erasers import Told
-from ctxsteward.envelope.erasure import forget
 from ctxsteward.schemas import Erased
 from ctxsteward.steward.admission import AdmissionPolicy
-from ctxsteward.steward.artifacts import Artifact, Artifacts, made
-from ctxsteward.steward.ledger import AsOf, Ledger
-from ctxsteward.steward.observation import Place
+from ctxsteward.steward.artifacts import Artifact, ArtifactStore, build_artifact
+from ctxsteward.steward.ledger import JudgementContext, Ledger
+from ctxsteward.steward.observation import MessageSpan
+from ctxsteward.store.erasure.forget import forget
+from ctxsteward.store.journal.erasures import ErasureRequest
 
 from ..scenes import AGENT, EXTRACTOR, TENANT, artifact, claim, memory_store, replayed, said
 
-TOLD = Told("dpo", "2026-11-22", "request 7")
+TOLD = ErasureRequest("dpo", "2026-11-22", "request 7")
 SECRETS = ("The code word is marzipan-otter.", "My locker opens with quince-falcon.")
 
 
@@ -34,11 +34,11 @@ def two_people(store: Store, session: str = "s1") -> tuple[Artifact, ...]:
     bob = said("I never eat meat on planes.", ordinal=2, principal="bob")
     both = claim(
         ann, text="Ann sits on the aisle, Bob agreed.",
-        places=(Place("§1", 0, 8), Place("§2", 0, 7, "supports")),
+        places=(MessageSpan("§1", 0, 8), MessageSpan("§2", 0, 7, "supports")),
     )  # fmt: skip
     talk = replayed(session, ann, bob, principal="ann")
     key = store.keys.address_key(TENANT)
-    return made(talk, [claim(ann), claim(bob), both], extractor=EXTRACTOR, key=key)
+    return build_artifact(talk, [claim(ann), claim(bob), both], extractor=EXTRACTOR, key=key)
 
 
 def texts(ledger: Ledger) -> list[str]:
@@ -46,7 +46,7 @@ def texts(ledger: Ledger) -> list[str]:
 
 
 def test_an_artifact_comes_back_as_it_was_put(store: Store) -> None:
-    artifacts = Artifacts(store, TENANT)
+    artifacts = ArtifactStore(store, TENANT)
     for one in (*two_people(store), artifact(store, "s2", ["我喜欢靠窗的座位。"], value=3, unit="件")):
         address = artifacts.put(one)
         assert artifacts.put(one) == address == artifacts.address(one)
@@ -61,23 +61,32 @@ def test_words_of_several_people_lie_apart(store: Store) -> None:
 
 def test_a_transcript_without_claims_still_has_an_artifact(store: Store) -> None:
     key = store.keys.address_key(TENANT)
-    (one,) = made(replayed("s1", said("hello there, friend")), [], extractor=EXTRACTOR, key=key)
+    (one,) = build_artifact(replayed("s1", said("hello there, friend")), [], extractor=EXTRACTOR, key=key)
     assert (one.observations, one.cited) == ((), ())
 
 
 @pytest.mark.parametrize(
-    "place", [Place("§9", 0, 3), Place("§1", 0, 99), Place("§1", 5, 5), Place("§1", 0, 1), Place("§1", -3, 2)]
+    "place",
+    [
+        MessageSpan("§9", 0, 3),
+        MessageSpan("§1", 0, 99),
+        MessageSpan("§1", 5, 5),
+        MessageSpan("§1", 0, 1),
+        MessageSpan("§1", -3, 2),
+    ],
 )
-def test_a_citation_that_does_not_hold_is_refused_and_counted(store: Store, place: Place) -> None:
+def test_a_citation_that_does_not_hold_is_refused_and_counted(store: Store, place: MessageSpan) -> None:
     utterance = said("我喜欢靠窗的座位。")
     key = store.keys.address_key(TENANT)
-    (one,) = made(replayed("s1", utterance), [claim(utterance, places=(place,))], extractor=EXTRACTOR, key=key)
+    (one,) = build_artifact(
+        replayed("s1", utterance), [claim(utterance, places=(place,))], extractor=EXTRACTOR, key=key
+    )
     assert (one.observations, one.refused) == ((), 1)
 
 
 @pytest.mark.parametrize(("who", "left"), [("ann", 1), ("bob", 1)])
 def test_forgetting_one_person_takes_all_that_rests_on_their_words(store: Store, who: str, left: int) -> None:
-    artifacts = Artifacts(store, TENANT)
+    artifacts = ArtifactStore(store, TENANT)
     addresses = [artifacts.put(one) for one in two_people(store)]
     with Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
         assert ledger.absorb_kept(addresses) == (3, 0)
@@ -95,7 +104,7 @@ def test_a_forgotten_session_leaves_no_byte(tmp_path: Path) -> None:
     with open_store(f"file:{tmp_path}/store") as store:
         session = store.session("s1", tenant=TENANT)
         session.append({"role": "user", "content": SECRETS[0]}, principal="ann")
-        artifacts = Artifacts(store, TENANT)
+        artifacts = ArtifactStore(store, TENANT)
         kept = [artifact(store, "s1", [SECRETS[0]]), artifact(store, "s2", [SECRETS[1]])]
         with Ledger.open(tmp_path / "ledger.sqlite", store, TENANT, AGENT) as ledger:
             ledger.absorb_kept(artifacts.put(one) for one in kept)
@@ -117,11 +126,11 @@ def test_what_was_judged_of_forgotten_words_leaves_no_byte(tmp_path: Path) -> No
     ):
         for who in ("ann", "bob"):
             ledger.absorb(artifact(store, f"s-{who}", [SECRETS[0]], principal=who, reach="shared"))
-        found = ledger.judged(AsOf(policy=AdmissionPolicy(independent_principals=2)))
+        found = ledger.judged(JudgementContext(policy=AdmissionPolicy(independent_principals=2)))
         assert [record.text for record in found.shared] == [SECRETS[0]]
         for who in ("ann", "bob"):
             ledger.withdraw(session=f"s-{who}", told=TOLD)
-        assert ledger.judged(AsOf(policy=AdmissionPolicy(independent_principals=2))).shared == ()
+        assert ledger.judged(JudgementContext(policy=AdmissionPolicy(independent_principals=2))).shared == ()
         assert_no_byte(tmp_path, "marzipan")
     assert_no_byte(tmp_path, "marzipan")
 
@@ -133,7 +142,7 @@ def assert_no_byte(folder: Path, word: str) -> None:
 
 def test_nothing_in_the_store_is_plain(tmp_path: Path) -> None:
     with open_store(f"file:{tmp_path}/store") as store:
-        Artifacts(store, TENANT).put(artifact(store, "s1", [SECRETS[0]]))
+        ArtifactStore(store, TENANT).put(artifact(store, "s1", [SECRETS[0]]))
     assert_no_byte(tmp_path / "store", "marzipan")
 
 
@@ -150,7 +159,7 @@ def test_what_was_forgotten_while_the_ledger_was_closed_leaves_it_when_it_opens(
 
 
 def test_a_transcript_from_outside_is_forgotten_by_its_sessions_name(store: Store) -> None:
-    artifacts = Artifacts(store, TENANT)
+    artifacts = ArtifactStore(store, TENANT)
     address = artifacts.put(artifact(store, "runs/17.json", [SECRETS[0]], principal="task-17"))
     with Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
         ledger.absorb_kept([address])
@@ -170,7 +179,7 @@ def test_an_erasure_of_another_tenant_touches_nothing(store: Store) -> None:
 
 class TestSpans:
     def test_every_span_is_verified_and_quoted(self, store: Store) -> None:
-        artifacts = Artifacts(store, TENANT)
+        artifacts = ArtifactStore(store, TENANT)
         with Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
             ledger.absorb_kept(artifacts.put(one) for one in two_people(store))
             for record in ledger.records():
@@ -185,7 +194,7 @@ class TestSpans:
         ids=lambda forged: next(iter(forged)),
     )
     def test_evidence_that_was_changed_is_broken(self, store: Store, forged: dict[str, object]) -> None:
-        artifacts = Artifacts(store, TENANT)
+        artifacts = ArtifactStore(store, TENANT)
         with Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
             ledger.absorb_kept([artifacts.put(artifact(store, "s1", ["I prefer aisle seats on planes."]))])
             (record,) = ledger.records()
@@ -201,7 +210,7 @@ class TestSpans:
 
 
 def test_a_rebuilt_index_is_the_same(store: Store, tmp_path: Path) -> None:
-    artifacts = Artifacts(store, TENANT)
+    artifacts = ArtifactStore(store, TENANT)
     addresses = [artifacts.put(artifact(store, f"s{n}", [f"Ship parcel {n} on day {n % 7}."])) for n in range(20)]
     with Ledger.open(tmp_path / "ledger.sqlite", store, TENANT, AGENT) as ledger:
         ledger.absorb_kept(addresses)

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxsteward.envelope import Store
-from ctxsteward.envelope.facts import Fact, FactSource
-from ctxsteward.envelope.facts.fact import in_order
 from ctxsteward.schemas.recommendation import MetaRecommendation
-from ctxsteward.steward.harvesting import Reaper
-from ctxsteward.steward.ingest import IngestSettings, Loaded
-from ctxsteward.steward.ledger import AsOf, Ledger
+from ctxsteward.steward.ingest import IngestSettings, LoadedItem
+from ctxsteward.steward.ledger import JudgementContext, Ledger
+from ctxsteward.steward.night.batch_harvest import HarvestWorker
+from ctxsteward.store.facts import Fact, FactSource
+from ctxsteward.store.facts.fact import in_order
 
 from ..scenes import AGENT, TENANT, memory_store, same_keys_store
 
@@ -37,24 +37,24 @@ TOLD = st.lists(
 )  # fmt: skip
 
 
-def loaded(told: Told, name: str) -> Loaded:
+def loaded(told: Told, name: str) -> LoadedItem:
     """A transcript in which Ann says where she lives."""
     town, ts, started, day = told
     message = {"role": "user", "content": f"I live in {town} now.", **({"ts": ts} if ts else {})}
     meta = {"principal": "ann", **({"started": started} if started else {})}
     data = json.dumps({"messages": [message], "ctxsteward": meta}).encode()
     written_seconds = None if day is None else FIRST_SECONDS + day * DAY_SECONDS
-    return Loaded(source=name, name=name, data=data, written_seconds=written_seconds)
+    return LoadedItem(source=name, name=name, data=data, written_seconds=written_seconds)
 
 
-def judged(store: Store, transcripts: Sequence[Loaded], now: str = NIGHT) -> tuple[list[MetaRecommendation], str]:
+def judged(store: Store, transcripts: Sequence[LoadedItem], now: str = NIGHT) -> tuple[list[MetaRecommendation], str]:
     """All records, and the digest of everything that was taken in."""
-    reaper = Reaper(key=store.keys.address_key(TENANT), settings=IngestSettings(redactor=None))
+    reaper = HarvestWorker(key=store.keys.address_key(TENANT), settings=IngestSettings(redactor=None))
     with Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
         for one in transcripts:
             ledger.absorb(*reaper(one).artifacts)
             ledger.digest()
-        return list(ledger.records(AsOf(now=now))), ledger.digest()
+        return list(ledger.records(JudgementContext(now=now))), ledger.digest()
 
 
 def home(records: Sequence[MetaRecommendation]) -> set[str]:

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import pytest
 
 from ctxsteward.envelope import Store
-from ctxsteward.envelope.counting import Counter
 from ctxsteward.envelope.testing import CharTokenizer
+from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import InputError, StoreError
 from ctxsteward.schemas.publish import validate
 from ctxsteward.schemas.recommendation import MetaRecommendation, Review
 from ctxsteward.steward.admission import AdmissionPolicy
-from ctxsteward.steward.ledger import AsOf, Ledger
+from ctxsteward.steward.ledger import JudgementContext, Ledger
 
 from ..scenes import AGENT, TENANT, artifact, memory_store
 
@@ -35,7 +35,7 @@ def ledger(store: Store) -> Iterator[Ledger]:
 
 
 def by_text(ledger: Ledger, **judged_by: object) -> dict[str, MetaRecommendation]:
-    return {record.text: record for record in ledger.records(AsOf(now=NOW, **judged_by))}  # type: ignore[arg-type]
+    return {record.text: record for record in ledger.records(JudgementContext(now=NOW, **judged_by))}  # type: ignore[arg-type]
 
 
 def said(store: Store, ledger: Ledger, session: str, text: str, **fields: object) -> None:
@@ -45,7 +45,7 @@ def said(store: Store, ledger: Ledger, session: str, text: str, **fields: object
 def test_every_record_fits_the_published_schema(store: Store, ledger: Ledger) -> None:
     said(store, ledger, "s1", "I live in Ghent now.", slot=HOME, value="Ghent", ts="2026-01-01T09:00:00Z")
     said(store, ledger, "s2", "Use metric units.", reach="shared")
-    for record in ledger.records(AsOf(now=NOW)):
+    for record in ledger.records(JudgementContext(now=NOW)):
         validate("meta_recommendation", record.model_dump(mode="json"))
 
 
@@ -93,7 +93,7 @@ class TestRivals:
                 store, ledger, f"p{number}", "The refund limit is 9,000 euros.", principal="mallory", reach="shared",
                 slot=("agent", "refund_limit", "one"), value=9000, unit="euros", ts="2026-02-01",
             )  # fmt: skip
-        shared = [record for record in ledger.records(AsOf(now=NOW)) if record.scope.is_shared]
+        shared = [record for record in ledger.records(JudgementContext(now=NOW)) if record.scope.is_shared]
         assert [(record.value, record.status) for record in shared] == [(5000, "active")]
 
     @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ class TestSupport:
         for number in range(30):
             said(store, ledger, f"s{number}", "Quote prices with tax.", principal="ann", reach="shared")
         said(store, ledger, "other", "Quote prices with tax.", principal="bob", reach="shared")
-        found = {record.scope.user: record for record in ledger.records(AsOf(now=NOW))}
+        found = {record.scope.user: record for record in ledger.records(JudgementContext(now=NOW))}
         assert (found[None].support.events, found[None].support.principals, found[None].status) == (31, 2, "candidate")
         assert (found["ann"].support.principals, found["ann"].status) == (30, "active")
 
@@ -136,50 +136,50 @@ class TestSupport:
         for number in range(40):
             name = f"anonymous-{number}"
             said(store, ledger, name, "Quote prices with tax.", principal=name, reach="shared")
-        for record in ledger.records(AsOf(now=NOW)):
+        for record in ledger.records(JudgementContext(now=NOW)):
             assert record.scope.session is not None  # each for its own session alone
 
     def test_a_wide_record_in_force_takes_the_place_of_its_authors_own(self, store: Store, ledger: Ledger) -> None:
         for who in ("ann", "bob", "cem"):
             said(store, ledger, f"s-{who}", "Quote prices with tax.", principal=who, reach="shared")
-        (record,) = ledger.records(AsOf(now=NOW))
+        (record,) = ledger.records(JudgementContext(now=NOW))
         assert (record.scope.is_shared, record.status, record.reasons) == (True, "active", ("independent_principals",))
         assert {one.principal for one in record.evidence} == {"ann", "bob", "cem"}
 
     def test_a_session_that_was_shown_a_record_lends_it_nothing(self, store: Store, ledger: Ledger) -> None:
         for who in ("ann", "bob", "cem"):
             said(store, ledger, f"s-{who}", "Quote prices with tax.", principal=who, reach="shared")
-        (record,) = ledger.records(AsOf(now=NOW))
+        (record,) = ledger.records(JudgementContext(now=NOW))
         for number in range(5):
             said(
                 store, ledger, f"echo{number}", "Quote all prices with tax.", principal=f"e{number}", reach="shared",
                 shown=frozenset((record.id,)),
             )  # fmt: skip
-        (again,) = ledger.records(AsOf(now=NOW))
+        (again,) = ledger.records(JudgementContext(now=NOW))
         assert again == record
 
     def test_evidence_is_of_many_people_and_at_most_eight(self, store: Store, ledger: Ledger) -> None:
         for number in range(40):
             who = "ann" if number < 30 else f"u{number}"
             said(store, ledger, f"s{number}", "Quote prices with tax.", principal=who, reach="shared")
-        shared = next(record for record in ledger.records(AsOf(now=NOW)) if record.scope.is_shared)
+        shared = next(record for record in ledger.records(JudgementContext(now=NOW)) if record.scope.is_shared)
         assert len(shared.evidence) == len({one.principal for one in shared.evidence}) == 8
         assert shared.support.events == 40
         assert shared.confidence.lower95 == pytest.approx(0.741, abs=0.001)
 
     def test_trust_is_the_least_of_the_evidence(self, store: Store, ledger: Ledger) -> None:
         said(store, ledger, "s1", "Quote prices with tax.", trust="assistant", role="assistant")
-        (record,) = ledger.records(AsOf(now=NOW))
+        (record,) = ledger.records(JudgementContext(now=NOW))
         assert (record.trust, record.status, record.reasons) == ("assistant", "candidate", ("not_said_by_a_person",))
 
 
 class TestIds:
     def test_more_evidence_keeps_the_id(self, store: Store, ledger: Ledger) -> None:
         said(store, ledger, "s1", "Keep your answers short.", ts="2026-01-01")
-        (first,) = ledger.records(AsOf(now=NOW))
+        (first,) = ledger.records(JudgementContext(now=NOW))
         for number, text in enumerate(("Short answers, please.", "Please answer briefly.", "Keep answers brief.")):
             said(store, ledger, f"t{number}", text, ts=f"2026-02-0{number + 1}")
-        (again,) = ledger.records(AsOf(now=NOW))
+        (again,) = ledger.records(JudgementContext(now=NOW))
         assert (again.id, again.support.events) == (first.id, 4)
 
     def test_two_tenants_have_two_ids(self, store: Store, ledger: Ledger) -> None:
@@ -196,7 +196,7 @@ class TestIds:
         assert len(before) == 2
         ledger.publish(before.values())
         said(store, ledger, "s3", "Short answers, three lines.", ts="2026-01-03")
-        after = list(ledger.records(AsOf(now=NOW)))
+        after = list(ledger.records(JudgementContext(now=NOW)))
         merged = [record for record in after if "merged" in record.reasons]
         assert [record.supersedes for record in merged] == ([(before[far].id,)] if len(after) == 1 else [])
 
@@ -204,16 +204,16 @@ class TestIds:
 class TestStamps:
     def test_the_same_input_again_is_the_same_bytes(self, store: Store, ledger: Ledger) -> None:
         said(store, ledger, "s1", "Keep your answers short.")
-        first = list(ledger.records(AsOf(now=NOW, run="night-1")))
+        first = list(ledger.records(JudgementContext(now=NOW, run="night-1")))
         ledger.publish(first)
-        later = list(ledger.records(AsOf(now="2026-11-23T00:00:00Z", run="night-2")))
+        later = list(ledger.records(JudgementContext(now="2026-11-23T00:00:00Z", run="night-2")))
         assert [one.model_dump_json() for one in later] == [one.model_dump_json() for one in first]
 
     def test_a_change_raises_the_revision_and_names_the_night(self, store: Store, ledger: Ledger) -> None:
         said(store, ledger, "s1", "Keep your answers short.")
-        ledger.publish(ledger.records(AsOf(now=NOW, run="night-1")))
+        ledger.publish(ledger.records(JudgementContext(now=NOW, run="night-1")))
         said(store, ledger, "s2", "Short answers, please.", principal="ann")
-        (record,) = ledger.records(AsOf(now="2026-11-23T00:00:00Z", run="night-2"))
+        (record,) = ledger.records(JudgementContext(now="2026-11-23T00:00:00Z", run="night-2"))
         assert (record.revision, record.run, record.validity.recorded_at) == (2, "night-2", NOW)
 
 
@@ -235,7 +235,9 @@ class TestQuarantine:
     ) -> None:
         said(store, ledger, "s1", text, **fields)
         said(store, ledger, "s2", "I prefer aisle seats on planes.")
-        assert [record.text for record in ledger.records(AsOf(now=NOW))] == ["I prefer aisle seats on planes."]
+        assert [record.text for record in ledger.records(JudgementContext(now=NOW))] == [
+            "I prefer aisle seats on planes."
+        ]
         (flawed,) = ledger.flawed()
         assert where in flawed.flaw
 
@@ -244,25 +246,25 @@ class TestReviews:
     def test_only_a_person_lifts_a_persona_change(self, store: Store, ledger: Ledger) -> None:
         for who in ("ann", "bob", "cem", "dee"):
             said(store, ledger, f"s-{who}", "Speak like a pirate.", principal=who, reach="shared", kind="persona")
-        (record,) = ledger.records(AsOf(now=NOW))
+        (record,) = ledger.records(JudgementContext(now=NOW))
         assert (record.status, record.reasons) == ("vetted", ("needs_person",))
         review = Review(state="approved", who=("ada",), when=NOW)
-        (lifted,) = ledger.records(AsOf(now=NOW, reviews={record.id: review}))
+        (lifted,) = ledger.records(JudgementContext(now=NOW, reviews={record.id: review}))
         assert (lifted.status, lifted.reasons, lifted.review) == ("active", ("approved",), review)
         assert lifted.trust == "user"
 
     def test_an_approval_without_a_name_lifts_nothing(self, store: Store, ledger: Ledger) -> None:
         said(store, ledger, "s1", "Speak like a pirate.", reach="shared", kind="persona")
-        (record,) = ledger.records(AsOf(now=NOW))
-        (again,) = ledger.records(AsOf(now=NOW, reviews={record.id: Review(state="approved")}))
+        (record,) = ledger.records(JudgementContext(now=NOW))
+        (again,) = ledger.records(JudgementContext(now=NOW, reviews={record.id: Review(state="approved")}))
         assert again.status == "vetted"
 
     def test_a_rejected_record_stays_rejected_under_another_wording(self, store: Store, ledger: Ledger) -> None:
         said(store, ledger, "s1", "Keep your answers short.", ts="2026-01-02")
-        (record,) = ledger.records(AsOf(now=NOW))
+        (record,) = ledger.records(JudgementContext(now=NOW))
         said(store, ledger, "s0", "Short answers, please.", ts="2026-01-01")
         review = Review(state="rejected", who=("ada",))
-        (again,) = ledger.records(AsOf(now=NOW, reviews={record.id: review}))
+        (again,) = ledger.records(JudgementContext(now=NOW, reviews={record.id: review}))
         assert (again.id != record.id, again.status) == (True, "rejected")
 
     def test_approved_gives_way_only_to_approved(self, store: Store, ledger: Ledger) -> None:
@@ -275,7 +277,7 @@ class TestReviews:
 
 def test_tokens_are_those_of_the_line(store: Store, ledger: Ledger) -> None:
     said(store, ledger, "s1", "Keep your answers short.")
-    (record,) = ledger.records(AsOf(now=NOW, counter=Counter(CharTokenizer())))
+    (record,) = ledger.records(JudgementContext(now=NOW, counter=Counter(CharTokenizer())))
     assert record.tokens == len(f"  {record.id}: Keep your answers short. [s1§1]\n")
 
 
@@ -283,7 +285,7 @@ def test_records_fade_and_expire(store: Store, ledger: Ledger) -> None:
     said(store, ledger, "s1", "Keep your answers short.", ts="2026-01-01T00:00:00Z")
     policy = AdmissionPolicy(half_life_days={"preference": 30})
     statuses = [
-        next(iter(ledger.records(AsOf(now=now, policy=policy)))).status
+        next(iter(ledger.records(JudgementContext(now=now, policy=policy)))).status
         for now in ("2026-01-15T00:00:00Z", "2026-02-28T00:00:00Z", "2026-03-03T00:00:00Z")
     ]
     assert statuses == ["active", "active", "expired"]
@@ -291,10 +293,10 @@ def test_records_fade_and_expire(store: Store, ledger: Ledger) -> None:
 
 def test_one_record_is_found_by_any_of_its_ids(store: Store, ledger: Ledger) -> None:
     said(store, ledger, "s1", "Keep your answers short.", ts="2026-01-02")
-    (first,) = ledger.records(AsOf(now=NOW))
+    (first,) = ledger.records(JudgementContext(now=NOW))
     said(store, ledger, "s0", "Short answers, please.", ts="2026-01-01")
-    (again,) = ledger.records(AsOf(now=NOW))
-    assert ledger.record(first.id, AsOf(now=NOW)) == again
+    (again,) = ledger.records(JudgementContext(now=NOW))
+    assert ledger.record(first.id, JudgementContext(now=NOW)) == again
     assert ledger.record("0000000000000000") is None
 
 
@@ -328,8 +330,8 @@ def test_counting_comes_to_what_writing_out_comes_to(store: Store, ledger: Ledge
     digests = set()
     for approvals in ({}, {persona.id: Review(state="approved", who=("ada",))}):
         for now in ("2026-03-04T00:00:00Z", "2027-06-01T00:00:00Z", "2040-01-01T00:00:00Z"):
-            records = list(ledger.records(AsOf(now=now, reviews=approvals)))
-            judged = ledger.judged(AsOf(now=now, reviews=approvals))
+            records = list(ledger.records(JudgementContext(now=now, reviews=approvals)))
+            judged = ledger.judged(JudgementContext(now=now, reviews=approvals))
             assert dict(judged.statuses) == {
                 status: sum(one.status == status for one in records) for status in {one.status for one in records}
             }

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ctxsteward.envelope import Store
 from ctxsteward.steward.artifacts import Artifact
-from ctxsteward.steward.ledger import AsOf, Ledger
+from ctxsteward.steward.ledger import JudgementContext, Ledger
 
 from ..reconcile.wordings import SETS
 from ..scenes import AGENT, TENANT, artifact, memory_store
@@ -60,12 +60,12 @@ def seen_by(store: Store, batches: Iterable[Sequence[Artifact]]) -> tuple[str, l
         for batch in batches:
             ledger.absorb(*batch)
             ledger.digest()  # drafts between the batches, as a night does
-        records = list(ledger.records(AsOf(now=NOW, run="night-1")))
-        outcome = ledger.judged(AsOf(now=NOW, run="night-1"))
+        records = list(ledger.records(JudgementContext(now=NOW, run="night-1")))
+        outcome = ledger.judged(JudgementContext(now=NOW, run="night-1"))
         assert dict(outcome.statuses) == Counter(record.status for record in records)
         assert list(outcome.shared) == [one for one in records if one.scope.is_shared and one.status == "active"]
         return ledger.digest() + outcome.digest, [
-            record.model_dump_json() for record in ledger.records(AsOf(now=NOW, run="night-1"))
+            record.model_dump_json() for record in ledger.records(JudgementContext(now=NOW, run="night-1"))
         ]
 
 
@@ -94,13 +94,13 @@ def test_taking_a_session_out_is_as_if_it_had_never_come(
         gone = [one for one in artifacts_of(store, others) if one.session == "s0"]
         with Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
             ledger.absorb(*kept, *gone)
-            before = ledger.digest() + ledger.judged(AsOf(now=NOW)).digest
+            before = ledger.digest() + ledger.judged(JudgementContext(now=NOW)).digest
             ledger.withdraw(session="s0")
-            records = [record.model_dump_json() for record in ledger.records(AsOf(now=NOW, run="night-1"))]
+            records = [record.model_dump_json() for record in ledger.records(JudgementContext(now=NOW, run="night-1"))]
             after = ledger.digest()
             ledger.absorb(*gone)
             assert ledger.digest() == after
-            after += ledger.judged(AsOf(now=NOW)).digest
+            after += ledger.judged(JudgementContext(now=NOW)).digest
         assert (after, records) == seen_by(store, [kept])
         assert gone or before == after
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxsteward.envelope import Store
-from ctxsteward.envelope.facts import Audience, Fact
 from ctxsteward.schemas.recommendation import Review
 from ctxsteward.steward.admission import AdmissionPolicy
-from ctxsteward.steward.ledger import AsOf, Ledger
-from ctxsteward.steward.ledger.records import Judged
+from ctxsteward.steward.ledger import JudgementContext, Ledger
+from ctxsteward.steward.ledger.records import JudgedRecords
+from ctxsteward.store.facts import Audience, Fact
 
 from ..scenes import AGENT, TENANT, artifact, memory_store
 from .test_set import SESSIONS, artifacts_of
@@ -36,7 +36,7 @@ def known(shelves: dict[Audience, tuple[Fact, ...]]) -> dict[Audience, tuple[Fac
     return {audience: facts for audience, facts in sorted(shelves.items()) if facts}
 
 
-def same(one: Judged, other: Judged) -> bool:
+def same(one: JudgedRecords, other: JudgedRecords) -> bool:
     return one._replace(looked_at=0) == other._replace(looked_at=0)
 
 
@@ -57,18 +57,18 @@ def test_night_by_night_is_as_all_at_once(nights: list[tuple[Any, ...]]) -> None
                 "reviews": {id_: Review(state=review, who=("ada",), when="2026-11-01") for id_ in reviewed},
                 "run": f"night-{number}",
             }
-            found = ledger.judged(AsOf(**judged_by))
+            found = ledger.judged(JudgementContext(**judged_by))
             shelves |= shelves_of(ledger, f"night-{number - 1}")
             ledger.shelved(f"night-{number}")
 
-            records = list(ledger.records(AsOf(**judged_by)))
+            records = list(ledger.records(JudgementContext(**judged_by)))
             assert dict(found.statuses) == Counter(record.status for record in records)
             wide = [one for one in records if one.scope.user is None and one.scope.session is None]
             assert list(found.shared) == [one for one in wide if one.status == "active"]
-            assert [ledger.record(one.id, AsOf(**judged_by)) for one in records] == records
+            assert [ledger.record(one.id, JudgementContext(**judged_by)) for one in records] == records
 
             ledger._db.run("UPDATE about SET value = 'nothing' WHERE name = 'judged by'")  # judge all of it anew
-            whole = ledger.judged(AsOf(**judged_by))
+            whole = ledger.judged(JudgementContext(**judged_by))
             assert same(whole, found)
             assert known(shelves) == known(shelves_of(ledger))
             ledger.publish(found.shared)
@@ -92,32 +92,32 @@ def store_of(ledger: Ledger) -> Store:
 
 class TestANightCostsWhatItTouches:
     def test_a_first_night_looks_at_everything(self, ledger: Ledger) -> None:
-        assert ledger.judged(AsOf(now=NOW)).looked_at >= ledger.components() >= len(TEXTS) / 2
+        assert ledger.judged(JudgementContext(now=NOW)).looked_at >= ledger.components() >= len(TEXTS) / 2
         assert len(shelves_of(ledger)) == len(TEXTS)
 
     def test_a_night_without_news_looks_at_nothing(self, ledger: Ledger) -> None:
-        ledger.judged(AsOf(now=NOW))
+        ledger.judged(JudgementContext(now=NOW))
         ledger.shelved("night-1")
-        assert ledger.judged(AsOf(now="2026-11-23T00:00:00Z")).looked_at == 0
+        assert ledger.judged(JudgementContext(now="2026-11-23T00:00:00Z")).looked_at == 0
         assert shelves_of(ledger, "night-1") == {}
 
     def test_a_night_with_one_session_looks_at_what_it_said(self, ledger: Ledger) -> None:
-        ledger.judged(AsOf(now=NOW))
+        ledger.judged(JudgementContext(now=NOW))
         ledger.shelved("night-1")
         ledger.absorb(artifact(store_of(ledger), "new", ["I never eat fish on trains."], principal="u3"))
-        assert ledger.judged(AsOf(now="2026-11-23T00:00:00Z")).looked_at == 1
+        assert ledger.judged(JudgementContext(now="2026-11-23T00:00:00Z")).looked_at == 1
         assert list(shelves_of(ledger, "night-1")) == [Audience("user", "u3")]
 
     def test_asking_for_one_record_judges_no_other(self, ledger: Ledger) -> None:
-        before = ledger.judged(AsOf(now=NOW))
-        some = next(iter(ledger.records(AsOf(now=NOW))))
-        assert ledger.record(some.id, AsOf(now=NOW)) == some
-        again = ledger.judged(AsOf(now=NOW))
+        before = ledger.judged(JudgementContext(now=NOW))
+        some = next(iter(ledger.records(JudgementContext(now=NOW))))
+        assert ledger.record(some.id, JudgementContext(now=NOW)) == some
+        again = ledger.judged(JudgementContext(now=NOW))
         assert same(again, before)
         assert again.looked_at == 0
 
     def test_another_ledger_writes_every_shelf(self, ledger: Ledger) -> None:
-        ledger.judged(AsOf(now=NOW))
+        ledger.judged(JudgementContext(now=NOW))
         ledger.shelved("night-1")
         assert ledger.unshelved("night-1").is_whole is False
         assert ledger.unshelved("night-2").is_whole is True
@@ -144,10 +144,10 @@ def test_what_was_held_up_stands_again_when_that_is_withdrawn(why: str) -> None:
     (text, fields), (other, others), status = FREED[why]
     with memory_store() as store, Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
         ledger.absorb(artifact(store, "s1", [text], **fields), artifact(store, "s2", [other], **others))
-        assert ledger.judged(AsOf(now=NOW)).statuses[status] >= 1
+        assert ledger.judged(JudgementContext(now=NOW)).statuses[status] >= 1
         ledger.shelved("night-1")
         ledger.withdraw(session="s2")
-        assert ledger.judged(AsOf(now=NOW)).statuses == {"active": 1}
+        assert ledger.judged(JudgementContext(now=NOW)).statuses == {"active": 1}
         (facts,) = shelves_of(ledger, "night-1").values()
         assert [fact.text for fact in facts] == [text]
 
@@ -160,7 +160,7 @@ def test_what_time_alone_changes_changes_on_its_night() -> None:
             ledger.absorb(artifact(store, f"s-{who}", [f"I prefer the {who} desk at work."], principal=who, ts=ts))
         told, before = [], None
         for night in ("2026-12-26", "2026-12-27", "2026-12-28", "2027-05-27", "2027-05-28"):
-            found = ledger.judged(AsOf(now=f"{night}T00:00:01Z"))
+            found = ledger.judged(JudgementContext(now=f"{night}T00:00:01Z"))
             told.append((dict(found.statuses), [name for _, name in shelves_of(ledger, before)]))
             ledger.shelved(night)
             before = night

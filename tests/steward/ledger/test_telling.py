@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from ctxsteward.envelope import Store
 from ctxsteward.schemas.recommendation import MetaRecommendation
-from ctxsteward.steward.artifacts import Artifact, made
-from ctxsteward.steward.artifacts.form import read, written
-from ctxsteward.steward.harvest.tool_errors import tool_errors
-from ctxsteward.steward.harvest.tool_siblings import identifiers
+from ctxsteward.steward.artifacts import Artifact, build_artifact
+from ctxsteward.steward.artifacts.artifact import artifact_bytes, parse_artifact
+from ctxsteward.steward.harvest.tools.errors import tool_errors
+from ctxsteward.steward.harvest.tools.siblings import identifiers
 from ctxsteward.steward.ledger import Ledger
 
 from ..harvest.tool_scenes import call, scene
@@ -40,7 +40,7 @@ SCENES = tuple(product(("recovers", "fails", "works"), TOOLS))
 
 def artifact(store: Store, number: int, does: str, tool: str, revision: int = 0) -> Artifact:
     transcript = scene(*lines(does, tool), session=f"s{number}", principal=f"u{number}")
-    (one,) = made(
+    (one,) = build_artifact(
         transcript, tool_errors(transcript), extractor="harvest/1", key=store.keys.address_key(TENANT),
         revision=revision, takes=identifiers(transcript).items(),
     )  # fmt: skip
@@ -97,7 +97,7 @@ def test_a_newer_reading_that_no_longer_shows_a_tool_takes_back_what_it_was_told
         ledger.absorb(*taught, artifact(store, 2, "works", "refund"))
         ledger.digest()
         transcript = scene("hello", session="s2", principal="u2")
-        newer = made(transcript, (), extractor="harvest/2", key=store.keys.address_key(TENANT), revision=1)
+        newer = build_artifact(transcript, (), extractor="harvest/2", key=store.keys.address_key(TENANT), revision=1)
         ledger.absorb(*newer)
         assert fit(ledger).keys() == {"book"}
 
@@ -105,12 +105,12 @@ def test_a_newer_reading_that_no_longer_shows_a_tool_takes_back_what_it_was_told
 def test_an_artifact_keeps_what_tools_take_and_one_without_is_the_bytes_it_was() -> None:
     with memory_store() as store:
         one = artifact(store, 0, "recovers", "book")
-        assert read(written(one)) == one
+        assert parse_artifact(artifact_bytes(one)) == one
         assert [(tool, paths) for tool, paths in one.takes] == [("book", ("payment_id",)), ("get_user", ("user_id",))]
         transcript = scene("hello")
-        (bare,) = made(transcript, (), extractor="harvest/1", key=store.keys.address_key(TENANT))
-        assert b"takes" not in written(bare)
-        assert read(written(bare)) == bare
+        (bare,) = build_artifact(transcript, (), extractor="harvest/1", key=store.keys.address_key(TENANT))
+        assert b"takes" not in artifact_bytes(bare)
+        assert parse_artifact(artifact_bytes(bare)) == bare
 
 
 @settings(max_examples=30, deadline=None)

@@ -10,10 +10,10 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxsteward.steward.batches import BatchResult, SessionUse
-from ctxsteward.steward.hits import FATES, Hit
-from ctxsteward.steward.ledger.database import Database
-from ctxsteward.steward.ledger.uses import Uses
+from ctxsteward.steward.harvest.batches import BatchResult, SessionUse
+from ctxsteward.steward.harvest.usage import FATES, RecordUse
+from ctxsteward.steward.ledger.database import LedgerDatabase
+from ctxsteward.steward.ledger.usage import UsageTable
 
 RECORDS = ("r-1", "r-2", "r-3")
 
@@ -35,16 +35,16 @@ class Batches:
         return BatchResult(address=address, artifacts=(), uses=self.by_address[address])
 
 
-def table(database: Database) -> dict[str, Hit]:
+def table(database: LedgerDatabase) -> dict[str, RecordUse]:
     rows = database.rows("SELECT * FROM used ORDER BY record")
-    return {record: Hit(*counts) for record, *counts in rows if any(counts)}
+    return {record: RecordUse(*counts) for record, *counts in rows if any(counts)}
 
 
-def counted(batches: Iterable[tuple[str, tuple[SessionUse, ...]]]) -> dict[str, Hit]:
-    database = Database(Path(":memory:"), "test")
+def counted(batches: Iterable[tuple[str, tuple[SessionUse, ...]]]) -> dict[str, RecordUse]:
+    database = LedgerDatabase(Path(":memory:"), "test")
     try:
         for address, uses in batches:
-            Uses(database).add(address, uses)
+            UsageTable(database).add(address, uses)
         return table(database)
     finally:
         database.close()
@@ -92,29 +92,29 @@ def test_whoever_was_forgotten_counts_no_more_and_does_not_come_back(
     batches: dict[str, tuple[SessionUse, ...]], forgotten: set[str]
 ) -> None:
     left = {address: tuple(one for one in uses if forgotten.isdisjoint(one.rests)) for address, uses in batches.items()}
-    found, database = Batches(batches), Database(Path(":memory:"), "test")
+    found, database = Batches(batches), LedgerDatabase(Path(":memory:"), "test")
     try:
-        Uses(database).catch_up(found, forgotten)
+        UsageTable(database).catch_up(found, forgotten)
         assert table(database) == counted(left.items()), "a ledger that is made anew"
         found.by_address["later"] = (use("s-1", 9, "s-1", complied="r-1"),)
-        Uses(database).catch_up(found, forgotten)
+        UsageTable(database).catch_up(found, forgotten)
         assert ("r-1" in rests_of(database, "s-1")) == ("s-1" not in forgotten)
     finally:
         database.close()
 
 
-def rests_of(database: Database, reading: str) -> str:
+def rests_of(database: LedgerDatabase, reading: str) -> str:
     """What is kept of a reading."""
     rows = database.rows("SELECT fates FROM uses WHERE reading = ?", reading)
     return str(rows[0][0]) if rows else ""
 
 
 def test_what_was_counted_before_is_taken_back() -> None:
-    database = Database(Path(":memory:"), "test")
+    database = LedgerDatabase(Path(":memory:"), "test")
     try:
-        Uses(database).add("a", (use("s-1", 1, "s-1", "ann", complied="r-1", quiet="r-2"),))
-        Uses(database).add("b", (use("s-2", 1, "s-2", "ben", complied="r-1"),))
-        Uses(database).withdraw({"ann"})
+        UsageTable(database).add("a", (use("s-1", 1, "s-1", "ann", complied="r-1", quiet="r-2"),))
+        UsageTable(database).add("b", (use("s-2", 1, "s-2", "ben", complied="r-1"),))
+        UsageTable(database).withdraw({"ann"})
         assert table(database) == {"r-1": FATES["complied"]}
         assert database.rows("SELECT reading FROM uses") == [("s-2",)]
         assert database.rows("SELECT count(*) FROM used") == [(1,)], "no record of theirs is named"
@@ -137,12 +137,12 @@ def test_what_only_a_later_program_tells_says_that_it_was_shown() -> None:
 
 def test_batches_that_are_counted_are_not_read_again(tmp_path: Path) -> None:
     batches = Batches({"a": (use("s-1", 1, quiet="r-1"),), "b": ()})
-    database = Database(tmp_path / "ledger.sqlite", "test")
+    database = LedgerDatabase(tmp_path / "ledger.sqlite", "test")
     try:
-        assert Uses(database).catch_up(batches) == 2
+        assert UsageTable(database).catch_up(batches) == 2
         batches.by_address["c"] = (use("s-2", 1, complied="r-1"),)
-        assert Uses(database).catch_up(batches) == 1
+        assert UsageTable(database).catch_up(batches) == 1
         assert batches.asked == ["a", "b", "c"]
-        assert table(database) == {"r-1": Hit(shown=2, judged=2, fired=1, complied=1)}
+        assert table(database) == {"r-1": RecordUse(shown=2, judged=2, fired=1, complied=1)}
     finally:
         database.close()

@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ctxsteward.envelope.keyring import file_keys
-from ctxsteward.steward.harvesting import Reaped, Reaper
-from ctxsteward.steward.ingest import InProcess, Isolation, Limits, Loaded, Workers
-from ctxsteward.steward.night import Tell, run_night
-from ctxsteward.steward.report import NightReport
+from ctxsteward.steward.ingest import InProcess, Isolation, ItemLimits, LoadedItem, WorkerPool
+from ctxsteward.steward.night.batch_harvest import HarvestResult, HarvestWorker
+from ctxsteward.steward.night.environment import ProcessEnvironment, of_this_process
+from ctxsteward.steward.night.report import NightReport
+from ctxsteward.steward.night.run import Tell, run_night
 from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.surroundings import Surroundings, of_this_process
-from ctxsteward.steward.wiring import Isolate, opened
+from ctxsteward.steward.wiring import Isolate, open_night
+from ctxsteward.store.crypto.keyring import file_keys
 
 SHARED = (
     "No, the baggage allowance is 23 kg, not 20 kg.",
@@ -66,13 +66,13 @@ def fill(folder: Path, count: int, start: int = 0, *, seconds: float = NOON) -> 
         say(folder, f"{number:05}", said[number % len(said)], principal=f"user-{number}", seconds=seconds + number)
 
 
-def here(now_seconds: float | None = None) -> Surroundings:
+def here(now_seconds: float | None = None) -> ProcessEnvironment:
     """This process, at a moment."""
     process = of_this_process()
     return process if now_seconds is None else replace(process, clock=lambda: now_seconds)
 
 
-def in_process(reaper: Reaper, settings: NightSettings) -> Isolation[Reaped]:
+def in_process(reaper: HarvestWorker, settings: NightSettings) -> Isolation[HarvestResult]:
     """Without worker processes."""
     return InProcess(reaper)
 
@@ -84,7 +84,7 @@ def night(
     isolate: Isolate = in_process,
     tell: Tell = lambda boundary: None,
 ) -> NightReport:
-    with opened(settings, here(now_seconds), isolate=isolate, tell=tell) as opening:
+    with open_night(settings, here(now_seconds), isolate=isolate, tell=tell) as opening:
         return run_night(opening.stages, opening.shell)
 
 
@@ -92,9 +92,9 @@ def night(
 class Trapped:
     """A reaper that falls into an endless loop over a transcript that says so, or eats all memory."""
 
-    reaper: Reaper
+    reaper: HarvestWorker
 
-    def __call__(self, loaded: Loaded) -> Reaped:
+    def __call__(self, loaded: LoadedItem) -> HarvestResult:
         if b"for ever and ever" in loaded.data:
             while True:
                 time.sleep(0.01)
@@ -105,9 +105,9 @@ class Trapped:
         return self.reaper(loaded)
 
 
-def trapped(reaper: Reaper, settings: NightSettings) -> Isolation[Reaped]:
+def trapped(reaper: HarvestWorker, settings: NightSettings) -> Isolation[HarvestResult]:
     """Worker processes with little time and memory."""
-    return Workers(Trapped(reaper), 1, Limits(wall_seconds=1.5, cpu_seconds=5, memory_bytes=256 << 20))
+    return WorkerPool(Trapped(reaper), 1, ItemLimits(wall_seconds=1.5, cpu_seconds=5, memory_bytes=256 << 20))
 
 
 def poison(folder: Path) -> dict[str, str]:

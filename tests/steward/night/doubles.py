@@ -14,28 +14,36 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ctxsteward.envelope.keyring import MasterKeys
-from ctxsteward.envelope.lease import WriterLease
-from ctxsteward.envelope.profile import Profile
 from ctxsteward.envelope.store import Store
 from ctxsteward.schemas.profile import MetaRecord, ProfileEntry
-from ctxsteward.steward.batches import Batch, BatchRecords, BatchResult, Gone, Item, Refused
-from ctxsteward.steward.night import Shell
-from ctxsteward.steward.nights import Nights
-from ctxsteward.steward.runners import Run, in_threads
-from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.stages import (
-    Absorbed,
-    Admitted,
-    Challenger,
-    Due,
-    Fitted,
-    Marks,
-    Promoted,
-    Stages,
-    Verdict,
-    Writing,
+from ctxsteward.steward.harvest.batches import (
+    Batch,
+    BatchRecords,
+    BatchResult,
+    DueTranscript,
+    RefusedTranscript,
+    Run,
+    WithdrawnTranscript,
+    in_threads,
 )
+from ctxsteward.steward.night.history import NightChain
+from ctxsteward.steward.night.run import NightContext
+from ctxsteward.steward.night.stages import (
+    AdmittedRecords,
+    Challenger,
+    CheckVerdict,
+    CommitContext,
+    DueTranscripts,
+    FittedSlice,
+    LedgerUpdate,
+    Marks,
+    PromotionResult,
+    Stages,
+)
+from ctxsteward.steward.settings import NightSettings
+from ctxsteward.store.crypto.keyring import MasterKeys
+from ctxsteward.store.profiles.lease import WriterLease
+from ctxsteward.store.profiles.text import Profile
 
 KEYS = MasterKeys(b"k" * 32)
 """The same addresses in every store."""
@@ -51,28 +59,30 @@ class Lines:
         self.records = BatchRecords(store, TENANT, PROFILE, extractor="lines/1")
         self.read: list[str] = []
         self._note = note
-        self.drift = Verdict(level="INFO", ok=True)
-        self.gate = Verdict(level="passed", ok=True)
+        self.drift = CheckVerdict(level="INFO", ok=True)
+        self.gate = CheckVerdict(level="passed", ok=True)
 
     def stages(self) -> Stages:
         return Stages(
             due=self.due, harvest=self.harvest, absorb=self.absorb, reconcile=lambda: len(self._artifacts),
             admit=self.admit, fit=self.fit, stage=self.stage,
             drift=lambda challenger, writing: self.drift, gate=lambda challenger: self.gate,
-            promote=self.promote, canary=lambda writing: Verdict(level="none", ok=True),
+            promote=self.promote, canary=lambda writing: CheckVerdict(level="none", ok=True),
         )  # fmt: skip
 
-    def due(self, marks: Marks) -> Due:
+    def due(self, marks: Marks) -> DueTranscripts:
         listed = {path.name: _digest(path) for path in self.folder.iterdir()}
         done = marks.get("folder", {})
-        items = tuple(Item("folder", name, digest) for name, digest in listed.items() if done.get(name) != digest)
+        items = tuple(
+            DueTranscript("folder", name, digest) for name, digest in listed.items() if done.get(name) != digest
+        )
 
-        def after(left: Collection[Item]) -> Marks:
+        def after(left: Collection[DueTranscript]) -> Marks:
             undone = {item.name for item in left}
             now = {name: digest for name, digest in listed.items() if name not in undone}
             return {"folder": dict(sorted((dict(done) | now).items()))}
 
-        return Due(items=items, marks=after)
+        return DueTranscripts(items=items, marks=after)
 
     def harvest(self, batch: Batch) -> BatchResult:
         found, refused = [], []
@@ -83,7 +93,7 @@ class Lines:
             if text.startswith("break"):
                 raise ValueError(text)
             if text.startswith("poison"):
-                refused.append(Refused(text.partition(": ")[2].strip(), self.records.address(item)))
+                refused.append(RefusedTranscript(text.partition(": ")[2].strip(), self.records.address(item)))
                 continue
             data = json.dumps(text.splitlines()).encode()
             found.append(self.store.vault(TENANT).put(f"session {item.name}", "harvest", data))
@@ -92,28 +102,28 @@ class Lines:
         )
         return self.records.write(result)
 
-    def absorb(self, artifacts: Iterable[str], gone: Sequence[Gone] = ()) -> Absorbed:
+    def absorb(self, artifacts: Iterable[str], gone: Sequence[WithdrawnTranscript] = ()) -> LedgerUpdate:
         before, new = set(), set(artifacts)
-        for _, night in Nights(self.store, TENANT, PROFILE).history():
+        for _, night in NightChain(self.store, TENANT, PROFILE).history():
             before |= {one for address in night.batches for one in self.records.read(address).artifacts}
         self._artifacts = sorted(before | new)
         digest = hashlib.sha256("".join(self._artifacts).encode()).hexdigest()
-        return Absorbed(digest=digest, observations=len(self._artifacts))
+        return LedgerUpdate(digest=digest, observations=len(self._artifacts))
 
-    def admit(self, night: str, run: str) -> Admitted:
+    def admit(self, night: str, run: str) -> AdmittedRecords:
         vault = self.store.vault(TENANT)
         said = {line for address in self._artifacts for line in json.loads(vault.get(address))}
         found: list[Any] = [SimpleNamespace(text=text, status="active") for text in sorted(said)]
-        return Admitted(active=found, digest=hashlib.sha256(repr(found).encode()).hexdigest())
+        return AdmittedRecords(active=found, digest=hashlib.sha256(repr(found).encode()).hexdigest())
 
-    def fit(self, admitted: Admitted, writing: Writing) -> Fitted:
+    def fit(self, admitted: AdmittedRecords, writing: CommitContext) -> FittedSlice:
         made = (
             MetaRecord(id=f"r{hashlib.sha256(one.text.encode()).hexdigest()[:8]}", text=one.text, sources=("s§1",))
             for one in admitted.active
         )
-        return Fitted(records=tuple(made)[:5], tokens=0)
+        return FittedSlice(records=tuple(made)[:5], tokens=0)
 
-    def stage(self, fitted: Fitted, writing: Writing) -> Challenger | None:
+    def stage(self, fitted: FittedSlice, writing: CommitContext) -> Challenger | None:
         versions = self.store.profiles(PROFILE, tenant=TENANT)
         base = writing.base(versions.head())
         if base and versions.at(base).profile.meta == fitted.records:
@@ -122,8 +132,12 @@ class Lines:
         return Challenger(document=Profile(name=PROFILE, persona=persona, meta=fitted.records), base=base)
 
     def promote(
-        self, challenger: Challenger | None, drift: Verdict | None, gate: Verdict | None, writing: Writing
-    ) -> Promoted:
+        self,
+        challenger: Challenger | None,
+        drift: CheckVerdict | None,
+        gate: CheckVerdict | None,
+        writing: CommitContext,
+    ) -> PromotionResult:
         versions = self.store.profiles(PROFILE, tenant=TENANT)
         head = versions.head()
         outcome = "unchanged"
@@ -139,7 +153,7 @@ class Lines:
             )  # fmt: skip
         texts = [record.text for record in head.profile.meta] if head else []
         final = hashlib.sha256("\n".join(texts).encode()).hexdigest()
-        return Promoted(outcome=outcome, version=head.number if head else None, final=final)
+        return PromotionResult(outcome=outcome, version=head.number if head else None, final=final)
 
 
 def shell(
@@ -152,9 +166,9 @@ def shell(
     clock: Callable[[], float] = lambda: 1_000.0,
     owner: str = "night@host:1",
     **more: Any,
-) -> Shell:
-    return Shell(
-        settings=settings, night=night, when=f"{night}T03:00:00Z", nights=Nights(store, TENANT, PROFILE),
+) -> NightContext:
+    return NightContext(
+        settings=settings, night=night, when=f"{night}T03:00:00Z", nights=NightChain(store, TENANT, PROFILE),
         records=lines.records, lease=WriterLease(store, PROFILE, TENANT, owner=owner, clock=clock),
         key=store.keys.address_key(TENANT), cpu_seconds=lambda: 0.0, run=run or in_threads(lines.harvest, 1), **more,
     )  # fmt: skip

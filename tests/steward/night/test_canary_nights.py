@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.envelope.erasure import forget
 from ctxsteward.envelope.store import open_store
-from ctxsteward.steward.arms import arms_of
-from ctxsteward.steward.canary import Arm
-from ctxsteward.steward.nights import Nights
-from ctxsteward.steward.report import NightReport
+from ctxsteward.steward.night.history import NightChain
+from ctxsteward.steward.night.report import NightReport
+from ctxsteward.steward.release.canary import CanaryArm, arms_of
 from ctxsteward.steward.settings import NightSettings
+from ctxsteward.store.erasure.forget import forget
 
 from .desk import DAY_SECONDS, NOON, SHARED, night, say, settings_of
 
@@ -81,10 +80,12 @@ def test_a_session_counts_once_however_often_it_is_read(tmp_path: Path) -> None:
     for day in (24, 25, 26):
         night(settings.model_copy(update={"night": f"2026-11-{day}", "full": day > 24}))
     with open_store(settings.store) as store:
-        nights = [one for _, one in Nights(store, "acme", "support").history()][2:]
+        nights = [one for _, one in NightChain(store, "acme", "support").history()][2:]
         arms = arms_of(store, settings, nights, (1, 2))
         for name in ("v2-0", "v1-0"):
             forget(store, session=name, tenant="acme", who="dpo", why="asked", when="2026-11-27T00:00:00Z")
         left = arms_of(store, settings, nights, (1, 2))
-    assert arms == (Arm(sessions=4, turns=8), Arm(sessions=4, turns=8, corrections=4))
-    assert left == (Arm(sessions=3, turns=6), Arm(sessions=3, turns=6, corrections=3)), "the forgotten count no more"
+    assert arms == (CanaryArm(sessions=4, turns=8), CanaryArm(sessions=4, turns=8, corrections=4))
+    assert left == (CanaryArm(sessions=3, turns=6), CanaryArm(sessions=3, turns=6, corrections=3)), (
+        "the forgotten count no more"
+    )

@@ -13,10 +13,10 @@ from ctxsteward.envelope.audit import sealed_request
 from ctxsteward.envelope.store import Store, open_store
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.profile import ProfileDocument
-from ctxsteward.steward.assignment import profile_for
-from ctxsteward.steward.audits import Audited, audits
 from ctxsteward.steward.gate import GateSettings
-from ctxsteward.steward.report import NightReport
+from ctxsteward.steward.night.report import NightReport
+from ctxsteward.steward.release.assignment import profile_for
+from ctxsteward.steward.release.canary import AuditCounts, audits
 from ctxsteward.steward.settings import NightSettings
 
 from .desk import DAY_SECONDS, NOON, SHARED, night, say, settings_of
@@ -72,7 +72,7 @@ def test_sessions_are_shared_out_and_their_requests_decide(
         shared = serve(store, tmp_path / "sent" / "requests.jsonl", broken=broken)
         assert min(shared[1], shared[2]) >= 10
         assert audits(str(tmp_path / "sent"), store, "acme", "support", (1, 2)) == {
-            one: Audited(shared[one], shared[one] if one == broken else 0) for one in (1, 2)
+            one: AuditCounts(shared[one], shared[one] if one == broken else 0) for one in (1, 2)
         }
 
     found = next_night(settings.model_copy(update={"canary": limits}))
@@ -159,7 +159,7 @@ def test_a_log_of_requests_that_is_none_says_nothing(tmp_path: Path) -> None:
         }.items():
             (tmp_path / name).write_text(text)
         (tmp_path / "e.jsonl").write_bytes(b"\xff\xfe")
-        assert audits(str(tmp_path), store, "acme", "support", (1, 2)) == {1: Audited(), 2: Audited()}
+        assert audits(str(tmp_path), store, "acme", "support", (1, 2)) == {1: AuditCounts(), 2: AuditCounts()}
         with pytest.raises(InputError, match="no such file or folder"):
             audits(str(tmp_path / "nowhere"), store, "acme", "support", (1,))
 
@@ -175,4 +175,4 @@ def test_requests_under_another_profile_say_nothing_of_this_one(tmp_path: Path) 
         envelope = EnvelopeBuilder(tokenizer="o200k_base").build(session)
         log.write_text(json.dumps(sealed_request(envelope, "openai-chat")))
         found = {one: audits(str(log), store, "acme", one, (1,)) for one in ("support", "sales")}
-    assert found == {"support": {1: Audited()}, "sales": {1: Audited(1, 0)}}
+    assert found == {"support": {1: AuditCounts()}, "sales": {1: AuditCounts(1, 0)}}

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.envelope.objects.memory import MemoryObjects
 from ctxsteward.envelope.store import open_store
 from ctxsteward.schemas import ObjectMissing
-from ctxsteward.steward.drafting import DraftObjects, drafted
-from ctxsteward.steward.night import run_night
+from ctxsteward.steward.night.dry_run import DraftObjects, draft_store
+from ctxsteward.steward.night.run import run_night
+from ctxsteward.store.objects.memory import MemoryObjects
 
 from .doubles import SETTINGS, TENANT, Lines, shell, some, write
 
@@ -33,7 +33,7 @@ def test_a_dry_run_decides_as_the_night_would_and_writes_nothing(tmp_path: Path,
             run_night(lines.stages(), shell(store, lines))
         write(tmp_path / "in", some(12))
         before = tree(tmp_path)
-        draft = drafted(store, TENANT)
+        draft = draft_store(store, TENANT)
         lines = Lines(draft, tmp_path / "in")
         dry = run_night(lines.stages(), shell(draft, lines, SETTINGS.model_copy(update={"dry_run": True})))
         assert tree(tmp_path) == before

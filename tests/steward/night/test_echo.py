@@ -10,13 +10,13 @@ from __future__ import annotations
 from datetime import date, timedelta
 from pathlib import Path
 
-from ctxsteward.envelope.erasure import forget
-from ctxsteward.envelope.profile import Profile
 from ctxsteward.envelope.store import Store, open_store
-from ctxsteward.steward.artifacts import Artifacts
-from ctxsteward.steward.batches import BatchRecords
-from ctxsteward.steward.ledger import AsOf
-from ctxsteward.steward.wiring import opened
+from ctxsteward.steward.artifacts import ArtifactStore
+from ctxsteward.steward.harvest.batches import BatchRecords
+from ctxsteward.steward.ledger import JudgementContext
+from ctxsteward.steward.wiring import open_night
+from ctxsteward.store.erasure.forget import forget
+from ctxsteward.store.profiles.text import Profile
 
 from .desk import DAY_SECONDS, NOON, SHARED, fill, here, in_process, night, say, settings_of
 
@@ -62,13 +62,13 @@ def test_in_thirty_nights_no_own_output_is_harvested_and_nothing_grows_by_itself
         assert report.skipped["own_output"] == 2
         assert report.skipped["deleted"] >= 1
         statuses.append(report.statuses)
-    with opened(settings, here(), isolate=in_process) as opening:
+    with open_night(settings, here(), isolate=in_process) as opening:
         records = BatchRecords(opening.store, "acme", "support", extractor="")
-        artifacts = Artifacts(opening.store, "acme")
+        artifacts = ArtifactStore(opening.store, "acme")
         kept = [artifacts.get(address) for batch in records.every() for address in batch.artifacts]
         supports = {
             record.text: record.support.principals
-            for record in opening.ledger.records(AsOf(now="2026-10-31T00:00:00+00:00"))
+            for record in opening.ledger.records(JudgementContext(now="2026-10-31T00:00:00+00:00"))
             if record.scope.is_shared
         }
     assert not [one.session for one in kept if one.session.startswith(("own-", "gone-"))]

@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.envelope import EnvelopeBuilder, open_store
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.erasure import Erasure, forget
-from ctxsteward.envelope.slices import references
-from ctxsteward.envelope.snapshots import Snapshots
+from ctxsteward.envelope.building.snapshots import Snapshots
 from ctxsteward.envelope.testing import CharTokenizer
+from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import InputError
-from ctxsteward.steward.ledger import AsOf, Ledger
-from ctxsteward.steward.nights import Nights
+from ctxsteward.steward.ledger import JudgementContext, Ledger
+from ctxsteward.steward.night.history import NightChain
 from ctxsteward.steward.settings import NightSettings
 from ctxsteward.steward.wiring import ledger_path
+from ctxsteward.store.erasure.forget import Erasure, forget
+from ctxsteward.store.profiles.meta_records import references
 
 from ...envelope.erasure.scenes import hits
 from .desk import NOON, PERSONAL, SHARED, fill, night, say, settings_of
@@ -179,7 +179,7 @@ def test_support_that_grew_since_the_commit_counts(tmp_path: Path) -> None:
 def test_what_tells_support_names_nobody(tmp_path: Path) -> None:
     settings, _ = supporting(tmp_path, 3)
     with open_store(settings.store) as store:
-        found = Nights(store, "acme", "support").head()
+        found = NightChain(store, "acme", "support").head()
         assert found is not None
         (kept,) = references(list(found[1].supports))
         data = store.vault("acme").get(kept.blob)
@@ -199,6 +199,6 @@ def test_a_ledger_that_is_open_is_kept_and_cleaned(tmp_path: Path) -> None:
         before = ledger.size().observations
         assert forget(store, session="hers", **TOLD).elsewhere == 1
         assert ledger.size().observations == before - 1
-        assert HERS not in {record.text for record in ledger.records(AsOf(counter=counter))}
+        assert HERS not in {record.text for record in ledger.records(JudgementContext(counter=counter))}
         assert ledger_path(settings).is_file()
     assert hits(contents(tmp_path / "store"), (HERS,)) == {}

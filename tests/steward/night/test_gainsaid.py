@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.envelope import Store, open_store
-from ctxsteward.envelope.facts import Audience
 from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
 from ctxsteward.schemas.recommendation import MetaRecommendation
 from ctxsteward.steward.admission import AdmissionPolicy
-from ctxsteward.steward.ledger import AsOf, Ledger
+from ctxsteward.steward.ledger import JudgementContext, Ledger
 from ctxsteward.steward.settings import NightSettings
 from ctxsteward.steward.wiring import ledger_path
+from ctxsteward.store.facts import Audience
 
 from ...envelope.governed.agreed import PROMOTION
 from .desk import SHARED, night, say, settings_of
@@ -56,7 +56,7 @@ def judged(settings: NightSettings) -> Iterable[MetaRecommendation]:
     with open_store(settings.store) as store, Ledger.open(ledger_path(settings), store, "acme", "support") as ledger:
         head = store.profiles("support", tenant="acme").head()
         policy = AdmissionPolicy().under(head.profile if head else None)
-        yield from ledger.records(AsOf(now="2026-11-22T00:00:00Z", policy=policy))
+        yield from ledger.records(JudgementContext(now="2026-11-22T00:00:00Z", policy=policy))
 
 
 def test_a_fact_that_gainsays_a_locked_line_stays_out_for_its_author_too(tmp_path: Path) -> None:

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope.care.fsck import fsck
 from ctxsteward.envelope.store import Store, open_store
-from ctxsteward.steward.batches import Item, dealt
-from ctxsteward.steward.night import run_night
-from ctxsteward.steward.nights import Nights
+from ctxsteward.steward.harvest.batches import DueTranscript, batched
+from ctxsteward.steward.night.history import NightChain
+from ctxsteward.steward.night.run import run_night
+from ctxsteward.store.maintenance.fsck import fsck
 
 from ...envelope.crashes.points import KILLED, Points
 from .doubles import KEYS, PROFILE, TENANT, Lines, shell, some, write
@@ -65,7 +65,7 @@ def kept(root: Path) -> tuple[list[bytes], bytes | None, list[str]]:
     """Bodies of nights and batches, of the version, and what was read, in order."""
     with open_store(f"file:{root / 'store'}", keys=KEYS) as store:
         assert fsck(store, tenant=TENANT, read_data=True).damage == ()
-        nights = [repr(night).encode() for _, night in Nights(store, TENANT, PROFILE).history()]
+        nights = [repr(night).encode() for _, night in NightChain(store, TENANT, PROFILE).history()]
         version = store.profiles(PROFILE, tenant=TENANT).head()
         content = None if version is None else (version.number, version.address, version.commit_id)
         return nights, repr(content).encode(), (root / "read.txt").read_text().split()
@@ -103,12 +103,12 @@ def test_wherever_a_night_is_killed_it_ends_alike(whole: dict[str, Any], tmp_pat
 def _read_once(label: str, read: list[str], finished: int) -> None:
     """What was read twice was in the one batch that was under way."""
     twice = {name for name in read if read.count(name) > 1}
-    of = {item.name: at for at, items in enumerate(dealt(items_of(set(read)), 4)) for item in items}
+    of = {item.name: at for at, items in enumerate(batched(items_of(set(read)), 4)) for item in items}
     assert len({of[name] for name in twice}) <= (finished < len(set(of.values()))), label
 
 
-def items_of(names: set[str]) -> list[Item]:
-    return [Item("folder", name, "") for name in names]
+def items_of(names: set[str]) -> list[DueTranscript]:
+    return [DueTranscript("folder", name, "") for name in names]
 
 
 def records(root: Path) -> int:

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import pytest
 
 from ctxsteward.envelope import EnvelopeBuilder, Profile, open_store
-from ctxsteward.envelope.facts import Audience
-from ctxsteward.steward.ledger import AsOf
-from ctxsteward.steward.wiring import opened
+from ctxsteward.steward.ledger import JudgementContext
+from ctxsteward.steward.wiring import open_night
+from ctxsteward.store.facts import Audience
 
 from ..poisons import poisons
 from . import launderings
@@ -56,8 +56,8 @@ def after(root: Path, planted: Iterator[Planted]) -> After:
     settings = settings_of(root)
     report = night(settings)
     assert (report.quarantined, report.failed_batches) == ((), 0)
-    with opened(settings, here(), isolate=in_process) as opening:
-        active = [one for one in opening.ledger.records(AsOf(now=NOW)) if one.status == "active"]
+    with open_night(settings, here(), isolate=in_process) as opening:
+        active = [one for one in opening.ledger.records(JudgementContext(now=NOW)) if one.status == "active"]
     with open_store(settings.store) as store:
         people = [one.principal for one in planted if (one.principal or "").startswith("person-")]
         sent = "\n".join(asked(store, who, at) for at, who in enumerate(("stranger", *people[-1:])))

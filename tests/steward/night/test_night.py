@@ -8,13 +8,13 @@ from random import Random
 
 import pytest
 
-from ctxsteward.envelope.care.fsck import fsck
-from ctxsteward.envelope.care.gc import gc
 from ctxsteward.envelope.store import Store, open_store
-from ctxsteward.steward.batches import Item, dealt
-from ctxsteward.steward.night import run_night
-from ctxsteward.steward.nights import Nights
-from ctxsteward.steward.stages import Verdict
+from ctxsteward.steward.harvest.batches import DueTranscript, batched
+from ctxsteward.steward.night.history import NightChain
+from ctxsteward.steward.night.run import run_night
+from ctxsteward.steward.night.stages import CheckVerdict
+from ctxsteward.store.maintenance.fsck import fsck
+from ctxsteward.store.maintenance.gc import gc
 
 from .doubles import KEYS, PROFILE, SETTINGS, TENANT, Lines, shell, some, write
 
@@ -150,8 +150,8 @@ def test_what_a_check_stops_is_not_committed_and_the_night_is_kept(
     store: Store, folder: Path, drift: str, gate: str, outcome: str, code: int
 ) -> None:
     lines = Lines(store, folder)
-    lines.drift = Verdict(level=drift, ok=drift != "BLOCK")
-    lines.gate = Verdict(level=gate, ok=gate == "passed")
+    lines.drift = CheckVerdict(level=drift, ok=drift != "BLOCK")
+    lines.gate = CheckVerdict(level=gate, ok=gate == "passed")
     report = run_night(lines.stages(), shell(store, lines))
     assert (report.outcome, report.exit_code, report.number) == (outcome, code, 1)
     assert (store.profiles(PROFILE, tenant=TENANT).head() is not None) == (outcome == "promoted")
@@ -186,7 +186,7 @@ def test_gc_and_fsck_know_what_a_night_leaves(store: Store, folder: Path) -> Non
     assert (collected.blobs, objects(store)) == ((), before)
     found = fsck(store, tenant=TENANT, read_data=True)
     assert (found.damage, found.notes) == ((), ())
-    folder_of_nights = Nights(store, TENANT, PROFILE).folder
+    folder_of_nights = NightChain(store, TENANT, PROFILE).folder
     store.objects.delete(f"{folder_of_nights}/000000000001.json")
     assert fsck(store, tenant=TENANT).first == "tail_missing"
 
@@ -201,12 +201,12 @@ def test_no_word_of_a_transcript_and_no_name_is_in_plain(store: Store, folder: P
 
 
 def test_batches_do_not_depend_on_order_and_a_new_item_changes_one() -> None:
-    items = [Item("s", f"{n}.json", "v1") for n in range(3_000)]
-    before = {batch[0]: batch for batch in dealt(items, 500)}
+    items = [DueTranscript("s", f"{n}.json", "v1") for n in range(3_000)]
+    before = {batch[0]: batch for batch in batched(items, 500)}
     shuffled = items.copy()
     Random(3).shuffle(shuffled)
-    assert {batch[0]: batch for batch in dealt(shuffled, 500)} == before
+    assert {batch[0]: batch for batch in batched(shuffled, 500)} == before
     assert sorted(item for batch in before.values() for item in batch) == sorted(items)
     assert all(200 <= len(batch) <= 1_000 for batch in before.values())
-    after = set(dealt([*items, Item("s", "new.json", "v1")], 500))
+    after = set(batched([*items, DueTranscript("s", "new.json", "v1")], 500))
     assert len(after - set(before.values())) == 1

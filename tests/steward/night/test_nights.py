@@ -13,16 +13,15 @@ from random import Random
 import pytest
 
 from ctxsteward.envelope import Profile
-from ctxsteward.envelope.care.fsck import fsck
-from ctxsteward.envelope.care.gc import gc
-from ctxsteward.envelope.erasure import forget
 from ctxsteward.envelope.store import open_store
 from ctxsteward.schemas.profile import ProfileDocument
-from ctxsteward.steward.nights import Nights
-from ctxsteward.steward.report import NightReport
+from ctxsteward.steward.night.history import NightChain, status
+from ctxsteward.steward.night.report import NightReport
 from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.status import status
 from ctxsteward.steward.wiring import ledger_path
+from ctxsteward.store.erasure.forget import forget
+from ctxsteward.store.maintenance.fsck import fsck
+from ctxsteward.store.maintenance.gc import gc
 
 from .desk import DAY_SECONDS, NOON, PERSONAL, SHARED, fill, keys_in, night, say, settings_of
 
@@ -99,7 +98,7 @@ def test_killed_at_a_boundary_it_is_repeated_to_the_same_bytes(tmp_path: Path, s
             child.close()
         report = night(settings)
         with open_store(settings.store) as store:
-            (_, found), *more = Nights(store, "acme", "support").history()
+            (_, found), *more = NightChain(store, "acme", "support").history()
             assert more == []
             version = store.profiles("support", tenant="acme").newest()
             plain = replace(found, marks={}, batches=())  # they name the folder, which is another one here

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.envelope import EnvelopeBuilder, Profile, Store, open_store
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.erasure import forget
 from ctxsteward.envelope.testing import CharTokenizer
-from ctxsteward.steward.fitting import fit, slice_tokens
-from ctxsteward.steward.hits import FATES, Hit
+from ctxsteward.envelope.tokens.tokenizer import Counter
+from ctxsteward.steward.harvest.usage import FATES, RecordUse
 from ctxsteward.steward.ledger import Ledger
+from ctxsteward.steward.release.slice import fit, slice_tokens
 from ctxsteward.steward.settings import NightSettings
 from ctxsteward.steward.wiring import ledger_path
+from ctxsteward.store.erasure.forget import forget
 
 from .desk import NOON, SHARED, night, say, settings_of
 
@@ -49,7 +49,7 @@ def talk(store: Store, name: str, turns: Sequence[Turn], principal: str = "ann")
     return session.shown_records()
 
 
-def uses(settings: NightSettings) -> dict[str, Hit]:
+def uses(settings: NightSettings) -> dict[str, RecordUse]:
     with (
         open_store(settings.store) as store,
         Ledger.open(ledger_path(settings), store, settings.tenant, settings.profile) as ledger,
@@ -74,7 +74,7 @@ def test_records_of_the_head_and_facts_of_a_turn_are_counted_the_night_after(set
     report = night(later(settings, 23), now_seconds=LATER_SECONDS)
 
     found = uses(settings)
-    assert found[METRIC] == Hit(shown=2, judged=2, fired=2, complied=1, contradicted=1)
+    assert found[METRIC] == RecordUse(shown=2, judged=2, fired=2, complied=1, contradicted=1)
     assert found[SHARED[0]].shown == 3
     assert found[SHARED[0]].fired == 1
     assert report.hits["shown"] == 5
@@ -110,7 +110,7 @@ def test_the_night_that_makes_a_lost_ledger_anew_counts_like_any_other(settings:
             path.unlink()
     report = night(later(settings, 23), now_seconds=LATER_SECONDS)
     found = uses(settings)
-    assert found[METRIC] == Hit(shown=2, judged=2, fired=2, complied=1, contradicted=1)
+    assert found[METRIC] == RecordUse(shown=2, judged=2, fired=2, complied=1, contradicted=1)
     assert found[SHARED[0]].shown == 2
     assert (report.hits["shown"], report.hits["anticipated"]) == (4, 2)
 

@@ -8,12 +8,12 @@ import pytest
 
 from ctxsteward.envelope import open_store
 from ctxsteward.schemas.profile import MetaRecord
-from ctxsteward.steward.approvals import Approvals
-from ctxsteward.steward.harvest.writer import Group, Scripted, Writer
-from ctxsteward.steward.night import run_night
-from ctxsteward.steward.record_reviews import RecordReviews
+from ctxsteward.steward.night.run import run_night
+from ctxsteward.steward.release.approvals import Approvals
+from ctxsteward.steward.release.record_reviews import RecordReviews
+from ctxsteward.steward.release.rewording import ClaimGroup, ScriptedWriter, Writer
 from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.wiring import opened
+from ctxsteward.steward.wiring import open_night
 
 from ..people import WHEN, actors, signer
 from .desk import PERSONAL, SHARED, here, in_process, say, settings_of
@@ -32,18 +32,18 @@ def desk(root: Path) -> NightSettings:
 
 
 def placed(settings: NightSettings, writer: Writer | None) -> tuple[MetaRecord, ...]:
-    with opened(settings, here(), isolate=in_process, writer=writer) as opening:
+    with open_night(settings, here(), isolate=in_process, writer=writer) as opening:
         run_night(opening.stages, opening.shell)
     with open_store(settings.store) as store:
         return store.profiles("support", tenant="acme").newest().profile.meta
 
 
-def told(asked: list[Group]) -> list[tuple[str, tuple[str, ...], str]]:
+def told(asked: list[ClaimGroup]) -> list[tuple[str, tuple[str, ...], str]]:
     return [(group.slot.attribute, group.quotes, group.trust) for group in asked]
 
 
 def test_a_writers_line_is_placed_with_the_evidence_of_the_people_it_words(tmp_path: Path) -> None:
-    writer = Scripted({SLOT: LINE})
+    writer = ScriptedWriter({SLOT: LINE})
     (record,) = placed(desk(tmp_path / "one"), writer)
     (plain,) = placed(desk(tmp_path / "other"), None)
     assert (record.text, plain.text) == (LINE, SAID)
@@ -61,12 +61,12 @@ def test_a_writers_line_is_placed_with_the_evidence_of_the_people_it_words(tmp_p
     ],
 )
 def test_any_other_claim_is_refused_and_peoples_words_are_placed(tmp_path: Path, line: str) -> None:
-    (record,) = placed(desk(tmp_path), Scripted({SLOT: line}))
+    (record,) = placed(desk(tmp_path), ScriptedWriter({SLOT: line}))
     assert record.text == SAID
 
 
 def test_a_writer_that_fails_costs_its_wording_alone(tmp_path: Path) -> None:
-    def broken(group: Group) -> str | None:
+    def broken(group: ClaimGroup) -> str | None:
         raise TimeoutError("no answer")
 
     (record,) = placed(desk(tmp_path), broken)
@@ -75,15 +75,15 @@ def test_a_writer_that_fails_costs_its_wording_alone(tmp_path: Path) -> None:
 
 def test_without_enough_voices_no_writer_is_asked(tmp_path: Path) -> None:
     say(tmp_path / "in", "s", SAID, principal="p0")
-    writer, settings = Scripted({SLOT: LINE}), settings_of(tmp_path)
-    with opened(settings, here(), isolate=in_process, writer=writer) as opening:
+    writer, settings = ScriptedWriter({SLOT: LINE}), settings_of(tmp_path)
+    with open_night(settings, here(), isolate=in_process, writer=writer) as opening:
         run_night(opening.stages, opening.shell)
     assert writer.asked == []
 
 
 def test_what_was_written_stays_as_long_as_it_holds(tmp_path: Path) -> None:
-    settings, again = desk(tmp_path), Scripted({SLOT: "The allowance for baggage is 23 kg, not 20 kg."})
-    before = placed(settings, Scripted({SLOT: LINE}))
+    settings, again = desk(tmp_path), ScriptedWriter({SLOT: "The allowance for baggage is 23 kg, not 20 kg."})
+    before = placed(settings, ScriptedWriter({SLOT: LINE}))
     assert placed(settings.model_copy(update={"night": "2026-11-23"}), again) == before
     assert again.asked == []
 
@@ -91,12 +91,12 @@ def test_what_was_written_stays_as_long_as_it_holds(tmp_path: Path) -> None:
 def test_words_that_a_person_approved_are_not_reworded(tmp_path: Path) -> None:
     (tmp_path / "actors.yaml").write_text(actors().model_dump_json())
     settings = desk(tmp_path).model_copy(update={"actors": str(tmp_path / "actors.yaml")})
-    with opened(settings, here(), isolate=in_process) as opening:
+    with open_night(settings, here(), isolate=in_process) as opening:
         run_night(opening.stages, opening.shell)
         (record,) = [one for one in opening.ledger.records() if one.scope.is_shared and one.status == "active"]
         reviews = RecordReviews(opening.store, "support", "acme", actors=actors())
         reviews.answer(record, "approve", signer("ada"), when=WHEN)
-    writer = Scripted({SLOT: LINE})
+    writer = ScriptedWriter({SLOT: LINE})
     placed(settings.model_copy(update={"night": "2026-11-23"}), writer)
     with open_store(settings.store) as store:
         approvals = Approvals(store, "support", "acme", actors=actors())
@@ -112,7 +112,7 @@ def test_a_writer_is_asked_only_for_what_is_placed(tmp_path: Path) -> None:
         for person in range(3):
             said = f"No, the {thing} fee is {number + 20} EUR, not {number + 40} EUR."
             say(tmp_path / "in", f"{thing}-{person}", said, principal=f"p{number}-{person}")
-    writer = Scripted({})
+    writer = ScriptedWriter({})
     records = placed(settings_of(tmp_path), writer)
     assert 0 < len(records) < len(things)
     assert sorted(group.text for group in writer.asked) == sorted(record.text for record in records)

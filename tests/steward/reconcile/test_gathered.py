@@ -9,15 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxsteward.schemas.recommendation import MAX_EVIDENCE
-from ctxsteward.steward.reconcile.draft import quoting
-from ctxsteward.steward.reconcile.gathered import Phrase, choosable, gathered, joined, phrases, together
-from ctxsteward.steward.reconcile.seen import Brief
-from ctxsteward.steward.reconcile.support import Counts, counted, supporting, voices
+from ctxsteward.steward.reconcile.draft import (
+    PhraseCount,
+    choosable,
+    join_phrases,
+    join_summaries,
+    phrases,
+    quoting,
+    summarize_draft,
+)
+from ctxsteward.steward.reconcile.observed import ObservationBrief
+from ctxsteward.steward.reconcile.support import VoiceCounts, counted, supporting, voices
 
 STRENGTHS = ("strict", "recovered", "scored", "broad")
 
 
-def brief(number: int, who: int, where: int, day: int | None, **fields: object) -> Brief:
+def brief(number: int, who: int, where: int, day: int | None, **fields: object) -> ObservationBrief:
     given = {
         "id": f"{number:04d}", "seconds": float("-inf") if day is None else float(day), "source": f"log-{where}.jsonl",
         "session": f"s{where}", "ref": f"§{number % 3}", "start": 0, "stop": 9, "trust": "user",
@@ -25,11 +32,11 @@ def brief(number: int, who: int, where: int, day: int | None, **fields: object) 
         "extractor": "corrections/1", "text": "Keep it short.", "score": 0.5, "ts": None if day is None else f"{day}",
         "sensitivity": "none", "is_single": False, "shown": frozenset[str](),
     }  # fmt: skip
-    return Brief(**{**given, **fields})  # type: ignore[arg-type]
+    return ObservationBrief(**{**given, **fields})  # type: ignore[arg-type]
 
 
 @st.composite
-def members(draw: st.DrawFn, most: int = 40) -> list[tuple[str, Brief]]:
+def members(draw: st.DrawFn, most: int = 40) -> list[tuple[str, ObservationBrief]]:
     """Of few or many people, in few or many sessions, and anything between."""
     people, sessions = draw(st.sampled_from([1, 2, 9, 30])), draw(st.sampled_from([1, 2, 9, 30]))
     rows = st.tuples(
@@ -44,7 +51,7 @@ def members(draw: st.DrawFn, most: int = 40) -> list[tuple[str, Brief]]:
     ]
 
 
-def chosen(ordered: list[Brief], spoken: Brief) -> list[Brief]:
+def chosen(ordered: list[ObservationBrief], spoken: ObservationBrief) -> list[ObservationBrief]:
     """By turns of principals and sessions, looked for in the plainest way among all."""
     found, waiting = [spoken], [one for one in ordered if one is not spoken]
     while waiting and len(found) < MAX_EVIDENCE:
@@ -57,7 +64,7 @@ def chosen(ordered: list[Brief], spoken: Brief) -> list[Brief]:
 
 @settings(max_examples=400, deadline=None)
 @given(members(), st.integers(0, 39))
-def test_what_is_choosable_chooses_what_all_would(said: list[tuple[str, Brief]], at: int) -> None:
+def test_what_is_choosable_chooses_what_all_would(said: list[tuple[str, ObservationBrief]], at: int) -> None:
     ordered = sorted((one for _, one in said), key=lambda one: (STRENGTHS.index(one.strength), one.moment))
     spoken = ordered[at % len(ordered)]
     few = choosable(ordered)
@@ -78,17 +85,17 @@ def test_of_one_person_no_more_are_choosable_than_are_chosen() -> None:
 @settings(max_examples=200, deadline=None)
 @given(members(), st.randoms(use_true_random=False), st.integers(1, 5))
 def test_parts_in_any_order_come_to_what_the_whole_comes_to(
-    said: list[tuple[str, Brief]], rng: object, parts: int
+    said: list[tuple[str, ObservationBrief]], rng: object, parts: int
 ) -> None:
     shuffled = list(said)
     rng.shuffle(shuffled)  # type: ignore[attr-defined]
     cut = [part for at in range(parts) if (part := shuffled[at::parts])]
-    whole, grown = gathered(said), reduce(joined, map(gathered, cut))
+    whole, grown = summarize_draft(said), reduce(join_summaries, map(summarize_draft, cut))
     texts = phrases(one for _, one in said)
-    grown_texts: dict[str, Phrase] = {}
+    grown_texts: dict[str, PhraseCount] = {}
     for part in cut:
         for text, phrase in phrases(one for _, one in part).items():
-            grown_texts[text] = together(grown_texts[text], phrase) if text in grown_texts else phrase
+            grown_texts[text] = join_phrases(grown_texts[text], phrase) if text in grown_texts else phrase
     assert grown_texts == texts
     for phrase in texts.values():
         assert quoting(grown, phrase.best) == quoting(whole, phrase.best)
@@ -101,12 +108,12 @@ ENDS = ("claim", "first", "last", "told", "single", "score", "sensitivity", "is_
 @settings(max_examples=200, deadline=None)
 @given(members(), members(), st.booleans())
 def test_voices_that_were_heard_before_count_what_they_add(
-    said: list[tuple[str, Brief]], more: list[tuple[str, Brief]], own: bool
+    said: list[tuple[str, ObservationBrief]], more: list[tuple[str, ObservationBrief]], own: bool
 ) -> None:
     before, new = (voices((one for _, one in part), own=own) for part in (said, more))
     added = counted({voice: heard & ~before.get(voice, 0) for voice, heard in new.items()})
     whole = counted(voices((one for _, one in (*said, *more)), own=own))
-    assert Counts(*map(sum, zip(counted(before), added, strict=True))) == whole
+    assert VoiceCounts(*map(sum, zip(counted(before), added, strict=True))) == whole
 
 
 def test_counts_are_of_places_sessions_and_people() -> None:
@@ -115,8 +122,8 @@ def test_counts_are_of_places_sessions_and_people() -> None:
         brief(2, 0, 3, 4), brief(4, 0, 4, 5, strength="recovered", trust="tool_internal"),
     ]  # fmt: skip
     wide, own = (counted(voices(told, own=own)) for own in (False, True))
-    assert wide == Counts(events=4, recovered=1, sessions=4, principals=2, strict=2, scored=1, said=2, helped=1)
-    assert own == Counts(events=4, recovered=1, sessions=4, principals=4, strict=2, scored=1, said=3, helped=1)
+    assert wide == VoiceCounts(events=4, recovered=1, sessions=4, principals=2, strict=2, scored=1, said=2, helped=1)
+    assert own == VoiceCounts(events=4, recovered=1, sessions=4, principals=4, strict=2, scored=1, said=3, helped=1)
 
 
 def test_what_a_person_said_stands_alone_and_what_was_shown_lends_nothing() -> None:

@@ -9,9 +9,9 @@ import sys
 
 from rensa import RMinHash
 
-from ctxsteward.steward.reconcile.claims import Audience, Claim
-from ctxsteward.steward.reconcile.sketch import PERMUTATIONS, SEED, SKETCH, bands
-from ctxsteward.steward.reconcile.wording import worded
+from ctxsteward.steward.reconcile.candidates import PERMUTATIONS, SEED, SKETCH, bands
+from ctxsteward.steward.reconcile.claims import Claim, ClaimAudience
+from ctxsteward.steward.reconcile.features import claim_features
 
 KNOWN = [2060749420, 3275998959, 2843248552, 1442783549, 507246097, 1050594273, 3610326662, 3314682196]
 """Of {a, b, 中文} with 8 permutations and seed 7, by rensa 0.5 on x86-64."""
@@ -19,8 +19,8 @@ KNOWN = [2060749420, 3275998959, 2843248552, 1442783549, 507246097, 1050594273, 
 
 def claim(text: str, **fields: object) -> Claim:
     given = {
-        "id": text, "audience": Audience("user", user="ann"), "family": "said", "tool": None, "subject": "user",
-        "attribute": "note", "is_single": False, "polarity": "positive", "value": None, "wording": worded(text),
+        "id": text, "audience": ClaimAudience("user", user="ann"), "family": "said", "tool": None, "subject": "user",
+        "attribute": "note", "is_single": False, "polarity": "positive", "value": None, "wording": claim_features(text),
     }  # fmt: skip
     return Claim(**{**given, **fields})  # type: ignore[arg-type]
 
@@ -33,8 +33,8 @@ def test_the_library_still_computes_what_it_did() -> None:
 def test_bands_do_not_depend_on_the_process() -> None:
     code = (
         "from ctxsteward.steward.reconcile.claims import Audience, Claim;"
-        "from ctxsteward.steward.reconcile.sketch import bands;"
-        "from ctxsteward.steward.reconcile.wording import worded;"
+        "from ctxsteward.steward.reconcile.candidates import bands;"
+        "from ctxsteward.steward.reconcile.features import worded;"
         "print(bands([Claim(id='x', audience=Audience('user', user='ann'), family='said', tool=None, subject='user',"
         "attribute='note', is_single=False, polarity='positive', value=None,"
         "wording=worded('Keep the answers short, 3 lines, 回答简短'))]))"
@@ -62,5 +62,5 @@ def test_pairs_that_share_most_words_share_a_band() -> None:
 
 
 def test_claims_of_two_audiences_share_no_band() -> None:
-    first, second = bands([claim("keep it short"), claim("keep it short", audience=Audience("user", user="bob"))])
+    first, second = bands([claim("keep it short"), claim("keep it short", audience=ClaimAudience("user", user="bob"))])
     assert set(first).isdisjoint(second)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxsteward.steward.artifacts import made
-from ctxsteward.steward.harvest import EXTRACTOR, harvest
+from ctxsteward.steward.artifacts import build_artifact
+from ctxsteward.steward.harvest.harvester import EXTRACTOR, harvest
 from ctxsteward.steward.ledger import Ledger
-from ctxsteward.steward.reconcile.wording import alike, value_norm, worded
+from ctxsteward.steward.reconcile.features import alike, claim_features, value_norm
 
 from ..scenes import AGENT, TENANT, artifact, memory_store, replayed, said
 from .wordings import DIFFERENT, FRESH, FRESH_DIFFERENT, LATER, SETS, Facts, Pair
@@ -37,7 +37,7 @@ def test_the_same_out_of_transcripts(facts: Facts) -> None:
         for at in range(3):
             lines = [said(fact[at], ordinal=2 * number + 1) for number, fact in enumerate(facts.facts)]
             talk = replayed(f"s{at}", *lines)
-            ledger.absorb(*made(talk, harvest(talk), extractor=EXTRACTOR, key=store.keys.address_key(TENANT)))
+            ledger.absorb(*build_artifact(talk, harvest(talk), extractor=EXTRACTOR, key=store.keys.address_key(TENANT)))
         assert 1 <= len(list(ledger.records())) <= MOST_RECORDS
 
 
@@ -62,14 +62,14 @@ def test_claims_that_differ_are_two_records(pair: Pair) -> None:
 @given(st.sampled_from([wording for facts in (*SETS, *FRESH) for fact in facts.facts for wording in fact]), st.data())
 def test_likeness_is_symmetric_and_holds_of_itself(text: str, data: st.DataObject) -> None:
     other = data.draw(st.text(min_size=1, max_size=60) | st.just(text[::-1]) | st.just(text + " please"))
-    one, two = worded(text), worded(other)
+    one, two = claim_features(text), claim_features(other)
     assert alike(one, one)
     assert alike(one, two) == alike(two, one)
 
 
 @given(st.text(max_size=280))
 def test_any_text_can_be_taken_apart(text: str) -> None:
-    assert alike(worded(text), worded(text))
+    assert alike(claim_features(text), claim_features(text))
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,12 @@ from .audit import audit
 from .backfill import backfill
 from .build import build
 from .cards import cards
-from .completion import completion
 from .context import context
 from .demo import demo
 from .evals import evals
-from .mcp import mcp
+from .inspection import report, resolve
+from .integration import completion, mcp, schema
 from .replay import replay
-from .report import report
-from .resolve import resolve
-from .schema import schema
 from .steward import steward
 from .store import store
 

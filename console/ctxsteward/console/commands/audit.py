@@ -43,7 +43,7 @@ def audit(expected: str, sent: str, provider: str | None, as_json: bool, store: 
     from ctxsteward.envelope.audit import audit as compare
 
     from ..options import read_provider
-    from ..stored import open_stored
+    from ..stores import open_stored
 
     read_provider(provider)
     request = _read(sent)
@@ -70,7 +70,7 @@ def audit(expected: str, sent: str, provider: str | None, as_json: bool, store: 
 
 def _read(path: str) -> object:
     """The one JSON value of the file; raises `InvalidTranscript`, `InputTooLarge`."""
-    from ctxsteward.envelope.readers.json_input import MAX_VALUE_BYTES, memory_input, open_input
+    from ctxsteward.envelope.transcripts.strict_json import MAX_VALUE_BYTES, memory_input, open_input
     from ctxsteward.schemas import InvalidTranscript
 
     if path == STDIN:
@@ -90,7 +90,7 @@ def _expected(store: Store, text: str, tenant: str, uri: str) -> Envelope:
     from ctxsteward.envelope import rebuild
     from ctxsteward.schemas import InputError, ReferenceNotFound
 
-    from ..stored import envelope_address
+    from ..stores import envelope_address
 
     address = envelope_address(store, "--expected", text, tenant)
     try:
@@ -122,7 +122,7 @@ def _known(store: Store, envelope: Envelope) -> Iterator[Envelope]:
 
 def _addresses(store: Store, envelope: Envelope) -> Iterator[tuple[str, str]]:
     """Of this session newest first, then the newest one of other sessions and tenants."""
-    from ctxsteward.envelope.stores.port import SessionKey
+    from ctxsteward.store.journal.port import SessionKey
 
     own = SessionKey(envelope.tenant, envelope.session)
     for manifest in store.journal.manifests(own)[: -MAX_KNOWN - 1 : -1]:

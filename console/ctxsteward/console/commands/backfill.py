@@ -60,7 +60,7 @@ def backfill(
 
 def _opened(store: str, governed: Profile | None) -> Store:
     """The store; it is only made where there is something to put into it."""
-    from ..stored import open_stored, open_uri
+    from ..stores import open_stored, open_uri
 
     return open_stored(store) if governed is None else open_uri(store)
 
@@ -70,11 +70,11 @@ def _backfilled(
 ) -> dict[str, Any]:
     from datetime import UTC, datetime
 
-    from ctxsteward.envelope.proposal import bootstrap
-    from ctxsteward.envelope.versions import profile_names
     from ctxsteward.schemas import InputError
+    from ctxsteward.store.profiles.proposal import bootstrap
+    from ctxsteward.store.profiles.versions import profile_names
 
-    from ..steward_place import author
+    from ..steward.context import author
 
     when = datetime.now(UTC).isoformat(timespec="seconds")
     committed: str | None = None
@@ -98,7 +98,7 @@ def _backfilled(
 
 
 def _snapshot(store: Store, tenant: str, name: str, builder: EnvelopeBuilder, when: str) -> dict[str, Any]:
-    from ctxsteward.envelope.snapshots import Snapshots
+    from ctxsteward.envelope.building.snapshots import Snapshots
     from ctxsteward.schemas import BudgetExceeded, WindowExceeded
 
     version = store.profiles(name, tenant=tenant).newest()

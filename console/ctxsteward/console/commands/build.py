@@ -11,7 +11,7 @@ from ..output import note, print_document, print_json, progress, table_console
 
 if TYPE_CHECKING:
     from ctxsteward.envelope import Envelope
-    from ctxsteward.envelope.readers import Transcript
+    from ctxsteward.envelope.transcripts import Transcript
 
 
 @click.command(short_help="Build the envelope for a transcript's next call.")
@@ -42,7 +42,7 @@ def build(
     """
     from ctxsteward.schemas import InputError
 
-    from ..stored import open_uri
+    from ..stores import open_uri
     from ..transcripts import append_missing, choose_transcript, open_session
 
     read_provider(provider)

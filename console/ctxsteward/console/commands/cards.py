@@ -18,7 +18,7 @@ from ..output import note, print_document, print_json, progress, table_console
 
 if TYPE_CHECKING:
     from ctxsteward.envelope import Store
-    from ctxsteward.envelope.cards import CardIndex, Migrated
+    from ctxsteward.envelope.cards import CardIndex, MigrationResult
     from ctxsteward.schemas.cards import ContextCard
 
 index_option = click.option(
@@ -47,7 +47,7 @@ def rebuild(
     from ctxsteward.envelope.cards import card_maker
     from ctxsteward.envelope.cards import rebuild as made_anew
 
-    from ..stored import open_stored, stored_session
+    from ..stores import open_stored, stored_session
 
     maker = card_maker(summarizer)
     with open_stored(store, cards=cards_uri) as opened:
@@ -89,7 +89,7 @@ def list_cards(
     """
     from ctxsteward.envelope.cards import cards_of
 
-    from ..stored import open_stored, stored_session
+    from ..stores import open_stored, stored_session
 
     with open_stored(store, cards=cards_uri) as opened:
         session = stored_session(opened, session_id, tenant)
@@ -157,7 +157,7 @@ def _print_cards(found: list[ContextCard]) -> None:
     table_console().print(table if found else shown("no cards"))
 
 
-def _print_migrated(done: Migrated) -> None:
+def _print_migrated(done: MigrationResult) -> None:
     click.echo(f"{done.cards:,} cards copied; {done.skipped:,} of {done.sessions:,} sessions were there already")
     for one in done.differences:
         note(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ctxsteward.envelope import EnvelopeBuilder
     from ctxsteward.envelope.cascade import Past, PhaseContext
-    from ctxsteward.envelope.cascade.recorded import Recorded
+    from ctxsteward.envelope.cascade.run import RecordedRun
     from ctxsteward.schemas.documents import SelectionLog
 
 _ROOM_TOKENS = 10_000_000
@@ -48,8 +48,8 @@ def context(
     strategy that needs what is missing here (an extra, a model) gives way to words, and a finding says so.
     """
     from ctxsteward.envelope.cascade import phase_context
-    from ctxsteward.envelope.cascade.reading import load_tree
-    from ctxsteward.envelope.cascade.recorded import recorded_of
+    from ctxsteward.envelope.cascade.config import load_tree
+    from ctxsteward.envelope.cascade.run import recorded_of
     from ctxsteward.schemas import InputError
 
     read_provider(provider)
@@ -93,13 +93,18 @@ def document(cascade_id: str, shown: PhaseContext) -> dict[str, Any]:
 
 
 def _past(
-    recorded: Recorded, builder: EnvelopeBuilder, session_id: str | None, transcript: str | None, uri: str, tenant: str
+    recorded: RecordedRun,
+    builder: EnvelopeBuilder,
+    session_id: str | None,
+    transcript: str | None,
+    uri: str,
+    tenant: str,
 ) -> Past:
     from ctxsteward.envelope import open_store
     from ctxsteward.envelope.cascade import read_run
-    from ctxsteward.envelope.cascade.recorded import past_of_rows, read_rows
+    from ctxsteward.envelope.cascade.run import past_of_rows, read_rows
 
-    from ..stored import open_stored, stored_session
+    from ..stores import open_stored, stored_session
 
     if session_id is not None:
         opened = open_stored(uri)  # stays open: messages are read when they are shown
@@ -114,7 +119,7 @@ def _past(
 def _read_input(text: str) -> object:
     from pathlib import Path
 
-    from ctxsteward.envelope.readers.strict_json import decode
+    from ctxsteward.envelope.transcripts.strict_json import decode
     from ctxsteward.schemas import InputError, InvalidTranscript
 
     try:
@@ -145,7 +150,7 @@ def _rendered(shown: PhaseContext, builder: EnvelopeBuilder, provider: str) -> A
 def _print(cascade_id: str, shown: PhaseContext) -> None:
     from rich.table import Table
 
-    from ctxsteward.envelope.accounting import text_of
+    from ctxsteward.envelope.compaction.losses import text_of
     from ctxsteward.schemas import Message
 
     from .. import tables

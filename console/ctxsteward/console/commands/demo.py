@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from ..failures import FOUND
-from ..options import common
+from ..options import common, telemetry
 from ..output import print_json, table_console
-from ..telemetry_options import telemetry
 
 if TYPE_CHECKING:
-    from ..narration import Narrator
-    from ..story import Run, Shipped
+    from ..demo import DemoData, DemoRun, Narrator
 
 
 @click.command(short_help="Tell the whole story on shipped data, offline.")
@@ -27,7 +25,7 @@ def demo(ctx: click.Context, as_json: bool, store: str, tenant: str) -> None:
 
     Writes to a temporary store unless --store is given. Exits 1 if one of its own checks fails.
     """
-    from .. import story
+    from .. import demo as story
 
     given = ctx.get_parameter_source("store") is not click.core.ParameterSource.DEFAULT
     narrator = None if as_json else _narrator()
@@ -40,7 +38,7 @@ def demo(ctx: click.Context, as_json: bool, store: str, tenant: str) -> None:
 
 
 def _narrator() -> Narrator:
-    from ..narration import Narrator
+    from ..demo import Narrator
 
     return Narrator(table_console())
 
@@ -56,9 +54,9 @@ def _store_uri(given: str | None) -> Iterator[str]:
         yield f"file:{folder}"
 
 
-def _tell(uri: str, tenant: str, narrator: Narrator | None) -> tuple[Run, Shipped]:
-    from .. import story
-    from ..stored import open_uri
+def _tell(uri: str, tenant: str, narrator: Narrator | None) -> tuple[DemoRun, DemoData]:
+    from .. import demo as story
+    from ..stores import open_uri
 
     shipped, builder = story.load_shipped(), story.make_builder()
     store = open_uri(uri)

@@ -1,20 +1,309 @@
-"""``ctxsteward evals``: what the product is held to, measured on your data."""
+"""``ctxsteward evals list`` and ``run``: long-horizon suites, held to gates.
+
+``ctxsteward evals cost``: what a context policy costs on agent runs, beside baselines and hindsight.
+
+``ctxsteward evals bench``: the benchmarks, their bars, and the table of the docs.
+
+``ctxsteward evals``: what the product is held to, measured on your data.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ..options import common, completer
-from ..output import print_json, progress, table_console
-from .evals_bench import bench
-from .evals_cost import cost
-from .evals_run import list_suites, run
+from ..failures import FOUND
+from ..options import DEFAULT_MODEL, budget_names, common, completer, model_names, read_builder, telemetry
+from ..output import note, print_json, progress, table_console
 
 if TYPE_CHECKING:
-    from ctxsteward.evals.recall import Row
+    from ctxsteward.evals.cost import CostRow, CostRowsAtBudget
+    from ctxsteward.evals.prompt_cost import Prices
+from collections.abc import Iterator
+from dataclasses import asdict
+
+if TYPE_CHECKING:
+    from ctxsteward.evals.bench import BenchmarkRow
+if TYPE_CHECKING:
+    from ctxsteward.evals.recall import RecallRow
+
+ALL = "all"
+SHIPPED_GATES = "shipped"
+
+
+def suite_names() -> tuple[str, ...]:
+    from ctxsteward.evals.suites.catalogue import NAMES
+
+    return (*NAMES, ALL)
+
+
+@click.command("list", short_help="The suites, what they hold to numbers, and their gates.")
+@common
+def list_suites(as_json: bool, store: str, tenant: str) -> None:
+    """List the suites with their figures and the shipped gates."""
+    from ..evals_run import describe_suites, suites_table
+
+    rows = describe_suites()
+    if as_json:
+        for row in rows:
+            print_json(row)
+    else:
+        table_console().print(suites_table(rows))
+
+
+@click.command(short_help="Play a suite's scenarios; with --gate, exit 1 where a gate fails.")
+@click.argument("suite", shell_complete=completer(suite_names))
+@click.option(
+    "--gate", "gates", is_flag=False, flag_value=SHIPPED_GATES, metavar="[FILE]",
+    help="Hold the figures to the shipped gates, or to those of a YAML file of yours; goes behind SUITE.",
+)  # fmt: skip
+@click.option(
+    "--split", type=click.Choice(("ci", "docs")), default="ci", show_default=True,
+    help="Which seeds: docs are those that figures in the docs come from.",
+)  # fmt: skip
+@click.option("--scenarios", type=click.IntRange(1, 10_000), metavar="N", help="Of each suite; default: what CI runs.")
+@click.option("--full", is_flag=True, help="Four times as many scenarios.")
+@click.option("--only", multiple=True, metavar="ID", help="Just this scenario, as a result names it; repeatable.")
+@click.option("--workers", type=click.IntRange(1, 256), metavar="N", help="Processes; default: one a core.")
+@click.option(
+    "--model", metavar="NAME", shell_complete=completer(model_names),
+    help=f"Model whose tokens and window count; default: tokens of {DEFAULT_MODEL}, no window.",
+)  # fmt: skip
+@click.option(
+    "--budget", "budgets", multiple=True, metavar="KEY=NUMBER",
+    shell_complete=completer(lambda: [f"{name}=" for name in budget_names()]),
+    help="A field of Budgets; repeatable. What is not given is as each suite needs it.",
+)  # fmt: skip
+@click.option("--summarizer", default="extractive", show_default=True, metavar="NAME", help="By its installed name.")
+@click.option("--profile", type=click.Path(), metavar="FILE", help="Profile (YAML) of the head in every scenario.")
+@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write the results as JUnit XML.")
+@click.option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Write the results as Markdown.")
+@click.option(
+    "--html", type=click.Path(path_type=Path), metavar="FILE", help="Write one self-contained page with plots."
+)
+@click.option(
+    "--history", type=click.Path(path_type=Path), metavar="FILE",
+    help="Append to this file (JSON lines), and compare with the run before.",
+)  # fmt: skip
+@click.option("--revision", metavar="TEXT", help="Of your repository, to keep with the results.")
+@telemetry
+@common
+def run(
+    suite: str, gates: str | None, split: str, scenarios: int | None, full: bool, only: tuple[str, ...],
+    workers: int | None, model: str | None, budgets: tuple[str, ...], summarizer: str, profile: str | None,
+    junit: Path | None, markdown: Path | None, html: Path | None, history: Path | None, revision: str | None,
+    as_json: bool, store: str, tenant: str,
+) -> None:  # fmt: skip
+    """Play the scenarios of SUITE through the real builder, and judge them.
+
+    `ctxsteward evals list` names the suites; `all` plays each of them.
+
+    No model, key or network is needed. Exit 1 where a gate fails or a scenario breaks off.
+    """
+    from ..evals_run import SuiteOptions, SuiteOutputs, run_suites
+    from ..evals_run import setup as set_up
+
+    asked = SuiteOptions(
+        suite=suite, gates=gates, split="docs" if split == "docs" else "ci", scenarios=scenarios, full=full, only=only,
+        workers=workers, revision=revision, setup=set_up(model, budgets, summarizer, profile),
+        given=_given(model, budgets, summarizer, profile),
+    )  # fmt: skip
+    outputs = SuiteOutputs(junit=junit, markdown=markdown, html=html, history=history)
+    results = run_suites(asked, outputs, as_json=as_json)
+    if not all(result.passed for result in results):
+        raise SystemExit(1)
+
+
+def _given(model: str | None, budgets: tuple[str, ...], summarizer: str, profile: str | None) -> tuple[str, ...]:
+    """The options that a command to make a result again repeats."""
+    told = [f"--budget {budget}" for budget in budgets]
+    if model is not None:
+        told.append(f"--model {model}")
+    if summarizer != "extractive":
+        told.append(f"--summarizer {summarizer}")
+    if profile is not None:
+        told.append(f"--profile {profile}")
+    return tuple(told)
+
+
+WRITTEN_BUDGETS = ("dynamic_tokens=900", "dynamic_tokens=4000")
+
+
+@click.command(short_help="What do prompts cost on these agent runs, raw and cache-priced?")
+@click.argument("data", type=click.Path(), nargs=-1, required=True)
+@click.option("--model", default=DEFAULT_MODEL, show_default=True, metavar="NAME", help="Whose tokens and cache count.")
+@click.option(
+    "--budget",
+    "budgets",
+    multiple=True,
+    metavar="KEY=NUMBER",
+    shell_complete=lambda ctx, parameter, text: [f"{name}=" for name in budget_names() if name.startswith(text)],
+    help="A field of Budgets, such as dynamic_tokens=4000; repeatable.",
+)
+@click.option("--cached-price", type=float, default=0.1, show_default=True, help="Of a token that the cache served.")
+@click.option(
+    "--write-price", type=float, default=1.0, show_default=True, help="Of one that it did not; Anthropic 1.25."
+)
+@click.option("--cache-block", type=int, metavar="TOKENS", help="The shortest cached prefix; default: the model's.")
+@click.option("--write", type=click.Path(), metavar="FILE", help="Put the tables between the markers of this Markdown.")
+@click.option("--gate", is_flag=True, help="Exit 1 where our default does not hold its bars.")
+@common
+def cost(
+    data: tuple[str, ...],
+    model: str,
+    budgets: tuple[str, ...],
+    cached_price: float,
+    write_price: float,
+    cache_block: int | None,
+    write: str | None,
+    gate: bool,
+    as_json: bool,
+    store: str,
+    tenant: str,
+) -> int:
+    """Measure prompt tokens on DATA: files of agent runs, in any format that is read, or folders of them.
+
+    Ours as it is by default and without recall; masking tool results never, at every step, at every tenth;
+    a window of five steps; and the cheapest masking schedule there was, known in hindsight. Nothing is
+    stored. --write measures at 900 and at 4,000 tokens, unless --budget says otherwise.
+    """
+    from ctxsteward.evals.cost import NAME, missed_bars, write_tables
+    from ctxsteward.evals.recall import check_markers
+
+    prices = _prices(model, cached_price, write_price, cache_block)
+    if write is not None:
+        check_markers(Path(write), (NAME,))
+    wanted = [(one,) for one in WRITTEN_BUDGETS] if write is not None and not budgets else [budgets]
+    with progress("cost", shown=not as_json) as tell:
+        measured = [_measure(data, model, chosen, prices, tell) for chosen in wanted]
+    if write is not None:
+        write_tables(Path(write), measured, prices)
+    for one in measured:
+        if as_json:
+            for row in one.rows:
+                print_json({"suite": "cost", "dynamic_tokens": one.dynamic_tokens, **row._asdict()})
+        elif write is None:
+            _print_tables(one)
+    missed = [text for one in measured for text in missed_bars(one.rows)] if gate else []
+    for text in missed:
+        note(f"gate: {text}")
+    return FOUND if missed else 0
+
+
+def _prices(model: str, cached: float, write: float, block: int | None) -> Prices:
+    from ctxsteward.envelope.tokens.models import model_info
+    from ctxsteward.evals.prompt_cost import Prices
+    from ctxsteward.schemas import InputError
+
+    read_builder(model, ())  # an unknown model says so with its nearest names
+    if block is not None and block < 0:
+        raise InputError(f"--cache-block {block}: expected 0 or more tokens")
+    return Prices(
+        cached=cached, write=write, block_tokens=model_info(model).cache_block_tokens if block is None else block
+    )
+
+
+def _measure(
+    data: Sequence[str], model: str, budgets: Sequence[str], prices: Prices, tell: Callable[[str], None]
+) -> CostRowsAtBudget:
+    from ctxsteward.evals.cost import OURS, OURS_WITHOUT_RECALL, CostRowsAtBudget, measure
+
+    builder = read_builder(model, budgets)
+    builders = {OURS: builder, OURS_WITHOUT_RECALL: read_builder(model, (*budgets, "recall_fraction=0"))}
+    return CostRowsAtBudget(builder.budgets.dynamic_tokens, measure(data, builders, prices=prices, tell=tell))
+
+
+def _print_tables(measured: CostRowsAtBudget) -> None:
+    from ctxsteward.evals.cost import grouped, title
+
+    from ..tables import grid
+
+    columns: dict[str, Callable[[CostRow], str]] = {
+        "raw": lambda row: f"{row.raw_ratio:.2f}",
+        "priced": lambda row: f"{row.priced_ratio:.2f}",
+        "best": lambda row: f"{row.hindsight_ratio:.2f}",
+        "cached": lambda row: f"{row.prefix_reuse:.0%}",
+        "cuts": lambda row: f"{row.compactions:,}",
+        "over": lambda row: f"{row.over_budget:.0%}",
+        "bad": lambda row: f"{row.invalid:.0%}",
+        "task": lambda row: f"{row.task_reachable:.0%}",
+    }
+    console = table_console()
+    for rows in grouped(measured.rows).values():
+        table = grid("", *columns, numbers=list(columns))
+        for row in rows:
+            table.add_row(row.strategy, *(show(row) for show in columns.values()))
+        console.print(title(rows, measured.dynamic_tokens))
+        console.print(table)
+    console.print("raw, priced: tokens to sending everything, plain and with the cached prefix at its price;\n"
+                  "best: priced, to the best masking in hindsight; cached: tokens that the cache served;\n"
+                  "cuts: compactions; over: calls over budget; bad: calls a provider would refuse;\n"
+                  "task: runs that keep their task at every call, shown or by reference")  # fmt: skip
+
+
+def bench_names() -> Sequence[str]:
+    return tuple(_benches())
+
+
+@click.command(short_help="Time and memory against bars; exit 1 where one is missed.")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completer(bench_names))
+@click.option("--data", type=click.Path(path_type=Path), metavar="FOLDER", help="Public transcripts, for some of them.")
+@click.option(
+    "--write", type=click.Path(path_type=Path), metavar="FILE",
+    help="Put the table between the markers of this Markdown.",
+)  # fmt: skip
+@common
+def bench(
+    names: tuple[str, ...], data: Path | None, write: Path | None, as_json: bool, store: str, tenant: str
+) -> None:
+    """Run the benchmarks with these names, or all of them, which takes minutes.
+
+    All input is seeded, or from --data. Nothing is stored.
+    """
+    benches = _benches()
+    _check(names, tuple(benches), data, write)
+    rows: list[BenchmarkRow] = []
+    for name in names or benches:
+        for row in benches[name](data):
+            rows.append(row)
+            if as_json:
+                print_json(asdict(row))
+            else:
+                verdict = {True: "ok", False: "MISSED", None: ""}[row.ok]
+                click.echo(f"{row.bench:<12} {row.what:<78} {row.value:>14} {row.bar:>8} {verdict}".rstrip())
+    if write is not None:
+        from ctxsteward.evals.bench.__main__ import with_table
+
+        text = with_table(write.read_text(encoding="utf-8"), rows)
+        write.write_text(text, encoding="utf-8", newline="\n")
+    if any(row.ok is False for row in rows):
+        raise SystemExit(1)
+
+
+def _benches() -> dict[str, Callable[[Path | None], Iterator[BenchmarkRow]]]:
+    from ctxsteward.evals.bench.__main__ import BENCHES
+
+    return BENCHES
+
+
+def _check(names: Sequence[str], known: Sequence[str], data: Path | None, write: Path | None) -> None:
+    """Refuse what was asked wrongly before anything is measured."""
+    from ctxsteward.evals.bench.__main__ import BEGIN, END
+    from ctxsteward.schemas import InputError
+
+    for name in names:
+        if name not in known:
+            raise InputError(f"{name:.60}: no such benchmark; one of: {', '.join(known)}")
+    if data is not None and not data.is_dir():
+        raise InputError(f"--data {data}: no such folder; name one of public transcripts, or leave it out")
+    if write is not None:
+        text = write.read_text(encoding="utf-8") if write.is_file() else ""
+        if not 0 <= text.find(BEGIN) < text.find(END):
+            raise InputError(f"--write {write}: no {BEGIN} followed by {END}; write them where the table belongs")
+
 
 MOST_BUDGET_TOKENS = 1_000_000
 
@@ -53,8 +342,7 @@ def recall(
     budgets: of recall alone, or with --defaults of the window. Nothing is stored. --write measures every
     strategy and every variant, which takes minutes.
     """
-    from ctxsteward.evals.recall import measure
-    from ctxsteward.evals.recall_tables import check_markers, write_tables
+    from ctxsteward.evals.recall import check_markers, measure, write_tables
     from ctxsteward.evals.selectors import STRATEGIES
     from ctxsteward.schemas import InputError
 
@@ -88,7 +376,7 @@ def _budgets(text: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
-def _print_table(rows: list[Row]) -> None:
+def _print_table(rows: list[RecallRow]) -> None:
     from ..tables import grid
 
     budgets = [f"{row.budget_tokens:,}" for row in rows]

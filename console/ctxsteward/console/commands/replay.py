@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from ..failures import FOUND
-from ..options import building, common, provider, read_builder, read_profile, read_provider
+from ..options import building, common, provider, read_builder, read_profile, read_provider, telemetry
 from ..output import note, print_document, print_json, progress, table_console, unicode_console
-from ..telemetry_options import telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ctxsteward.envelope import EnvelopeBuilder, Profile, Store
-    from ctxsteward.envelope.readers import Transcript
+    from ctxsteward.envelope.transcripts import Transcript
 
-    from ..replaying import Call, Tally
+    from ..replay import ReplayCall, ReplayTotals
 
 
 @click.command(short_help="Build once for every model call, or rebuild a past envelope.")
@@ -81,11 +80,11 @@ class _Job(NamedTuple):
 
 
 def _replay(job: _Job, store: str, as_json: bool) -> None:
-    from ..replaying import Tally
-    from ..stored import open_uri
+    from ..replay import ReplayTotals
+    from ..stores import open_uri
 
-    tally = Tally.for_builder(job.builder)
-    calls: list[Call] = []
+    tally = ReplayTotals.for_builder(job.builder)
+    calls: list[ReplayCall] = []
     transcripts = job.transcripts()
     first = next(transcripts)  # a file that is none leaves no store behind
     with open_uri(store) as opened, progress("replaying", shown=not as_json) as tell:
@@ -99,8 +98,8 @@ def _replay(job: _Job, store: str, as_json: bool) -> None:
         _print_tables(job, tally, calls if tally.transcripts == 1 else [])
 
 
-def _calls(job: _Job, transcripts: Iterable[Transcript], store: Store, tally: Tally) -> Iterator[Call]:
-    from ..replaying import replay_calls
+def _calls(job: _Job, transcripts: Iterable[Transcript], store: Store, tally: ReplayTotals) -> Iterator[ReplayCall]:
+    from ..replay import replay_calls
     from ..transcripts import open_session, unused_id
 
     for transcript in transcripts:
@@ -116,7 +115,7 @@ def _calls(job: _Job, transcripts: Iterable[Transcript], store: Store, tally: Ta
             yield replayed.call
 
 
-def _print_tables(job: _Job, tally: Tally, calls: Iterable[Call]) -> None:
+def _print_tables(job: _Job, tally: ReplayTotals, calls: Iterable[ReplayCall]) -> None:
     from .. import tables
 
     console = table_console()
@@ -137,7 +136,7 @@ def _rebuild(address: str, provider: str | None, as_json: bool, store: str, tena
     from ctxsteward.envelope import rebuild
     from ctxsteward.schemas import InputError, ReferenceNotFound
 
-    from ..stored import envelope_address, open_stored
+    from ..stores import envelope_address, open_stored
 
     read_provider(provider)
     with open_stored(store) as opened:

@@ -1,26 +1,107 @@
-"""``ctxsteward store``: is a store whole, what of it is garbage, what is in it, and forgetting.
+"""``ctxsteward store forget``: erase a session, or what a principal said.
+
+``ctxsteward store``: is a store whole, what of it is garbage, what is in it, and forgetting.
 
 Exit codes: 1 where `fsck` finds damage; 2 for bad input and for a store that is not there or does not answer.
 """
 
 from __future__ import annotations
 
-import re
-import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..failures import FOUND
-from ..options import DEFAULT_STORE
-from ..output import print_json, progress, table_console
-from .forget import forget
+from ..failures import one_line
+from ..options import common
+from ..output import print_json
 
 if TYPE_CHECKING:
-    from ctxsteward.envelope.care.fsck import Fsck
-    from ctxsteward.envelope.care.gc import Collected
-    from ctxsteward.envelope.care.stats import Listed, Stats
+    from ctxsteward.store.erasure.forget import Erasure
+import re
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from ..failures import FOUND
+from ..options import DEFAULT_STORE
+from ..output import progress, table_console
+
+if TYPE_CHECKING:
+    from ctxsteward.store.maintenance.fsck import Fsck
+    from ctxsteward.store.maintenance.gc import GarbageReport
+    from ctxsteward.store.maintenance.inventory import ListingRow, Stats
+
+_REPEAT = "mend what is named above (`ctxsteward store fsck`), and repeat the command"
+
+
+@click.command(short_help="Erase a session, or what a principal said.")
+@click.option("--session", metavar="ID", help="This session, with all forks of it.")
+@click.option("--principal", metavar="NAME", help="What this principal said, in all sessions (or in --session).")
+@click.option("--who", required=True, metavar="NAME", help="Who orders it; kept in plain.")
+@click.option("--why", required=True, metavar="TEXT", help="Why, such as a request's number; kept in plain.")
+@click.option("--when", metavar="TIME", help="ISO 8601; default: now.")
+@click.option("--cards", "cards_uri", metavar="URI", help="Index of context cards; default: the store's own.")
+@common
+def forget(
+    session: str | None, principal: str | None, who: str, why: str, when: str | None, cards_uri: str | None,
+    as_json: bool, store: str, tenant: str,
+) -> None:  # fmt: skip
+    """Erase a session, or what a principal said: for good, in every copy.
+
+    A tombstone says who, why and when. A session is gone whole, and its id cannot be used again. Of a principal's
+    messages the place stays, without the words; what others said, the model included, stays. Repeating the command
+    finishes what an interruption has left. What cannot be read is named and passed over; the exit code is then 1:
+    mend it, and repeat the command.
+    """
+    from ctxsteward.store.erasure.forget import forget as erase
+
+    from ..stores import open_stored
+
+    told = when or datetime.now(UTC).isoformat(timespec="seconds")
+    with open_stored(store, cards=cards_uri) as opened:
+        _check_cards(cards_uri)
+        done = erase(opened, tenant=tenant, session=session, principal=principal, who=who, why=why, when=told)
+    if as_json:
+        print_json(_document(done))
+    else:
+        _print(done, session, principal)
+    if not done.complete:
+        click.echo(one_line(f"not everything is forgotten: {done.findings[0].field}; {_REPEAT}"), err=True)
+        raise click.exceptions.Exit(1)
+
+
+def _check_cards(uri: str | None) -> None:
+    """Raise where an index that is named is not there: better before anything is gone."""
+    if uri is not None:
+        from ctxsteward.envelope.cards import open_cards
+
+        open_cards(uri, must_exist=True).close()
+
+
+def _document(done: Erasure) -> dict[str, Any]:
+    values = {field.name: getattr(done, field.name) for field in fields(done)}
+    return (
+        values
+        | {"complete": done.complete}
+        | {"findings": [finding.model_dump(mode="json") for finding in done.findings]}
+    )
+
+
+def _print(done: Erasure, session: str | None, principal: str | None) -> None:
+    what = f"principal {principal}" if principal is not None else f"session {session}"
+    where = f" in {len(done.sessions)} sessions" if principal is not None else f" and {len(done.forks)} forks of it"
+    click.echo(one_line(f"forgot {what}{where}"))
+    counts = {
+        "messages": done.messages, "derived records": done.derived, "manifests": done.manifests,
+        "recommendations withdrawn": done.recommendations, "texts elsewhere": done.elsewhere,
+        "subjects buried": done.subjects,
+    }  # fmt: skip
+    click.echo(", ".join(f"{number:,} {name}" for name, number in counts.items()))
+    for finding in done.findings:
+        click.echo(one_line(f"{finding.kind}: {finding.field}: {finding.text}"))
+
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -57,12 +138,12 @@ def fsck(read_data: bool, subset: str | None, repair: bool, as_json: bool, store
 
     What crashes leave behind is listed as notes and is no damage; `store gc` removes it.
     """
-    from ctxsteward.envelope.care.fsck import fsck as check
-    from ctxsteward.envelope.care.share import Share
+    from ctxsteward.store.maintenance.damage import StoreShare
+    from ctxsteward.store.maintenance.fsck import fsck as check
 
-    from ..stored import check_tenant, open_stored
+    from ..stores import check_tenant, open_stored
 
-    Share.parse(subset)  # refused before a store is opened
+    StoreShare.parse(subset)  # refused before a store is opened
     with open_stored(store) as opened, progress("checking", shown=not as_json) as tell:
         check_tenant(opened, tenant)
         result = check(opened, tenant=tenant, read_data=read_data, subset=subset, repair=repair, tell=tell)
@@ -84,9 +165,9 @@ def gc(grace: str, dry_run: bool, as_json: bool, store: str, tenant: str | None)
     Nothing younger than --grace is touched, and nothing at all in a store whose chains are
     damaged: then it cannot be known what is referred to.
     """
-    from ctxsteward.envelope.care.gc import gc as collect
+    from ctxsteward.store.maintenance.gc import gc as collect
 
-    from ..stored import check_tenant, open_stored
+    from ..stores import check_tenant, open_stored
 
     seconds = read_grace(grace)
     with open_stored(store) as opened, progress("collecting", shown=not as_json) as tell:
@@ -103,9 +184,9 @@ def gc(grace: str, dry_run: bool, as_json: bool, store: str, tenant: str | None)
 @_of_a_store
 def ls(prefix: str, as_json: bool, store: str, tenant: str | None) -> None:
     """List objects, and sessions as journal/TENANT/SESSION, whose names begin with PREFIX."""
-    from ctxsteward.envelope.care.stats import ls as names
+    from ctxsteward.store.maintenance.inventory import ls as names
 
-    from ..stored import check_tenant, open_stored
+    from ..stores import check_tenant, open_stored
 
     with open_stored(store) as opened:
         check_tenant(opened, tenant)
@@ -120,9 +201,9 @@ def ls(prefix: str, as_json: bool, store: str, tenant: str | None) -> None:
 @_of_a_store
 def stats(as_json: bool, store: str, tenant: str | None) -> None:
     """Count sessions, messages, compactions, versions, objects, bytes, and what waits for the object store."""
-    from ctxsteward.envelope.care.stats import stats as count
+    from ctxsteward.store.maintenance.inventory import stats as count
 
-    from ..stored import check_tenant, open_stored
+    from ..stores import check_tenant, open_stored
 
     with open_stored(store) as opened, progress("counting", shown=not as_json) as tell:
         check_tenant(opened, tenant)
@@ -162,7 +243,7 @@ def _fsck_document(result: Fsck) -> dict[str, Any]:
     }
 
 
-def _gc_document(result: Collected) -> dict[str, Any]:
+def _gc_document(result: GarbageReport) -> dict[str, Any]:
     return {
         "dry_run": result.dry_run,
         "blobs": list(result.blobs),
@@ -209,7 +290,7 @@ def _print_fsck(result: Fsck) -> None:
     console.print(tables.shown(result.closing), soft_wrap=True)
 
 
-def _print_gc(result: Collected) -> None:
+def _print_gc(result: GarbageReport) -> None:
     from .. import tables
 
     console = table_console()
@@ -240,7 +321,7 @@ def _print_stats(result: Stats) -> None:
         console.print(tables.shown(f"waiting longest: session {result.oldest_waiting}"))
 
 
-def _listed(one: Listed) -> str:
+def _listed(one: ListingRow) -> str:
     unit = "records" if one.kind == "log" else "bytes"
     when = "-" * 20
     if one.modified_seconds is not None:

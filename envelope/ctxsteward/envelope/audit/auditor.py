@@ -6,34 +6,56 @@ taken apart (`reading`), aligned (`alignment`) and every difference becomes a fi
 that are not context. Findings quote nothing: they go to logs.
 
 Raises `InputError` where what was sent is no request. Source: the state design (auditor).
+
+What an audit tells OpenTelemetry, where somebody listens; see `ctxsteward.envelope.instruments`.
+
+audit.findings   counter; label `kind`: one of `KINDS`   differences between an envelope and what was sent
+audit.count      counter; label `outcome`: same | differs
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from ctxsteward.schemas import Finding, Wire
+from ctxsteward.store.crypto.keyring import Keys
 
-from ..counting import Counter
 from ..envelope import Envelope, Provider
-from ..keyring import Keys
+from ..instruments import Board, Instrument
+from ..tokens.tokenizer import Counter
 from .alignment import Alignment, align
-from .differences import Difference
-from .kinds import ORIGINS, finding, ranked
+from .differences import KINDS, ORIGINS, RequestDifference, finding, ranked
 from .origin import known_findings, seal_findings, stranger_findings
-from .parts import Part, expected_parts, head_texts
-from .reading import context_of, read_units
-from .request import Sent, read_sent
-from .telemetry import audited
-from .units import Unit, canonical
+from .requests import ExpectedPart, SentRequest, expected_parts, head_texts, read_sent
+from .units import Unit, canonical, context_of, read_units
+
+INSTRUMENTS = (
+    Instrument(name="audit.findings", kind="counter", unit="1",
+               about="Differences between an envelope and what was sent, by class.", labels={"kind": KINDS}),
+    Instrument(name="audit.count", kind="counter", unit="1",
+               about="Requests that were audited.", labels={"outcome": ("same", "differs")}),
+)  # fmt: skip
 
 
-class _Compared(NamedTuple):
+@cache
+def board() -> Board:
+    """This process's numbers."""
+    return Board(INSTRUMENTS)
+
+
+def audited(findings: Sequence[Finding]) -> None:
+    """Count an audit and what it found."""
+    counts = [("audit.count", 1.0, ("differs" if findings else "same",))]
+    board().tell([*counts, *(("audit.findings", 1.0, (found.kind,)) for found in findings)])
+
+
+class _Comparison(NamedTuple):
     """One reading of the request."""
 
     provider: Provider
-    parts: list[Part]
+    parts: list[ExpectedPart]
     sent: list[Unit]
     alignment: Alignment
 
@@ -73,7 +95,7 @@ def _differences(
     if _is_the_same(expected, request):
         return ranked(sealed)
     compared = _compare(expected, request)
-    difference = Difference(compared.parts, compared.sent, compared.alignment)
+    difference = RequestDifference(compared.parts, compared.sent, compared.alignment)
     found = difference.findings()
     if not found and _units_are_the_same(compared):
         return ranked(sealed)
@@ -87,7 +109,7 @@ def _differences(
     return ranked([*origins, *found])
 
 
-def _is_the_same(expected: Envelope, request: Sent) -> bool:
+def _is_the_same(expected: Envelope, request: SentRequest) -> bool:
     """Whether the context is exactly a rendering of this envelope, with or without its cache marks."""
     sent = canonical(request.context)
     for provider in request.providers:
@@ -97,24 +119,24 @@ def _is_the_same(expected: Envelope, request: Sent) -> bool:
     return False
 
 
-def _units_are_the_same(compared: _Compared) -> bool:
+def _units_are_the_same(compared: _Comparison) -> bool:
     return [part.unit.key for part in compared.parts] == [unit.key for unit in compared.sent]
 
 
-def _compare(expected: Envelope, request: Sent) -> _Compared:
+def _compare(expected: Envelope, request: SentRequest) -> _Comparison:
     """Take both apart; where the provider is in doubt, the reading that has more in common counts."""
     readings = [_reading(expected, request.payload, provider) for provider in request.providers]
     provider, parts, sent = max(readings, key=_in_common)
-    return _Compared(provider, parts, sent, align([part.unit for part in parts], sent))
+    return _Comparison(provider, parts, sent, align([part.unit for part in parts], sent))
 
 
-def _reading(expected: Envelope, payload: Wire, provider: Provider) -> tuple[Provider, list[Part], list[Unit]]:
+def _reading(expected: Envelope, payload: Wire, provider: Provider) -> tuple[Provider, list[ExpectedPart], list[Unit]]:
     parts = expected_parts(expected, provider, expected.render(provider, cache=False))
     sent = read_units(payload, provider, heads=head_texts(expected), nonce=expected.nonce)
     return provider, parts, sent
 
 
-def _in_common(reading: tuple[Provider, list[Part], list[Unit]]) -> tuple[int, int]:
+def _in_common(reading: tuple[Provider, list[ExpectedPart], list[Unit]]) -> tuple[int, int]:
     _, parts, sent = reading
     keys = {part.unit.key for part in parts}
     texts = {part.unit.text for part in parts}

@@ -4,6 +4,11 @@ A removed run that is whole sections (or whole blocks of the dynamic section: bu
 is ``missing_section``; one that cuts through a section is ``truncated``. An added system text, argument or labelled
 block is ``extra_section``, any other added unit ``injected_text``. A section whose sent tokens pass both its budget and
 what the envelope has, by more than the margin, is ``over_budget``: counted only from the texts that differ.
+
+The twelve classes of a difference between an envelope and what was sent, the cause before its symptoms.
+
+A payload of somebody else's also lacks sections and has altered texts; so findings are sorted by this order, and the
+first one names the cause. Source: the state design (auditor, twelve classes).
 """
 
 from __future__ import annotations
@@ -11,17 +16,47 @@ from __future__ import annotations
 import re
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, get_args
 
 from ctxsteward.schemas import Finding
 
-from ..counting import FRAME_TOKENS, Counter
 from ..envelope import Envelope
-from .alignment import Alignment, joined
-from .kinds import Kind, finding
-from .parts import BLOCKS, Part
-from .reading import ATTACHED, CUT
-from .units import Unit
-from .wording import change_of, common_prefix, folded
+from ..tokens.tokenizer import FRAME_TOKENS, Counter
+from .alignment import Alignment, change_of, common_prefix, folded, joined
+from .requests import BLOCKS, ExpectedPart
+from .units import ATTACHED, CUT, Unit
+
+Kind = Literal[
+    "wrong_tenant",
+    "wrong_session",
+    "stale_version",
+    "replayed_envelope",
+    "over_budget",
+    "extra_section",
+    "injected_text",
+    "altered_text",
+    "missing_section",
+    "truncated",
+    "reordered",
+    "re_encoded",
+]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""Gravest first."""
+
+ORIGINS = frozenset(KINDS[:4])
+"""Classes that say whose payload it is."""
+
+
+def finding(kind: Kind, text: str, *, ref: str | None = None, field: str | None = None) -> Finding:
+    """A finding of one of the twelve classes."""
+    return Finding(kind=kind, ref=ref, field=field, text=text)
+
+
+def ranked(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Each finding once, the cause first."""
+    order = {kind: number for number, kind in enumerate(KINDS)}
+    return tuple(sorted(dict.fromkeys(findings), key=lambda one: order[one.kind]))  # type: ignore[index]
+
 
 MARGIN_FRACTION = 0.25
 MIN_MARGIN_TOKENS, MAX_MARGIN_TOKENS = 64, 512
@@ -33,10 +68,10 @@ _TORN = re.compile(r"\n<[^\n]*")
 _LABELLED = re.compile(r"\A\s*(?:<[^\n]*>|#{1,6} |\[[^\n\]]*\]|---|[^\n]{1,80}:[ \t]*\n)")
 
 
-class Difference:
+class RequestDifference:
     """Findings of one alignment."""
 
-    def __init__(self, parts: Sequence[Part], sent: Sequence[Unit], alignment: Alignment) -> None:
+    def __init__(self, parts: Sequence[ExpectedPart], sent: Sequence[Unit], alignment: Alignment) -> None:
         self.parts, self.sent, self.alignment = parts, sent, alignment
         self.truncated: set[int] = set()
         """Expected indexes whose text is cut."""

@@ -12,18 +12,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ctxsteward.schemas import Finding
+from ctxsteward.store.crypto.keyring import Keys
 
-from ..envelope import Envelope, Provider
-from ..keyring import Keys
-from ..layout import BULLETS_LABEL, CONTEXT_LABEL, NOTES_LABEL
-from ..seal import is_authentic
-from .alignment import LIKE_ENOUGH, Alignment
-from .kinds import KINDS, Kind, finding
-from .parts import Part, head_texts
-from .reading import read_units
-from .request import Sent
-from .units import Unit
-from .wording import change_of, likeness
+from ..envelope import Envelope, Provider, is_authentic
+from ..layout.composition import BULLETS_LABEL, CONTEXT_LABEL, NOTES_LABEL
+from .alignment import LIKE_ENOUGH, Alignment, change_of, likeness
+from .differences import KINDS, Kind, finding
+from .requests import ExpectedPart, SentRequest, head_texts
+from .units import Unit, read_units
 
 MIN_STRANGERS = 3
 """So many dynamic pieces on both sides, none of them alike, are another session's."""
@@ -45,7 +41,7 @@ class _Names(NamedTuple):
     address: str
 
 
-def seal_findings(request: Sent, expected: Envelope, keys: Keys | None) -> Iterator[Finding]:
+def seal_findings(request: SentRequest, expected: Envelope, keys: Keys | None) -> Iterator[Finding]:
     """What the seal says about the payload beside it; a seal that does not verify is believed in nothing."""
     seal = request.seal
     if seal is None:
@@ -65,7 +61,11 @@ def seal_findings(request: Sent, expected: Envelope, keys: Keys | None) -> Itera
 
 
 def known_findings(
-    expected: Envelope, parts: Sequence[Part], sent: Sequence[Unit], provider: Provider, known: Iterable[Envelope]
+    expected: Envelope,
+    parts: Sequence[ExpectedPart],
+    sent: Sequence[Unit],
+    provider: Provider,
+    known: Iterable[Envelope],
 ) -> list[Finding]:
     """Another envelope whose rendering this is, whole or in one half; the nearest one where several fit."""
     head, dynamic = _halves(sent)
@@ -95,7 +95,11 @@ def known_findings(
 
 
 def stranger_findings(
-    expected: Envelope, parts: Sequence[Part], sent: Sequence[Unit], alignment: Alignment, known: Iterable[Envelope]
+    expected: Envelope,
+    parts: Sequence[ExpectedPart],
+    sent: Sequence[Unit],
+    alignment: Alignment,
+    known: Iterable[Envelope],
 ) -> Iterator[Finding]:
     """Signs of another session that no envelope explains: its nonce, or nothing in common."""
     unlike = {other for index, other in alignment.changed if not _alike(parts[index].unit, sent[other])}

@@ -9,31 +9,27 @@ with their session or its principal (`erasing`). One session's cards are never a
 to where it began.
 """
 
-from .backlog import cards_of
-from .erasing import CardEraser
-from .kept import KeptCards
-from .making import CardMaker, card_maker
-from .migration import Difference, Migrated, migrate
-from .opening import open_cards
-from .port import CardedSession, CardIndex, CardSummarizer, Done, Embedder
-from .rebuilding import Rebuilt, rebuild
-from .summaries import Bulleted, leading_sentences
-from .worker import CardWorker
+from .backlog import RebuildResult, cards_of, rebuild
+from .erasure import CardEraser
+from .index import CountMismatch, MigrationResult, migrate, open_cards
+from .maker import BulletSummarizer, CardMaker, card_maker, leading_sentences
+from .port import CardedSession, CardIndex, CardProgress, CardSummarizer, Embedder
+from .worker import CardWorker, StoreCards
 
 __all__ = [
-    "Bulleted",
+    "BulletSummarizer",
     "CardEraser",
     "CardIndex",
     "CardMaker",
+    "CardProgress",
     "CardSummarizer",
     "CardWorker",
     "CardedSession",
-    "Difference",
-    "Done",
+    "CountMismatch",
     "Embedder",
-    "KeptCards",
-    "Migrated",
-    "Rebuilt",
+    "MigrationResult",
+    "RebuildResult",
+    "StoreCards",
     "card_maker",
     "cards_of",
     "leading_sentences",

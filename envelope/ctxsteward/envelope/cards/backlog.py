@@ -4,26 +4,32 @@ A session is behind where the highest ordinal in its log is above the index's ma
 kill, finds the same messages. A fork has cards of its own messages only; those of the shared part are its parent's.
 
 Reads `sessions`, `length`, `read` and `message` of a journal, and originals through a session opened for reading.
+
+Making an index's cards again, from originals: after it was lost, or with another summarizer or embedder.
+
+Cards that stand are replaced as the new ones arrive; a reader sees one or the other. Erased messages get none. May run
+beside workers: whoever generates last wins.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from ctxsteward.schemas import ContextError, Damaged, Finding, StoreError
+from ctxsteward.schemas import ContextError, Damaged, Finding, InputError, StoreError
 from ctxsteward.schemas.cards import ContextCard
+from ctxsteward.store.journal.events import ForkPoint, SessionOpened, from_record
+from ctxsteward.store.journal.log import DamagedRecord, Log
+from ctxsteward.store.journal.port import Journal, SessionKey
 
-from ..events import Opened, Origin, from_record
-from ..fold import fold
-from ..groups import Entry
-from ..log import Log, Spoiled
-from ..session import Session
+from ..history.fold import fold
+from ..history.session import Session
+from ..history.tool_groups import LogEntry
 from ..store import Store
-from ..stores.port import Journal, SessionKey
-from .making import Standing, pinned
-from .port import CardIndex, ordinals_of
+from .maker import CardMaker, PhasePosition, pinned
+from .port import CardIndex, CardProgress, ordinals_of
 
 _TAIL_RECORDS = 32
 """Read at a time from the end of a log to find its last message."""
@@ -45,11 +51,11 @@ def last_ordinal(journal: Journal, key: SessionKey) -> int:
     return 0
 
 
-def origin_of(journal: Journal, key: SessionKey) -> Origin | None:
+def origin_of(journal: Journal, key: SessionKey) -> ForkPoint | None:
     """Where a fork's log begins; None for an original."""
     first = journal.read(key, 0, 1)
     opened = from_record(first[0]) if first else None
-    return opened.parent if isinstance(opened, Opened) else None
+    return opened.parent if isinstance(opened, SessionOpened) else None
 
 
 def behind(store: Store, index: CardIndex, tenant: str) -> Iterator[SessionKey]:
@@ -66,7 +72,7 @@ def behind(store: Store, index: CardIndex, tenant: str) -> Iterator[SessionKey]:
 
 
 @dataclass(slots=True)
-class Backlog:
+class PendingSession:
     """One session on its way into the index: opened once, then followed as its log grows."""
 
     session: Session
@@ -76,7 +82,7 @@ class Backlog:
     first: int
     """Ordinal of its own first message: 1, but for a fork."""
     carded: int
-    standing: Standing
+    standing: PhasePosition
     generation: int = 0
     """Of the line: it changes when what was already written is replaced."""
     more: bool = False
@@ -84,7 +90,7 @@ class Backlog:
     findings: list[Finding] = field(default_factory=list)
 
     @classmethod
-    def open(cls, store: Store, index: CardIndex, key: SessionKey, *, anew: bool = False) -> Backlog | None:
+    def open(cls, store: Store, index: CardIndex, key: SessionKey, *, anew: bool = False) -> PendingSession | None:
         """From the index's mark on, or (`anew`) from the beginning; None for a session that has no log.
 
         Where the cards below the mark are of other messages than the log has now, it begins anew as well.
@@ -99,7 +105,7 @@ class Backlog:
         first = origin.ordinal + 1 if origin is not None else 1
         carded = 0 if anew else index.carded(*key)
         log = Log(store.journal, key, session.address_key, session.repair)
-        backlog = cls(session, log, line, first, max(carded, first - 1), Standing(), generation)
+        backlog = cls(session, log, line, first, max(carded, first - 1), PhasePosition(), generation)
         if not backlog._stand(index, carded):
             backlog.carded = first - 1
             backlog._stand(index, 0)
@@ -107,7 +113,7 @@ class Backlog:
 
     def _stand(self, index: CardIndex, carded: int) -> bool:
         """Find where the session stands after the last carded message; False where the cards are of another log."""
-        start = Standing()
+        start = PhasePosition()
         below = 0
         if carded >= self.first:
             refs = [f"§{n}" for n in range(max(self.first, carded - _STANDING_CARDS + 1), carded + 1)]
@@ -115,7 +121,7 @@ class Backlog:
             if carded > len(self.session) or not all(self._is_of(card) for card in cards):
                 return False
             if cards:
-                start, below = Standing(cards[-1].phase_name, cards[-1].turn_number or 0), cards[-1].ordinal
+                start, below = PhasePosition(cards[-1].phase_name, cards[-1].turn_number or 0), cards[-1].ordinal
         for ordinal in range(below + 1, self.carded + 1):
             entry = self._entry(ordinal)
             start = start.after(entry) if entry is not None else start
@@ -136,7 +142,7 @@ class Backlog:
             return True
         start = self.session.state.position
         rows = self.log.read(start, start + READ_RECORDS, whole=False)
-        if any(isinstance(row, Spoiled) for row in rows):  # what it was is told by all that comes after it
+        if any(isinstance(row, DamagedRecord) for row in rows):  # what it was is told by all that comes after it
             self.session.refresh()
             rows = []
         fold(self.session.state, rows, self.session.replica)
@@ -147,13 +153,13 @@ class Backlog:
         """Messages left to card."""
         return max(0, len(self.session) - self.carded)
 
-    def next(self, count: int) -> list[Entry]:
+    def next(self, count: int) -> list[LogEntry]:
         """At most `count` messages after those carded, without such as are gone."""
         stop = min(self.carded + count, len(self.session))
         found = (self._entry(ordinal) for ordinal in range(self.carded + 1, stop + 1))
         return [entry for entry in found if entry is not None]
 
-    def _entry(self, ordinal: int) -> Entry | None:
+    def _entry(self, ordinal: int) -> LogEntry | None:
         """An original; None where it was erased or cannot be read, so that one bad record never stops the rest."""
         try:
             entry = self._in_window(ordinal) or self.session.entry(ordinal)
@@ -171,7 +177,7 @@ class Backlog:
                 self.findings.append(Finding(kind="card_not_made", ref=f"§{ordinal}", text=str(error)))
         return None
 
-    def _in_window(self, ordinal: int) -> Entry | None:
+    def _in_window(self, ordinal: int) -> LogEntry | None:
         """The entry where the session holds it in memory, in logarithmic time; a damaged one is not taken."""
         groups = self.session.state.groups
         at = bisect_right(groups, ordinal, key=lambda group: group.first) - 1
@@ -216,3 +222,62 @@ def cards_of(
             pins = {f"§{ordinal}": pin for ordinal, pin in session.state.pins.items()}
             return [pinned(card, pins.get(card.ref)) for card in found]
         key, stop = SessionKey(key.tenant, origin.session), min(stop, origin.ordinal)
+
+
+BATCH_MESSAGES = 100
+
+
+class RebuildResult(NamedTuple):
+    """What was done."""
+
+    sessions: int
+    messages: int
+    cards: int
+    findings: tuple[Finding, ...]
+
+
+def rebuild(
+    store: Store,
+    index: CardIndex,
+    maker: CardMaker,
+    tenant: str = "default",
+    session: str | None = None,
+    *,
+    on_session: Callable[[str], None] = lambda name: None,
+) -> RebuildResult:
+    """Make all cards of a session (None: of every session of the tenant) again.
+
+    Of all sessions, a damaged one is left with a finding. Raises `InputError` for a session that does not exist and for
+    embeddings that the index cannot hold; `StoreError`.
+    """
+    done: list[RebuildResult] = []
+    for name in store.journal.sessions(tenant) if session is None else [session]:
+        on_session(name)
+        try:
+            backlog = PendingSession.open(store, index, SessionKey(tenant, name), anew=True)
+        except Damaged as error:
+            if session is not None:
+                raise
+            done.append(RebuildResult(0, 0, 0, (Finding(kind="cards_failed", text=f"session {name!r}: {error}"),)))
+            continue
+        if backlog is not None:
+            done.append(_rebuilt(index, maker, backlog))
+        elif session is not None:
+            raise InputError(f"{store.uri}: no session {session!r} of tenant {tenant!r}; nothing was rebuilt")
+    findings = tuple(finding for one in done for finding in one.findings)
+    return RebuildResult(
+        sum(one.sessions for one in done), sum(one.messages for one in done), sum(one.cards for one in done), findings
+    )
+
+
+def _rebuilt(index: CardIndex, maker: CardMaker, backlog: PendingSession) -> RebuildResult:
+    key, before, cards = backlog.session.key, backlog.carded, 0
+    findings: list[Finding] = []
+    while len(backlog):
+        upto = min(backlog.carded + BATCH_MESSAGES, len(backlog.session))
+        made = maker.make(key, backlog.next(BATCH_MESSAGES), backlog.standing, backlog.session.state.pins)
+        at_end = upto == len(backlog.session)
+        cards += index.put(made.cards, (CardProgress(key.tenant, key.session, upto),) if at_end else ())
+        backlog.carded, backlog.standing = upto, made.standing
+        findings += made.findings
+    return RebuildResult(1, backlog.carded - before, cards, (*findings, *backlog.findings))

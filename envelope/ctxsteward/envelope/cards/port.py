@@ -1,7 +1,8 @@
 """What cards need from others: an index that keeps them, a summarizer, an embedder.
 
 An index is derived data: losing it costs the time to make it again (`rebuild`). It is told how far a session is done
-(`Done`) in the same step that stores the cards, so a crash between two steps repeats work and never skips any. An
+(`CardProgress`) in the same step that stores the cards, so a crash between two steps repeats work and never skips
+any. An
 erased message gets no card again, also not from somebody who read its original just before.
 
 An index holds embeddings of one model and one dimension: those of the first card that brought one. Others are refused,
@@ -20,7 +21,7 @@ EVERYTHING = 0
 """Stands among erased ordinals for the whole session."""
 
 
-class Done(NamedTuple):
+class CardProgress(NamedTuple):
     """How far a session is done: every message up to this ordinal has its card, or is to have none."""
 
     tenant: str
@@ -50,7 +51,7 @@ class EmbeddingSpace(NamedTuple):
 class CardIndex(Protocol):
     """Cards by tenant, session and ordinal; safe with threads. Raises `StoreError` subclasses and `InputError`."""
 
-    def put(self, cards: Sequence[ContextCard], done: Sequence[Done] = ()) -> int:
+    def put(self, cards: Sequence[ContextCard], done: Sequence[CardProgress] = ()) -> int:
         """Write all cards and marks, or none; how many of these messages have a card now.
 
         Of two cards of one message the one generated later stands (of equal times, the one written later). A card of

@@ -37,9 +37,9 @@ from psycopg.conninfo import conninfo_to_dict
 
 from ctxsteward.schemas import InputError, StoreError, StoreLocked, UnsupportedVersion
 from ctxsteward.schemas.cards import ContextCard
+from ctxsteward.store import process_forks as forking
 
-from .. import forking
-from .port import EVERYTHING, CardedSession, Done, EmbeddingSpace, newest, ordinals_of, space_of
+from .port import EVERYTHING, CardedSession, CardProgress, EmbeddingSpace, newest, ordinals_of, space_of
 
 VERSION = 1
 CONNECT_SECONDS = 5
@@ -158,7 +158,7 @@ class PostgresCards:
 
     # -- writing ------------------------------------------------------------------------------------------------
 
-    def put(self, cards: Sequence[ContextCard], done: Sequence[Done] = ()) -> int:
+    def put(self, cards: Sequence[ContextCard], done: Sequence[CardProgress] = ()) -> int:
         rows = sorted((_row(card) for card in newest(cards)), key=lambda row: row[:3])  # one order: no deadlocks
         with self._writing() as db:
             self._settle_space(db, cards)

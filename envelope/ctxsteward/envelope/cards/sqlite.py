@@ -34,11 +34,10 @@ from typing import Any
 
 from ctxsteward.schemas import StoreError, StoreLocked, UnsupportedVersion
 from ctxsteward.schemas.cards import ContextCard
+from ctxsteward.store.create_once import make_folders
+from ctxsteward.store.sqlite_file import SameFile, SqliteFile, close_to_others, connect, one_transaction
 
-from ..exclusive import make_folders
-from ..same_file import SameFile
-from ..sqlite_file import SqliteFile, close_to_others, connect, one_transaction
-from .port import EVERYTHING, CardedSession, Done, EmbeddingSpace, newest, ordinals_of, space_of
+from .port import EVERYTHING, CardedSession, CardProgress, EmbeddingSpace, newest, ordinals_of, space_of
 
 VERSION = 1
 """Of the tables. Another major version is another number here."""
@@ -169,7 +168,7 @@ class SqliteCards:
 
     # -- writing ------------------------------------------------------------------------------------------------
 
-    def put(self, cards: Sequence[ContextCard], done: Sequence[Done] = ()) -> int:
+    def put(self, cards: Sequence[ContextCard], done: Sequence[CardProgress] = ()) -> int:
         with self._writing():
             held = self._space()
             space = space_of(cards, held)

@@ -9,6 +9,16 @@ appends come in, each thread rests after every message, so that they cost what t
 speed when they pause, or when somebody waits in `flush`. A
 summarizer that fails costs a better summary (`making`); a store that fails is tried again after a pause; anything else
 leaves a finding and waits for the session's next hint. Nothing that happens here reaches an append.
+
+The cards of a store, kept up beside the conversation: what `Store.cards` gives.
+
+    with open_store("file:.ctxsteward") as store:
+        cards = store.cards()                    # sqlite:.ctxsteward/cards.sqlite; returns at once
+        session.append(…)                        # hints, and never waits
+        cards.of(session, phase="research")      # what is carded by now
+
+An index, a worker that follows the journal into it, an eraser among the store's. It ends with the store. Nothing is
+lost with the process: what is not carded then is found from the journal the next time.
 """
 
 from __future__ import annotations
@@ -17,19 +27,21 @@ import threading
 import time
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from queue import SimpleQueue
 
 from ctxsteward.schemas import ContextError, Damaged, Finding, InputError, StoreError
+from ctxsteward.schemas.cards import ContextCard
+from ctxsteward.store import process_forks as forking
+from ctxsteward.store.journal.port import SessionKey
 
-from .. import forking
-from ..store import Store
-from ..stores.port import SessionKey
-from .backlog import Backlog, behind
-from .erasing import CardEraser
-from .fast_path import one_line
-from .making import CardMaker, without_embedding
-from .port import CardIndex, Done
+from ..history.session import Session
+from ..store import CLOSE_SECONDS, Store
+from .backlog import PendingSession, behind, cards_of
+from .erasure import CardEraser
+from .index import open_cards
+from .maker import CardMaker, card_maker, one_line, without_embedding
+from .port import CardIndex, CardProgress
 
 BATCH_MESSAGES = 10
 THREADS = 2
@@ -107,7 +119,7 @@ class CardWorker:
         """Guards what follows; never held while anything is read, made or written."""
         self._busy: set[SessionKey | str] = set()
         self._again: set[SessionKey | str] = set()
-        self._open: OrderedDict[SessionKey, Backlog] = OrderedDict()
+        self._open: OrderedDict[SessionKey, PendingSession] = OrderedDict()
         self._awaited = 0
         """How many wait in `flush`."""
         self._stopping = threading.Event()
@@ -238,7 +250,7 @@ class CardWorker:
         if upto > backlog.carded:
             made = self._maker.make(key, entries, backlog.standing, backlog.session.state.pins, self._give_way)
             self.findings += made.findings
-            done = (Done(key.tenant, key.session, upto),)
+            done = (CardProgress(key.tenant, key.session, upto),)
             try:
                 self._index.put(made.cards, done)
             except InputError as error:  # embeddings that this index cannot hold: the cards go without
@@ -253,14 +265,14 @@ class CardWorker:
                 self._open.popitem(last=False)
         return len(backlog) > 0 or backlog.more
 
-    def _opened(self, key: SessionKey) -> Backlog | None:
+    def _opened(self, key: SessionKey) -> PendingSession | None:
         """The session up to its newest message. Only the thread that has it in hand calls this."""
         with self._state:
             backlog = self._open.pop(key, None)
         if backlog is not None and backlog.refresh():
             return backlog
         self._eraser.settle(key)  # the log may have been replaced because somebody was forgotten
-        return Backlog.open(self._store, self._index, key)
+        return PendingSession.open(self._store, self._index, key)
 
     def _note(self, item: SessionKey | str, error: Exception, retry: bool) -> None:
         where = f"tenant {item!r}" if isinstance(item, str) else f"session {item.session!r}"
@@ -274,3 +286,57 @@ class CardWorker:
             time.sleep(0)  # now, not after the switch interval of 5 ms
         else:
             self._stopping.wait(REST_SECONDS)
+
+
+class StoreCards:
+    """Made by `Store.cards`."""
+
+    def __init__(
+        self, store: Store, index: CardIndex | str | None, maker: CardMaker | None, tenants: Sequence[str] | None
+    ) -> None:
+        maker = maker or card_maker()
+        if index is None or isinstance(index, str):
+            uri = index or store.cards_uri
+            self.index, self._opened = open_cards(uri), True
+            store.cards_uri = uri
+            self._eraser = CardEraser(store, self.index, uri)
+        else:
+            self.index, self._opened = index, False
+            self._eraser = CardEraser(store, index)
+        self.closed = False
+        self._store, self._closing = store, forking.lock()
+        store.erasers.append(self._eraser)
+        self._worker = CardWorker(store, self.index, maker, tenants=tenants)
+        self._worker.start()
+
+    @property
+    def findings(self) -> deque[Finding]:
+        """What went wrong while cards were made, newest last."""
+        return self._worker.findings
+
+    def of(
+        self, session: Session, *, phase: str | None = None, refs: Collection[str] | None = None
+    ) -> list[ContextCard]:
+        """The cards of a session so far, as `cards_of` reads them."""
+        return cards_of(self.index, session, phase=phase, refs=refs)
+
+    def hint(self, key: SessionKey) -> None:
+        """A session has grown."""
+        self._worker.hint(key)
+
+    def flush(self, timeout_seconds: float) -> bool:
+        """Wait until everything that was appended has its card; whether that was so in time."""
+        return self._worker.flush(timeout_seconds)
+
+    def close(self, flush_seconds: float = CLOSE_SECONDS) -> bool:
+        """Give what is not carded yet some time, and end the threads; whether all was done."""
+        with self._closing:
+            if self.closed:
+                return True
+            self.closed = True
+            done = self._worker.flush(flush_seconds)
+            ended = self._worker.stop()
+            self._store.erasers.remove(self._eraser)
+            if self._opened:
+                self.index.close()
+            return done and ended

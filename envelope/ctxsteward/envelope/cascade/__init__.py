@@ -8,24 +8,21 @@
 `phase_context` says the same without a store: configuration and past in, messages with their origins out.
 """
 
-from .building import PhaseMessage
-from .config import anchors, auto_enabled, intra_context, selection
-from .injection import PhaseContext, phase_context
-from .intra import Failure, intra_policy, retry_messages
-from .opening import OpenedPhase, choose_attempt, close_phase, open_phase, read_run, record_state
-from .past import Log, Past, PastMessage, read_past
-from .reading import cascade_of, load_cascade, parse_cascade
-from .strategies import Strategies
-from .subcascades import sub_input, sub_state
+from .auto_selection import Strategies
+from .config import anchors, auto_enabled, cascade_of, intra_context, load_cascade, parse_cascade, selection
+from .context import PhaseMessage
+from .past import Past, PastMessage, PhaseLog, read_past
+from .phase import PhaseContext, RefusedAttempt, intra_policy, phase_context, retry_messages, sub_input, sub_state
+from .run import OpenedPhase, choose_attempt, close_phase, open_phase, read_run, record_state
 
 __all__ = [
-    "Failure",
-    "Log",
     "OpenedPhase",
     "Past",
     "PastMessage",
     "PhaseContext",
+    "PhaseLog",
     "PhaseMessage",
+    "RefusedAttempt",
     "Strategies",
     "anchors",
     "auto_enabled",

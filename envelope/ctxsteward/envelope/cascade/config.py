@@ -2,17 +2,29 @@
 
 Order of inheritance: the caller's defaults, the cascade's `auto_context`, the phase. Within one level of `inter_phase`
 the strategy and model inside `selection` win over those beside it.
+
+A cascade from a YAML or JSON file, text or dict; refused with file, line, key, what was found and what to do.
+
+JSON is what ends in ``.json`` or begins like an object with quoted keys; it has no line numbers. Whatever a phase names
+must stand before it: an unknown phase, a forward reference, a sub-cascade that nobody defined and one that leads back
+to itself are refused here, and so is a template that does not parse or asks for what the sandbox forbids.
+
+Raises `InvalidCascade` and `InputTooLarge`.
 """
 
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
+from ctxsteward.schemas import InputTooLarge, InvalidTranscript
 from ctxsteward.schemas.cascade import (
+    MANIFEST,
     PREVIOUS,
     Anchors,
     AutoContext,
@@ -24,6 +36,11 @@ from ctxsteward.schemas.cascade import (
     Source,
 )
 from ctxsteward.schemas.errors import InvalidCascade
+from ctxsteward.schemas.violations import counted
+from ctxsteward.store.strict_yaml import Lines, YamlSource, place, read_mapping, show
+
+from ..transcripts.strict_json import decode
+from .templates import check_template
 
 _Settings = TypeVar("_Settings", bound=BaseModel)
 
@@ -103,7 +120,7 @@ def matching(ref: str, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in names if fnmatch.fnmatchcase(name, ref))  # refs hold no other wildcard than *
 
 
-class Taken(NamedTuple):
+class NamedSource(NamedTuple):
     """A source with one phase's own name, and how it was written."""
 
     source: Source
@@ -112,7 +129,7 @@ class Taken(NamedTuple):
     """Place in the phase, such as ``context.from[0]``."""
 
 
-def taken_from(cascade: Cascade, phase: Phase, ran: Collection[str]) -> tuple[Taken, ...]:
+def taken_from(cascade: Cascade, phase: Phase, ran: Collection[str]) -> tuple[NamedSource, ...]:
     """The phase's sources in order, patterns spelled out; a pattern names only phases that ran.
 
     A phase that is named outright is here whether it ran or not. `exclude` takes out of patterns and of `previous`.
@@ -121,7 +138,7 @@ def taken_from(cascade: Cascade, phase: Phase, ran: Collection[str]) -> tuple[Ta
     sources = context.from_ if context else phase.inject_from or ()
     field = "context.from" if context else "inject_from"
     found = [
-        Taken(source.model_copy(update={"phase": name}), source.phase, f"{field}[{index}]")
+        NamedSource(source.model_copy(update={"phase": name}), source.phase, f"{field}[{index}]")
         for index, source in enumerate(sources)
         for name in _spelled_out(cascade, phase, source.phase, ran)
     ]
@@ -152,3 +169,290 @@ def _spelled_out(cascade: Cascade, phase: Phase, ref: str, ran: Collection[str])
         return (ref,) if ref not in left_out else ()
     left = [name for name in before(cascade, phase) if name in ran and name not in left_out]
     return tuple(left[-1:]) if ref == PREVIOUS else matching(ref, left)
+
+
+MAX_YAML_BYTES = 256 * 1024
+MAX_JSON_BYTES = 64 * 1024 * 1024
+"""A file may hold a recorded transcript, images included."""
+MAX_YAML_DEPTH = 40
+
+_READING = YamlSource(
+    what="cascade",
+    refuse=InvalidCascade,
+    max_bytes=MAX_YAML_BYTES,
+    max_depth=MAX_YAML_DEPTH,
+    expected="write a mapping with: cascade_id, phases",
+)
+_SECOND_NAMES = {"messages_filter": "filter", "condition": "if"}
+_Keys = tuple[str, ...]
+
+
+class Tree(NamedTuple):
+    """What a file holds, before anything of it is believed."""
+
+    value: dict[str, Any]
+    lines: Lines
+    """Empty for JSON."""
+    source: str
+
+
+def load_cascade(path: str | Path) -> Cascade:
+    """Read a YAML or JSON file."""
+    return cascade_of_tree(load_tree(path))
+
+
+def parse_cascade(text: str, source: str = "cascade") -> Cascade:
+    """Read YAML or JSON text; `source` names it in errors."""
+    return cascade_of_tree(parse_tree(text, source))
+
+
+def cascade_of(value: Mapping[str, Any], source: str = "cascade") -> Cascade:
+    """Check a dict."""
+    return cascade_of_tree(Tree(dict(value), {}, source))
+
+
+def cascade_of_tree(tree: Tree) -> Cascade:
+    """Check what a file holds."""
+    try:
+        with counted("cascade"):
+            cascade = Cascade.model_validate(tree.value)
+    except ValidationError as error:
+        raise _explained(tree, error.errors(include_url=False)[0]) from error
+    _check_sub_cascades(tree, cascade)
+    _check_phases(tree, cascade, ())
+    return cascade
+
+
+def load_tree(path: str | Path) -> Tree:
+    """The mapping in a file."""
+    source = str(path)
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(MAX_JSON_BYTES + 1)
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise InvalidCascade(source, "", reason, "pass the path of a readable YAML or JSON file") from error
+    except ValueError as error:
+        raise InvalidCascade(source[:80], "", str(error), "pass the path of a YAML or JSON file") from error
+    if len(data) > MAX_JSON_BYTES:
+        raise InputTooLarge(f"cascade {source}", Path(path).stat().st_size, MAX_JSON_BYTES)
+    try:
+        text = data.decode().removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise InvalidCascade(source, "", f"byte {error.start} is not UTF-8", "save the file as UTF-8") from error
+    return parse_tree(text, source, json=source.endswith(".json"))
+
+
+def parse_tree(text: str, source: str, *, json: bool = False) -> Tree:
+    """The mapping in a text."""
+    if not (json or _looks_like_json(text)):
+        value, lines = read_mapping(text, source, _READING)
+        return Tree(value, lines, source)
+    try:
+        found = decode(text.encode(), source, "")
+    except InvalidTranscript as error:
+        raise InvalidCascade(error.source, error.where, error.found, error.hint) from error
+    except UnicodeEncodeError as error:
+        raise InvalidCascade(source, "", "a lone surrogate", "write well-formed Unicode") from error
+    if not isinstance(found, dict) or not found:
+        raise InvalidCascade(source, "", show(found), _READING.expected)
+    return Tree(found, {}, source)
+
+
+def _looks_like_json(text: str) -> bool:
+    head = text.lstrip()[:1]
+    return head == "{" and text.lstrip()[1:].lstrip()[:1] in ('"', "}", "")
+
+
+def refused(tree: Tree, keys: _Keys, found: str, hint: str) -> InvalidCascade:
+    """The error for a place in the file."""
+    return InvalidCascade(place(tree.source, tree.lines, keys), written(keys), found, hint)
+
+
+def written(keys: _Keys) -> str:
+    """A path as people write it.
+
+    >>> written(("phases", "1", "context", "from", "0"))
+    'phases[1].context.from[0]'
+    """
+    text = ""
+    for key in keys:
+        text += f"[{key}]" if key.isdecimal() else f".{key[:60]}" if text else key[:60]
+    return text
+
+
+# -- pydantic's complaints -----------------------------------------------------------------------------------
+
+
+def _explained(tree: Tree, error: ErrorDetails) -> InvalidCascade:
+    keys, found = _keys_in(tree.value, error), error.get("input")
+    context = error.get("ctx", {})
+    match error["type"]:
+        case "unknown_key":
+            return refused(tree, (*keys, context["key"]), "unknown key", error["msg"])
+        case "key_clash":
+            return refused(tree, keys, f"`{context['key']}` and `{context['other']}`, which say the same", error["msg"])
+        case "two_ways":
+            return refused(tree, keys, "`context` and `inject_from`", error["msg"])
+        case "repeated":
+            return refused(tree, keys, f"{context['item']!r} twice", error["msg"])
+        case "missing":
+            return refused(tree, (*keys, str(error["loc"][-1])), "nothing", "add this key")
+        case "string_too_long":
+            return refused(tree, keys, f"{len(str(found)):,} characters", f"write at most {context['max_length']:,}")
+        case "string_pattern_mismatch":
+            return refused(tree, keys, show(found), f"write text that matches {context['pattern']}")
+        case "literal_error" if keys[-1:] == ("tackle",):
+            return refused(tree, keys, show(found), f"write a list of tools, or {MANIFEST!r}")
+        case "literal_error":
+            return refused(tree, keys, show(found), f"write {context['expected']}")
+        case "model_type" | "dict_type":
+            names = "a phase's name or " if keys[-1:] and keys[-1].isdecimal() else ""
+            return refused(tree, keys, show(found), f"write {names}a mapping")
+        case "no_list" if keys[-1:] == ("tackle",):
+            return refused(tree, keys, show(found), f"write a list of tools, or {MANIFEST!r}")
+        case "greater_than_equal" | "less_than_equal":
+            return refused(tree, keys, show(found), error["msg"].lower().replace("input should be", "write a number"))
+        case _:
+            return refused(tree, keys, show(found), error["msg"].lower().replace("input should be", "write"))
+
+
+def _keys_in(value: object, error: ErrorDetails) -> _Keys:
+    """Of pydantic's location, the part that is in the file: no names of types and of union members."""
+    keys: list[str] = []
+    node = value
+    for part in error["loc"]:
+        if isinstance(node, dict):
+            name = part if part in node else _SECOND_NAMES.get(str(part), "")
+            if name not in node:
+                continue
+            node = node[name]
+            keys.append(str(name))
+        elif isinstance(node, list) and isinstance(part, int) and part < len(node):
+            node = node[part]
+            keys.append(str(part))
+    return tuple(keys)
+
+
+# -- references ----------------------------------------------------------------------------------------------
+
+
+class _Reference(NamedTuple):
+    keys: _Keys
+    ref: str
+    as_source: bool
+
+
+def _check_phases(tree: Tree, cascade: Cascade, above: _Keys) -> None:
+    inter = cascade.auto_context.inter_phase if cascade.auto_context else None
+    for index, ref in enumerate(inter.anchors.from_phases if inter and inter.anchors else ()):
+        keys = (*above, "auto_context", "inter_phase", "anchors", "from_phases", str(index))
+        _check_reference(tree, cascade, len(cascade.phases), _Reference(keys, ref, True))
+    seen: dict[str, int] = {}
+    for index, phase in enumerate(cascade.phases):
+        keys = (*above, "phases", str(index))
+        if phase.name == PREVIOUS:
+            raise refused(tree, (*keys, "name"), show(phase.name), "name it otherwise: this names the phase before")
+        if phase.name in seen:
+            hint = f"phases[{seen[phase.name]}] has this name already"
+            raise refused(tree, (*keys, "name"), show(phase.name), hint)
+        seen[phase.name] = index
+    for index, phase in enumerate(cascade.phases):
+        for reference in _references(phase, (*above, "phases", str(index))):
+            _check_reference(tree, cascade, index, reference)
+        _check_templates(tree, phase, (*above, "phases", str(index)))
+    for index, further in enumerate(cascade.cascades):
+        _check_phases(tree, further, (*above, "cascades", str(index)))
+
+
+def _references(phase: Phase, keys: _Keys) -> Iterator[_Reference]:
+    context = phase.context
+    if context is not None:
+        for index, source in enumerate(context.from_):
+            yield _Reference((*keys, "context", "from", str(index)), source.phase, True)
+        for index, ref in enumerate(context.exclude):
+            yield _Reference((*keys, "context", "exclude", str(index)), ref, False)
+        for index, ref in enumerate(context.anchors.from_phases if context.anchors else ()):
+            yield _Reference((*keys, "context", "anchors", "from_phases", str(index)), ref, True)
+    for index, source in enumerate(phase.inject_from or ()):
+        yield _Reference((*keys, "inject_from", str(index)), source.phase, True)
+
+
+def _check_reference(tree: Tree, cascade: Cascade, index: int, reference: _Reference) -> None:
+    ref, names = reference.ref, cascade.names
+    if ref in (PREVIOUS, "*"):
+        return
+    matched = matching(ref, names)
+    earlier = ", ".join(names[:index]) or "none"
+    if not matched:
+        what = "matches no phase" if is_pattern(ref) else "is no phase of this cascade"
+        raise refused(tree, reference.keys, f"{ref!r} {what}", f"phases before this one: {earlier}")
+    if not reference.as_source or any(name in names[:index] for name in matched):
+        return
+    here = names[index] if index < len(names) else ""
+    what = "is this phase itself" if matched == (here,) else f"comes after {here!r}"
+    raise refused(tree, reference.keys, f"{ref!r} {what}", f"name a phase that has run by then: {earlier}")
+
+
+def _check_templates(tree: Tree, phase: Phase, keys: _Keys) -> None:
+    found = [((*keys, "instructions"), phase.instructions, False)]
+    taken = phase.context.from_ if phase.context else ()
+    sources: tuple[tuple[_Keys, Sequence[Source]], ...] = (
+        (("inject_from",), phase.inject_from or ()),
+        (("context", "from"), taken),
+    )
+    for path, entries in sources:
+        for index, source in enumerate(entries):
+            if source.condition is not None:
+                found.append(((*keys, *path, str(index), "condition"), source.condition, True))
+    for index, sub in enumerate(phase.sub_cascades):
+        for key, text in sub.input_map.items():
+            found.append(((*keys, "sub_cascades", str(index), "input_map", key), text, False))
+    for path, text, is_condition in found:
+        problem = check_template(text, is_condition=is_condition)
+        if problem is not None:
+            raise refused(tree, path, problem.found, problem.hint)
+
+
+def _check_sub_cascades(tree: Tree, root: Cascade) -> None:
+    defined: dict[str, Cascade] = {}
+    for keys, cascade in _all_cascades(root, ()):
+        if cascade.cascade_id in defined:
+            raise refused(tree, (*keys, "cascade_id"), f"{cascade.cascade_id!r} twice", "give each cascade its own id")
+        defined[cascade.cascade_id] = cascade
+    for keys, cascade in _all_cascades(root, ()):
+        for at, sub, phase in _subs(cascade):
+            if sub not in defined:
+                hint = f"define it under `cascades`; defined: {', '.join(defined)}"
+                raise refused(tree, (*keys, *at), f"no cascade {sub!r}", hint)
+            trail = _way_back(defined, sub, cascade.cascade_id)
+            if trail is not None:
+                shown = " -> ".join((cascade.cascade_id, *trail))
+                raise refused(tree, (*keys, *at), f"a cycle: {shown}", f"phase {phase!r} would never end; cut it")
+
+
+def _all_cascades(cascade: Cascade, keys: _Keys) -> Iterator[tuple[_Keys, Cascade]]:
+    yield keys, cascade
+    for index, further in enumerate(cascade.cascades):
+        yield from _all_cascades(further, (*keys, "cascades", str(index)))
+
+
+def _subs(cascade: Cascade) -> Iterator[tuple[_Keys, str, str]]:
+    for number, phase in enumerate(cascade.phases):
+        for index, sub in enumerate(phase.sub_cascades):
+            yield ("phases", str(number), "sub_cascades", str(index), "ref"), sub.ref, phase.name
+
+
+def _way_back(defined: Mapping[str, Cascade], start: str, goal: str) -> tuple[str, ...] | None:
+    """The ids from `start` to `goal` along sub-cascades; None where there is no way."""
+    queue: list[tuple[str, ...]] = [(start,)]
+    seen = {start}
+    while queue:
+        trail = queue.pop(0)
+        if trail[-1] == goal:
+            return trail
+        for _, ref, _ in _subs(defined[trail[-1]]) if trail[-1] in defined else ():
+            if ref not in seen:
+                seen.add(ref)
+                queue.append((*trail, ref))
+    return None

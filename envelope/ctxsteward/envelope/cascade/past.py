@@ -10,27 +10,139 @@ Several attempts at one phase (soundings) are logs of their own, numbered from 1
 are no longer part of the past.
 
 Raises `InputError` for a state note that is no JSON object, and for logs of more than one tenant.
+
+Images of past messages: found in their provider's own blocks, shown in those same blocks, never re-encoded.
+
+An image is known by its data or URL, not by the message it came in, so that one that was passed on is shown once. Its
+digest stays in the process. What it costs is said by `ctxsteward.envelope.tokens.models`, never by the length of its
+data.
+
+Expiry: which of a phase's messages other phases are no longer shown, by `context_ttl`.
+
+The age of a message is the number of steps (assistant messages) of its phase after it. Tool results that are too old
+become one line, so that their calls stay answered; images become one line; other messages are left out, an assistant
+message with tool calls together with its results. The originals stay in their log.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from ctxsteward.schemas import InputError, Message
+from ctxsteward.schemas import InputError, Message, Wire
+from ctxsteward.schemas.cascade import Source, TtlKind
 
-from ..counting import Counter
-from ..groups import Entry, is_user_turn
-from ..session import Session
-from .images import PastImage, images_in
+from ..history.session import Session
+from ..history.tool_groups import LogEntry, is_user_turn
+from ..tokens.tokenizer import Counter
+
+Form = Literal["openai", "anthropic"]
+SHOWN_ALREADY = "[image already shown]"
+_FORMS: dict[object, Form] = {"image_url": "openai", "image": "anthropic"}
+
+
+class PastImage(NamedTuple):
+    """An image and the message that held it."""
+
+    block: Wire
+    """The provider's own; shared with the original."""
+    form: Form
+    key: bytes
+    held_by: PastMessage
+
+    @property
+    def attempt(self) -> int | None:
+        """Which sounding made it."""
+        return self.held_by.attempt
+
+
+def images_in(message: Message, held_by: PastMessage) -> Iterator[PastImage]:
+    """The images of a message, those in its tool results included."""
+    for block in _image_blocks(message.wire.get("content")):
+        yield PastImage(block, _FORMS[block["type"]], image_key(block), held_by)
+
+
+def _image_blocks(content: object) -> Iterator[Wire]:
+    for block in content if isinstance(content, list) else ():
+        if not isinstance(block, dict):
+            continue
+        if block.get("type") in _FORMS:
+            yield block
+        elif block.get("type") == "tool_result":
+            yield from _image_blocks(block.get("content"))
+
+
+def image_key(block: Wire) -> bytes:
+    """The same for the same image, whichever provider's block it is in."""
+    image = block.get("image_url", block.get("source"))
+    if isinstance(image, dict):
+        image = image.get("url") or image.get("data") or json.dumps(image, sort_keys=True)
+    text = str(image)
+    data = text.partition(",")[2] if text.startswith("data:") else text
+    return hashlib.sha256(data.encode()).digest()
+
+
+def chosen_images(images: Sequence[PastImage], source: Source) -> list[PastImage]:
+    """Those that the source's filter lets through."""
+    match source.images_filter:
+        case "last":
+            return list(images[-1:])
+        case "last_n":
+            return list(images[-source.images_count :])
+        case _:
+            return list(images)
+
+
+def image_messages(label: str, images: Iterable[PastImage], role: str) -> Iterator[tuple[Wire, list[PastImage]]]:
+    """Labelled messages of images, one for each run of the same provider's blocks.
+
+    Images of a numbered attempt follow a line with the attempt's number and the image's place in it.
+    """
+    runs: list[list[PastImage]] = []
+    for image in images:
+        if runs and runs[-1][-1].form == image.form:
+            runs[-1].append(image)
+        else:
+            runs.append([image])
+    counts: dict[int, int] = {}
+    for run in runs:
+        content: list[Wire] = [{"type": "text", "text": label}]
+        for image in run:
+            if image.attempt is not None:
+                counts[image.attempt] = counts.get(image.attempt, 0) + 1
+                line = f"[Attempt {image.attempt}, image {counts[image.attempt]}]:"
+                content.append({"type": "text", "text": line})
+            content.append(image.block)
+        yield {"role": role, "content": content}, run
+
+
+def without_images(wire: Wire, hidden: set[bytes] | None, text: str = SHOWN_ALREADY) -> Wire:
+    """The message with a line of text for each image in `hidden` (None: for every one); itself where there is none."""
+    content = wire.get("content")
+    if not isinstance(content, list):
+        return wire
+    shown = [_without(block, hidden, text) for block in content]
+    return wire if all(new is old for new, old in zip(shown, content, strict=True)) else {**wire, "content": shown}
+
+
+def _without(block: Any, hidden: set[bytes] | None, text: str) -> Any:
+    if not isinstance(block, dict):
+        return block
+    if block.get("type") in _FORMS:
+        return {"type": "text", "text": text} if hidden is None or image_key(block) in hidden else block
+    if block.get("type") == "tool_result":
+        return without_images(block, hidden, text)
+    return block
+
 
 STATE_NOTE = "state-"
 
 
-class Log(NamedTuple):
+class PhaseLog(NamedTuple):
     """A session that phases ran in."""
 
     session: Session
@@ -53,7 +165,7 @@ class PastMessage:
     joins: bool
     """It belongs to the tool group of the message before it."""
     stored_tokens: Mapping[str, int]
-    held: Entry | None = field(default=None, repr=False, compare=False)
+    held: LogEntry | None = field(default=None, repr=False, compare=False)
     """The entry where the session's window holds it anyway."""
 
     @property
@@ -62,7 +174,7 @@ class PastMessage:
         return f"{self.session.id}§{self.ordinal}"
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> LogEntry:
         return self.session.entry(self.ordinal) if self.held is None else self.held
 
     @property
@@ -74,7 +186,7 @@ class PastMessage:
         return self.entry.tokens(counter) if found is None else found
 
 
-class Output(NamedTuple):
+class PhaseOutput(NamedTuple):
     """A phase's final text, and the message that says it."""
 
     text: str
@@ -116,12 +228,12 @@ class Past:
         """A phase's own messages."""
         return tuple(message for message in self.messages if message.phase == phase)
 
-    def output(self, phase: str) -> Output | None:
+    def output(self, phase: str) -> PhaseOutput | None:
         """A phase's final assistant text; None where it said nothing."""
         for said in reversed(self.of(phase)):
             message = said.message
             if message.role == "assistant" and message.text.strip():
-                return Output(message.text, said)
+                return PhaseOutput(message.text, said)
         return None
 
     def images(self, phase: str) -> tuple[PastImage, ...]:
@@ -147,7 +259,7 @@ class Past:
 
 
 def read_past(
-    *logs: Session | Log,
+    *logs: Session | PhaseLog,
     order: Sequence[str] = (),
     states: Mapping[str, Mapping[str, Any]] | None = None,
     chosen: Mapping[str, int] | None = None,
@@ -161,11 +273,11 @@ def read_past(
     seen: set[tuple[int, str]] = set()
     copied: set[str] = set()
     noted: dict[str, dict[str, Any]] = {}
-    tenants = {(given.session if isinstance(given, Log) else given).tenant for given in logs}
+    tenants = {(given.session if isinstance(given, PhaseLog) else given).tenant for given in logs}
     if len(tenants) > 1:
         raise InputError(f"logs of tenants {', '.join(sorted(map(repr, tenants)))}; a past is one tenant's")
     for at, given in enumerate(logs):
-        log = given if isinstance(given, Log) else Log(given)
+        log = given if isinstance(given, PhaseLog) else PhaseLog(given)
         noted |= state_notes(log.session)
         place = -1
         held = {entry.ordinal: entry for group in log.session.state.groups for entry in group.entries}
@@ -208,13 +320,13 @@ def state_notes(session: Session) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _entries(session: Session, held: Mapping[int, Entry]) -> Iterator[Entry]:
+def _entries(session: Session, held: Mapping[int, LogEntry]) -> Iterator[LogEntry]:
     """All entries in order, one at a time."""
     for ordinal in range(1, len(session) + 1):
         yield held[ordinal] if ordinal in held else session.entry(ordinal)
 
 
-def _past_message(log: Log, entry: Entry, held: Mapping[int, Entry]) -> PastMessage:
+def _past_message(log: PhaseLog, entry: LogEntry, held: Mapping[int, LogEntry]) -> PastMessage:
     event = entry.event
     return PastMessage(
         number=0,
@@ -239,3 +351,65 @@ def origins_of(messages: Iterable[PastMessage]) -> str:
         text += f",{piece}" if text else piece
         session = message.session.id
     return text
+
+
+EXPIRED_IMAGE = "[image expired]"
+
+
+class ShownMessage(NamedTuple):
+    """A message that is still shown."""
+
+    message: PastMessage
+    original: Message
+    wire: Wire
+    """As it is shown; the original's own where nothing of it expired."""
+
+
+class Expiry:
+    """A phase's time limits, applied to its own messages."""
+
+    def __init__(self, past: Past, phase: str, limits: Mapping[TtlKind, int | None]) -> None:
+        self.limits = {kind: limit for kind, limit in limits.items() if limit is not None}
+        self._ages = past.ages(phase) if self.limits else {}
+        self.hidden = 0
+        """Messages that were shortened or left out."""
+
+    def hides_images(self, message: PastMessage) -> bool:
+        """Whether the message's images are too old."""
+        return self._over("images", message)
+
+    def applied(self, messages: Iterable[PastMessage]) -> Iterator[ShownMessage]:
+        """The messages that are still shown, and how."""
+        leaving = False
+        for message in messages:
+            original = message.message
+            leaving = self._leaves(message, original) or (leaving and message.joins)
+            if leaving:
+                self.hidden += 1
+                continue
+            wire = original.wire
+            if original.tool_results and self._over("tool_results", message):
+                wire = _without_results(wire, f"[tool result expired, {message.origin}]")
+            if self.hides_images(message):
+                wire = without_images(wire, None, EXPIRED_IMAGE)
+            self.hidden += wire is not original.wire
+            yield ShownMessage(message, original, wire)
+
+    def _leaves(self, message: PastMessage, original: Message) -> bool:
+        if original.role == "assistant":
+            return self._over("assistant", message)
+        return original.role == "user" and not original.tool_results and self._over("user", message)
+
+    def _over(self, kind: TtlKind, message: PastMessage) -> bool:
+        limit = self.limits.get(kind)
+        return limit is not None and self._ages.get(message.number, 0) > limit
+
+
+def _without_results(wire: Wire, line: str) -> Wire:
+    if wire["role"] == "tool":
+        return {**wire, "content": line}
+    blocks = [
+        {**block, "content": line} if isinstance(block, dict) and block.get("type") == "tool_result" else block
+        for block in wire["content"]
+    ]
+    return {**wire, "content": blocks}

@@ -4,7 +4,8 @@ Allowed: text, ``{{ }}`` expressions, ``if``, ``for``, comparisons, arithmetic, 
 tests, `range`, and the methods in `METHODS`. Everything else (``set``, macros, includes, powers, calls of anything
 else, names that begin with an underscore) is refused before it runs. What a template sees is plain JSON data;
 attributes are keys of that data, and nothing is reachable beside it. All work is metered: an iteration costs what its
-body holds, a text its characters; a template that costs more than its `Limits` stops with an error. Nothing here
+body holds, a text its characters; a template that costs more than its `TemplateLimits` stops with an error. Nothing
+here
 changes its data, reads a clock or draws a random number.
 
 A missing key is empty in instructions (and reported), and false in a condition. A condition is an expression, with or
@@ -78,7 +79,7 @@ class TemplateFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class TemplateLimits:
     """How much a template may be and do."""
 
     max_chars: int
@@ -86,11 +87,11 @@ class Limits:
     """Steps, with characters of text counted as steps."""
 
 
-INSTRUCTIONS = Limits(max_chars=MAX_INSTRUCTIONS_CHARS, max_cost=5_000_000)
-CONDITION = Limits(max_chars=MAX_CONDITION_CHARS, max_cost=200_000)
+INSTRUCTIONS = TemplateLimits(max_chars=MAX_INSTRUCTIONS_CHARS, max_cost=5_000_000)
+CONDITION = TemplateLimits(max_chars=MAX_CONDITION_CHARS, max_cost=200_000)
 
 
-class Rendered(NamedTuple):
+class RenderedTemplate(NamedTuple):
     """A text, and the names in it that stood for nothing."""
 
     text: str
@@ -114,13 +115,13 @@ def check_template(text: str, *, is_condition: bool = False) -> Problem | None:
     return None
 
 
-def render(text: str, *, input: object, state: Mapping[str, Any]) -> Rendered:
+def render(text: str, *, input: object, state: Mapping[str, Any]) -> RenderedTemplate:
     """Instructions with their data."""
     if "{" not in text:
-        return Rendered(text, ())
+        return RenderedTemplate(text, ())
     sandbox = _Sandbox(INSTRUCTIONS)
     rendered = sandbox.render(text, input, state)
-    return Rendered(rendered, tuple(dict.fromkeys(sandbox.missing)))
+    return RenderedTemplate(rendered, tuple(dict.fromkeys(sandbox.missing)))
 
 
 def holds(condition: str, *, input: object, state: Mapping[str, Any]) -> bool:
@@ -143,7 +144,7 @@ def _braced(condition: str) -> str:
 class _Sandbox:
     """One rendering: an environment of its own, and what it may still cost."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: TemplateLimits) -> None:
         self.limits = limits
         self.left = limits.max_cost
         self.missing: list[str] = []
@@ -159,12 +160,12 @@ class _Sandbox:
         """The template, ready to run; with `names`, no others may stand in it."""
         if len(text) > self.limits.max_chars + 6:
             raise TemplateFailed(f"{len(text):,} characters", f"write at most {self.limits.max_chars:,}")
-        with _explained():
+        with _template_errors():
             tree = self.environment.parse(text)
             _refuse_what_is_not_allowed(tree)
             for name in sorted(find_undeclared_variables(tree) - names if names else ()):
                 raise TemplateFailed(f"the name {name[:40]!r} is not known", "write input.KEY or state.KEY")
-            _Metering().visit(tree)
+            _MeterInserter().visit(tree)
             tree.set_environment(self.environment)
             code = self.environment.compile(tree)
             return Template.from_code(self.environment, code, {"range": _range})
@@ -172,7 +173,7 @@ class _Sandbox:
     def render(self, text: str, input: object, state: Mapping[str, Any], names: frozenset[str] | None = None) -> str:
         template = self.prepare(text, names)
         data = {"input": plain(input, "input"), "state": plain(state, "state")}
-        with _explained():
+        with _template_errors():
             return template.render(data)
 
     def show(self, value: Any) -> str:
@@ -217,7 +218,7 @@ class _Sandbox:
             yield item
 
 
-class _explained:  # noqa: N801 (a context manager, used like a function)
+class _template_errors:  # noqa: N801 (a context manager, used like a function)
     """Every failure inside becomes `TemplateFailed`."""
 
     def __enter__(self) -> None:
@@ -309,7 +310,7 @@ def _call_problem(node: nodes.Call) -> str | None:
     return f"a call of {str(name)[:40]!r} is not allowed"
 
 
-class _Metering(NodeTransformer):
+class _MeterInserter(NodeTransformer):
     """Puts a meter on each loop, by what its body holds, and on each ``~``."""
 
     def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802 (the visitor's own naming)

@@ -35,6 +35,6 @@ def render(envelope: Envelope, provider: str, *, cache: bool = True) -> Wire:
 
 def dropped_fields(envelope: Envelope, provider: str) -> tuple[Finding, ...]:
     """What this provider cannot be shown of the messages in the window."""
-    from .dropped import findings
+    from .tools import findings
 
     return tuple(findings(envelope, provider))

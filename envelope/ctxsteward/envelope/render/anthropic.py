@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from ctxsteward.schemas import ImagePart, Part, TextPart, ToolCallPart, Wire
 from ctxsteward.schemas.message import sent
 
-from ..fragments import Fragment
-from ..layout import DynamicLayout
-from ..steps import Answer, Aside, Results, Say
+from ..layout.composition import DynamicLayout
+from ..layout.fragments import Fragment
+from ..layout.group_steps import DerivedText, MessageStep, ToolResult, ToolResults
 from .tools import as_anthropic_tool, translated
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _previous_end(dynamic: DynamicLayout, before_live: int) -> int:
     offsets = dynamic.strip.wires[NAME][1]
     for index in range(dynamic.after_from - 1, dynamic.live_from, -1):
         steps = dynamic.strip.fragments[index].steps
-        if steps and isinstance(steps[0], Say) and steps[0].entry.message.role == "assistant":
+        if steps and isinstance(steps[0], MessageStep) and steps[0].entry.message.role == "assistant":
             return before_live + offsets[index] - offsets[dynamic.live_from] - 1
     return -1
 
@@ -111,16 +111,16 @@ def wires_of(fragment: Fragment) -> list[Wire]:
     wires: list[Wire] = []
     for step in fragment.steps:
         match step:
-            case Aside(text=text):
+            case DerivedText(text=text):
                 wires.append({"role": "user", "content": [{"type": "text", "text": text}]})
-            case Say():
+            case MessageStep():
                 wires += _say(step)
-            case Results():
+            case ToolResults():
                 wires += _results(step)
     return wires
 
 
-def _say(step: Say) -> list[Wire]:
+def _say(step: MessageStep) -> list[Wire]:
     message = step.entry.message
     if message.dialect == "openai" or step.without_results:
         blocks = [block for block in map(_block, message.parts) if block is not None]
@@ -166,7 +166,7 @@ def _needs_mending(block: object) -> bool:
     return _blank(block) or isinstance(block, str) or (isinstance(block, dict) and "cache_control" in block)
 
 
-def _with_aliases(blocks: list[Wire], step: Say) -> list[Wire]:
+def _with_aliases(blocks: list[Wire], step: MessageStep) -> list[Wire]:
     """The calls by the ids and with the arguments they are shown with."""
     if not step.aliases and not step.arguments:
         return blocks
@@ -181,10 +181,10 @@ def _with_aliases(blocks: list[Wire], step: Say) -> list[Wire]:
     return shown
 
 
-def _results(step: Results) -> list[Wire]:
+def _results(step: ToolResults) -> list[Wire]:
     carriers = list({id(a.entry): a.entry for a in step.answers if a.entry is not None}.values())
-    rests = [rest for rest in step.trailing if isinstance(rest, Say) and rest.entry not in carriers]
-    asides = [rest for rest in step.trailing if isinstance(rest, Aside)]
+    rests = [rest for rest in step.trailing if isinstance(rest, MessageStep) and rest.entry not in carriers]
+    asides = [rest for rest in step.trailing if isinstance(rest, DerivedText)]
     results: list[Wire] = [_result(answer) for answer in step.answers]
     others: list[Wire] = []
     for carrier in carriers:
@@ -211,7 +211,7 @@ def _results(step: Results) -> list[Wire]:
     return wires
 
 
-def _result(answer: Answer) -> Wire:
+def _result(answer: ToolResult) -> Wire:
     entry = answer.entry
     if entry is not None and entry.message.dialect == "anthropic":
         own = [b for b in sent(entry.message.wire)["content"] if isinstance(b, dict) and b.get("type") == "tool_result"]
@@ -226,7 +226,7 @@ def _result(answer: Answer) -> Wire:
     return wire
 
 
-def _result_content(answer: Answer) -> Any:
+def _result_content(answer: ToolResult) -> Any:
     if not answer.images:
         return answer.text
     images = [block for block in map(_block, answer.images) if block is not None]

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from ctxsteward.schemas import ImagePart, Part, TextPart, Wire
 
-from ..fragments import Fragment
-from ..steps import Answer, Aside, Results, Say
+from ..layout.fragments import Fragment
+from ..layout.group_steps import DerivedText, MessageStep, ToolResult, ToolResults
 from .anthropic import arguments_object
 from .tools import as_gemini_tool, is_gemini_tool, translated
 
@@ -40,21 +40,21 @@ def _contents(fragment: Fragment) -> list[Wire]:
     contents: list[Wire] = []
     for step in fragment.steps:
         match step:
-            case Aside(text=text):
+            case DerivedText(text=text):
                 contents.append({"role": "user", "parts": [{"text": text}]})
-            case Say():
+            case MessageStep():
                 contents += _say(step)
-            case Results(answers=answers, trailing=trailing):
+            case ToolResults(answers=answers, trailing=trailing):
                 contents.append({"role": "user", "parts": [part for answer in answers for part in _answer(answer)]})
                 for rest in trailing:
-                    if isinstance(rest, Aside):
+                    if isinstance(rest, DerivedText):
                         contents.append({"role": "user", "parts": [{"text": rest.text}]})
                     else:
                         contents += _say(rest)
     return contents
 
 
-def _say(step: Say) -> list[Wire]:
+def _say(step: MessageStep) -> list[Wire]:
     message = step.entry.message
     aliases, shortened = dict(step.aliases), dict(step.arguments)
     parts = [shown for part in message.parts if (shown := _part(part)) is not None]
@@ -65,7 +65,7 @@ def _say(step: Say) -> list[Wire]:
     return [{"role": role, "parts": parts}] if parts else []
 
 
-def _answer(answer: Answer) -> list[Wire]:
+def _answer(answer: ToolResult) -> list[Wire]:
     key = "error" if answer.is_error else "output"
     response = {"id": answer.call_id, "name": answer.name or "tool", "response": {key: answer.text}}
     images = [shown for image in answer.images if (shown := _part(image)) is not None]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ctxsteward.schemas import ImagePart, Message, Part, TextPart, Wire
 from ctxsteward.schemas.message import sent
 
-from ..fragments import Fragment
-from ..steps import Answer, Aside, Results, Say
+from ..layout.fragments import Fragment
+from ..layout.group_steps import DerivedText, MessageStep, ToolResult, ToolResults
 from .tools import as_openai_tool, translated
 
 if TYPE_CHECKING:
@@ -33,21 +33,21 @@ def wires_of(fragment: Fragment) -> list[Wire]:
     wires: list[Wire] = []
     for step in fragment.steps:
         match step:
-            case Aside(text=text):
+            case DerivedText(text=text):
                 wires.append({"role": "user", "content": text})
-            case Say():
+            case MessageStep():
                 wires += say(step)
-            case Results(answers=answers, trailing=trailing):
+            case ToolResults(answers=answers, trailing=trailing):
                 wires += [answer_wire(answer) for answer in answers]
                 images = [image for answer in answers for image in answer.images]
                 if images:  # a tool message carries text alone
                     wires.append({"role": "user", "content": _content(images)})
                 for rest in trailing:
-                    wires += [{"role": "user", "content": rest.text}] if isinstance(rest, Aside) else say(rest)
+                    wires += [{"role": "user", "content": rest.text}] if isinstance(rest, DerivedText) else say(rest)
     return wires
 
 
-def say(step: Say) -> list[Wire]:
+def say(step: MessageStep) -> list[Wire]:
     """A message in its own role; nothing where this provider could show nothing of it."""
     message = step.entry.message
     own = message.dialect != "anthropic" and not step.without_results
@@ -56,7 +56,7 @@ def say(step: Say) -> list[Wire]:
     return [wire] if says else []
 
 
-def _own(message: Message, step: Say) -> Wire:
+def _own(message: Message, step: MessageStep) -> Wire:
     """The provider's own dict, but for what it would refuse."""
     wire = sent(message.wire)
     content = wire.get("content")
@@ -77,7 +77,7 @@ def _own(message: Message, step: Say) -> Wire:
     return {**wire, **mended} if mended else wire
 
 
-def _named_calls(message: Message, calls: list[Wire], step: Say) -> list[Wire]:
+def _named_calls(message: Message, calls: list[Wire], step: MessageStep) -> list[Wire]:
     named: list[Wire] = []
     aliases, shortened = dict(step.aliases), dict(step.arguments)
     for index, (call, part) in enumerate(zip(calls, message.tool_calls, strict=True)):
@@ -93,7 +93,7 @@ def _named_calls(message: Message, calls: list[Wire], step: Say) -> list[Wire]:
     return named
 
 
-def _typed(message: Message, step: Say) -> Wire:
+def _typed(message: Message, step: MessageStep) -> Wire:
     parts = [part for part in message.parts if isinstance(part, (TextPart, ImagePart))]
     wire: Wire = {"role": message.role, "content": _content(parts)}
     if message.tool_calls:
@@ -110,7 +110,7 @@ def _typed(message: Message, step: Say) -> Wire:
     return wire
 
 
-def answer_wire(answer: Answer) -> Wire:
+def answer_wire(answer: ToolResult) -> Wire:
     """A tool message; the original's own dict where nothing about it changed."""
     if answer.entry is not None and answer.entry.message.dialect == "openai":
         wire = sent(answer.entry.message.wire)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ctxsteward.schemas import ImagePart, Part, TextPart, Wire
 
-from ..fragments import Fragment
-from ..steps import Answer, Aside, Results, Say
+from ..layout.fragments import Fragment
+from ..layout.group_steps import DerivedText, MessageStep, ToolResult, ToolResults
 from .openai_chat import image_url
 from .tools import as_responses_tool, translated
 
@@ -33,19 +33,19 @@ def _items(fragment: Fragment) -> list[Wire]:
     items: list[Wire] = []
     for step in fragment.steps:
         match step:
-            case Aside(text=text):
+            case DerivedText(text=text):
                 items.append(_text("user", text))
-            case Say():
+            case MessageStep():
                 items += _say(step)
-            case Results(answers=answers, trailing=trailing):
+            case ToolResults(answers=answers, trailing=trailing):
                 for answer in answers:
                     items += _answer(answer)
                 for rest in trailing:
-                    items += [_text("user", rest.text)] if isinstance(rest, Aside) else _say(rest)
+                    items += [_text("user", rest.text)] if isinstance(rest, DerivedText) else _say(rest)
     return items
 
 
-def _say(step: Say) -> list[Wire]:
+def _say(step: MessageStep) -> list[Wire]:
     message = step.entry.message
     aliases, shortened = dict(step.aliases), dict(step.arguments)
     blocks = _blocks(message.parts, message.role)
@@ -62,7 +62,7 @@ def _say(step: Say) -> list[Wire]:
     return items
 
 
-def _answer(answer: Answer) -> list[Wire]:
+def _answer(answer: ToolResult) -> list[Wire]:
     items: list[Wire] = [{"type": "function_call_output", "call_id": answer.call_id, "output": answer.text}]
     images = _blocks(answer.images, "user")
     return [*items, {"role": "user", "content": images}] if images else items

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ctxsteward.schemas import InputError, Message, TextPart, Wire
 
-from ..fence import escape, unescape
-from ..fragments import Fragment
-from ..steps import Answer, Aside, Results, Say
+from ..layout.fragments import Fragment
+from ..layout.group_steps import DerivedText, MessageStep, ToolResult, ToolResults
+from ..layout.rows import escape, unescape
 
 if TYPE_CHECKING:
     from ..envelope import Envelope
@@ -33,7 +33,7 @@ _TEMPLATE = re.compile(rf"([<\[])(\\*)(?={_SPECIAL})")
 _BROKEN = re.compile(rf"([<\[])\\(\\*)(?={_SPECIAL})")
 
 
-class Span(NamedTuple):
+class PromptSpan(NamedTuple):
     """A labelled stretch of a rendered prompt."""
 
     label: str
@@ -46,44 +46,44 @@ def render(envelope: Envelope, cache: bool) -> Wire:
     return {"prompt": render_spans(envelope.nonce, list(spans(envelope)))}
 
 
-def spans(envelope: Envelope) -> Iterator[Span]:
+def spans(envelope: Envelope) -> Iterator[PromptSpan]:
     """Everything the prompt says, in order."""
     for name in ("system", "static", "meta"):
         for fragment in envelope.head.section(name):
-            yield Span(name, fragment.text)
+            yield PromptSpan(name, fragment.text)
     if envelope.head.tools:
-        yield Span("tools", json.dumps(envelope.head.tools, ensure_ascii=False))
+        yield PromptSpan("tools", json.dumps(envelope.head.tools, ensure_ascii=False))
     for fragment in envelope.dynamic.fragments:
         for span in fragment_spans(fragment):
-            yield Span(f"dynamic {span.label}", span.text)
+            yield PromptSpan(f"dynamic {span.label}", span.text)
 
 
-def fragment_spans(fragment: Fragment) -> Iterator[Span]:
+def fragment_spans(fragment: Fragment) -> Iterator[PromptSpan]:
     """One span a message or derived text."""
     for step in fragment.steps:
         match step:
-            case Aside(text=text):
-                yield Span(fragment.kind if fragment.kind != "group" else "aside", text)
-            case Say():
+            case DerivedText(text=text):
+                yield PromptSpan(fragment.kind if fragment.kind != "group" else "aside", text)
+            case MessageStep():
                 yield from _say(step)
-            case Results(answers=answers, trailing=trailing):
+            case ToolResults(answers=answers, trailing=trailing):
                 yield from map(_answer, answers)
                 for rest in trailing:
-                    if isinstance(rest, Aside):
-                        yield Span("aside", rest.text)
+                    if isinstance(rest, DerivedText):
+                        yield PromptSpan("aside", rest.text)
                     else:
                         yield from _say(rest)
 
 
-def _say(step: Say) -> Iterator[Span]:
+def _say(step: MessageStep) -> Iterator[PromptSpan]:
     message, ref = step.entry.message, step.entry.ref
     text = say_text(message)
     if text or not message.tool_calls:
-        yield Span(f"{message.role} {ref}", text)
+        yield PromptSpan(f"{message.role} {ref}", text)
     aliases, shortened = dict(step.aliases), dict(step.arguments)
     for index, call in enumerate(message.tool_calls):
         label = f"call {ref} {json.dumps(call.name)} {json.dumps(aliases.get(index, call.id))}"
-        yield Span(label, shortened.get(index, call.arguments))
+        yield PromptSpan(label, shortened.get(index, call.arguments))
 
 
 def say_text(message: Message) -> str:
@@ -97,29 +97,29 @@ def say_text(message: Message) -> str:
     return "\n".join(rows)
 
 
-def _answer(answer: Answer) -> Span:
+def _answer(answer: ToolResult) -> PromptSpan:
     ref = answer.entry.ref if answer.entry is not None else "-"
-    return Span(f"result {ref} {json.dumps(answer.call_id)}{' error' if answer.is_error else ''}", answer.text)
+    return PromptSpan(f"result {ref} {json.dumps(answer.call_id)}{' error' if answer.is_error else ''}", answer.text)
 
 
-def render_spans(nonce: str, rows: Sequence[Span]) -> str:
+def render_spans(nonce: str, rows: Sequence[PromptSpan]) -> str:
     """Spans as one text; the inverse of `parse`."""
     out = [f"<{nonce} {_inert(nonce, row.label)}>\n{_inert(nonce, row.text)}\n" for row in rows]
     return "".join(out) + f"</{nonce}>\n"
 
 
-def parse(nonce: str, prompt: str) -> list[Span]:
+def parse(nonce: str, prompt: str) -> list[PromptSpan]:
     """The spans of a rendered prompt; raises `InputError` where it is none of this session."""
     opening = re.compile(rf"<{re.escape(nonce)} ([^\n]*)>\n")
     end = f"</{nonce}>\n"
     if not prompt.endswith(end):
         raise InputError("the prompt does not end with this session's closing line")
     body = prompt[: -len(end)]
-    rows: list[Span] = []
+    rows: list[PromptSpan] = []
     marks = [match for match in opening.finditer(body) if match.start() == 0 or body[match.start() - 1] == "\n"]
     for index, match in enumerate(marks):
         stop = marks[index + 1].start() if index + 1 < len(marks) else len(body)
-        rows.append(Span(_active(nonce, match[1]), _active(nonce, body[match.end() : stop - 1])))
+        rows.append(PromptSpan(_active(nonce, match[1]), _active(nonce, body[match.end() : stop - 1])))
     return rows
 
 

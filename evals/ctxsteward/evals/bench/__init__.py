@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class BenchmarkRow:
     """One printed figure."""
 
     bench: str
@@ -30,7 +30,7 @@ def row(
     *,
     at_most: float | None = None,
     at_least: float | None = None,
-) -> Row:
+) -> BenchmarkRow:
     """A figure with its bar."""
     text = f"{value:,.0f}" if float(value).is_integer() and abs(value) >= 10 else f"{value:,.4g}"
     ok = None
@@ -39,4 +39,4 @@ def row(
         bar, ok = f"≤ {at_most:g}", value <= at_most
     elif at_least is not None:
         bar, ok = f"≥ {at_least:g}", value >= at_least
-    return Row(bench=bench, what=what, value=f"{text} {unit}".strip(), bar=bar, ok=ok)
+    return BenchmarkRow(bench=bench, what=what, value=f"{text} {unit}".strip(), bar=bar, ok=ok)

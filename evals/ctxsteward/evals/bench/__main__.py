@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from . import (
-    Row,
+from . import (  # fmt: skip
+    BenchmarkRow,
     audit,
     canaries,
     cards,
@@ -32,14 +32,14 @@ from . import (
     telemetry,
     transcripts,
     warm,
-)  # fmt: skip
+)
 
 MODULES = (
     imports, warm, cold, first, journal, outage, audit, selection, cards, transcripts, canaries, harness, flips,
     steward,
     telemetry,
 )  # fmt: skip
-BENCHES: dict[str, Callable[[Path | None], Iterator[Row]]] = {module.NAME: module.run for module in MODULES}
+BENCHES: dict[str, Callable[[Path | None], Iterator[BenchmarkRow]]] = {module.NAME: module.run for module in MODULES}
 
 BEGIN, END = "<!-- bench -->", "<!-- /bench -->"
 
@@ -59,7 +59,7 @@ def main(argv: list[str] | None = None) -> int:
         parser.error(f"unknown benchmark {unknown[0]!r}; one of: {', '.join(BENCHES)}")
     if options.write and not (options.write.is_file() and _marked(options.write.read_text(encoding="utf-8"))):
         parser.error(f"{options.write}: no {BEGIN} followed by {END}; write them where the table belongs")
-    rows: list[Row] = []
+    rows: list[BenchmarkRow] = []
     for name in options.names or BENCHES:
         for found in BENCHES[name](options.data):
             rows.append(found)
@@ -70,12 +70,12 @@ def main(argv: list[str] | None = None) -> int:
     return 1 if any(found.ok is False for found in rows) else 0
 
 
-def _line(found: Row) -> str:
+def _line(found: BenchmarkRow) -> str:
     verdict = {True: "ok", False: "MISSED", None: ""}[found.ok]
     return f"{found.bench:<12} {found.what:<78} {found.value:>14} {found.bar:>8} {verdict}".rstrip()
 
 
-def with_table(text: str, rows: Sequence[Row]) -> str:
+def with_table(text: str, rows: Sequence[BenchmarkRow]) -> str:
     """The text with these rows between its markers; what stood there of benchmarks that did not run stays."""
     verdicts = {True: "ok", False: "missed", None: ""}
     start, stop = text.index(BEGIN) + len(BEGIN), text.index(END)

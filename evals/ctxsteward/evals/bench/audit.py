@@ -11,9 +11,9 @@ from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder
 from ctxsteward.envelope.audit import audit, sealed_request
 from ctxsteward.envelope.testing import memory_store
 
-from ..suites.scenario import Draw
+from ..suites.kit.suite import Draw
 from ..suites.verbatim import make
-from . import Row, row
+from . import BenchmarkRow, row
 
 NAME = "audit"
 TOKENS = 20_000
@@ -21,7 +21,7 @@ TIMES = 100
 LIMIT_MS = 10
 
 
-def run(data: Path | None = None) -> Iterator[Row]:
+def run(data: Path | None = None) -> Iterator[BenchmarkRow]:
     """Yield the figures."""
     session = memory_store().session("large")
     session.extend(make(Draw("verbatim", "docs", 0)).messages)

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.envelope.tokens import count_message, load_tokenizer
+from ctxsteward.envelope.tokens.tokenizer import count_message, load_tokenizer
 from ctxsteward.schemas import Message
 from ctxsteward.schemas.message import encode_wire
 
-from ..canaries import KINDS, CanaryKind, KindScore, Scenario, scenario, score
+from ..canaries import KINDS, CanaryKind, CanaryScenario, KindScore, scenario, score
 from ..canary_stories import stories
-from ..windows import named_in, window_of
-from . import Row, row
+from ..replay import named_in, window_of
+from . import BenchmarkRow, row
 
 NAME = "canaries"
 WINDOW_FRACTION = 0.2
@@ -28,7 +28,7 @@ SEEDS = range(6)
 
 
 @dataclass(slots=True, kw_only=True)
-class Outcome:
+class CanaryBenchOutcome:
     """One scenario run through the builder."""
 
     name: str
@@ -43,7 +43,7 @@ class Outcome:
         return sum(s.found for s in self.by_kind.values()) / max(1, sum(s.total for s in self.by_kind.values()))
 
 
-def play(case: Scenario, nonce: str = "000000000") -> Outcome:
+def play(case: CanaryScenario, nonce: str = "000000000") -> CanaryBenchOutcome:
     """Append a scenario message by message, build at each call, and score the last envelope."""
     tokenizer = load_tokenizer("o200k_base")
     tokens = sum(count_message(Message.from_wire(wire), tokenizer) for wire in case.messages)
@@ -67,7 +67,7 @@ def play(case: Scenario, nonce: str = "000000000") -> Outcome:
         == encode_wire(case.messages[canary.ordinals[-1] - 1])
         for canary in case.canaries
     )
-    return Outcome(
+    return CanaryBenchOutcome(
         name=case.name,
         by_kind=found.by_kind,
         stale=len(found.stale),
@@ -77,7 +77,7 @@ def play(case: Scenario, nonce: str = "000000000") -> Outcome:
     )
 
 
-def run(data: object = None) -> Iterator[Row]:
+def run(data: object = None) -> Iterator[BenchmarkRow]:
     """Yield the figures."""
     for split in ("dev", "held_out"):
         for language in ("en", "zh"):
@@ -87,7 +87,7 @@ def run(data: object = None) -> Iterator[Row]:
         yield from _rows(f"story {story.name}", [play(story)])
 
 
-def _rows(label: str, outcomes: list[Outcome]) -> Iterator[Row]:
+def _rows(label: str, outcomes: list[CanaryBenchOutcome]) -> Iterator[BenchmarkRow]:
     totals = {kind: KindScore(*map(sum, zip(*(o.by_kind[kind] for o in outcomes if kind in o.by_kind), strict=True)))
               for kind in KINDS if any(kind in o.by_kind and o.by_kind[kind].total for o in outcomes)}  # fmt: skip
     found, total = sum(s.found for s in totals.values()), sum(s.total for s in totals.values())
@@ -96,7 +96,7 @@ def _rows(label: str, outcomes: list[Outcome]) -> Iterator[Row]:
     if safety.total:
         yield row(NAME, f"{label}: safety rules", 100 * safety.found / safety.total, "%", at_least=100)
     kinds = ", ".join(f"{kind} {s.found}/{s.total}" for kind, s in totals.items())
-    yield Row(bench=NAME, what=f"  {kinds}", value="")
+    yield BenchmarkRow(bench=NAME, what=f"  {kinds}", value="")
     yield row(NAME, f"{label}: stale values", sum(o.stale for o in outcomes), at_most=0)
     yield row(
         NAME,

@@ -21,8 +21,8 @@ from ctxsteward.envelope import Store, open_store
 from ctxsteward.envelope.cards import card_maker, cards_of, open_cards, rebuild
 from ctxsteward.envelope.testing import memory_store
 
-from . import Row, row
-from .conversation import conversation
+from . import BenchmarkRow, row
+from .conversations import conversation
 
 NAME = "cards"
 MESSAGES = 10_000
@@ -37,7 +37,7 @@ WRITERS = 2
 FLUSH_SECONDS = 600.0
 
 
-def run(data: object = None) -> Iterator[Row]:
+def run(data: object = None) -> Iterator[BenchmarkRow]:
     """Yield the figures."""
     rounds = [(_appended(beside=False), _appended(beside=True)) for _ in range(ROUNDS)]
     what = f"{MESSAGES:,} messages in bursts of {BURST}: an append beside the worker / alone, p50"
@@ -58,7 +58,7 @@ def run(data: object = None) -> Iterator[Row]:
     yield row(NAME, f"{KILLS} processes killed while they append: cards missing", missing, at_most=0)
 
 
-class _Appended(NamedTuple):
+class _AppendFigures(NamedTuple):
     p50_ms: float
     p99_ms: float
     behind: int = 0
@@ -66,7 +66,7 @@ class _Appended(NamedTuple):
     missing: int = 0
 
 
-def _appended(*, beside: bool) -> _Appended:
+def _appended(*, beside: bool) -> _AppendFigures:
     messages = conversation(MESSAGES // SESSIONS)
     with tempfile.TemporaryDirectory() as folder, open_store(f"file:{folder}/store") as store:
         sessions = [store.session(f"s{n}") for n in range(SESSIONS)]
@@ -82,16 +82,16 @@ def _appended(*, beside: bool) -> _Appended:
         spent.sort()
         p50, p99 = spent[len(spent) // 2], spent[int(0.99 * len(spent))]
         if cards is None:
-            return _Appended(p50, p99)
+            return _AppendFigures(p50, p99)
         wanted = sum(map(len, sessions))
         behind = wanted - sum(one.carded for one in cards.index.sessions())
         began = time.perf_counter()
         cards.flush(FLUSH_SECONDS)
         seconds = time.perf_counter() - began
-        return _Appended(p50, p99, behind, seconds, wanted - sum(one.cards for one in cards.index.sessions()))
+        return _AppendFigures(p50, p99, behind, seconds, wanted - sum(one.cards for one in cards.index.sessions()))
 
 
-def _fetched() -> Iterator[Row]:
+def _fetched() -> Iterator[BenchmarkRow]:
     """A session among others, as a selector fetches it."""
     with memory_store() as store, tempfile.TemporaryDirectory() as folder:
         for n in range(20):
@@ -111,7 +111,7 @@ def _fetched() -> Iterator[Row]:
 _WRITER = """
 import sys
 from ctxsteward.envelope import open_store
-from ctxsteward.evals.bench.conversation import conversation
+from ctxsteward.evals.bench.conversations import conversation
 uri, me, batches = sys.argv[1], sys.argv[2], int(sys.argv[3])
 messages = conversation(10 * batches, seed=int(me))
 with open_store(uri) as store:

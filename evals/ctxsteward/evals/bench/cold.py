@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
-from ctxsteward.envelope.tokens import load_tokenizer
+from ctxsteward.envelope.tokens.tokenizer import load_tokenizer
 from ctxsteward.schemas import Wire
 
-from . import Row, row
-from .conversation import conversation
+from . import BenchmarkRow, row
+from .conversations import conversation
 
 NAME = "cold"
 MESSAGES = 5_000
@@ -26,7 +26,7 @@ SENTENCES = 15
 ROUNDS = 5
 
 
-def run(data: object = None) -> Iterator[Row]:
+def run(data: object = None) -> Iterator[BenchmarkRow]:
     """Yield the figures."""
     gc.collect()
     gc.freeze()  # what other benchmarks left behind is not this one's to walk: a restart starts empty

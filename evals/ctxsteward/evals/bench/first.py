@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from . import Row, row
+from . import BenchmarkRow, row
 
 NAME = "first"
 THREADS = 200
@@ -41,7 +41,7 @@ print(json.dumps([seconds, most / (1 << 20 if sys.platform == "darwin" else 1 <<
 """
 
 
-def run(data: object = None) -> Iterator[Row]:
+def run(data: object = None) -> Iterator[BenchmarkRow]:
     """Yield the figures."""
     rounds = [json.loads(subprocess.check_output([sys.executable, "-c", _PROBE])) for _ in range(ROUNDS)]
     seconds, megabytes = (statistics.median(figures) for figures in zip(*rounds, strict=True))

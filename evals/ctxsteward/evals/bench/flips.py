@@ -27,10 +27,10 @@ from typing import Literal, NamedTuple
 from ruamel.yaml import YAML
 
 from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
-from ctxsteward.steward.approvals import people_needed
 from ctxsteward.steward.drift import report
+from ctxsteward.steward.release.approvals import people_needed
 
-from . import Row, row
+from . import BenchmarkRow, row
 
 NAME = "flips"
 Half = Literal["developed on", "held out"]
@@ -44,7 +44,7 @@ A_KIND = 30
 """Cases of one mutation, of one policy."""
 
 
-class Case(NamedTuple):
+class LockedLineCase(NamedTuple):
     """A locked line, and what somebody makes of it."""
 
     line: str
@@ -54,14 +54,14 @@ class Case(NamedTuple):
     """Which mutation, or ``hand``."""
 
 
-class Judged(NamedTuple):
+class LockedLineVerdict(NamedTuple):
     """What became of a case."""
 
     blocked: bool
     asked: bool
 
 
-def run(data: Path | None = None) -> Iterator[Row]:
+def run(data: Path | None = None) -> Iterator[BenchmarkRow]:
     """Yield the figures of both halves."""
     folder = next((each for each in _folders(data) if each.is_dir()), None)
     for half in SOURCES:
@@ -69,12 +69,12 @@ def run(data: Path | None = None) -> Iterator[Row]:
         yield from _rows(half, lines, found, is_held_to=half == "held out" and folder is not None)
 
 
-def cases(half: Half, policies: Path | None = None) -> tuple[tuple[str, ...], list[Case]]:
+def cases(half: Half, policies: Path | None = None) -> tuple[tuple[str, ...], list[LockedLineCase]]:
     """The locked lines of a half, and its cases."""
     wordings, name = SOURCES[half]
     policy = () if policies is None else lines_of((policies / f"{name}.md").read_text(encoding="utf-8"))
     told = YAML(typ="safe").load(files("ctxsteward.evals.suites").joinpath(wordings).read_text(encoding="utf-8"))
-    found: list[Case] = []
+    found: list[LockedLineCase] = []
     own: list[str] = []
     for each in told:
         line = each.get("line") or _named(each["policy"], policy)
@@ -82,7 +82,7 @@ def cases(half: Half, policies: Path | None = None) -> tuple[tuple[str, ...], li
             continue
         own += [line] if "line" in each else []
         for kind, is_flip in (("flips", True), ("benign", False)):
-            found += [Case(line, text, is_flip, "hand") for text in each.get(kind, ())]
+            found += [LockedLineCase(line, text, is_flip, "hand") for text in each.get(kind, ())]
     return (*policy, *own), [*found, *mutated(policy, half)]
 
 
@@ -93,7 +93,7 @@ def lines_of(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(line for line in bare if len(line.split()) >= MIN_WORDS and not line.endswith(":")))
 
 
-def judge(lines: Sequence[str], case: Case, *, beside: bool) -> Judged:
+def judge(lines: Sequence[str], case: LockedLineCase, *, beside: bool) -> LockedLineVerdict:
     """What the drift report says of a case among all lines of its half, each of them locked."""
     entries = [ProfileEntry(id=f"rule-{n}", text=line, locked=True) for n, line in enumerate(lines)]
     place = lines.index(case.line)
@@ -104,7 +104,7 @@ def judge(lines: Sequence[str], case: Case, *, beside: bool) -> Judged:
         after[place] = entries[place].model_copy(update={"text": case.text})
     old, new = (ProfileDocument(name="desk", policies=tuple(each)) for each in (entries, after))
     found = report(old, new)
-    return Judged(found.level == "BLOCK", people_needed(found) >= 2)
+    return LockedLineVerdict(found.level == "BLOCK", people_needed(found) >= 2)
 
 
 # -- what a generator makes of a policy ------------------------------------------------------------------------
@@ -172,14 +172,14 @@ PARTED: tuple[Mutation, ...] = (
 )  # fmt: skip
 
 
-def mutated(policy: Sequence[str], half: Half, seed: int = 7) -> list[Case]:
+def mutated(policy: Sequence[str], half: Half, seed: int = 7) -> list[LockedLineCase]:
     """What the generator makes of a policy's lines: flips and harmless edits, at most `A_KIND` of each kind."""
     chance = random.Random(f"{seed} {half}")
     flips = {
         "negated": NEGATED, "weakened": WEAKENED, "widened": WIDENED, "reordered": REORDERED, "figures": FIGURED,
         "exchanged": EXCHANGED[half],
     }  # fmt: skip
-    made: list[Case] = []
+    made: list[LockedLineCase] = []
     for by, mutations in flips.items():
         made += _sampled(chance, policy, by, lambda line, m=mutations: _replaced(line, m), is_flip=True)  # type: ignore[misc]
     made += _sampled(chance, policy, "excepted", lambda line: _ended(line, EXCEPTED[half]), is_flip=True)
@@ -192,8 +192,10 @@ def mutated(policy: Sequence[str], half: Half, seed: int = 7) -> list[Case]:
 
 def _sampled(
     chance: random.Random, policy: Sequence[str], by: str, make: Callable[[str], Iterable[str]], *, is_flip: bool
-) -> list[Case]:
-    found = [Case(line, text, is_flip, by) for line in policy for text in make(line) if text not in ("", line)]
+) -> list[LockedLineCase]:
+    found = [
+        LockedLineCase(line, text, is_flip, by) for line in policy for text in make(line) if text not in ("", line)
+    ]
     return chance.sample(found, min(A_KIND, len(found)))
 
 
@@ -225,7 +227,9 @@ def _misspelled(line: str, chance: random.Random) -> str:
 # -- figures ---------------------------------------------------------------------------------------------------
 
 
-def _rows(half: Half, lines: Sequence[str], found: Sequence[Case], *, is_held_to: bool) -> Iterator[Row]:
+def _rows(
+    half: Half, lines: Sequence[str], found: Sequence[LockedLineCase], *, is_held_to: bool
+) -> Iterator[BenchmarkRow]:
     for beside in (False, True):
         where = "beside it" if beside else "in its place"
         judged = [(case, judge(lines, case, beside=beside)) for case in found]
@@ -242,7 +246,7 @@ def _rows(half: Half, lines: Sequence[str], found: Sequence[Case], *, is_held_to
                 f"{by} {sum(e.blocked for c, e in these if c.by == by)}/{sum(c.by == by for c, _ in these)}"
                 for by in kinds
             )
-            yield Row(bench=NAME, what=f"  {told}", value="")
+            yield BenchmarkRow(bench=NAME, what=f"  {told}", value="")
             for name, rule in BASELINES[beside].items():
                 share = _share(rule(lines, case) for case, _ in these)
                 yield row(NAME, f"  {label}, blocked by: {name}", share, "%")
@@ -253,11 +257,11 @@ def _share(values: Iterable[bool]) -> float:
     return round(100 * sum(told) / max(1, len(told)), 1)
 
 
-def _far(lines: Sequence[str], case: Case) -> bool:
+def _far(lines: Sequence[str], case: LockedLineCase) -> bool:
     return SequenceMatcher(None, case.line, case.text, autojunk=False).ratio() < 0.8
 
 
-def _touching(lines: Sequence[str], case: Case) -> bool:
+def _touching(lines: Sequence[str], case: LockedLineCase) -> bool:
     mine = _words(case.text)
     return any(len(mine & _words(line)) >= min(3, len(mine)) for line in lines)
 
@@ -266,7 +270,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"[a-z]{4,}|[\u4e00-\u9fff]{2}", text.lower()))
 
 
-BASELINES: Mapping[bool, Mapping[str, Callable[[Sequence[str], Case], bool]]] = {
+BASELINES: Mapping[bool, Mapping[str, Callable[[Sequence[str], LockedLineCase], bool]]] = {
     False: {"every change": lambda lines, case: True, "edit distance over a fifth": _far},
     True: {"three words of a locked line": _touching},
 }

@@ -10,19 +10,17 @@ from collections.abc import Iterator
 from itertools import chain, count
 from pathlib import Path
 
-from ..suites.running import play_one
-from ..suites.scenario import Draw, Scenario
-from ..suites.setup import Setup
-from ..suites.suite import Stage
+from ..suites.kit.suite import Draw, PlayCounts, Scenario, Setup
+from ..suites.results import play_one
 from ..suites.verbatim import make, play_verbatim
-from . import Row, row
+from . import BenchmarkRow, row
 
 NAME = "harness"
 TURNS = 10_000
 LIMIT_SECONDS = 60
 
 
-def run(data: Path | None = None) -> Iterator[Row]:
+def run(data: Path | None = None) -> Iterator[BenchmarkRow]:
     """Yield the figures."""
     play_one(Draw("verbatim", "docs", 1), Setup())  # the encoder's tables are loaded once a process
     turns = builds = 0
@@ -49,6 +47,6 @@ def _endless() -> float:
         turns += made[-1].turns
     messages = tuple(chain.from_iterable(one.messages for one in made))
     started = time.process_time()
-    for _ in play_verbatim(Scenario(draw=Draw("verbatim", "docs", 0), messages=messages), Setup(), Stage()):
+    for _ in play_verbatim(Scenario(draw=Draw("verbatim", "docs", 0), messages=messages), Setup(), PlayCounts()):
         pass
     return time.process_time() - started

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from . import Row, row
+from . import BenchmarkRow, row
 
 NAME = "import"
 HEAVY = ("boto3", "prefect", "numpy", "openai", "tiktoken", "ruamel.yaml", "click", "rich")
@@ -20,7 +20,7 @@ print(json.dumps([time.process_time() - start, [m for m in {HEAVY!r} if m in sys
 """
 
 
-def run(data: object = None) -> Iterator[Row]:
+def run(data: object = None) -> Iterator[BenchmarkRow]:
     """Yield the figures."""
     results = [json.loads(subprocess.check_output([sys.executable, "-c", _PROBE])) for _ in range(5)]
     yield row(

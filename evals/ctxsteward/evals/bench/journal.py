@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ctxsteward.envelope import Session, open_store
-from ctxsteward.envelope.stores.file import FileJournal
+from ctxsteward.store.journal.sqlite import FileJournal
 
-from . import Row, row
-from .conversation import conversation
+from . import BenchmarkRow, row
+from .conversations import conversation
 
 NAME = "journal"
 SESSIONS = 64
@@ -32,14 +32,14 @@ PROBE_BYTES = 4_096
 ROUNDS = 3
 
 
-class _Round(NamedTuple):
+class _JournalRound(NamedTuple):
     turns_per_second: float
     fsyncs_per_second: float
     group: float
     """Appends a transaction."""
 
 
-def run(data: object = None) -> Iterator[Row]:
+def run(data: object = None) -> Iterator[BenchmarkRow]:
     """Yield the figures of the round with the median throughput."""
     rounds = sorted(_measure(seed) for seed in range(ROUNDS))
     found = rounds[len(rounds) // 2]
@@ -50,7 +50,7 @@ def run(data: object = None) -> Iterator[Row]:
     yield row(NAME, "appends a transaction (group commit)", found.group)
 
 
-def _measure(seed: int) -> _Round:
+def _measure(seed: int) -> _JournalRound:
     with tempfile.TemporaryDirectory() as folder:
         before = fsyncs_per_second(Path(folder))
         with open_store(f"file:{folder}/store") as store:
@@ -63,7 +63,7 @@ def _measure(seed: int) -> _Round:
             stop = store.journal.commits
         after = fsyncs_per_second(Path(folder))
     group = (stop.tickets - start.tickets) / (stop.transactions - start.transactions)
-    return _Round(SESSIONS * TURNS / seconds, (before + after) / 2, group)
+    return _JournalRound(SESSIONS * TURNS / seconds, (before + after) / 2, group)
 
 
 def _drive(sessions: list[Session], messages: list[dict[str, str]]) -> float:

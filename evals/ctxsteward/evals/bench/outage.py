@@ -18,17 +18,17 @@ from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
-from ctxsteward.envelope.keyring import MasterKeys
-from ctxsteward.envelope.objects.memory import MemoryObjects
-from ctxsteward.envelope.objects.port import ObjectInfo, PutOutcome
 from ctxsteward.envelope.store import Store
-from ctxsteward.envelope.stores.file import FileJournal
-from ctxsteward.envelope.stores.memory import MemoryJournal
-from ctxsteward.envelope.stores.port import SessionKey
 from ctxsteward.schemas import StoreUnavailable
+from ctxsteward.store.crypto.keyring import MasterKeys
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.journal.port import SessionKey
+from ctxsteward.store.journal.sqlite import FileJournal
+from ctxsteward.store.objects.memory import MemoryObjects
+from ctxsteward.store.objects.port import ObjectInfo, PutOutcome
 
-from . import Row, row
-from .conversation import conversation
+from . import BenchmarkRow, row
+from .conversations import conversation
 
 NAME = "outage"
 SESSIONS = 50
@@ -46,7 +46,7 @@ _KEYS = MasterKeys(b"outage bench key" * 2)
 Mode = Literal["healthy", "dead", "black-holed", "slow"]
 
 
-class Measured(NamedTuple):
+class OutageFigures(NamedTuple):
     """One run of the load through all modes."""
 
     p99_ms: dict[Mode, float]
@@ -57,7 +57,7 @@ class Measured(NamedTuple):
     doubled: int
 
 
-class AilingObjects:
+class BreakableObjects:
     """Objects in memory behind a network that one can break."""
 
     uri = "memory:"
@@ -99,7 +99,7 @@ class AilingObjects:
             raise StoreUnavailable(f"{key}: no answer")
 
 
-def run(data: object = None) -> Iterator[Row]:
+def run(data: object = None) -> Iterator[BenchmarkRow]:
     """Yield the figures."""
     found = measure()
     yield row(NAME, f"append + build, p99, {SESSIONS} sessions, store healthy", found.p99_ms["healthy"], "ms")
@@ -115,9 +115,9 @@ def run(data: object = None) -> Iterator[Row]:
     yield row(NAME, "records drained, a second of CPU", per_cpu_second, "/s")
 
 
-def measure(mode_seconds: float = MODE_SECONDS, *, sessions: int = SESSIONS) -> Measured:
+def measure(mode_seconds: float = MODE_SECONDS, *, sessions: int = SESSIONS) -> OutageFigures:
     """Run the load with the store in each mode for so long, then let it recover."""
-    objects = AilingObjects()
+    objects = BreakableObjects()
     with tempfile.TemporaryDirectory() as folder:
         journal = FileJournal(Path(folder), drains=True)
         with Store(journal, objects, _KEYS, uri="memory:", write_behind=True) as store:
@@ -134,7 +134,7 @@ def measure(mode_seconds: float = MODE_SECONDS, *, sessions: int = SESSIONS) -> 
         lost, doubled = _stored(objects, load.acknowledged)
     p99 = {mode: statistics.quantiles(load.seconds[mode], n=100)[98] * 1e3 for mode in get_args(Mode)}
     steps = sum(map(len, load.seconds.values()))
-    return Measured(p99, steps, load.failed, recovery, lost, doubled)
+    return OutageFigures(p99, steps, load.failed, recovery, lost, doubled)
 
 
 class _Load:
@@ -178,7 +178,7 @@ class _Load:
             due += STEP_SECONDS
 
 
-def _stored(objects: AilingObjects, acknowledged: Counter[str]) -> tuple[int, int]:
+def _stored(objects: BreakableObjects, acknowledged: Counter[str]) -> tuple[int, int]:
     """How many messages another machine does not find, and how many it finds more than once."""
     reader = Store(MemoryJournal(drains=True), objects.inner, _KEYS, uri="memory:", write_behind=True)
     assert reader.write_behind is not None

@@ -14,10 +14,10 @@ from datetime import date, timedelta
 from itertools import accumulate
 
 from ctxsteward.envelope import Weights
-from ctxsteward.envelope.ranking.index import Turn, TurnIndex
-from ctxsteward.envelope.ranking.words import terms
+from ctxsteward.envelope.recall.lexical_index import IndexedTurn, TurnIndex
+from ctxsteward.envelope.recall.terms import terms
 
-from . import Row, row
+from . import BenchmarkRow, row
 
 NAME = "selection"
 SIZES = (600, 20_000)
@@ -30,7 +30,7 @@ _TAIL = 500
 """The last turns, whose adding is timed."""
 
 
-def run(data: object = None) -> Iterator[Row]:
+def run(data: object = None) -> Iterator[BenchmarkRow]:
     """Yield the figures."""
     made = {size: _index(size) for size in SIZES}
     young, old = SIZES
@@ -64,7 +64,8 @@ def _index(size: int) -> tuple[TurnIndex, float]:
         started = time.process_time_ns()
         asks = text.endswith("?")
         index.add(
-            number + 1, Turn(terms(text), asks, asks, ("ann", "bob")[number % 2], str(day), terms(f"{day:%d %B %Y}"))
+            number + 1,
+            IndexedTurn(terms(text), asks, asks, ("ann", "bob")[number % 2], str(day), terms(f"{day:%d %B %Y}")),
         )
         if number >= size - _TAIL:
             spent.append((time.process_time_ns() - started) / 1e6)

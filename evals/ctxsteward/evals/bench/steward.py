@@ -18,23 +18,23 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ctxsteward.envelope.keys import AddressKey
-from ctxsteward.envelope.readers import parse_transcripts
-from ctxsteward.envelope.tokens import load_tokenizer
+from ctxsteward.envelope.tokens.tokenizer import load_tokenizer
+from ctxsteward.envelope.transcripts import parse_transcripts
 from ctxsteward.schemas.message import take_wire
-from ctxsteward.steward.batches import dealt
-from ctxsteward.steward.harvesting import Reaper
-from ctxsteward.steward.ingest import InProcess, Loaded
+from ctxsteward.steward.harvest.batches import batched
+from ctxsteward.steward.ingest import InProcess, LoadedItem
 from ctxsteward.steward.ingest.items import is_named_like_transcript
-from ctxsteward.steward.night import run_night
-from ctxsteward.steward.report import NightReport
+from ctxsteward.steward.night.batch_harvest import HarvestWorker
+from ctxsteward.steward.night.environment import of_this_process
+from ctxsteward.steward.night.report import NightReport
+from ctxsteward.steward.night.run import run_night
+from ctxsteward.steward.night.stages import AdmittedRecords
 from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.stages import Admitted
-from ctxsteward.steward.surroundings import of_this_process
-from ctxsteward.steward.wiring import Isolate, harvest_in_process, in_a_worker, opened
+from ctxsteward.steward.wiring import Isolate, harvest_in_process, in_a_worker, open_night
+from ctxsteward.store.crypto.addresses import AddressKey
 
-from . import Row, row
-from .nights import write
+from . import BenchmarkRow, row
+from .conversations import write
 
 NAME = "steward"
 PUBLIC = ("tau_bench_airline", "swe_agent", "locomo")
@@ -51,7 +51,7 @@ FREE_LOAD = 0.7
 """Of the machine, above which two workers cannot be measured."""
 
 
-def run(data: Path | None = None) -> Iterator[Row]:
+def run(data: Path | None = None) -> Iterator[BenchmarkRow]:
     """Yield the figures; `data` is a folder of public transcripts, for the throughput rows."""
     yield from _throughput(data)
     yield from _increment()
@@ -62,7 +62,7 @@ def run(data: Path | None = None) -> Iterator[Row]:
 # -- throughput ---------------------------------------------------------------------------------------------------
 
 
-def _throughput(data: Path | None) -> Iterator[Row]:
+def _throughput(data: Path | None) -> Iterator[BenchmarkRow]:
     with TemporaryDirectory() as folder:
         inside = Path(folder) / "in"
         write(inside, READ)
@@ -84,8 +84,8 @@ def _transcripts(folder: Path) -> list[Path]:
 
 def _read(files: list[tuple[str, bytes]]) -> int:
     """Ingest and harvest every transcript, as far as its artifact."""
-    reaper = Reaper(key=AddressKey(b"k" * 32))
-    return sum(len(reaper(Loaded(source=name, name=name, data=data)).artifacts) for name, data in files)
+    reaper = HarvestWorker(key=AddressKey(b"k" * 32))
+    return sum(len(reaper(LoadedItem(source=name, name=name, data=data)).artifacts) for name, data in files)
 
 
 def _floor(files: list[tuple[str, bytes]]) -> int:
@@ -108,16 +108,19 @@ def _cpu(act: Callable[[], object]) -> float:
     return time.process_time() - started
 
 
-def _in_process(reaper: Reaper, settings: NightSettings) -> InProcess[Any]:
+def _in_process(reaper: HarvestWorker, settings: NightSettings) -> InProcess[Any]:
     return InProcess(reaper)
 
 
 def _night(
-    settings: NightSettings, *, isolate: Isolate = in_a_worker, told: Callable[[Admitted], object] = lambda found: None
+    settings: NightSettings,
+    *,
+    isolate: Isolate = in_a_worker,
+    told: Callable[[AdmittedRecords], object] = lambda found: None,
 ) -> NightReport:
-    with opened(settings, of_this_process(), isolate=isolate) as opening:
+    with open_night(settings, of_this_process(), isolate=isolate) as opening:
 
-        def admit(date: str, run: str) -> Admitted:
+        def admit(date: str, run: str) -> AdmittedRecords:
             found = opening.stages.admit(date, run)
             told(found)
             return found
@@ -128,7 +131,7 @@ def _night(
 # -- a night with little that is new ------------------------------------------------------------------------------
 
 
-def _increment() -> Iterator[Row]:
+def _increment() -> Iterator[BenchmarkRow]:
     judged: list[int] = []
     with TemporaryDirectory() as folder:
         inside = Path(folder) / "in"
@@ -168,14 +171,14 @@ import re, sys
 from pathlib import Path
 from ctxsteward.evals.bench.steward import _night
 from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.stages import Admitted
+from ctxsteward.steward.night.stages import Admitted
 _night(NightSettings.model_validate_json(sys.argv[1]))
 print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
 """
 """Of this process alone: what `getrusage` tells begins with its parent's."""
 
 
-def _memory() -> Iterator[Row]:
+def _memory() -> Iterator[BenchmarkRow]:
     peaks = []
     for count in DRIVEN:
         with TemporaryDirectory() as folder:
@@ -192,16 +195,16 @@ def _memory() -> Iterator[Row]:
 # -- two workers --------------------------------------------------------------------------------------------------
 
 
-def _two_workers() -> Iterator[Row]:
+def _two_workers() -> Iterator[BenchmarkRow]:
     what = f"batches on Dask, two workers / one, wall time, {SHARED_OUT:,} transcripts"
     cores, load = os.cpu_count() or 1, os.getloadavg()[0]
     if cores < 2 or load > FREE_LOAD:
-        yield Row(bench=NAME, what=what, value=f"not measured: load {load:.1f} on {cores} cores")
+        yield BenchmarkRow(bench=NAME, what=what, value=f"not measured: load {load:.1f} on {cores} cores")
         return
     try:
         import distributed
     except ImportError:
-        yield Row(bench=NAME, what=what, value="not measured: Dask is not installed")
+        yield BenchmarkRow(bench=NAME, what=what, value="not measured: Dask is not installed")
         return
     one, two = (_on_dask(distributed, workers) for workers in (1, 2))
     yield row(NAME, what, one / two, "×", at_least=1.6)
@@ -222,9 +225,9 @@ def _on_dask(distributed: Any, workers: int) -> float:
 
 
 def _batches(settings: NightSettings) -> Iterator[Any]:
-    with opened(settings, of_this_process()) as opening:
+    with open_night(settings, of_this_process()) as opening:
         due = opening.stages.due({})
-        for items in dealt(due.items, BATCH):
+        for items in batched(due.items, BATCH):
             yield opening.shell.records.batch(items)
 
 

@@ -23,13 +23,14 @@ from importlib.resources import files
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, NewMessage, Session, open_store, spans
-from ctxsteward.envelope import builder as building
-from ctxsteward.envelope.readers import parse_transcripts
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, NewMessage, Session, open_store
+from ctxsteward.envelope.building import builder as building
+from ctxsteward.envelope.telemetry import spans
+from ctxsteward.envelope.transcripts import parse_transcripts
 
-from ..transcripts import new_message, open_session
-from . import Row, row
-from .conversation import conversation
+from ..replay import new_message, open_session
+from . import BenchmarkRow, row
+from .conversations import conversation
 
 NAME = "telemetry"
 ROUNDS = 5
@@ -39,7 +40,7 @@ CHAT_MESSAGES = 600
 WARM_BUILDS = 5
 
 
-def run(data: object = None) -> Iterator[Row]:
+def run(data: object = None) -> Iterator[BenchmarkRow]:
     """Yield the figures."""
     rounds = [{setup: _in_a_process(setup) for setup in SETUPS} for _ in range(ROUNDS)]
     for workload, what in (("incident", "the demo's incident, file store"), ("chat", "short chat turns in memory")):
@@ -53,7 +54,7 @@ def run(data: object = None) -> Iterator[Row]:
         yield row(NAME, f"{what}: metrics and a span add", added, "µs")
 
 
-class Pair(NamedTuple):
+class BuildTimePair(NamedTuple):
     """Microseconds of CPU a build."""
 
     told_us: float
@@ -64,12 +65,12 @@ class Pair(NamedTuple):
         return self.told_us / self.plain_us
 
 
-def _in_a_process(setup: str) -> dict[str, Pair]:
+def _in_a_process(setup: str) -> dict[str, BuildTimePair]:
     found = json.loads(subprocess.check_output([sys.executable, "-m", __name__, setup]))
-    return {workload: Pair(*pair) for workload, pair in found.items()}
+    return {workload: BuildTimePair(*pair) for workload, pair in found.items()}
 
 
-def measure(setup: str) -> dict[str, Pair]:
+def measure(setup: str) -> dict[str, BuildTimePair]:
     """By workload, in this process, which is set up for nothing else."""
     if setup != "quiet":
         _set_up_sdk(spans=setup == "on")
@@ -77,7 +78,7 @@ def measure(setup: str) -> dict[str, Pair]:
     return {"incident": _incident(), "chat": _chat()}
 
 
-def _incident() -> Pair:
+def _incident() -> BuildTimePair:
     data = files("ctxsteward.console") / "data"
     (transcript,) = parse_transcripts((data / "demo.jsonl").read_text(encoding="utf-8"), "demo.jsonl")
     builders = [EnvelopeBuilder(model="gpt-4o", budgets=Budgets(dynamic_tokens=2_000)) for _ in range(2)]
@@ -89,7 +90,7 @@ def _incident() -> Pair:
         return _timed(builders, sessions, zip(messages, calls, strict=True))
 
 
-def _chat() -> Pair:
+def _chat() -> BuildTimePair:
     budgets = Budgets(dynamic_tokens=4_000, recall_fraction=0)
     builders = [EnvelopeBuilder(model="gpt-4o", budgets=budgets) for _ in range(2)]
     with open_store("memory:") as told, open_store("memory:") as plain:
@@ -100,9 +101,9 @@ def _chat() -> Pair:
 
 def _timed(
     builders: Sequence[EnvelopeBuilder], sessions: Sequence[Session], messages: Iterable[tuple[NewMessage, bool]]
-) -> Pair:
+) -> BuildTimePair:
     """Tell both sessions, and build both where a message is a model's answer; the first builds do not count."""
-    hooks = (spans.BuildSpan, _Silent)
+    hooks = (spans.BuildSpan, _UninstrumentedBuilder)
     spent, count = [0, 0], -WARM_BUILDS
     gc.disable()  # a collection would be charged to whichever build it happens in
     for message, is_call in messages:
@@ -118,15 +119,15 @@ def _timed(
         gc.collect(1)
     gc.enable()
     building.BuildSpan = hooks[0]  # type: ignore[attr-defined]
-    return Pair(*(nanoseconds / 1e3 / count for nanoseconds in spent))
+    return BuildTimePair(*(nanoseconds / 1e3 / count for nanoseconds in spent))
 
 
-class _Silent:
+class _UninstrumentedBuilder:
     """In the place of `spans.BuildSpan`."""
 
     def __init__(self, builder: EnvelopeBuilder) -> None: ...
 
-    def __enter__(self) -> _Silent:
+    def __enter__(self) -> _UninstrumentedBuilder:
         return self
 
     def __exit__(self, *_: object) -> None: ...

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
-from ctxsteward.envelope.policy import Window
-from ctxsteward.envelope.readers import Transcript, read_transcripts
+from ctxsteward.envelope.compaction.policy import Window
+from ctxsteward.envelope.transcripts import Transcript, read_transcripts
 
-from ..transcripts import Call, Prefix, Tally, check, open_session, replay
-from . import Row, row
+from ..replay import CallTally, ModelCall, Prefix, check, open_session, replay
+from . import BenchmarkRow, row
 
 NAME = "transcripts"
 SETS = {"tau-bench": "tau_bench_airline/*.jsonl", "SWE-agent": "swe_agent/*.traj", "LoCoMo": "locomo/*.json"}
@@ -34,7 +34,7 @@ class LatestSchedule:
         self.history = 0
         self.seen = 0
 
-    def call(self, call: Call, budgets: Budgets) -> None:
+    def call(self, call: ModelCall, budgets: Budgets) -> None:
         """Take one call's arrivals; compact if this is the latest moment."""
         layout = call.envelope.dynamic
         fragments = [f for f in layout.strip.fragments[: layout.stop] if f.refs[-1] > self.seen]
@@ -46,10 +46,10 @@ class LatestSchedule:
             self.history = floor
 
 
-def run(data: Path | None = None) -> Iterator[Row]:
+def run(data: Path | None = None) -> Iterator[BenchmarkRow]:
     """Yield the figures; nothing where the folder is missing."""
     if data is None or not data.is_dir():
-        yield Row(bench=NAME, what="skipped: no folder of public transcripts; pass --data", value="-")
+        yield BenchmarkRow(bench=NAME, what="skipped: no folder of public transcripts; pass --data", value="-")
         return
     for dynamic_tokens in DYNAMIC_TOKENS:
         yield from _run(data, dynamic_tokens, recalls=False)
@@ -60,7 +60,7 @@ def run(data: Path | None = None) -> Iterator[Row]:
 class _Totals:
     """Counts over all sets at one budget."""
 
-    tally: Tally = field(default_factory=Tally)
+    tally: CallTally = field(default_factory=CallTally)
     turns: int = 0
     prefix_faults: int = 0
     compared: int = 0
@@ -88,7 +88,7 @@ class _Totals:
         self.full += last.count
 
 
-def _run(data: Path, dynamic_tokens: int, *, recalls: bool) -> Iterator[Row]:
+def _run(data: Path, dynamic_tokens: int, *, recalls: bool) -> Iterator[BenchmarkRow]:
     budgets = Budgets(dynamic_tokens=dynamic_tokens)
     builder = EnvelopeBuilder(model="gpt-4o", budgets=budgets, selector="heuristic" if recalls else None)
     head = f"dynamic {dynamic_tokens}" + (", recall" if recalls else "")
@@ -108,14 +108,14 @@ def _run(data: Path, dynamic_tokens: int, *, recalls: bool) -> Iterator[Row]:
     yield row(NAME, f"{head}: CPU for all calls, checks included", time.process_time() - started, "s")
 
 
-def _promises(totals: _Totals, head: str) -> Iterator[Row]:
+def _promises(totals: _Totals, head: str) -> Iterator[BenchmarkRow]:
     tally = totals.tally
     promises = "validity, budget, task, newest, last raw turn, refs, citations"
     broken = f"append-only broken (of {totals.compared:,} compared)"
     yield row(NAME, f"{head}: calls", tally.calls)
     yield row(NAME, f"{head}: faults ({promises})", len(tally.faults), at_most=0)
     for fault in tally.faults[:5]:
-        yield Row(bench=NAME, what=f"  {fault}", value="fault", ok=False)
+        yield BenchmarkRow(bench=NAME, what=f"  {fault}", value="fault", ok=False)
     yield row(NAME, f"{head}: references resolved to the same bytes", tally.refs)
     yield row(NAME, f"{head}: calls over budget, each legitimately", tally.over_budget)
     yield row(NAME, f"{head}: calls with a head budget grown, each with a finding", tally.head_grown)
@@ -124,12 +124,12 @@ def _promises(totals: _Totals, head: str) -> Iterator[Row]:
     yield row(NAME, f"{head}: compactions that saved under a tenth", tally.shallow, at_most=0)
 
 
-def _recall_rows(totals: _Totals, head: str) -> Iterator[Row]:
+def _recall_rows(totals: _Totals, head: str) -> Iterator[BenchmarkRow]:
     yield row(NAME, f"{head}: compactions a user turn", totals.tally.compactions / max(1, totals.turns))
     yield row(NAME, f"{head}: calls whose live turn took the place of recall, each with a finding", totals.dropped)
 
 
-def _economy(totals: _Totals, head: str, dynamic_tokens: int) -> Iterator[Row]:
+def _economy(totals: _Totals, head: str, dynamic_tokens: int) -> Iterator[BenchmarkRow]:
     tally = totals.tally
     late, full = tally.compactions / max(1, totals.latest), tally.compactions / max(1, totals.full)
     yield row(NAME, f"{head}: compactions / fewest at the same trigger and depth", late, "×", at_most=1.15)

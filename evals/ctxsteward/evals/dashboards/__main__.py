@@ -10,9 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from .grafana import dashboard
-from .prometheus import alert_rules, recording_rules
-from .tables import with_tables
+from .files import alert_rules, dashboard, recording_rules, with_tables
 
 
 def files() -> dict[str, str]:

@@ -23,24 +23,22 @@ from tempfile import TemporaryDirectory
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Session, Store, open_store
 from ctxsteward.envelope.audit import audit
-from ctxsteward.envelope.exporters import exported
-from ctxsteward.envelope.readers import Transcript, parse_transcripts
+from ctxsteward.envelope.telemetry.sdk import exported
+from ctxsteward.envelope.transcripts import Transcript, parse_transcripts
 from ctxsteward.schemas import BudgetExceeded, WindowExceeded
-from ctxsteward.steward import telemetry as nights
-from ctxsteward.steward.night import run_night
+from ctxsteward.steward.night import telemetry as nights
+from ctxsteward.steward.night.environment import of_this_process
+from ctxsteward.steward.night.run import run_night
 from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.surroundings import of_this_process
-from ctxsteward.steward.wiring import opened
+from ctxsteward.steward.wiring import open_night
 
 from .. import telemetry as evals
-from ..bench.nights import write
+from ..bench.conversations import write
+from ..replay import new_message
 from ..suites.catalogue import suite_named
-from ..suites.gates import shipped
-from ..suites.results import result
-from ..suites.running import run
-from ..suites.scenario import drawn
-from ..suites.setup import Setup
-from ..transcripts import new_message
+from ..suites.gates import shipped_gates
+from ..suites.kit.suite import Setup, drawn
+from ..suites.results import result, run
 
 MODEL, WINDOW_TOKENS, RESERVE_TOKENS = "gpt-4o", 2_720, 100
 BUDGETS = Budgets(static_tokens=200, meta_tokens=160, dynamic_tokens=2_000)
@@ -76,14 +74,14 @@ def nightly(seconds: float, count: int = 5) -> None:
 
 
 def _night(settings: NightSettings) -> None:
-    with opened(settings, of_this_process()) as opening:
+    with open_night(settings, of_this_process()) as opening:
         nights.tell_night(run_night(opening.stages, opening.shell))
 
 
 def _evals(scenarios: int) -> None:
     setup, suite = Setup(), suite_named(SUITE)
     played = list(run(list(drawn(SUITE, "docs", scenarios)), setup))
-    evals.tell_eval(result(suite, played, split="docs", setup=setup, gates=shipped()[SUITE], when="2026-11-22"))
+    evals.tell_eval(result(suite, played, split="docs", setup=setup, gates=shipped_gates()[SUITE], when="2026-11-22"))
 
 
 # -- builds -------------------------------------------------------------------------------------------------------

@@ -15,18 +15,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from ctxsteward.envelope.counting import Counter
-from ctxsteward.envelope.tokens import load_tokenizer
+from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
 from ctxsteward.schemas import ContextError
 
-from ..cost_prompts import Sizer
-from ..recall import RECALL_FRACTION
-from ..recall_tables import check_markers
+from ..prompt_cost import Sizer
+from ..recall import RECALL_FRACTION, check_markers
 from .adapter import PEERS
-from .inputs import RUNS, Inputs, read_inputs
-from .judge import Measured, measure
-from .process import AdapterProcess
-from .sending import Everything, Ours, Sender
+from .judge import RUNS, Inputs, PeerFigures, measure, read_inputs
+from .senders import AdapterProcess, OurEnvelope, Sender, WholeHistory
 from .table import EVERYTHING, NAME, columns, peers_block, table, write_table
 
 PYTHON = Path(".venv-peers/bin/python")
@@ -36,17 +32,19 @@ OURS, OURS_FOR_QUESTIONS, OURS_WITHOUT_RECALL = "ours", "ours, recall 0.9", "our
 def senders(python: Path) -> dict[str, Callable[[], Sender]]:
     """Everybody who is measured, by name."""
     return {
-        EVERYTHING: Everything,
-        OURS: partial(Ours, "defaults at this budget"),
-        OURS_FOR_QUESTIONS: partial(Ours, f"`recall_fraction={RECALL_FRACTION}`", {"recall_fraction": RECALL_FRACTION}),
-        OURS_WITHOUT_RECALL: partial(Ours, "`recall_fraction=0`", {"recall_fraction": 0.0}),
+        EVERYTHING: WholeHistory,
+        OURS: partial(OurEnvelope, "defaults at this budget"),
+        OURS_FOR_QUESTIONS: partial(
+            OurEnvelope, f"`recall_fraction={RECALL_FRACTION}`", {"recall_fraction": RECALL_FRACTION}
+        ),
+        OURS_WITHOUT_RECALL: partial(OurEnvelope, "`recall_fraction=0`", {"recall_fraction": 0.0}),
         **{name: partial(AdapterProcess, python, name) for name in PEERS},
     }
 
 
 def run(
     python: Path, names: Sequence[str], inputs: Inputs, sizer: Sizer, tell: Callable[[str], None]
-) -> list[Measured]:
+) -> list[PeerFigures]:
     """Measure everything itself, and then these."""
     known = senders(python)
     wanted = [EVERYTHING, *(name for name in names if name != EVERYTHING)]

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..recall_tables import Block, with_block
-from .inputs import Inputs
-from .judge import Measured
+from ..recall import MarkedBlock, with_block
+from .judge import Inputs, PeerFigures
 
 NAME = "peers"
 EVERYTHING = "everything"
@@ -21,15 +20,15 @@ class Column(NamedTuple):
     """A figure of each sender."""
 
     title: str
-    value: Callable[[Measured, Measured], float | None]
+    value: Callable[[PeerFigures, PeerFigures], float | None]
     """Of a sender, beside everything; None: not scored."""
     shown: str
     best: Callable[[Sequence[float]], float] | None = None
     """Which of a column's values wins; None: nothing is to be won."""
 
 
-def _bill(name: str, per: str, percent: bool = False) -> Callable[[Measured, Measured], float | None]:
-    def value(one: Measured, all: Measured) -> float | None:
+def _bill(name: str, per: str, percent: bool = False) -> Callable[[PeerFigures, PeerFigures], float | None]:
+    def value(one: PeerFigures, all: PeerFigures) -> float | None:
         if one.bill is None:
             return None
         amount: float = getattr(one.bill, name)
@@ -41,15 +40,15 @@ def _bill(name: str, per: str, percent: bool = False) -> Callable[[Measured, Mea
     return value
 
 
-def _canary(place: int) -> Callable[[Measured, Measured], float | None]:
+def _canary(place: int) -> Callable[[PeerFigures, PeerFigures], float | None]:
     return lambda one, _: None if one.canaries is None else one.canaries[place]
 
 
-def _recall(place: int) -> Callable[[Measured, Measured], float | None]:
+def _recall(place: int) -> Callable[[PeerFigures, PeerFigures], float | None]:
     return lambda one, _: None if one.recall is None else one.recall[place]
 
 
-def _call_ms(place: int) -> Callable[[Measured, Measured], float | None]:
+def _call_ms(place: int) -> Callable[[PeerFigures, PeerFigures], float | None]:
     return lambda one, _: None if one.call_ms is None else one.call_ms[place]
 
 
@@ -76,12 +75,12 @@ def columns(inputs: Inputs) -> tuple[Column, ...]:
     return (*COLUMNS, *timed)
 
 
-def peers_block(measured: Sequence[Measured], inputs: Inputs, seconds: float) -> Block:
+def peers_block(measured: Sequence[PeerFigures], inputs: Inputs, seconds: float) -> MarkedBlock:
     """The table, what it was measured on, and who was measured how."""
-    return Block(NAME, tuple(_lines(measured, inputs, seconds)))
+    return MarkedBlock(NAME, tuple(_lines(measured, inputs, seconds)))
 
 
-def _lines(measured: Sequence[Measured], inputs: Inputs, seconds: float) -> Iterator[str]:
+def _lines(measured: Sequence[PeerFigures], inputs: Inputs, seconds: float) -> Iterator[str]:
     calls = sum(len(run.calls) for run in inputs.runs)
     canaries = sum(len(case.canaries) for case in inputs.scenarios)
     questions = sum(len(talk.questions) for talk in inputs.talks)
@@ -100,11 +99,11 @@ def _lines(measured: Sequence[Measured], inputs: Inputs, seconds: float) -> Iter
         yield from (f"  - {what} not scored: {why}" for what, why in one.unscored.items())
 
 
-def table(measured: Sequence[Measured], shown: Sequence[Column]) -> Iterator[str]:
+def table(measured: Sequence[PeerFigures], shown: Sequence[Column]) -> Iterator[str]:
     """A row a sender; what won a column is bold."""
     yield f"| sent by | {' | '.join(column.title for column in shown)} |"
     yield "|---|" + "---:|" * len(shown)
-    everything = next((one for one in measured if one.name == EVERYTHING), Measured(name=EVERYTHING))
+    everything = next((one for one in measured if one.name == EVERYTHING), PeerFigures(name=EVERYTHING))
     won = [_won(measured, everything, column) for column in shown]
     for one in measured:
         cells = [
@@ -114,7 +113,7 @@ def table(measured: Sequence[Measured], shown: Sequence[Column]) -> Iterator[str
         yield f"| {one.name} | {' | '.join(cells)} |"
 
 
-def _won(measured: Sequence[Measured], everything: Measured, column: Column) -> str | None:
+def _won(measured: Sequence[PeerFigures], everything: PeerFigures, column: Column) -> str | None:
     """The best value as it is shown, so that what looks equal wins alike."""
     if column.best is None:
         return None
@@ -130,6 +129,6 @@ def _cell(value: float | None, shown: str, best: str | None) -> str:
     return f"**{text}**" if text == best else text
 
 
-def write_table(path: Path, block: Block) -> None:
+def write_table(path: Path, block: MarkedBlock) -> None:
     """Put the block between the document's markers and touch nothing else."""
     path.write_text(with_block(path.read_text(encoding="utf-8"), block), encoding="utf-8", newline="\n")

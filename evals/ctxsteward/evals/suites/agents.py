@@ -1,4 +1,15 @@
-"""Agents with tools: every request valid and in budget, the task kept, results shown when new and whole for ever.
+# ruff: noqa: E501  -- a phrasing a line reads better than wrapped ones
+"""What agents are told to do, how people break in on them, and what they say on the way; two halves a language.
+
+Turns of an agent: what it calls and what comes back, well-behaved and not.
+
+    loops = Loops(rng, talk, phrasings)
+    loops.play("parallel")       messages of one user turn, the user's first
+
+Calls in a row and at once; answers late (behind the user's next words), never, wrong once and then right, the same as
+before, far too large, with images beside. Ids are unique in a conversation but for the kind ``reused ids``.
+
+Agents with tools: every request valid and in budget, the task kept, results shown when new and whole for ever.
 
 Turns of talk and of tool use of every shape (`loops`): up to 60 steps in one turn, calls at once, answers late or
 never, errors and retries, results larger than the budget, the same results again, images, people who break in. At every
@@ -11,24 +22,280 @@ Source: `validity`, `transcripts`; issues of well-known projects (orphaned pairs
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import base64
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
+from typing import NamedTuple
 
 from ctxsteward.envelope import Envelope, Session
 from ctxsteward.schemas import Wire
 
-from ..transcripts import Call, Prefix, budget_faults
+from ..replay import ModelCall, Prefix, budget_faults
 from ..validity import anthropic_faults, openai_faults
-from .judging import dynamic_of, named, prefix_kept
-from .loops import Loops
-from .playing import Asked, Called, Ended, play
-from .pricing import COST_RATIO, Costs
-from .scenario import LONG_TURNS, Ask, Draw, Scenario
-from .scoring import Metric, Score, holds
-from .setup import Setup
-from .suite import Scores, Stage, Suite
-from .talk import Talk
-from .texts_agents import DEV, HELD_OUT
+from .kit import pasted_content as pasted
+from .kit.play import (
+    COST_RATIO,
+    AskMoment,
+    CallMoment,
+    ConversationCost,
+    EndMoment,
+    dynamic_of,
+    named,
+    play,
+    prefix_kept,
+)
+from .kit.suite import LONG_TURNS, Ask, Draw, EvalSuite, Metric, PlayCounts, Scenario, Score, Scores, Setup, holds
+from .kit.talk import SmallTalk, assistant, user
+
+
+class AgentPhrasings(NamedTuple):
+    """``{thing}`` is a noun of the talk's subject, ``{code}`` a reference that only the task names."""
+
+    tasks: tuple[str, ...]
+    orders: tuple[str, ...]
+    """What later turns ask for, with tools."""
+    where: tuple[str, ...]
+    """``{path}`` is a file."""
+    breaks: tuple[str, ...]
+    """What a user says in the middle of a loop."""
+    steps: tuple[str, ...]
+    """What an agent says beside its calls."""
+    errors: tuple[str, ...]
+    about_task: tuple[str, ...]
+
+
+DEV: dict[str, AgentPhrasings] = {
+    "en": AgentPhrasings(
+        tasks=(
+            "Find out why the nightly job for the {thing} writes too few rows and repair it. File everything under {code}.",
+            "Compare the three offers for the {thing} and write a recommendation of one page. Our reference is {code}.",
+            "Go through the open reports on the {thing}, answer what you can, and leave a summary in {code}.",
+            "Migrate the {thing} to the new host without losing a record; the change number is {code}.",
+        ),
+        orders=("Have a look at the {thing} first.", "Check the numbers for the {thing} again.", "Please look into the {thing} before you go on.", "What do the logs say about the {thing}?", "Run the checks on the {thing}.", "Search for anything about the {thing}."),
+        where=("Start with {path}.", "It is about {path}.", "{path} should tell.", "Don't bother with {path}."),
+        breaks=("Stop for a second, did you see the mail?", "Wait, one thing before you go on.", "Sorry to interrupt, is this still running?", "Hold that thought, somebody is at the door.", "Actually, use the smaller sample."),
+        steps=("Looking into it.", "Next step.", "That narrows it down.", "Trying another way.", "", "", ""),
+        errors=("ERROR: connection reset after {n} ms", "Traceback (most recent call last):\n  File \"run.py\", line {n}\nKeyError: 'rows'", "HTTP 503: upstream busy, retry in {n} s", "permission denied: /srv/jobs/{n}"),
+        about_task=("What was the task again?", "Remind me what you are working on.", "What did I ask you to do at the very beginning?"),
+    ),
+    "zh": AgentPhrasings(
+        tasks=(
+            "查清楚{thing}的夜间任务为什么写少了行，并修好。资料都归到{code}下面。",
+            "比较{thing}的三家报价，写一页建议书，我们的编号是{code}。",
+            "把{thing}的未结报告过一遍，能答的就答，总结放到{code}。",
+            "把{thing}迁到新主机，一条记录都不丢，变更号{code}。",
+        ),
+        orders=("先看看{thing}。", "{thing}的数字再核一遍。", "往下走之前先查一下{thing}。", "日志里{thing}是怎么说的？", "给{thing}跑一遍检查。", "搜一下跟{thing}有关的。"),
+        where=("从{path}开始。", "跟{path}有关。", "{path}里应该有。", "{path}就不用看了。"),
+        breaks=("先停一下，邮件看到了吗？", "等等，往下之前有件事。", "打断一下，还在跑吗？", "稍等，有人敲门。", "还是用小一点的样本吧。"),
+        steps=("正在看。", "下一步。", "范围缩小了。", "换个办法试试。", "", "", ""),
+        errors=("错误：{n}毫秒后连接被重置", "Traceback (most recent call last):\n  File \"run.py\", line {n}\nKeyError: 'rows'", "HTTP 503：上游繁忙，{n}秒后重试", "权限不足：/srv/jobs/{n}"),
+        about_task=("任务是什么来着？", "提醒我一下你在忙什么。", "一开始我让你做什么？"),
+    ),
+}  # fmt: skip
+
+HELD_OUT: dict[str, AgentPhrasings] = {
+    "en": AgentPhrasings(
+        tasks=(
+            "The {thing} has given odd results since the upgrade. Track down the cause and propose a patch; the case is {code}.",
+            "Prepare the audit of the {thing}: collect the evidence, note the gaps, and send the folder {code}.",
+            "I need a list of every place that depends on the {thing}, with an owner for each, stored as {code}.",
+            "Clean up the archive of the {thing} and report what you removed. It is known as {code}.",
+        ),
+        orders=("Could you open the {thing}?", "I'd like to see how the {thing} is doing.", "Pull up the entries on the {thing}.", "Dig a little into the {thing}, please.", "Measure the {thing} once more.", "Is there a trace of the {thing} anywhere?"),
+        where=("I mean {path}.", "The file is {path}.", "Maybe {path} helps.", "Leave out {path}."),
+        breaks=("Hey, how long will this take?", "Pause. I have a question.", "Not so fast, please.", "One moment, my screen froze.", "By the way, lunch is here."),
+        steps=("One more look.", "Going deeper.", "This looks promising.", "Once again from the top.", "", "", ""),
+        errors=("fatal: remote hung up unexpectedly ({n})", "AssertionError: expected {n} rows, found none", "429 Too Many Requests, window {n}", "disk quota exceeded on volume {n}"),
+        about_task=("Tell me your assignment.", "Which job did I give you?", "What are we here for?"),
+    ),
+    "zh": AgentPhrasings(
+        tasks=(
+            "{thing}升级以后结果不对劲。找出原因，给个补丁方案，案号{code}。",
+            "准备{thing}的审计：收集证据，列出缺口，文件夹{code}发出去。",
+            "我要一份清单，凡是依赖{thing}的地方都列上，每处写上负责人，存成{code}。",
+            "清理{thing}的归档，删了什么写个报告，代号{code}。",
+        ),
+        orders=("打开{thing}看看？", "想知道{thing}现在如何。", "把{thing}的条目调出来。", "麻烦深挖一下{thing}。", "再量一回{thing}。", "哪儿还有{thing}的痕迹吗？"),
+        where=("我说的是{path}。", "文件是{path}。", "也许{path}有帮助。", "{path}略过。"),
+        breaks=("喂，要多久啊？", "暂停，我有个问题。", "慢点，别这么快。", "稍候，我的屏幕卡了。", "对了，午饭到了。"),
+        steps=("再看一眼。", "往深处走。", "有点眉目了。", "从头再来。", "", "", ""),
+        errors=("fatal: 远端意外断开（{n}）", "断言失败：应有{n}行，一行也没有", "429 请求过多，窗口 {n}", "卷 {n} 磁盘配额已满"),
+        about_task=("说说你的任务。", "我交给你的是哪件活？", "我们在忙什么来着？"),
+    ),
+}  # fmt: skip
+
+
+STEPS = (3, 12)
+LONG_STEPS = (20, 60)
+HUGE_ROWS = (300, 1_500)
+
+
+class Loops:
+    """Writes turns; remembers what tools gave back."""
+
+    def __init__(self, rng: Random, talk: SmallTalk, phrasings: AgentPhrasings) -> None:
+        self.rng, self.talk, self.phrasings = rng, talk, phrasings
+        self.results: list[str] = []
+        self._ids = 0
+        self._kinds: dict[str, Callable[[], Iterator[Wire]]] = {
+            "talk": self._talk, "single": lambda: self._loop(1), "parallel": self._parallel,
+            "loop": lambda: self._loop(rng.randint(*STEPS)), "long loop": lambda: self._loop(rng.randint(*LONG_STEPS)),
+            "retry": self._retry, "late": self._late, "never": self._never, "interrupted": self._interrupted,
+            "huge": self._huge, "duplicate": self._duplicate, "images": self._images, "reused ids": self._reused,
+        }  # fmt: skip
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What a turn may be."""
+        return tuple(self._kinds)
+
+    def play(self, kind: str) -> list[Wire]:
+        """The messages of one turn."""
+        return list(self._kinds[kind]())
+
+    # -- turns ----------------------------------------------------------------------------------------------------
+
+    def _talk(self) -> Iterator[Wire]:
+        yield user(self.talk.user())
+        yield assistant(self.talk.assistant())
+
+    def _loop(self, steps: int) -> Iterator[Wire]:
+        yield self._order()
+        for _ in range(steps):
+            yield from self._step(1 if self.rng.random() < 0.85 else self.rng.randint(2, 3))
+        yield assistant(self.talk.assistant())
+
+    def _parallel(self) -> Iterator[Wire]:
+        yield self._order()
+        yield from self._step(self.rng.randint(2, 5))
+        yield assistant(self.talk.assistant())
+
+    def _retry(self) -> Iterator[Wire]:
+        """Errors, then the same call with success."""
+        yield self._order()
+        name, arguments, result = self._output()
+        for _ in range(self.rng.randint(1, 3)):
+            id = self._id()
+            yield pasted.calls((id, name, arguments), text=self._says())
+            yield self._answer(id, self.rng.choice(self.phrasings.errors).format(n=self.rng.randint(100, 9_999)))
+        id = self._id()
+        yield pasted.calls((id, name, arguments))
+        yield self._answer(id, result)
+        yield assistant(self.talk.assistant())
+
+    def _late(self) -> Iterator[Wire]:
+        """The user speaks before the answer is there."""
+        yield self._order()
+        ids, rows = self._calls(self.rng.randint(1, 3))
+        yield pasted.calls(*((id, name, arguments) for id, (name, arguments, _) in zip(ids, rows, strict=True)))
+        yield self._break()
+        yield assistant(self.talk.assistant())
+        yield from (self._answer(id, row.result) for id, row in zip(ids, rows, strict=True))
+        yield assistant(self.talk.assistant())
+
+    def _never(self) -> Iterator[Wire]:
+        """Some of the calls are never answered; the next thing is the user's words, or the agent's."""
+        yield self._order()
+        ids, rows = self._calls(self.rng.randint(2, 4))
+        yield pasted.calls(*((id, name, arguments) for id, (name, arguments, _) in zip(ids, rows, strict=True)))
+        answered = self.rng.randint(0, len(ids) - 1)
+        yield from (self._answer(id, row.result) for id, row in list(zip(ids, rows, strict=True))[:answered])
+        if self.rng.random() < 0.5:
+            yield self._break()
+        yield assistant(self.talk.assistant())
+
+    def _interrupted(self) -> Iterator[Wire]:
+        """The user breaks into a loop, which goes on afterwards."""
+        yield self._order()
+        for _ in range(self.rng.randint(1, 4)):
+            yield from self._step(1)
+        yield self._break()
+        for _ in range(self.rng.randint(1, 4)):
+            yield from self._step(1)
+        yield assistant(self.talk.assistant())
+
+    def _huge(self) -> Iterator[Wire]:
+        yield self._order()
+        yield from self._step(1, rows=self.rng.randint(*HUGE_ROWS))
+        yield from self._step(1)
+        yield assistant(self.talk.assistant())
+
+    def _duplicate(self) -> Iterator[Wire]:
+        """What a tool gave before, again, word for word."""
+        yield self._order()
+        name, arguments, result = self._output()
+        again = self.rng.choice(self.results[-20:]) if self.results and self.rng.random() < 0.5 else result
+        for _ in range(self.rng.randint(2, 3)):
+            id = self._id()
+            yield pasted.calls((id, name, arguments), text=self._says())
+            yield self._answer(id, again)
+        yield assistant(self.talk.assistant())
+
+    def _images(self) -> Iterator[Wire]:
+        text = {"type": "text", "text": self.talk.user()}
+        yield {"role": "user", "content": [text, *(self._image() for _ in range(self.rng.randint(1, 2)))]}
+        if self.rng.random() < 0.5:
+            yield from self._step(1)
+        yield assistant(self.talk.assistant())
+
+    def _reused(self) -> Iterator[Wire]:
+        """An agent that numbers its calls anew each time."""
+        yield self._order()
+        for _ in range(2):
+            name, arguments, result = self._output()
+            yield pasted.calls(("call_1", name, arguments))
+            yield self._answer("call_1", result)
+        yield assistant(self.talk.assistant())
+
+    # -- parts ----------------------------------------------------------------------------------------------------
+
+    def _order(self) -> Wire:
+        order = self.rng.choice(self.phrasings.orders).format(thing=self.rng.choice(self.talk.subject.things))
+        where = self.rng.choice(self.phrasings.where).format(path=pasted.path_of(self.rng))
+        form = self.rng.random()
+        return user(self.talk.join(self.talk.user() if form < 0.4 else "", order, where if form > 0.3 else ""))
+
+    def _break(self) -> Wire:
+        said = self.rng.choice(self.phrasings.breaks)
+        return user(self.talk.join(said, self.talk.user() if self.rng.random() < 0.7 else ""))
+
+    def _step(self, calls: int, rows: int | None = None) -> Iterator[Wire]:
+        ids, outputs = self._calls(calls, rows)
+        named = ((id, name, arguments) for id, (name, arguments, _) in zip(ids, outputs, strict=True))
+        yield pasted.calls(*named, text=self._says())
+        yield from (self._answer(id, row.result) for id, row in zip(ids, outputs, strict=True))
+
+    def _calls(self, count: int, rows: int | None = None) -> tuple[list[str], list[pasted.PastedOutput]]:
+        return [self._id() for _ in range(count)], [self._output(rows) for _ in range(count)]
+
+    def _output(self, rows: int | None = None) -> pasted.PastedOutput:
+        return self.talk.fresh(lambda: pasted.tool_output(self.rng, self.talk.subject.things, rows))
+
+    def _says(self) -> str | None:
+        return self.rng.choice(self.phrasings.steps) or None
+
+    def _answer(self, id: str, result: str) -> Wire:
+        self.results.append(result)
+        return {"role": "tool", "tool_call_id": id, "content": result}
+
+    def _id(self) -> str:
+        self._ids += 1
+        return f"call_{self._ids}_{self.rng.randrange(16**5):05x}"
+
+    def _image(self) -> Wire:
+        """A picture of some size; what is in it does not matter here."""
+        head = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
+        size = self.rng.choice((64, 200, 512, 900)).to_bytes(4, "big") + self.rng.choice((64, 300, 768)).to_bytes(
+            4, "big"
+        )
+        data = base64.b64encode(head + size + b"\x08\x06\x00\x00\x00" + self.rng.randbytes(60)).decode()
+        return {
+            "type": "image_url",
+            "image_url": {"url": f"data:image/png;base64,{data}", "detail": self.rng.choice(("low", "high"))},
+        }
+
 
 CHECKED_EVERY = 5
 """Calls of a long scenario of which one is rendered for both providers, beside those after something odd."""
@@ -62,7 +329,7 @@ def make(draw: Draw) -> Scenario:
     rng = draw.random("agents")
     phrasings = (DEV if draw.split == "docs" else HELD_OUT)[draw.language]
     code = f"{rng.choice(('JOB', 'CHG', 'REQ', 'WO'))}-{rng.randint(1_000, 99_999)}"
-    talk = Talk.of(draw, avoid=(code,))
+    talk = SmallTalk.of(draw, avoid=(code,))
     loops = Loops(rng, talk, phrasings)
     task = rng.choice(phrasings.tasks).format(thing=rng.choice(talk.subject.things), code=code)
     kinds = _kinds(rng, draw.turns)
@@ -105,13 +372,13 @@ def _until(messages: Sequence[Wire], turns: int) -> list[Wire]:
     return kept
 
 
-def play_agents(scenario: Scenario, setup: Setup, stage: Stage) -> Scores:
+def play_agents(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
     """Play it; judge every call, the asks, and every result at the end."""
-    costs, prefix, compactions = Costs(setup.builder().counter), Prefix(), 0
+    costs, prefix, compactions = ConversationCost(setup.builder().counter), Prefix(), 0
     every = CHECKED_EVERY if scenario.turns >= LONG_TURNS[0] else CHECKED_EVERY_SHORT
     for moment in play(scenario, setup, stage):
         match moment:
-            case Called(call=call):
+            case CallMoment(call=call):
                 compactions += len(call.envelope.reports)
                 at = f"call {call.number}, {len(call.wires)} messages said"
                 if (
@@ -123,11 +390,11 @@ def play_agents(scenario: Scenario, setup: Setup, stage: Stage) -> Scores:
                 yield from kept(call, at)
                 yield from prefix_kept("prefix_stable", prefix, call)
                 costs.read(call)
-            case Asked():
+            case AskMoment():
                 yield from valid(moment.envelope, moment.at)
                 shown = moment.ask.wants[0] in dynamic_of(moment.envelope)
                 yield holds("task_shown", shown, moment.at, f"{moment.ask.wants[0]} is not shown")
-            case Ended():
+            case EndMoment():
                 yield from resolvable(moment.session, moment.wires)
     yield Score("compactions", compactions)
     yield Score("cost_ratio", costs.ratio)
@@ -143,7 +410,7 @@ def valid(envelope: Envelope, at: str) -> Iterator[Score]:
         yield holds(metric, not faults, at, "; ".join(faults[:3]))
 
 
-def kept(call: Call, at: str) -> Iterator[Score]:
+def kept(call: ModelCall, at: str) -> Iterator[Score]:
     """Budget, task, new results, last raw turn of one call."""
     envelope, state, window = call.envelope, call.session.state, dynamic_of(call.envelope)
     over = envelope.section("dynamic").overflow_tokens > 0
@@ -187,7 +454,7 @@ def resolvable(session: Session, wires: Sequence[Wire]) -> Iterator[Score]:
         )
 
 
-SUITE = Suite(
+SUITE = EvalSuite(
     name="agents",
     about="Agents with tools: requests stay valid and in budget, the task is kept, results stay whole.",
     metrics=METRICS,

@@ -1,4 +1,11 @@
-"""Cache: whatever of the stored state is dropped, corrupted, stale or bypassed, it is recovered from or it is seen.
+"""A store that is cut off, slow or failing for a while, behind a journal that is well.
+
+The same messages are said twice: into a store in memory, and into a journal that is drained into an object store that
+fails by a plan (`FaultyObjects`; time is simulated). While nothing arrives, every envelope has the undisturbed bytes.
+Afterwards everything drains, another machine reads the session whole, and a record that the journal has lost since is
+fetched from the store.
+
+Cache: whatever of the stored state is dropped, corrupted, stale or bypassed, it is recovered from or it is seen.
 
 A conversation goes on beside its disturbed copies. At seeded places a copy of its log is spoiled (`disturbing`) and
 opened cold: the next envelope has the undisturbed bytes, or is made again from the originals, or holds a stand-in with
@@ -17,20 +24,125 @@ from random import Random
 
 from ctxsteward.envelope import Envelope, EnvelopeBuilder, Profile, Session, Store
 from ctxsteward.envelope.audit import audit, sealed_request
-from ctxsteward.envelope.seal import verify_seal
-from ctxsteward.envelope.testing import memory_store
+from ctxsteward.envelope.envelope import verify_seal
+from ctxsteward.envelope.telemetry import metrics as telemetry
+from ctxsteward.envelope.testing import FaultyObjects, Method, SeededFaults, SimulatedClock, StoreFault, memory_store
 from ctxsteward.schemas import ContextError, Finding, Wire
+from ctxsteward.store.crypto.keyring import Keys
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.journal.port import Journal
+from ctxsteward.store.objects.memory import MemoryObjects
+from ctxsteward.store.objects.port import ObjectStore, Patience
+from ctxsteward.store.replication.breaker import Pauses
+from ctxsteward.store.replication.drain import Pace
 
-from .cut_off import cut_off
-from .disturbed import misses, opened_cold, shows
-from .disturbing import FAULTS, copied
-from .heads import head, revised
-from .scenario import Draw, Language, Scenario, Split
-from .scoring import Metric, Score, holds
-from .setup import Setup
-from .suite import Scores, Stage, Suite
-from .talk import Talk, assistant, user
-from .tampering import PROVIDERS, TAMPERINGS, Scene
+from .kit.profiles import head, revised
+from .kit.suite import Draw, EvalSuite, Language, Metric, PlayCounts, Scenario, Score, Scores, Setup, Split, holds
+from .kit.talk import SmallTalk, assistant, user
+from .log_faults import FAULTS, LyingJournal, disturbed_copy, misses, opened_cold, shows
+from .request_tampering import PROVIDERS, TAMPERINGS, TamperingScene
+
+MESSAGES = 48
+"""Of the scenario, from its beginning."""
+PASSES = 60
+"""Of the drain, after the store is back."""
+
+
+@dataclass(slots=True)
+class BrokenNetwork:
+    """A plan that can be cut: then nothing arrives and nothing is answered."""
+
+    faults: SeededFaults
+    up: bool = True
+    well: bool = False
+
+    def __call__(self, method: Method, key: str) -> StoreFault:
+        if not self.up:
+            return StoreFault("dropped" if method == "put" else "error_before")
+        return StoreFault() if self.well else self.faults(method, key)
+
+
+def drained_store(journal: Journal, objects: ObjectStore, keys: Keys, clock: SimulatedClock, nonce: str) -> Store:
+    """A store whose journal lies outside it; nothing drains but when it is asked to."""
+
+    def patience(total_seconds: float) -> Patience:
+        return Patience(total_seconds=total_seconds, clock=clock, sleep=clock.sleep, jitter=lambda: 0.5)
+
+    behind = {
+        "background": False, "patience": patience(1.0), "clock": clock, "pace": Pace(clock=clock),
+        "pauses": Pauses(clock=clock, jitter=lambda: 0.5),
+    }  # fmt: skip
+    return Store(
+        journal, objects, keys, uri="memory:", draw_nonce=lambda: nonce, patience=patience(6.0), write_behind=True,
+        behind=behind,
+    )  # fmt: skip
+
+
+def cut_off(scenario: Scenario, setup: Setup, stage: PlayCounts, rng: Random) -> Scores:
+    """The beginning of the conversation, with the store cut off in its middle."""
+    nonce, clock = f"{rng.randrange(10**9):09d}", SimulatedClock()
+    messages = scenario.messages[:MESSAGES]
+    begins = rng.randrange(2, len(messages) // 2)
+    ends = rng.randrange(begins + 8, len(messages) - 2)
+    weights = {"dropped": 4.0, "lost_reply": 4.0, "late": 2.0, "error_before": 4.0, "error_after": 2.0, "slow": 3.0}
+    network = BrokenNetwork(SeededFaults(rng.randrange(10**9), put_fraction=0.3, put_weights=weights))  # type: ignore[arg-type]
+    objects = MemoryObjects()
+    wire = FaultyObjects(objects, network, pause=clock.sleep)
+    journal = LyingJournal(MemoryJournal(drains=True), (key := (setup.session(scenario, memory_store())).key))
+    with memory_store(nonce=nonce) as well:
+        ailing = drained_store(journal, wire, well.keys, clock, nonce)
+        twin, session = setup.session(scenario, well), setup.session(scenario, ailing)
+        builders = setup.builder(), setup.builder()
+        for number, message in enumerate(messages):
+            network.up = not begins <= number < ends
+            if message["role"] == "assistant" and number:
+                stage.builds += 1
+                envelopes = builders[0].build(twin), builders[1].build(session)
+                state = "cut off" if not network.up else "failing"
+                yield holds(
+                    "outage_same", _same(*envelopes), f"message {number}, store {state}", "the bytes are others"
+                )
+            twin.append(message)
+            session.append(message)
+            clock.sleep(rng.uniform(0.5, 20.0))
+            if rng.random() < 0.5:
+                _drain(ailing)
+        network.up, network.well = True, True
+        wire.settle()
+        for _ in range(PASSES):
+            if not journal.waiting(1):
+                break
+            clock.sleep(30.0)
+            _drain(ailing)
+        expected = builders[0].build(twin)
+        builders[1].build(session)
+        _drain(ailing)
+        yield holds("drained", not journal.waiting(1), "after the outage", "records still wait")
+        other = drained_store(MemoryJournal(drains=True), objects, well.keys, clock, nonce)
+        again = setup.builder().build(setup.session(scenario, other))
+        yield holds("drained", _same(expected, again), "on another machine", "the bytes are others")
+        place = rng.randrange(1, journal.length(key))
+        journal.records[place] = rng.choice((None, journal.inner.read(key, place, place + 1)[0]._replace(mac="")))
+        before = telemetry.board().numbers("context.cache_miss").get(("restored",), 0)
+        cold = drained_store(journal, wire, well.keys, clock, nonce)
+        envelope = setup.builder().build(setup.session(scenario, cold))
+        at = f"record {place} lost after it was drained"
+        yield holds("recovered", _same(expected, envelope), at, "the bytes are others")
+        if any(finding.kind == "record_restored" for finding in envelope.findings):
+            now = telemetry.board().numbers("context.cache_miss").get(("restored",), 0)
+            yield holds("told", now > before, at, "nothing was told")
+        for store in (ailing, other, cold):
+            store.close(flush_seconds=0)
+
+
+def _same(one: Envelope, other: Envelope) -> bool:
+    return all(one.render(provider) == other.render(provider) for provider in ("openai-chat", "anthropic"))
+
+
+def _drain(store: Store) -> None:
+    assert store.write_behind is not None
+    store.write_behind.drainer.run_once()
+
 
 REMARKS: dict[Split, dict[Language, tuple[str, ...]]] = {
     "docs": {
@@ -77,7 +189,7 @@ METRICS = (
 
 def make(draw: Draw) -> Scenario:
     """A conversation under a small profile, with tools."""
-    talk, rng = Talk.of(draw), draw.random("cache")
+    talk, rng = SmallTalk.of(draw), draw.random("cache")
     messages: list[Wire] = []
     for _ in range(draw.turns):
         messages.append(user(talk.user()))
@@ -91,12 +203,12 @@ def make(draw: Draw) -> Scenario:
 
 
 @dataclass(slots=True)
-class _Run:
+class _CacheRun:
     """A conversation under way."""
 
     scenario: Scenario
     setup: Setup
-    stage: Stage
+    stage: PlayCounts
     store: Store
     session: Session
     builder: EnvelopeBuilder
@@ -115,13 +227,13 @@ Auditor = Callable[..., Sequence[Finding]]
 """`audit`, or a double of it."""
 
 
-def play_cache(scenario: Scenario, setup: Setup, stage: Stage, *, auditor: Auditor = audit) -> Scores:
+def play_cache(scenario: Scenario, setup: Setup, stage: PlayCounts, *, auditor: Auditor = audit) -> Scores:
     """Say it; disturb copies of it, tamper with its requests; at the end, the same under an outage."""
     rng = scenario.draw.random("events")
     faults = _deck(rng, list(FAULTS))
     tamperings = _deck(rng, list(TAMPERINGS))
     with memory_store(nonce=f"{rng.randrange(10**9):09d}") as store:
-        run = _Run(
+        run = _CacheRun(
             scenario, setup, stage, store, setup.session(scenario, store), setup.builder(),
             _neighbours(scenario, setup, store),
             auditor,
@@ -153,7 +265,7 @@ def _deck(rng: Random, names: Sequence[str]) -> Iterator[str]:
 
 
 def _neighbours(scenario: Scenario, setup: Setup, store: Store) -> tuple[Envelope, Envelope]:
-    talk = Talk.of(scenario.draw._replace(number=scenario.draw.number + 500_000))
+    talk = SmallTalk.of(scenario.draw._replace(number=scenario.draw.number + 500_000))
     found = []
     for id, tenant in ((f"{scenario.id}-next", "evals"), (scenario.id, "others")):
         profile = None if scenario.profile is None else Profile.from_document(scenario.profile)
@@ -172,9 +284,9 @@ def _is_sealed(store: Store, envelope: Envelope) -> bool:
 # -- disturbing --------------------------------------------------------------------------------------------------
 
 
-def _disturbed(run: _Run, rng: Random, before: Envelope, name: str, at: str) -> Scores:
+def _disturbed(run: _CacheRun, rng: Random, before: Envelope, name: str, at: str) -> Scores:
     """Spoil a copy, open it cold, and see what comes of it."""
-    fault, world = FAULTS[name], copied(run.store, run.session.key)
+    fault, world = FAULTS[name], disturbed_copy(run.store, run.session.key)
     touched = fault.do(rng, world)
     if touched is None:
         return
@@ -193,7 +305,7 @@ def _disturbed(run: _Run, rng: Random, before: Envelope, name: str, at: str) -> 
 # -- tampering ---------------------------------------------------------------------------------------------------
 
 
-def _tampered(run: _Run, rng: Random, expected: Envelope, names: Iterator[str], at: str) -> Scores:
+def _tampered(run: _CacheRun, rng: Random, expected: Envelope, names: Iterator[str], at: str) -> Scores:
     """Send other things than the envelope; the auditor is asked about each, and about what nobody touched."""
     scene = _scene(run, rng, expected)
     keys = run.store.keys
@@ -215,19 +327,19 @@ def _tampered(run: _Run, rng: Random, expected: Envelope, names: Iterator[str], 
         )
 
 
-def _scene(run: _Run, rng: Random, expected: Envelope) -> Scene:
+def _scene(run: _CacheRun, rng: Random, expected: Envelope) -> TamperingScene:
     other = run.session.draft()
     if run.scenario.profile is not None:
         other.repin(Profile.from_document(revised(rng, run.scenario.profile)))
     earlier = run.last if run.last is not None and run.last.address != expected.address else None
-    return Scene(
+    return TamperingScene(
         expected=expected, earlier=earlier, neighbour=run.neighbours[0], foreigner=run.neighbours[1],
         other_head=run.builder.rebuild(other), said=run.said,
         remarks=REMARKS[run.scenario.draw.split][run.scenario.draw.language],
     )  # fmt: skip
 
 
-SUITE = Suite(
+SUITE = EvalSuite(
     name="cache",
     about="Stored state that is dropped, corrupted, stale or bypassed is recovered from, and what is sent is audited.",
     metrics=METRICS,

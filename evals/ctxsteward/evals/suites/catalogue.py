@@ -10,7 +10,7 @@ from importlib import import_module
 
 from ctxsteward.schemas import InputError
 
-from .suite import Suite
+from .kit.suite import EvalSuite
 
 NAMES = (
     "goal-continuity", "compression", "verbatim", "citations", "cache", "injection", "governance", "agents",
@@ -18,12 +18,12 @@ NAMES = (
 
 
 @cache
-def suite_named(name: str) -> Suite:
+def suite_named(name: str) -> EvalSuite:
     """One suite."""
     if name not in NAMES:
         raise InputError(f"eval suite {name!r:.60} is none; one of: {', '.join(NAMES)}")
     try:
-        suite: Suite = import_module(f".{name.replace('-', '_')}", __package__).SUITE
+        suite: EvalSuite = import_module(f".{name.replace('-', '_')}", __package__).SUITE
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("ctxsteward"):
             raise

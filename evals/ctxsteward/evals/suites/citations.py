@@ -7,21 +7,234 @@ bullet must cite, every citation resolve to what was said, and everything quoted
 recalled messages, excerpts of long results) stand in the original.
 
 Source: the layered-envelope design (acceptance: “引用第 3 条工具输出”; citations to full logs on demand).
+
+A conversation of the citations suite as it is played: compacted, asked, forked, reopened cold, judged throughout.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
-from ctxsteward.schemas import Wire
+from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session, Store, open_store
+from ctxsteward.envelope.compaction.losses import text_of
+from ctxsteward.envelope.layout.rows import rows_of, unfenced
+from ctxsteward.schemas import Bullet, Ref, Wire
 
-from .citations_played import play_citations
-from .outputs import exchange, outputs_of
-from .scenario import Ask, Draw, Scenario, Split
-from .scoring import Metric
-from .suite import Suite
-from .talk import Talk, assistant, user
+from ..replay import window_of
+from .citation_checks import (  # fmt: skip
+    accounted,
+    bullets_cited,
+    bullets_quote,
+    cited_refs,
+    days_again,
+    losses_quote,
+    lost_in,
+    output_again,
+    range_again,
+    recalled_quote,
+    resolves,
+    results_quote,
+)
+from .kit.suite import (
+    Ask,
+    Draw,
+    EvalSuite,
+    Metric,
+    PlayCounts,
+    Scenario,
+    Score,
+    Scores,
+    Setup,
+    Split,
+    UnscoredCheck,
+    holds,
+)
+from .kit.talk import SmallTalk, assistant, user
+from .tool_outputs import exchange, outputs_of
+
+DAY_TURNS = (6, 15)
+"""User turns of one day."""
+SHOWN_TOKENS = 300
+"""A message of tool outputs up to this is shown to whoever asks for one of them."""
+
+
+@dataclass(slots=True)
+class _CitationsRun:
+    """A conversation under way."""
+
+    scenario: Scenario
+    setup: Setup
+    stage: PlayCounts
+    builder: EnvelopeBuilder
+    session: Session
+    said: list[Wire] = field(default_factory=list)
+    days: list[str] = field(default_factory=list)
+    compactions: int = 0
+    quoted: set[Bullet] = field(default_factory=set)
+    """Bullets whose words were looked at: they never change."""
+    lost: set[int] = field(default_factory=set)
+    """Ordinals that some compaction lost something of."""
+
+    @property
+    def verbatim(self) -> bool:
+        """Whether bullets are made of pieces of their originals; a model may say it in its own words."""
+        return self.setup.summarizer == "extractive"
+
+    def build(self, session: Session) -> Envelope:
+        self.stage.builds += 1
+        envelope = self.builder.build(session)
+        if session is self.session:
+            self.compactions += len(envelope.reports)
+            self.lost |= lost_in(envelope.reports)
+        return envelope
+
+
+def play_citations(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
+    """Say it message by message; fork and reopen on the way; judge at every compaction and every asking."""
+    rng = scenario.draw.random("events")
+    count = len(scenario.messages)
+    forks = set(rng.sample(range(count // 3, count - 2), 2))
+    reopened = set(rng.sample(range(count // 3, count - 2), 2))
+    asks = {ask.after: ask for ask in scenario.asks}
+    dates = list(_dates(scenario))
+    with ExitStack() as stack:
+        folder = stack.enter_context(TemporaryDirectory()) if rng.random() < 0.3 else None
+        store = open_store(f"file:{Path(folder)}") if folder else setup.store()
+        run = _CitationsRun(scenario, setup, stage, setup.builder(), setup.session(scenario, store))
+        for number, wire in enumerate(scenario.messages):
+            if wire["role"] == "assistant" and run.said:
+                yield from _called(run, f"call at message {number}")
+            run.session.append(wire, ts=f"{dates[number]}T09:00:00Z")
+            run.said.append(wire)
+            run.days.append(dates[number])
+            at = f"after message {len(run.said)}"
+            if len(run.said) in asks:
+                yield from _asked(run, asks[len(run.said)], at)
+            if number in forks:
+                yield from _forked(run, rng, at)
+            if number in reopened:
+                store = yield from _reopened(run, store, folder, at)
+        stack.callback(store.close)
+        yield from _ended(run)
+
+
+def _dates(scenario: Scenario) -> Iterator[str]:
+    """A date for every message: days of several turns each."""
+    rng = scenario.draw.random("days")
+    day, left = 1, rng.randint(*DAY_TURNS)
+    for wire in scenario.messages:
+        if wire["role"] == "user" and isinstance(wire["content"], str):
+            left -= 1
+            if left < 0:
+                day, left = day + rng.randint(1, 3), rng.randint(*DAY_TURNS)
+        yield f"2026-{1 + day // 28:02d}-{1 + day % 28:02d}"
+
+
+def _called(run: _CitationsRun, at: str) -> Scores:
+    envelope = run.build(run.session)
+    if not envelope.reports:
+        return
+    yield from bullets_cited(envelope, run.session, at)
+    yield from resolves("citations_resolve", cited_refs(run.session.state.bullets), run.session, run.said, at)
+    fresh = [bullet for bullet in run.session.state.bullets if bullet not in run.quoted]
+    run.quoted.update(fresh)
+    yield from bullets_quote(fresh, run.said, at, verbatim=run.verbatim)
+    for report in envelope.reports:
+        refs = sorted({Ref.parse(loss.ref) for loss in report.losses})
+        yield from resolves("citations_resolve", refs, run.session, run.said, at)
+        yield from losses_quote(report, run.said, at, verbatim=run.verbatim)
+    yield accounted(envelope, run.session, run.lost, at)
+    yield from results_quote(envelope, run.said, at)
+
+
+def _asked(run: _CitationsRun, ask: Ask, at: str) -> Scores:
+    envelope = run.builder.preview(run.session, ask.question)
+    yield from recalled_quote(envelope, run.said, at)
+    yield from days_again(envelope, run.days, run.session, run.said, at)
+    if ask.metric == "ranges_resolve":
+        first, last = map(int, ask.kind.split("-"))
+        yield range_again(first, last, run.session, run.said, at)
+    else:
+        output = outputs_of(run.said)[int(ask.kind) - 1]
+        yield _shown(run, ask, output.place, envelope, at)
+        yield from output_again(int(ask.kind), ask.wants[0], output.place, run.session, at)
+
+
+def _shown(run: _CitationsRun, ask: Ask, place: Ref, envelope: Envelope, at: str) -> Score | UnscoredCheck:
+    """Whether the envelope for the question shows the output whole; one too long for recall is read by its tool."""
+    beside = text_of(run.session.resolve(place.ordinal))
+    if run.builder.counter.text(beside) > SHOWN_TOKENS:
+        return UnscoredCheck("outputs_shown", "longer, with its message, than recall is sure to have room for", at)
+    fragment = envelope.dynamic.context
+    recalled = rows_of(unfenced(envelope.nonce, fragment.text).text) if fragment else []
+    shown = any(ask.wants[0].strip() in text for text in (window_of(envelope), *recalled))
+    return holds("outputs_shown", shown, at, f"{ask.question}: {place} is not shown whole")
+
+
+def _forked(run: _CitationsRun, rng: Random, at: str) -> Scores:
+    """A fork at an earlier message says other things from there on; the log it came from notices nothing."""
+    before = run.session.state.outputs
+    where = rng.randint(max(1, len(run.said) // 2), len(run.said))
+    branch = run.session.fork(at=where)
+    other = run.said[:where]
+    language = run.scenario.draw.language
+    for wire in (user("fork?"), *exchange(rng, language, other, anthropic=run.scenario.tags["dialect"] == "anthropic")):
+        if wire["role"] == "assistant":
+            run.build(branch)
+        branch.append(wire)
+        other = [*other, wire]
+    envelope = run.build(branch)
+    at = f"{at}, forked at §{where}"
+    refs = [*cited_refs(branch.state.bullets), *(Ref(n) for n in range(max(1, where - 5), len(other) + 1))]
+    yield from resolves("forks_resolve", refs, branch, other, at)
+    outputs = outputs_of(other)
+    for number in sorted({len(outputs), rng.randint(1, len(outputs))}):
+        output = outputs[number - 1]
+        scores = output_again(number, output.text, output.place, branch, at)
+        yield from (Score("forks_resolve", *score[1:]) for score in scores)
+    yield from (Score("forks_resolve", *score[1:]) for score in results_quote(envelope, other, at))
+    same = run.session.state.outputs == before and len(run.session) == len(run.said)
+    yield Score("forks_resolve", float(same), at, "" if same else "the session it was forked from has grown")
+
+
+def _reopened(
+    run: _CitationsRun, store: Store, folder: str | None, at: str
+) -> Generator[Score | UnscoredCheck, None, Store]:
+    """Another process's view: a new store over the same bytes, nothing of the old one's caches. Returns the store."""
+    before = run.build(run.session)
+    if folder is not None:
+        store.close()
+        store = open_store(f"file:{Path(folder)}")
+    else:
+        store = Store(store.journal, store.objects, store.keys, uri=store.uri)
+    run.session = run.setup.session(run.scenario, store)
+    again = run.build(run.session)
+    same = again.address == before.address and again.render("anthropic") == before.render("anthropic")
+    yield Score("reopened_resolve", float(same), at, "" if same else "the envelope is another one")
+    yield from resolves("reopened_resolve", cited_refs(run.session.state.bullets), run.session, run.said, at)
+    outputs = outputs_of(run.said)
+    for number in {1, len(outputs)}:
+        output = outputs[number - 1]
+        scores = output_again(number, output.text, output.place, run.session, at)
+        yield from (Score("reopened_resolve", *score[1:]) for score in scores)
+    return store
+
+
+def _ended(run: _CitationsRun) -> Scores:
+    """Everything once more."""
+    envelope = run.build(run.session)
+    every = (Ref(ordinal) for ordinal in range(1, len(run.said) + 1))
+    yield from resolves("citations_resolve", every, run.session, run.said, "end")
+    yield accounted(envelope, run.session, lost_in(event.report for event in run.session.reports()), "end")
+    for number, output in enumerate(outputs_of(run.said), 1):
+        yield from output_again(number, output.text, output.place, run.session, "end")
+    yield Score("compactions", float(run.compactions), "end")
+
 
 OUTPUTS: dict[Split, dict[str, tuple[str, ...]]] = {
     "docs": {
@@ -71,7 +284,7 @@ METRICS = (
 
 def make(draw: Draw) -> Scenario:
     """A conversation with many tool outputs, and questions for them."""
-    talk, rng = Talk.of(draw), draw.random("citations")
+    talk, rng = SmallTalk.of(draw), draw.random("citations")
     anthropic = rng.random() < 0.4
     messages: list[Wire] = []
     asks: list[Ask] = []
@@ -117,7 +330,7 @@ def _nth(number: int) -> str:
     return f"{number}{ending}"
 
 
-SUITE = Suite(
+SUITE = EvalSuite(
     name="citations",
     about="Whatever is cited, quoted or asked for by its number is word for word what was said.",
     metrics=METRICS,

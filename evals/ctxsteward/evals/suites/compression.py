@@ -19,18 +19,39 @@ from statistics import median
 
 from ctxsteward.schemas import Ref, Wire
 
-from .. import canary_texts_en, canary_texts_zh
-from ..canaries import Canary, filled, normalize, planted_values, shows
-from ..transcripts import Call, Prefix, budget_faults
-from . import pasted
-from .judging import bullets_of, dynamic_of, owed, prefix_kept, reaches
-from .playing import Asked, Called, Ended, play
-from .pricing import COST_RATIO, Costs
-from .scenario import TURNS, Ask, Draw, Scenario
-from .scoring import Metric, Score, Unscored, holds
-from .setup import Setup
-from .suite import Scores, Stage, Suite
-from .talk import Talk, assistant, user
+from ..canaries import TypedCanary, filled, normalize, planted_values, shows
+from ..phrasings import canaries_en as canary_texts_en
+from ..phrasings import canaries_zh as canary_texts_zh
+from ..replay import ModelCall, Prefix, budget_faults
+from .kit import pasted_content as pasted
+from .kit.play import (
+    COST_RATIO,
+    AskMoment,
+    CallMoment,
+    ConversationCost,
+    EndMoment,
+    bullets_of,
+    dynamic_of,
+    owed,
+    play,
+    prefix_kept,
+    reaches,
+)
+from .kit.suite import (
+    TURNS,
+    Ask,
+    Draw,
+    EvalSuite,
+    Metric,
+    PlayCounts,
+    Scenario,
+    Score,
+    Scores,
+    Setup,
+    UnscoredCheck,
+    holds,
+)
+from .kit.talk import SmallTalk, assistant, user
 
 TOKENS_A_TURN = 26
 """Of the dynamic budget: about a fifth of what a turn takes in full."""
@@ -68,10 +89,10 @@ METRICS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planted:
+class PlantedCanary:
     """A value that was said, and the words around it."""
 
-    canary: Canary
+    canary: TypedCanary
     query: str
     """Its newest sentence without the value."""
 
@@ -81,17 +102,17 @@ class Planted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recall(Ask):
+class CanaryQuestion(Ask):
     """A question, and what was planted before it."""
 
-    planted: tuple[Planted, ...]
+    planted: tuple[PlantedCanary, ...]
 
 
 def make(draw: Draw) -> Scenario:
     """A conversation that outgrows its budget several times."""
     rng, texts = draw.random("compression"), canary_texts_en if draw.language == "en" else canary_texts_zh
     found = list(_unambiguous(rng, texts.DEV if draw.split == "docs" else texts.HELD_OUT, texts.SLOTS, draw.turns))
-    talk = Talk.of(draw, avoid=[value for _, _, values in found for value in values])
+    talk = SmallTalk.of(draw, avoid=[value for _, _, values in found for value in values])
     due: dict[int, list[tuple[int, int]]] = {}
     for place, (_, sentences, _) in enumerate(found):
         for number, (turn, _) in enumerate(sentences):
@@ -137,13 +158,13 @@ def _unambiguous(
         yield kind, sentences, marked
 
 
-def _statement(rng: Random, talk: Talk, sentences: Sequence[str]) -> str:
+def _statement(rng: Random, talk: SmallTalk, sentences: Sequence[str]) -> str:
     before = talk.user() if rng.random() < 0.25 else ""
     after = talk.user() if not before and rng.random() < 0.25 else ""
     return talk.join(before, *sentences, after)
 
 
-def _chatter(rng: Random, talk: Talk, before: Sequence[Wire]) -> str:
+def _chatter(rng: Random, talk: SmallTalk, before: Sequence[Wire]) -> str:
     """Something new in passing; or once more what was said before, in nearly the same words."""
     earlier = [m["content"] for m in before[-60:] if m["role"] == "user" and talk.is_idle(m["content"])]
     if not earlier or rng.random() > 0.2:
@@ -152,7 +173,7 @@ def _chatter(rng: Random, talk: Talk, before: Sequence[Wire]) -> str:
     return again if rng.random() < 0.3 else talk.join(again, talk.user())
 
 
-def _tools(rng: Random, talk: Talk) -> list[Wire]:
+def _tools(rng: Random, talk: SmallTalk) -> list[Wire]:
     """A tool call; every sixth result is far larger than what a call may show."""
     if rng.random() > 1 / 6:
         return talk.tools()
@@ -164,44 +185,44 @@ def _tools(rng: Random, talk: Talk) -> list[Wire]:
     ]
 
 
-def _planted(found: Sequence[Found], told: Sequence[Sequence[int]]) -> Iterator[Planted]:
+def _planted(found: Sequence[Found], told: Sequence[Sequence[int]]) -> Iterator[PlantedCanary]:
     """What was said so far, in its newest form."""
     for (kind, sentences, values), places in zip(found, told, strict=True):
         if not places:
             continue
         now = len(places) - 1
         value, sentence = values[now], sentences[now][1]
-        canary = Canary(kind=kind, value=value, ordinals=tuple(places), stale=tuple(values[:now]))  # type: ignore[arg-type]
-        yield Planted(canary=canary, query=" ".join(sentence.replace(value, " ").split()) or sentence)
+        canary = TypedCanary(kind=kind, value=value, ordinals=tuple(places), stale=tuple(values[:now]))  # type: ignore[arg-type]
+        yield PlantedCanary(canary=canary, query=" ".join(sentence.replace(value, " ").split()) or sentence)
 
 
-def _ask(rng: Random, draw: Draw, after: int, planted: Sequence[Planted]) -> Recall:
-    return Recall(
+def _ask(rng: Random, draw: Draw, after: int, planted: Sequence[PlantedCanary]) -> CanaryQuestion:
+    return CanaryQuestion(
         metric="canaries_shown", after=after, question=rng.choice(GENERIC[draw.language]), planted=tuple(planted),
         wants=tuple(one.canary.value for one in planted),
         avoids=tuple(old for one in planted for old in one.canary.stale),
     )  # fmt: skip
 
 
-def play_compression(scenario: Scenario, setup: Setup, stage: Stage) -> Scores:
+def play_compression(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
     """Play it; judge values at checkpoints, the promises of every call, and the account at the end."""
-    account = Account(Costs(setup.builder().counter))
+    account = CompressionAccount(ConversationCost(setup.builder().counter))
     every = 1 if scenario.turns <= TURNS[1] else OWED_EVERY
     for moment in play(scenario, setup, stage, dynamic_tokens=TOKENS_A_TURN * scenario.turns):
         match moment:
-            case Called(call=call):
+            case CallMoment(call=call):
                 yield from account.read(call)
                 if call.number % every == 0:
                     yield owed("sound", call)
-            case Asked(ask=Recall() as ask):
+            case AskMoment(ask=CanaryQuestion() as ask):
                 for planted in ask.planted:
                     yield from judge(planted, moment)
-            case Ended():
+            case EndMoment():
                 yield from account.balance(moment)
     yield late_cpu(stage.build_cpu_seconds, account.first)
 
 
-def judge(planted: Planted, asked: Asked) -> Iterator[Score]:
+def judge(planted: PlantedCanary, asked: AskMoment) -> Iterator[Score]:
     """One planted value in the envelope for one question."""
     window, canary = normalize(dynamic_of(asked.envelope)), planted.canary
     shown = shows(window, canary.value)
@@ -222,17 +243,17 @@ def judge(planted: Planted, asked: Asked) -> Iterator[Score]:
 
 
 @dataclass(slots=True)
-class Account:
+class CompressionAccount:
     """What is added up over the calls of one scenario."""
 
-    costs: Costs
+    costs: ConversationCost
     prefix: Prefix = field(default_factory=Prefix)
     lost: set[int] = field(default_factory=set)
     compactions: int = 0
     first: int = 0
     """Number of the first call that compacted."""
 
-    def read(self, call: Call) -> Iterator[Score]:
+    def read(self, call: ModelCall) -> Iterator[Score]:
         """One call: its budget, its prefix, its compactions, its price."""
         faults = list(budget_faults(call.envelope, call.session))
         yield holds("within_budget", not faults, f"call {call.number}", "; ".join(faults))
@@ -244,7 +265,7 @@ class Account:
             yield Score("depth", (report.pre_tokens - report.post_tokens) / report.pre_tokens)
         self.costs.read(call)
 
-    def balance(self, ended: Ended) -> Scores:
+    def balance(self, ended: EndMoment) -> Scores:
         """The end: whether everything that was said is accounted for, and what it cost."""
         state = ended.session.state
         here = {ordinal for group in state.groups for ordinal in group.ordinals}
@@ -256,16 +277,16 @@ class Account:
         yield Score("cost_ratio", self.costs.ratio)
 
 
-def late_cpu(seconds: Sequence[float], first: int) -> Score | Unscored:
+def late_cpu(seconds: Sequence[float], first: int) -> Score | UnscoredCheck:
     """The median of the last fifth of the builds against that of the first fifth from the first compaction on."""
     rows = seconds[first - 1 :] if first else ()
     part = len(rows) // 5
     if part < 3 or median(rows[:part]) <= 0:
-        return Unscored("late_cpu_ratio", "too few builds after the first compaction")
+        return UnscoredCheck("late_cpu_ratio", "too few builds after the first compaction")
     return Score("late_cpu_ratio", median(rows[-part:]) / median(rows[:part]))
 
 
-SUITE = Suite(
+SUITE = EvalSuite(
     name="compression",
     about="Far more is said than fits: what matters is shown, the rest is accounted for, within budget, cheaply.",
     metrics=METRICS,

@@ -24,9 +24,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
-from ctxsteward.envelope.strict_yaml import Lines, Reading, place, read_mapping, show
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.eval_result import GateResult, MetricResult
+from ctxsteward.store.strict_yaml import Lines, YamlSource, place, read_mapping, show
 
 VERSION = 1
 SHIPPED = "gates.yaml"
@@ -89,7 +89,7 @@ def _judged(name: str, gate: Gate, metric: MetricResult) -> GateResult:
     return GateResult(metric=name, rule=str(gate), value=value, passed=not why, why=why)
 
 
-def shipped() -> Mapping[str, Gates]:
+def shipped_gates() -> Mapping[str, Gates]:
     """The gates that the product itself is held to, by suite."""
     return read_gates((files(__package__) / SHIPPED).read_text(encoding="utf-8"), SHIPPED)
 
@@ -124,7 +124,7 @@ def _refuse(where: str, key: str, found: str, todo: str) -> InputError:
     return InputError(f"{where}: {named}{found}; {todo}")
 
 
-_READING = Reading(
+_READING = YamlSource(
     what="gates", refuse=_refuse, max_bytes=1 << 20, max_depth=6, expected="a mapping with `schema_version` and `gates`"
 )
 

@@ -17,24 +17,35 @@ from random import Random
 
 from ctxsteward.schemas import Wire
 
-from .. import canary_texts_en, canary_texts_zh
 from ..canaries import normalize, shows
-from . import texts_goals_en, texts_goals_zh
-from .aims import KINDS, Aim, Counts, Kind, Phrasings, Saying, draw_aims
-from .judging import dynamic_of, reaches
-from .playing import Asked, Called, Ended, play
-from .scenario import LONG_TURNS, Ask, Draw, Scenario
-from .scoring import Metric, Score, holds
-from .setup import DYNAMIC_TOKENS, Setup
-from .suite import Scores, Stage, Suite
-from .talk import Talk, assistant, user
+from ..phrasings import canaries_en as canary_texts_en
+from ..phrasings import canaries_zh as canary_texts_zh
+from ..phrasings import goals_en as texts_goals_en
+from ..phrasings import goals_zh as texts_goals_zh
+from .goals import KINDS, Aim, AimCounts, AimStage, GoalPhrasings, Kind, draw_aims
+from .kit.play import AskMoment, CallMoment, EndMoment, dynamic_of, play, reaches
+from .kit.suite import (
+    DYNAMIC_TOKENS,
+    LONG_TURNS,
+    Ask,
+    Draw,
+    EvalSuite,
+    Metric,
+    PlayCounts,
+    Scenario,
+    Score,
+    Scores,
+    Setup,
+    holds,
+)
+from .kit.talk import SmallTalk, assistant, user
 
 ASKED_EVERY = 18
 """User turns between two checkpoints, about."""
 LONG_DYNAMIC_TOKENS = 4_000
 """Of a long scenario: what stands in it at once would by itself outgrow what bullets may take of the others' budget."""
-FEW = Counts(goals=3, rules=4, tasks=6, choices=3)
-MANY = Counts(goals=5, rules=6, tasks=12, choices=6)
+FEW = AimCounts(goals=3, rules=4, tasks=6, choices=3)
+MANY = AimCounts(goals=5, rules=6, tasks=12, choices=6)
 SHOWN: dict[Kind, str] = {
     "goal": "goals_shown", "rule": "constraints_shown", "task": "todos_open", "choice": "decisions_shown",
 }  # fmt: skip
@@ -52,7 +63,7 @@ METRICS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class AimState:
     """An aim at one moment: what shows it as it stands, and what would show it as it stood."""
 
     kind: Kind
@@ -69,40 +80,40 @@ class Known:
 class Checkpoint(Ask):
     """A question, and all it is about."""
 
-    known: tuple[Known, ...]
+    known: tuple[AimState, ...]
 
 
-class Told:
+class StatedAims:
     """What was said of each aim so far."""
 
     def __init__(self, aims: Sequence[Aim]) -> None:
         self.aims = aims
         self.at: list[list[int]] = [[] for _ in aims]
 
-    def say(self, aim: int, ordinal: int) -> Saying:
+    def say(self, aim: int, ordinal: int) -> AimStage:
         """The next stage of an aim is said in this message."""
         stage = self.aims[aim].stages[len(self.at[aim])]
         self.at[aim].append(ordinal)
         return stage
 
-    def known(self, *, only: Kind | None = None) -> Iterator[Known]:
+    def known(self, *, only: Kind | None = None) -> Iterator[AimState]:
         """All that was said of so far, as it stands."""
         for aim, places in zip(self.aims, self.at, strict=True):
             if places and only in (None, aim.kind):
                 yield _known(aim, places)
 
 
-def _known(aim: Aim, places: Sequence[int]) -> Known:
+def _known(aim: Aim, places: Sequence[int]) -> AimState:
     *before, now = aim.stages[: len(places)]
     wants = tuple(filter(None, (now.mark, now.same_as)))
     outdated = tuple(dict.fromkeys(old.mark for old in before if old.mark not in wants))
-    return Known(kind=aim.kind, key=aim.key, wants=wants, outdated=outdated, is_open=now.is_open, said_at=places[-1])
+    return AimState(kind=aim.kind, key=aim.key, wants=wants, outdated=outdated, is_open=now.is_open, said_at=places[-1])
 
 
-def phrasings_of(draw: Draw) -> Phrasings:
+def phrasings_of(draw: Draw) -> GoalPhrasings:
     """The half of the texts that a draw's split uses."""
     texts = texts_goals_en if draw.language == "en" else texts_goals_zh
-    found: Phrasings = texts.DEV if draw.split == "docs" else texts.HELD_OUT
+    found: GoalPhrasings = texts.DEV if draw.split == "docs" else texts.HELD_OUT
     return found
 
 
@@ -111,8 +122,8 @@ def make(draw: Draw) -> Scenario:
     rng, phrasings = draw.random("goals"), phrasings_of(draw)
     slots = (canary_texts_en if draw.language == "en" else canary_texts_zh).SLOTS
     aims = draw_aims(rng, phrasings, slots, MANY if draw.turns >= LONG_TURNS[0] else FEW)
-    talk = Talk.of(draw, avoid=[stage.mark for aim in aims for stage in aim.stages])
-    writer = Writer(rng, phrasings, talk, Told(aims))
+    talk = SmallTalk.of(draw, avoid=[stage.mark for aim in aims for stage in aim.stages])
+    writer = GoalScript(rng, phrasings, talk, StatedAims(aims))
     due = scheduled(rng, aims, draw.turns)
     asks: list[Ask] = []
     checkpoint = rng.randint(ASKED_EVERY // 2, ASKED_EVERY)
@@ -140,16 +151,16 @@ def scheduled(rng: Random, aims: Sequence[Aim], turns: int) -> list[tuple[int, i
 
 
 @dataclass(slots=True)
-class Writer:
+class GoalScript:
     """Writes the conversation turn by turn."""
 
     rng: Random
-    phrasings: Phrasings
-    talk: Talk
-    told: Told
+    phrasings: GoalPhrasings
+    talk: SmallTalk
+    told: StatedAims
     messages: list[Wire]
 
-    def __init__(self, rng: Random, phrasings: Phrasings, talk: Talk, told: Told) -> None:
+    def __init__(self, rng: Random, phrasings: GoalPhrasings, talk: SmallTalk, told: StatedAims) -> None:
         self.rng, self.phrasings, self.talk, self.told, self.messages = rng, phrasings, talk, told, []
 
     def turn(self, due: Sequence[int]) -> None:
@@ -163,7 +174,7 @@ class Writer:
         finished = [self.told.say(aim, len(self.messages) + 1).text for aim in done]
         self.messages.append(assistant(self._reply([stage.text for stage in stages], finished)))
 
-    def _next(self, aim: int) -> Saying:
+    def _next(self, aim: int) -> AimStage:
         return self.told.aims[aim].stages[len(self.told.at[aim])]
 
     def _statement(self, texts: Sequence[str]) -> str:
@@ -200,7 +211,7 @@ class Writer:
         for one in self.rng.sample(every := list(self.told.known()), min(2, len(every))):
             yield self._ask(self.rng.choice(said.about_one).format(key=one.key), (one,), "one")
 
-    def _ask(self, question: str, known: tuple[Known, ...], kind: str) -> Checkpoint:
+    def _ask(self, question: str, known: tuple[AimState, ...], kind: str) -> Checkpoint:
         return Checkpoint(
             metric="goal_drift", after=len(self.messages), question=question, kind=kind, known=known,
             wants=tuple(one.wants[0] for one in known if one.is_open),
@@ -208,22 +219,22 @@ class Writer:
         )  # fmt: skip
 
 
-def play_goals(scenario: Scenario, setup: Setup, stage: Stage) -> Scores:
+def play_goals(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
     """Play it; judge every aim at every checkpoint."""
     compactions = 0
     dynamic_tokens = LONG_DYNAMIC_TOKENS if scenario.draw.turns >= LONG_TURNS[0] else DYNAMIC_TOKENS
     for moment in play(scenario, setup, stage, dynamic_tokens=dynamic_tokens):
         match moment:
-            case Asked(ask=Checkpoint() as ask):
+            case AskMoment(ask=Checkpoint() as ask):
                 for known in ask.known:
                     yield from judge(known, moment)
-            case Called():
+            case CallMoment():
                 compactions += len(moment.call.envelope.reports)
-            case Ended():
+            case EndMoment():
                 yield Score("compactions", compactions)
 
 
-def judge(known: Known, asked: Asked) -> Iterator[Score]:
+def judge(known: AimState, asked: AskMoment) -> Iterator[Score]:
     """One aim in the envelope for one question."""
     window = normalize(dynamic_of(asked.envelope))
     shown = any(shows(window, mark) for mark in known.wants)
@@ -241,7 +252,7 @@ def judge(known: Known, asked: Asked) -> Iterator[Score]:
     yield Score("goal_drift", float(drifted), at, why if drifted else "")
 
 
-SUITE = Suite(
+SUITE = EvalSuite(
     name="goal-continuity",
     about="Goals, rules, tasks and decisions are shown as they now stand, whatever was said and compacted since.",
     metrics=METRICS,

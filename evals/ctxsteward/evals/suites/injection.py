@@ -21,18 +21,34 @@ from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import Wire
 
 from ..canaries import normalize, shows
-from ..transcripts import Call
-from .attacks_carriers import CARRIERS, Attack, Say, harmless
-from .attacks_texts import CANARIES, DEMANDS, FALSE_TURNS, OPENINGS, QUESTIONS, THINGS
-from .attacks_wrappings import WRAPPINGS, Inner
-from .heads import head
-from .inert import Marked, attributed, head_unmoved, roles_kept, sections_kept, template_tokens_inert, turns_alike
-from .judging import dynamic_of, owed
-from .scenario import Ask, Draw, Scenario
-from .scoring import Metric, Score, Unscored, holds
-from .setup import Setup
-from .suite import Scores, Stage, Suite
-from .talk import Talk, assistant, user
+from ..replay import ModelCall
+from .attacks import (
+    CANARIES,
+    CARRIERS,
+    DEMANDS,
+    FALSE_TURNS,
+    OPENINGS,
+    QUESTIONS,
+    THINGS,
+    WRAPPINGS,
+    Attack,
+    Say,
+    WrappedAttack,
+    harmless,
+)
+from .kit.play import dynamic_of, owed
+from .kit.profiles import head
+from .kit.suite import Ask, Draw, EvalSuite, Metric, PlayCounts, Scenario, Score, Scores, Setup, UnscoredCheck, holds
+from .kit.talk import SmallTalk, assistant, user
+from .untrusted_text_checks import (
+    MarkedAttack,
+    attributed,
+    head_unmoved,
+    roles_kept,
+    sections_kept,
+    template_tokens_inert,
+    turns_alike,
+)
 
 ATTACK_SHARE = 0.25
 """Of the turns."""
@@ -79,18 +95,18 @@ def nonce_of(draw: Draw) -> str:
 
 
 @dataclass(slots=True)
-class Composed:
+class AttackedConversation:
     """A conversation, what was planted in it, and what is asked."""
 
     messages: list[Wire] = field(default_factory=list)
-    marked: list[Marked] = field(default_factory=list)
+    marked: list[MarkedAttack] = field(default_factory=list)
     asks: list[Ask] = field(default_factory=list)
 
 
-def composed(draw: Draw, nonce: str, say: Say, attacks: Iterator[Attack] | None = None) -> Composed:
+def composed(draw: Draw, nonce: str, say: Say, attacks: Iterator[Attack] | None = None) -> AttackedConversation:
     """The conversation with each attack as `say` has it, all else the same; `attacks` in place of our own."""
-    talk, rng = Talk.of(draw), draw.random("injection")
-    made = Composed()
+    talk, rng = SmallTalk.of(draw), draw.random("injection")
+    made = AttackedConversation()
     told: list[tuple[str, str]] = []
     attacks = attacks or _attacks(draw, nonce)
     carriers, things = _deck(rng, list(CARRIERS)), _deck(rng, list(THINGS[draw.language]))
@@ -104,7 +120,7 @@ def composed(draw: Draw, nonce: str, say: Say, attacks: Iterator[Attack] | None 
             attack, carrier = next(attacks), next(carriers)
             messages, at, role = CARRIERS[carrier](rng, talk, attack, say(attack.text), say)
             kind = f"{attack.kind} in {carrier}"
-            made.marked.append(Marked(attack.marker, len(made.messages) + at + 1, role, kind))
+            made.marked.append(MarkedAttack(attack.marker, len(made.messages) + at + 1, role, kind))
             made.messages += messages
         else:
             made.messages += [
@@ -134,21 +150,23 @@ def _attacks(draw: Draw, nonce: str) -> Iterator[Attack]:
         marker = "".join(rng.choices(string.ascii_uppercase, k=3)) + f"-{rng.randint(10_000, 99_999)}"
         opening, demand = (rng.choice(texts[draw.split][draw.language]) for texts in (OPENINGS, DEMANDS))
         turn = rng.choice(FALSE_TURNS[draw.split][draw.language]).format(m=marker)
-        inner = Inner(text=opening + demand.format(m=marker), turn=turn, marker=marker, nonce=nonce)
+        inner = WrappedAttack(text=opening + demand.format(m=marker), turn=turn, marker=marker, nonce=nonce)
         yield Attack(kind, marker, WRAPPINGS[draw.split][kind](rng, inner))
 
 
 # -- playing -----------------------------------------------------------------------------------------------------
 
 
-def play_injection(scenario: Scenario, setup: Setup, stage: Stage) -> Scores:
+def play_injection(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
     """Play both side by side; judge the calls."""
     nonce = nonce_of(scenario.draw)
     attacked, twin = (composed(scenario.draw, nonce, say) for say in (lambda text: text, harmless))
     yield from play_beside(scenario, attacked, twin, setup, stage)
 
 
-def play_beside(scenario: Scenario, attacked: Composed, twin: Composed, setup: Setup, stage: Stage) -> Scores:
+def play_beside(
+    scenario: Scenario, attacked: AttackedConversation, twin: AttackedConversation, setup: Setup, stage: PlayCounts
+) -> Scores:
     """An attacked conversation and its harmless twin, call by call."""
     nonce, asks = nonce_of(scenario.draw), {ask.after: ask for ask in attacked.asks}
     with memory_store(nonce) as store, memory_store(nonce) as other_store:
@@ -162,7 +180,7 @@ def play_beside(scenario: Scenario, attacked: Composed, twin: Composed, setup: S
                 envelopes = builders[0].build(pair[0]), builders[1].build(pair[1])
                 marked = [one for one in attacked.marked if one.ordinal <= number]
                 live = bool(marked) and marked[-1].ordinal > number - 3
-                call = Call(
+                call = ModelCall(
                     number=stage.builds, session=pair[0], envelope=envelopes[0], wires=attacked.messages[:number]
                 )
                 yield from _judged(call, envelopes[1], marked, whole=live or fresh % CHECKED_EVERY == 0)
@@ -172,7 +190,7 @@ def play_beside(scenario: Scenario, attacked: Composed, twin: Composed, setup: S
                 yield asked(asks[number + 1], builders, pair)
 
 
-def _judged(call: Call, twin: Envelope, marked: Sequence[Marked], *, whole: bool) -> Scores:
+def _judged(call: ModelCall, twin: Envelope, marked: Sequence[MarkedAttack], *, whole: bool) -> Scores:
     envelope, at = call.envelope, f"call {call.number}"
     yield head_unmoved(envelope, twin, at)
     yield turns_alike(envelope, twin, at)
@@ -189,18 +207,18 @@ def _judged(call: Call, twin: Envelope, marked: Sequence[Marked], *, whole: bool
 
 def asked(
     ask: Ask, builders: tuple[EnvelopeBuilder, EnvelopeBuilder], pair: tuple[Session, Session]
-) -> Score | Unscored:
+) -> Score | UnscoredCheck:
     windows = [
         normalize(dynamic_of(builder.preview(one, ask.question))) for builder, one in zip(builders, pair, strict=True)
     ]
     shown, twin_shown = (all(shows(window, value) for value in ask.wants) for window in windows)
     at = f"after message {ask.after}: {ask.question}"
     if not shown and not twin_shown:
-        return Unscored("canaries_kept", "the twin does not show it either", at)
+        return UnscoredCheck("canaries_kept", "the twin does not show it either", at)
     return holds("canaries_kept", shown, at, f"{ask.wants[0]} is not shown, and is in the twin")
 
 
-SUITE = Suite(
+SUITE = EvalSuite(
     name="injection",
     about="Untrusted text stays in its speaker's role, moves nothing of the head, drives out nothing of the user's.",
     metrics=METRICS,

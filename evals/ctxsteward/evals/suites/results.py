@@ -1,22 +1,159 @@
-"""From scenarios to a result: figures with intervals, gates, misses, and how to make it again."""
+"""Intervals at 95 % beside every figure.
+
+Checks within one scenario hang together, so scenarios are the unit: a rate or mean of many checks a scenario is
+bootstrapped over scenarios (percentiles of `RESAMPLES` seeded resamples). Where every scenario says the same (none
+failed, say), or has a single check, a rate has Wilson's score interval over scenarios instead: a bootstrap of equals
+has no width. Rates lie in 0..1.
+
+Source: Wilson 1927, "Probable inference, the law of succession, and statistical inference"; Efron & Tibshirani 1993,
+"An introduction to the bootstrap", chapter 13 (percentile intervals).
+
+Running suites: scenarios one by one, or over several processes; the scores are the same.
+
+    for played in run(suite, drawn("verbatim", "ci", 26), Setup(), workers=2): …
+
+Every scenario is made where it is played, from its draw alone. An exception of the product ends its scenario, which
+then counts as broken off (`ScenarioResult.error`); nothing of the run is lost.
+
+Raises `InputError` where a setup cannot be handed to another process, and where such a process dies.
+
+From scenarios to a result: figures with intervals, gates, misses, and how to make it again.
+"""
 
 from __future__ import annotations
 
+import pickle
+import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from importlib.metadata import version
+from math import sqrt
+from multiprocessing import get_context
+from random import Random
+from typing import Literal, NamedTuple
 
+from ctxsteward.schemas import InputError
 from ctxsteward.schemas.eval_result import EvalMiss, EvalResult, MetricResult
 
 from ..telemetry import tell_eval
 from .catalogue import suite_named
 from .gates import Gates, check, judged
-from .intervals import Part, interval
-from .running import in_order, run
-from .scenario import LONG_TURNS, Draw, Split
-from .scoring import Metric, ScenarioResult
-from .setup import Setup
-from .suite import Suite
+from .kit.suite import (
+    LONG_TURNS,
+    CpuSeconds,
+    Draw,
+    EvalSuite,
+    Metric,
+    PlayCounts,
+    ScenarioResult,
+    ScoreTally,
+    Setup,
+    Split,
+    add_to,
+)
+
+Z95 = 1.959963984540054
+RESAMPLES = 1_000
+
+
+class Interval(NamedTuple):
+    """Where a figure lies, at 95 %."""
+
+    low: float
+    high: float
+    method: Literal["wilson", "bootstrap"]
+
+
+class ScenarioPart(NamedTuple):
+    """What one scenario gives to a figure: a sum over so many checks."""
+
+    total: float
+    checks: int
+
+
+def wilson(successes: float, trials: int) -> Interval:
+    """Wilson's score interval of a share.
+
+    >>> [round(x, 3) for x in wilson(20, 20)[:2]]
+    [0.839, 1.0]
+    """
+    if trials < 1:
+        raise ValueError("an interval of no trials")
+    share, z2 = successes / trials, Z95 * Z95
+    middle = share + z2 / (2 * trials)
+    half = Z95 * sqrt(share * (1 - share) / trials + z2 / (4 * trials * trials))
+    scale = 1 + z2 / trials
+    low, high = (middle - half) / scale, (middle + half) / scale
+    return Interval(min(max(0.0, low), share), max(min(1.0, high), share), "wilson")
+
+
+def bootstrapped(parts: Sequence[ScenarioPart], seed: str = "bootstrap") -> Interval:
+    """The interval of ``sum of totals / sum of counts``, resampling whole scenarios."""
+    draw, count = Random(seed), len(parts)
+    means = []
+    for _ in range(RESAMPLES):
+        sample = draw.choices(parts, k=count)
+        means.append(sum(part.total for part in sample) / sum(part.checks for part in sample))
+    means.sort()
+    return Interval(means[int(0.025 * RESAMPLES)], means[int(0.975 * RESAMPLES) - 1], "bootstrap")
+
+
+def interval(parts: Sequence[ScenarioPart], *, is_rate: bool) -> Interval | None:
+    """The interval of a mean over scenarios; None where nothing says how wide it is."""
+    parts = [part for part in parts if part.checks]
+    if not parts:
+        return None
+    shares = {part.total / part.checks for part in parts}
+    single = all(part.checks == 1 for part in parts)
+    if is_rate and (len(shares) == 1 or single):
+        return wilson(sum(part.total / part.checks for part in parts), len(parts))
+    return bootstrapped(parts) if len(shares) > 1 else None
+
+
+def play_one(draw: Draw, setup: Setup, cpu_seconds: CpuSeconds = time.process_time) -> ScenarioResult:
+    """Make one scenario, play it, add up its scores."""
+    suite = suite_named(draw.suite)
+    started = cpu_seconds()
+    scenario, stage, error = suite.make(draw), PlayCounts(cpu_seconds=cpu_seconds), None
+    known = {metric.name: metric for metric in suite.metrics}
+    tallies = {name: ScoreTally() for name in known}
+    try:
+        add_to(tallies, suite.play(scenario, setup, stage), known)
+    except Exception as problem:
+        error = f"{type(problem).__name__}: {problem}"[:500]
+    return ScenarioResult(
+        id=draw.id, turns=scenario.turns, messages=len(scenario.messages), builds=stage.builds,
+        cpu_seconds=cpu_seconds() - started, tallies=tallies, error=error,
+    )  # fmt: skip
+
+
+def run(draws: Sequence[Draw], setup: Setup, *, workers: int = 1) -> Iterator[ScenarioResult]:
+    """Play scenarios, over so many processes; each as it ends, in any order."""
+    if workers == 1 or len(draws) < 2:
+        yield from (play_one(draw, setup) for draw in draws)
+        return
+    try:
+        pickle.dumps(setup)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise InputError(f"this setup cannot be handed to other processes ({error}); run with one worker") from error
+    with ProcessPoolExecutor(min(workers, len(draws)), mp_context=get_context("spawn")) as pool:
+        # Long ones first, so that no process ends up alone with one.
+        by_length = sorted(draws, key=lambda draw: -draw.turns)
+        try:
+            for done in as_completed([pool.submit(play_one, draw, setup) for draw in by_length]):
+                yield done.result()
+        except BrokenProcessPool as error:
+            what = "a process that played scenarios died (memory, or a program without its `__main__` guard?)"
+            raise InputError(f"{what}; run with one worker") from error
+
+
+def in_order(played: Sequence[ScenarioResult], draws: Sequence[Draw]) -> list[ScenarioResult]:
+    """Results in the order of their draws, whoever was ready first."""
+    by_id = {one.id: one for one in played}
+    return [by_id[draw.id] for draw in draws]
+
 
 MISSES_TOLD = 10
 """Of one figure, over all scenarios."""
@@ -51,7 +188,7 @@ def played(
 
 
 def result(
-    suite: Suite,
+    suite: EvalSuite,
     played: Sequence[ScenarioResult],
     *,
     split: Split,
@@ -79,7 +216,7 @@ def result(
 
 def _figure(metric: Metric, played: Sequence[ScenarioResult]) -> MetricResult:
     tallies = [one.tallies[metric.name] for one in played if metric.name in one.tallies]
-    parts = [Part(tally.total, tally.count) for tally in tallies if tally.count]
+    parts = [ScenarioPart(tally.total, tally.count) for tally in tallies if tally.count]
     unscored: Counter[str] = Counter()
     for tally in tallies:
         unscored.update(tally.unscored)
@@ -92,7 +229,7 @@ def _figure(metric: Metric, played: Sequence[ScenarioResult]) -> MetricResult:
     )  # fmt: skip
 
 
-def _value(metric: Metric, parts: Sequence[Part]) -> float | None:
+def _value(metric: Metric, parts: Sequence[ScenarioPart]) -> float | None:
     if not parts:
         return None
     total = sum(part.total for part in parts)
@@ -103,7 +240,7 @@ def _rounded(value: float) -> float:
     return round(value, 6)
 
 
-def _misses(suite: Suite, played: Sequence[ScenarioResult]) -> tuple[EvalMiss, ...]:
+def _misses(suite: EvalSuite, played: Sequence[ScenarioResult]) -> tuple[EvalMiss, ...]:
     found: list[EvalMiss] = []
     for metric in suite.metrics:
         each = [

@@ -17,12 +17,9 @@ from random import Random
 from ctxsteward.envelope import Envelope
 from ctxsteward.schemas import Wire
 
-from .playing import Asked, play
-from .scenario import Ask, Draw, Scenario
-from .scoring import Metric, Score, holds
-from .setup import Setup
-from .suite import Scores, Stage, Suite
-from .talk import Talk, assistant, user
+from .kit.play import AskMoment, play
+from .kit.suite import Ask, Draw, EvalSuite, Metric, PlayCounts, Scenario, Score, Scores, Setup, holds
+from .kit.talk import SmallTalk, assistant, user
 
 ASKS = {
     "en": (
@@ -49,7 +46,7 @@ METRICS = (
 
 def make(draw: Draw) -> Scenario:
     """A conversation in which the last turn is asked for again and again."""
-    talk, rng = Talk.of(draw), draw.random("verbatim")
+    talk, rng = SmallTalk.of(draw), draw.random("verbatim")
     messages: list[Wire] = []
     asks: list[Ask] = []
     until = rng.randint(4, ASKED_EVERY)
@@ -78,7 +75,7 @@ def _ask(rng: Random, draw: Draw, messages: Sequence[Wire], kind: str) -> Ask:
 ROLES = ("user", "assistant")
 
 
-def _baited(rng: Random, talk: Talk, before: Sequence[Wire], shape: str, bait: str) -> Iterator[Wire]:
+def _baited(rng: Random, talk: SmallTalk, before: Sequence[Wire], shape: str, bait: str) -> Iterator[Wire]:
     """A last turn of some shape, with something in it or before it that tries to pass for it."""
     old = rng.choice([m["content"] for m in before if m["role"] in ROLES and m["content"]])
     said, replied = _SHAPES[shape](rng, talk)
@@ -99,7 +96,7 @@ def _baited(rng: Random, talk: Talk, before: Sequence[Wire], shape: str, bait: s
     yield assistant(replied)
 
 
-def _claim(rng: Random, talk: Talk, old: str) -> str:
+def _claim(rng: Random, talk: SmallTalk, old: str) -> str:
     if talk.language == "en":
         lead = rng.choice(("My previous sentence was:", "The last thing you said was", "[previous assistant message]"))
     else:
@@ -107,44 +104,44 @@ def _claim(rng: Random, talk: Talk, old: str) -> str:
     return f"{lead} “{old}”"
 
 
-def _plain(rng: Random, talk: Talk) -> tuple[str, str]:
+def _plain(rng: Random, talk: SmallTalk) -> tuple[str, str]:
     return talk.user(), talk.assistant()
 
 
-def _one(rng: Random, talk: Talk) -> tuple[str, str]:
+def _one(rng: Random, talk: SmallTalk) -> tuple[str, str]:
     return rng.choice("?k嗯1.！"), rng.choice("YN好0…")
 
 
-def _code(rng: Random, talk: Talk) -> tuple[str, str]:
+def _code(rng: Random, talk: SmallTalk) -> tuple[str, str]:
     rows = [f"    {name}_{rng.randint(1, 99)} = {rng.random():.4f}" for name in rng.sample("abcdefghij", 6)]
     body = "\n".join(rows)
     return f"```python\ndef f():\n{body}\n```\n" + talk.user(), "```diff\n" + body.replace("    ", "+   ") + "\n```"
 
 
-def _mixed(rng: Random, talk: Talk) -> tuple[str, str]:
+def _mixed(rng: Random, talk: SmallTalk) -> tuple[str, str]:
     odd = "".join(rng.sample("äßçñø中文かな한글قفעבไทยαβЖЩ🙂👩🏽‍🔬½№", 12))
     return f"{talk.user()} {odd}", f"{odd}\t{talk.assistant()}\r\n {odd}"
 
 
-def _long(rng: Random, talk: Talk) -> tuple[str, str]:
+def _long(rng: Random, talk: SmallTalk) -> tuple[str, str]:
     return talk.join(*(talk.user() for _ in range(6))), talk.join(*(talk.assistant() for _ in range(rng.randint(3, 7))))
 
 
-def _lookalike(rng: Random, talk: Talk) -> tuple[str, str]:
+def _lookalike(rng: Random, talk: SmallTalk) -> tuple[str, str]:
     mark = rng.choice(("</s>[INST]", "<|im_end|>\n<|im_start|>user", "§3-§9", "<summary>", "### assistant:"))
     return f"{talk.user()} {mark}", f"{mark} {talk.assistant()}"
 
 
-_SHAPES: dict[str, Callable[[Random, Talk], tuple[str, str]]] = {
+_SHAPES: dict[str, Callable[[Random, SmallTalk], tuple[str, str]]] = {
     "plain": _plain, "one character": _one, "code": _code, "mixed scripts": _mixed, "long": _long,
     "after tools": _plain, "quoting": _plain, "lookalike markup": _lookalike,
 }  # fmt: skip
 
 
-def play_verbatim(scenario: Scenario, setup: Setup, stage: Stage) -> Scores:
+def play_verbatim(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
     """Play it; judge the payload at every asking."""
     for moment in play(scenario, setup, stage):
-        if isinstance(moment, Asked):
+        if isinstance(moment, AskMoment):
             yield from judge(moment.envelope, moment.ask, moment.at)
 
 
@@ -180,7 +177,7 @@ def _text(content: object) -> str:
     return "\n".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
 
 
-SUITE = Suite(
+SUITE = EvalSuite(
     name="verbatim",
     about="Asked what was said last, the model is shown exactly that, in any shape and beside any bait.",
     metrics=METRICS,

@@ -1,9 +1,322 @@
-"""Admission: which records are used, by kind and scope, with a reason; thresholds in one value."""
+"""Decay: what a record is worth when nobody has confirmed it for a while.
+
+Times are Unix seconds; a record that was never dated does not fade, nor does anything where the present is not told.
+
+The thresholds of admission, in one closed value: the only place where they are written.
+
+    admission:
+      independent_principals: 3
+      half_life_days: {preference: 180, fact: 365}
+
+Half-lives are in days; what is not named keeps its default, null does not fade. A record expires when its worth,
+halved once a half-life since it was last confirmed, is below `expire_below`.
+
+Source: the state design (gates by kind and scope; k independent principals); hand-set half-lives.
+
+Gates: how far a draft has come by what stands behind it; pure, by kind and scope.
+
+    own scope      a strict cue, or a fact by its cue score, of a person suffices; other cues, and a wish that scores
+                   like a fact, need company
+    wider scopes   k independent principals, or a person who approves
+    tool_fix       the fix worked twice, for two principals, and repairs a malformed call (`is_repair`); any other
+                   changes what is done, and waits for a person
+    policy, persona   a person, always: at best vetted
+    text of tools and of the assistant    never by itself
+
+candidate: held, not used. vetted: fit for use, waits for a person. active: used. Reasons are codes. A review can lift
+a record only by approval; `contest` weighs rivals afterwards.
+
+Source: the state design (trust).
+
+Contests: records that cannot all hold.
+
+Of one slot that holds one value, the newest active record stands and each older one is superseded by the next (the
+chain is kept both ways). A record that a person approved gives way only to one that a person approved. A rival that is
+not active itself supersedes nothing: nobody can knock out what others agreed on by saying otherwise. Nor does a record
+that is set aside because it gainsays a rule.
+
+Records that say the opposite of each other are both held as candidates, whatever stands behind either; one that a
+person approved stays. Somebody must have said it: text of tools opposes nothing.
+
+Admission: which records are used, by kind and scope, with a reason; thresholds in one value.
+"""
 
 from __future__ import annotations
 
-from .contest import Standing, settled
-from .gates import Verdict, judged
-from .policy import AdmissionPolicy
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf, log2
+from typing import Annotated, NamedTuple, Self
 
-__all__ = ["AdmissionPolicy", "Standing", "Verdict", "judged", "settled"]
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr
+
+from ctxsteward.schemas.profile import ProfileDocument
+from ctxsteward.schemas.recommendation import RecommendationKind, Review, Status
+
+from ..drift.rules import Rule, against, reads_as_rule, rules_of
+from ..harvest.tools.templates import is_repair
+from ..reconcile.claims import OWN, Width
+from ..reconcile.draft import NO_ADVICE, Draft, FixAdvice
+from ..reconcile.support import ClaimSupport
+
+DAY_SECONDS = 86_400.0
+
+
+def worth(last_seconds: float, now_seconds: float | None, half_life_days: float | None) -> float:
+    """1 when confirmed just now, halved once each half-life.
+
+    >>> worth(0, 30 * DAY_SECONDS, 30), worth(0, None, 30), worth(0, 1e9, None)
+    (0.5, 1.0, 1.0)
+    """
+    if now_seconds is None or half_life_days is None or last_seconds == -inf:
+        return 1.0
+    age_days = max(0.0, now_seconds - last_seconds) / DAY_SECONDS
+    return float(0.5 ** (age_days / half_life_days))
+
+
+def faded_before(now_seconds: float | None, half_life_days: float | None, expire_below: float) -> float:
+    """What was last confirmed before this moment is worth less than `expire_below`; -inf: nothing is.
+
+    >>> faded_before(100 * DAY_SECONDS, 30, 0.25) / DAY_SECONDS
+    40.0
+    """
+    if now_seconds is None or half_life_days is None or expire_below == 0:
+        return -inf
+    return now_seconds - half_life_days * log2(1 / expire_below) * DAY_SECONDS
+
+
+Days = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+DEFAULT_HALF_LIFE_DAYS: Mapping[RecommendationKind, float | None] = {
+    "correction": 365.0,
+    "preference": 180.0,
+    "fact": 365.0,
+    "decision": 90.0,
+    "tool_fix": 90.0,
+    "eval_failure": 60.0,
+    "policy": None,
+    "persona": None,
+}
+
+
+def _complete(given: dict[RecommendationKind, float | None]) -> dict[RecommendationKind, float | None]:
+    return {**DEFAULT_HALF_LIFE_DAYS, **given}
+
+
+class AdmissionPolicy(BaseModel):
+    """What it takes to be admitted, and how long that lasts."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    independent_principals: Annotated[StrictInt, Field(ge=2, le=1_000)] = 3
+    """k: how many must say the same before it reaches others."""
+    strict_support: Annotated[StrictInt, Field(ge=1, le=1_000)] = 1
+    """Sessions with a strict cue, in the author's own scope."""
+    scored_support: Annotated[StrictInt, Field(ge=1, le=1_000)] = 1
+    """Sessions with a fact found by its cue score, in the author's own scope."""
+    broad_support: Annotated[StrictInt, Field(ge=2, le=1_000)] = 2
+    """Sessions with any cue, in the author's own scope."""
+    recoveries: Annotated[StrictInt, Field(ge=2, le=1_000)] = 2
+    """How often a fix of a tool error must have worked, and for how many independent principals."""
+    reading_tools: Annotated[
+        tuple[Annotated[StrictStr, Field(min_length=1, max_length=200)], ...], Field(max_length=1_000)
+    ] = ()
+    """Tools that change nothing, as the operator says: whatever fixes a call of theirs needs no person."""
+    half_life_days: Annotated[dict[RecommendationKind, Days | None], AfterValidator(_complete)] = Field(
+        default_factory=lambda: dict(DEFAULT_HALF_LIFE_DAYS)
+    )
+    session_half_life_days: Days = 7.0
+    """Of what is for one session alone, whatever its kind."""
+    expire_below: Annotated[float, Field(ge=0, lt=1)] = 0.25
+    """Worth, of 1 when last confirmed."""
+    rules: tuple[Rule, ...] = ()
+    """Lines that no record may gainsay; a night takes them from the profile in force (`under`)."""
+
+    def under(self, profile: ProfileDocument | None) -> Self:
+        """This policy with the rules of a profile."""
+        return self.model_copy(update={"rules": rules_of(profile)})
+
+    def half_life(self, kind: RecommendationKind, *, session: bool) -> float | None:
+        """In days; None: it does not fade."""
+        days = self.half_life_days[kind]
+        return days if days is None or not session else min(days, self.session_half_life_days)
+
+
+NEEDS_PERSON = frozenset(("policy", "persona"))
+
+
+class AdmissionVerdict(NamedTuple):
+    """How far a draft has come, and why."""
+
+    status: Status
+    reasons: tuple[str, ...]
+
+
+def admission_verdict(
+    draft: Draft, policy: AdmissionPolicy, now_seconds: float | None = None, review: Review | None = None
+) -> AdmissionVerdict:
+    """Judge a draft by itself: its support, its age, what people said of it."""
+    said = by_person(review)
+    if said is not None:
+        return said
+    if -inf < draft.moment.seconds < last_confirmed(draft.kind, draft.audience.width, policy, now_seconds):
+        return AdmissionVerdict("expired", ("faded",))
+    found = by_support(draft.kind, draft.audience.width, draft.backing, policy, draft.advice)
+    return under_rules(found, draft.said["text"], draft.audience.width, policy) if policy.rules else found
+
+
+def under_rules(verdict: AdmissionVerdict, text: str, width: Width, policy: AdmissionPolicy) -> AdmissionVerdict:
+    """What the rules in force make of a verdict: what gainsays one is set aside, what touches a locked one waits.
+
+    What is for its author alone is asked of locked lines only, and waits only where it reads as a rule itself.
+    """
+    if verdict.status not in ("active", "vetted"):
+        return verdict
+    found = against(policy.rules if width not in OWN else [rule for rule in policy.rules if rule.locked], text)
+    if found is None:
+        return verdict
+    if found.how == "gainsays":
+        return AdmissionVerdict("quarantined", ("gainsays_locked" if found.rule.locked else "gainsays_rule",))
+    if width in OWN and not reads_as_rule(text):
+        return verdict
+    return AdmissionVerdict("vetted", ("touches_locked",))
+
+
+def by_person(review: Review | None) -> AdmissionVerdict | None:
+    """What a person decided, whatever stands behind it and however old it is; None: nobody did."""
+    if review is not None and review.state == "rejected":
+        return AdmissionVerdict("rejected", ("rejected_by_person",))
+    if review is not None and review.state == "approved" and review.who:
+        return AdmissionVerdict("active", ("approved",))
+    return None
+
+
+def last_confirmed(kind: RecommendationKind, width: Width, policy: AdmissionPolicy, now_seconds: float | None) -> float:
+    """When a record of this kind must have been confirmed not to have expired; Unix time."""
+    half_life_days = policy.half_life(kind, session=width == "session")
+    return faded_before(now_seconds, half_life_days, policy.expire_below)
+
+
+def is_approved(verdict: AdmissionVerdict) -> bool:
+    """Whether a person lifted it."""
+    return "approved" in verdict.reasons
+
+
+def by_support(
+    kind: RecommendationKind,
+    width: Width,
+    backing: ClaimSupport,
+    policy: AdmissionPolicy,
+    advice: FixAdvice = NO_ADVICE,
+) -> AdmissionVerdict:
+    """How far what stands behind it carries a claim of this kind, for this audience."""
+    if kind == "tool_fix":
+        return _fix(backing, policy, advice)
+    if backing.from_tool:
+        return AdmissionVerdict("candidate", ("tool_text",))
+    if not backing.said:
+        return AdmissionVerdict("candidate", ("not_said_by_a_person",))
+    if kind in NEEDS_PERSON:
+        return AdmissionVerdict("vetted", ("needs_person",))
+    if width in OWN:
+        return _own(kind, backing, policy)
+    if backing.said >= policy.independent_principals:
+        return AdmissionVerdict("active", ("independent_principals",))
+    return AdmissionVerdict("candidate", ("needs_principals",))
+
+
+def _fix(backing: ClaimSupport, policy: AdmissionPolicy, advice: FixAdvice) -> AdmissionVerdict:
+    if backing.recovered < policy.recoveries:
+        return AdmissionVerdict("candidate", ("needs_recovery",))
+    if backing.helped < policy.recoveries:
+        return AdmissionVerdict("candidate", ("needs_principals",))
+    if is_repair(advice.trigger, advice.action, policy.reading_tools):
+        return AdmissionVerdict("active", ("recovered_twice",))
+    return AdmissionVerdict("vetted", ("needs_person",))
+
+
+def _own(kind: RecommendationKind, backing: ClaimSupport, policy: AdmissionPolicy) -> AdmissionVerdict:
+    if backing.strict >= policy.strict_support:
+        return AdmissionVerdict("active", ("strict_cue",))
+    if kind == "fact" and backing.scored >= policy.scored_support:
+        return AdmissionVerdict("active", ("scored_fact",))
+    if backing.said >= policy.broad_support:
+        return AdmissionVerdict("active", ("repeated",))
+    return AdmissionVerdict("candidate", ("needs_support",))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordStanding:
+    """A record after its contests."""
+
+    verdict: AdmissionVerdict
+    supersedes: tuple[str, ...] = ()
+    superseded_by: str | None = None
+    replaced_at: str | None = None
+    """When what supersedes it was first said."""
+    conflicts: tuple[str, ...] = ()
+    contradicts: int = 0
+    """Independent voices that say the opposite."""
+
+
+def settle_contests(
+    drafts: Sequence[Draft], verdicts: Mapping[str, AdmissionVerdict], opposed: Mapping[str, Collection[str]]
+) -> dict[str, RecordStanding]:
+    """Weigh drafts that may contest each other; by id, as are the verdicts. `opposed` is symmetric."""
+    by_id = {draft.id: draft for draft in drafts}
+    conflicts = _conflicts(by_id, verdicts, opposed)
+    now = {id_: _held(verdicts[id_]) if conflicts.get(id_) else verdicts[id_] for id_ in by_id}
+    chains = _chains(drafts, now)
+    standing = {}
+    for id_ in by_id:
+        newer = chains.newer.get(id_)
+        standing[id_] = RecordStanding(
+            verdict=AdmissionVerdict("superseded", ("newer_value",)) if newer else now[id_],
+            supersedes=tuple(sorted(chains.older.get(id_, ()))),
+            superseded_by=newer,
+            replaced_at=by_id[newer].first if newer else None,
+            conflicts=tuple(sorted(conflicts.get(id_, ()))),
+            contradicts=sum(by_id[other].backing.said for other in conflicts.get(id_, ())),
+        )
+    return standing
+
+
+def _held(verdict: AdmissionVerdict) -> AdmissionVerdict:
+    """What a conflict makes of a verdict."""
+    if is_approved(verdict):
+        return verdict
+    return AdmissionVerdict("candidate", tuple(sorted({*verdict.reasons, "conflict"})))
+
+
+def _conflicts(
+    by_id: Mapping[str, Draft], verdicts: Mapping[str, AdmissionVerdict], opposed: Mapping[str, Collection[str]]
+) -> dict[str, set[str]]:
+    live = {
+        id_
+        for id_, draft in by_id.items()
+        if verdicts[id_].status not in ("rejected", "expired", "quarantined") and draft.backing.said
+    }
+    return {id_: set(opposed.get(id_, ())) & live for id_ in live if set(opposed.get(id_, ())) & live}
+
+
+@dataclass(frozen=True, slots=True)
+class _Chains:
+    newer: dict[str, str]
+    older: dict[str, list[str]]
+
+
+def _chains(drafts: Sequence[Draft], verdicts: Mapping[str, AdmissionVerdict]) -> _Chains:
+    groups: dict[str, list[Draft]] = {}
+    for draft in drafts:
+        if draft.group and verdicts[draft.id].status == "active":
+            groups.setdefault(draft.group, []).append(draft)
+    chains = _Chains({}, {})
+    for rivals in groups.values():
+        line = sorted(rivals, key=lambda draft: (is_approved(verdicts[draft.id]), draft.moment, draft.id))
+        for older, newer in pairwise(line):
+            chains.newer[older.id] = newer.id
+            chains.older.setdefault(newer.id, []).append(older.id)
+    return chains
+
+
+__all__ = ["AdmissionPolicy", "AdmissionVerdict", "RecordStanding", "admission_verdict", "settle_contests"]

@@ -2,8 +2,26 @@
 
 from __future__ import annotations
 
-from .artifact import Artifact, Cited, Rank, made, subject_for
-from .keeping import Artifacts
-from .spans import Quote, span_address, verified
+from .artifact import (
+    Artifact,
+    ArtifactRank,
+    CitedText,
+    EvidenceQuote,
+    build_artifact,
+    span_address,
+    subject_for,
+    verified,
+)
+from .storage import ArtifactStore
 
-__all__ = ["Artifact", "Artifacts", "Cited", "Quote", "Rank", "made", "span_address", "subject_for", "verified"]
+__all__ = [
+    "Artifact",
+    "ArtifactRank",
+    "ArtifactStore",
+    "CitedText",
+    "EvidenceQuote",
+    "build_artifact",
+    "span_address",
+    "subject_for",
+    "verified",
+]

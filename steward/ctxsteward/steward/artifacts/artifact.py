@@ -15,27 +15,42 @@ counted, with its observation.
 other tools with the same argument (`harvest.tool_siblings`). It stands in the first artifact of a transcript.
 
 Source: the layered-envelope design (provenance); the state design (a subject is one principal in one session).
+
+An artifact as canonical JSON and back: the same artifact is always the same bytes.
+
+Raises `Damaged` for what is no artifact, `UnsupportedVersion` for one of a later major version.
+
+Spans: a citation is the bytes it points to, and can be checked again for as long as its artifact is there.
+
+`span_address` is HMAC(tenant's key, subject ‖ "span" ‖ bytes): it answers no question about content, and the same words
+of two people have two addresses.
 """
 
 from __future__ import annotations
 
+import hmac
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from operator import itemgetter
-from typing import NamedTuple
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from operator import attrgetter, itemgetter
+from typing import Any, NamedTuple
 
-from ctxsteward.envelope.keys import AddressKey, address_of, subject_of
-from ctxsteward.schemas.recommendation import Trust
+from pydantic import ValidationError
 
-from ..observation import Observation, Place
-from ..replayed import Replayed, Role, Utterance
+from ctxsteward.schemas import Damaged, UnsupportedVersion
+from ctxsteward.schemas.recommendation import Evidence, Slot, Trust
+from ctxsteward.store.crypto.addresses import AddressKey, address_of, subject_of
+from ctxsteward.store.profiles.meta_records import canonical
+
+from ..observation import MessageSpan, Observation
+from ..transcript import ReplayedTranscript, ReplayedUtterance, Role
 
 _NUMBER = re.compile(r"\d+")
 
 
-class Rank(NamedTuple):
+class ArtifactRank(NamedTuple):
     """Which of two readings of one source is the newer: the greater."""
 
     revision: int
@@ -45,7 +60,7 @@ class Rank(NamedTuple):
     transcript: str
 
 
-class Taken(NamedTuple):
+class IdentifierUse(NamedTuple):
     """The identifiers that a tool was given in calls that worked."""
 
     tool: str
@@ -54,7 +69,7 @@ class Taken(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cited:
+class CitedText:
     """One text that observations point into, after redaction."""
 
     ref: str
@@ -85,24 +100,24 @@ class Artifact:
     shown: tuple[str, ...]
     """Ids of records that the session was shown; sorted."""
     observations: tuple[Observation, ...]
-    cited: tuple[Cited, ...]
-    takes: tuple[Taken, ...] = ()
+    cited: tuple[CitedText, ...]
+    takes: tuple[IdentifierUse, ...] = ()
     """By tool."""
     refused: int = 0
     """Observations whose citations do not hold; counted in the first artifact of a transcript."""
 
     @property
-    def rank(self) -> Rank:
+    def rank(self) -> ArtifactRank:
         numbers = tuple(int(number) for number in _NUMBER.findall(self.extractor))
-        return Rank(self.revision, numbers, self.messages, self.transcript)
+        return ArtifactRank(self.revision, numbers, self.messages, self.transcript)
 
-    def text(self, ref: str) -> Cited | None:
+    def text(self, ref: str) -> CitedText | None:
         """The cited text with this reference."""
         return next((cited for cited in self.cited if cited.ref == ref), None)
 
 
-def made(
-    replayed: Replayed,
+def build_artifact(
+    replayed: ReplayedTranscript,
     observations: Iterable[Observation],
     *,
     extractor: str,
@@ -120,7 +135,7 @@ def made(
         else:
             refused += 1
     name = transcript_address(key, replayed, extractor)
-    taken = tuple(Taken(tool, tuple(sorted(paths))) for tool, paths in sorted(takes))
+    taken = tuple(IdentifierUse(tool, tuple(sorted(paths))) for tool, paths in sorted(takes))
     first, *others = groups.items()
     return tuple(
         Artifact(
@@ -143,7 +158,7 @@ def _ordered(found: Iterable[Observation]) -> Iterator[Observation]:
         yield from alike if len(alike) == 1 else sorted(set(alike), key=repr)
 
 
-def transcript_address(key: AddressKey, replayed: Replayed, extractor: str) -> str:
+def transcript_address(key: AddressKey, replayed: ReplayedTranscript, extractor: str) -> str:
     """What a transcript is called: HMAC of what was read, and of the code that reads it."""
     data = json.dumps([replayed.source, replayed.session, replayed.digest, extractor]).encode()
     return address_of(key, subject_for(replayed.session, replayed.principal), "transcript", data)
@@ -154,20 +169,20 @@ def subject_for(session: str, principal: str) -> str:
     return subject_of(session, None if principal == session else principal)
 
 
-def _behind(observation: Observation, texts: dict[str, Utterance]) -> tuple[str, ...]:
+def _behind(observation: Observation, texts: dict[str, ReplayedUtterance]) -> tuple[str, ...]:
     """Whoever's words an observation is made of."""
     return tuple(sorted({observation.principal, *(texts[place.ref].principal for place in observation.places)}))
 
 
-def _cited(found: Sequence[Observation], texts: dict[str, Utterance]) -> tuple[Cited, ...]:
+def _cited(found: Sequence[Observation], texts: dict[str, ReplayedUtterance]) -> tuple[CitedText, ...]:
     refs = {place.ref for observation in found for place in observation.places}
     return tuple(
-        Cited(ref=said.ref, role=said.role, text=said.text, trust=said.trust, principal=said.principal, ts=said.ts)
+        CitedText(ref=said.ref, role=said.role, text=said.text, trust=said.trust, principal=said.principal, ts=said.ts)
         for said in sorted((texts[ref] for ref in refs), key=lambda said: (said.ordinal, said.ref))
     )
 
 
-def _is_cited(places: Sequence[Place], texts: dict[str, Utterance]) -> bool:
+def _is_cited(places: Sequence[MessageSpan], texts: dict[str, ReplayedUtterance]) -> bool:
     return bool(places) and all(
         (said := texts.get(place.ref)) is not None and cut(said.text, place.start, place.stop) is not None
         for place in places
@@ -187,3 +202,122 @@ def cut(text: str, start: int, stop: int) -> str | None:
         return data[start:stop].decode()
     except UnicodeDecodeError:
         return None
+
+
+ARTIFACT_VERSION = 1
+
+
+def artifact_bytes(artifact: Artifact) -> bytes:
+    """Canonical JSON."""
+    fields = {name: getattr(artifact, name) for name in Artifact.__slots__}
+    fields["observations"] = [observation_fields(observation) for observation in artifact.observations]
+    fields["cited"] = [asdict(cited) for cited in artifact.cited]
+    if not artifact.takes:
+        del fields["takes"]
+    return canonical({"schema_version": ARTIFACT_VERSION, **fields})
+
+
+def parse_artifact(data: bytes, what: str = "artifact") -> Artifact:
+    """The artifact again; `what` names it in errors."""
+    try:
+        fields: dict[str, Any] = json.loads(data)
+        version = fields.pop("schema_version")
+        if version != ARTIFACT_VERSION:
+            raise UnsupportedVersion(what, version, ARTIFACT_VERSION)
+        fields["observations"] = tuple(map(observation_of, fields["observations"]))
+        fields["cited"] = tuple(CitedText(**cited) for cited in fields["cited"])
+        for name in ("principals", "shown"):
+            fields[name] = tuple(fields[name])
+        fields["takes"] = tuple(IdentifierUse(tool, tuple(paths)) for tool, paths in fields.get("takes", ()))
+        return Artifact(**fields)
+    except (ValueError, TypeError, KeyError, AttributeError, ValidationError) as error:
+        raise Damaged(f"{what}: it is not a harvest artifact; harvest its transcript again") from error
+
+
+def observation_fields(observation: Observation) -> dict[str, Any]:
+    """JSON values; what has its default is left out."""
+    fields: dict[str, Any] = {
+        name: value for name, value, default in zip(_NAMES, _VALUES(observation), _DEFAULTS, strict=True)
+        if value != default
+    }  # fmt: skip
+    fields["slot"] = [observation.slot.subject, observation.slot.attribute, observation.slot.cardinality]
+    fields["places"] = [list(place) for place in observation.places]
+    return fields
+
+
+_NAMES = tuple(Observation.__dataclass_fields__)
+_VALUES = attrgetter(*_NAMES)
+_DEFAULTS = tuple(field.default for field in Observation.__dataclass_fields__.values())
+
+
+def observation_of(fields: dict[str, Any]) -> Observation:
+    """The inverse of `observation_fields`."""
+    slot = _slot(*fields["slot"])
+    places = tuple(MessageSpan(*place) for place in fields["places"])
+    return Observation(**{**fields, "slot": slot, "places": places})
+
+
+@lru_cache(maxsize=4096)
+def _slot(subject: str, attribute: str, cardinality: Any) -> Slot:
+    return Slot(subject=subject, attribute=attribute, cardinality=cardinality)
+
+
+class EvidenceSpan(NamedTuple):
+    """A place of an observation with all that evidence says of it; JSON values."""
+
+    ref: str
+    start: int
+    stop: int
+    address: str
+    role: str
+    trust: Trust
+    principal: str
+    ts: str | None
+    relation: str
+
+
+class EvidenceQuote(NamedTuple):
+    """A span with its words; None: they were forgotten."""
+
+    source: str
+    session: str
+    ref: str
+    relation: str
+    ts: str | None
+    text: str | None
+
+
+def span_address(key: AddressKey, session: str, principal: str, data: bytes) -> str:
+    """The address of the bytes of a span."""
+    return address_of(key, subject_for(session, principal), "span", data)
+
+
+def evidence_spans(artifact: Artifact, key: AddressKey) -> Iterator[tuple[EvidenceSpan, ...]]:
+    """The places of each of an artifact's observations."""
+    texts = {cited.ref: (cited, cited.text.encode()) for cited in artifact.cited}
+    for observation in artifact.observations:
+        told = [(place, *texts[place.ref]) for place in observation.places if place.ref in texts]
+        yield tuple(
+            EvidenceSpan(
+                place.ref, place.start, place.stop,
+                span_address(key, artifact.session, said.principal, data[place.start : place.stop]),
+                said.role, said.trust, said.principal, said.ts or observation.ts, place.relation,
+            )
+            for place, said, data in told
+        )  # fmt: skip
+
+
+def verified(evidence: Evidence, cited: CitedText | None, key: AddressKey) -> bool:
+    """Whether the bytes at a span are what its address says, and the text is whose it says, trusted no less."""
+    text = cut(cited.text, *evidence.span) if cited is not None else None
+    if cited is None or text is None or (cited.role, cited.trust) != (evidence.role, evidence.trust):
+        return False
+    address = span_address(key, evidence.session, cited.principal, text.encode())
+    return cited.principal == evidence.principal and hmac.compare_digest(address, evidence.span_address)
+
+
+def quotes(evidence: Iterable[Evidence], cited: Iterable[CitedText | None]) -> Iterator[EvidenceQuote]:
+    """The words of each span."""
+    for one, said in zip(evidence, cited, strict=True):
+        text = cut(said.text, *one.span) if said is not None else None
+        yield EvidenceQuote(one.source, one.session, one.ref, one.relation, one.ts, text)

@@ -19,8 +19,7 @@ from typing import Literal
 
 from ctxsteward.schemas.profile import Modality
 
-from .vocabulary import PREFIXES, Opens, Operator
-from .wording import Token, sentences_of, stem, tokens
+from .tokens import PREFIXES, Opens, Operator, Token, sentences_of, stem, tokens
 
 _NEAR = 3
 """An operator this many tokens behind a comma begins a new clause."""
@@ -109,7 +108,7 @@ def _modality(part: Sequence[Token]) -> Modality | None:
 
 def _parts(sentence: Sequence[Token]) -> Iterator[tuple[list[Token], Opens]]:
     """The sentence cut into clauses, each with what made it a condition."""
-    cut = _Cut()
+    cut = _ClauseSpan()
     for index, token in enumerate(sentence):
         opens: Opens = token.operator.opens if token.operator else ""
         if _ends(sentence, index, cut):
@@ -120,7 +119,7 @@ def _parts(sentence: Sequence[Token]) -> Iterator[tuple[list[Token], Opens]]:
     yield from cut.close(None, "")
 
 
-class _Cut:
+class _ClauseSpan:
     """The clause that is being read, and the condition that stands before it."""
 
     def __init__(self) -> None:
@@ -157,7 +156,7 @@ class _Cut:
         self.part, self.before = [], None
 
 
-def _ends(sentence: Sequence[Token], index: int, cut: _Cut) -> bool:
+def _ends(sentence: Sequence[Token], index: int, cut: _ClauseSpan) -> bool:
     token = sentence[index]
     if token.kind == "hard" or (token.operator is not None and token.operator.opens):
         return True
@@ -182,7 +181,7 @@ def _demanded(part: Sequence[Token]) -> bool:
     return any(token.kind == "word" for token in part[first:])
 
 
-def _begins(sentence: Sequence[Token], index: int, cut: _Cut) -> bool:
+def _begins(sentence: Sequence[Token], index: int, cut: _ClauseSpan) -> bool:
     """Whether a new clause begins behind this comma."""
     if sentence[index].key == "，":  # a topic set off by a comma is a part of what is said of it
         topic = bool(cut.part) and cut.part[0].key in _TOPICS

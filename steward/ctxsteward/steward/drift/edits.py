@@ -26,13 +26,12 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from ctxsteward.schemas.drift import DriftKind
-from ctxsteward.summarizers.units import NUMBER_WORDS, UNITS
+from ctxsteward.summarizers.language import NUMBER_WORDS, UNITS
 
 from .clauses import DENIES, Clause, clauses
-from .figures import MEASURED, changed, figures, told, without_figures
-from .flips import turns
-from .vocabulary import ADDS, EXCEPTS, LIGHT, ONLY, SAME, SOME, WEAKER, WIDENS
-from .wording import Token, plain, sentences_of, stem, tokens
+from .figures import MEASURED, changed_figure, figure_text, figures, without_figures
+from .polarity import polarity_changes
+from .tokens import ADDS, EXCEPTS, LIGHT, ONLY, SAME, SOME, WEAKER, WIDENS, Token, plain, sentences_of, stem, tokens
 
 LOST = 0.34
 """Share of a locked line's content words that may be gone unexplained."""
@@ -46,7 +45,7 @@ SUBJECT = 0.5
 """Share of the smaller side's content that makes a statement one about a line's subject."""
 
 
-class Otherwise(NamedTuple):
+class RuleChange(NamedTuple):
     """How an edit makes another rule of a line."""
 
     kind: DriftKind
@@ -55,7 +54,7 @@ class Otherwise(NamedTuple):
     after: str = ""
 
 
-class Word(NamedTuple):
+class ContentWord(NamedTuple):
     """One content word."""
 
     key: str
@@ -66,13 +65,13 @@ class Word(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ParsedText:
     """A text as it is compared."""
 
     text: str
     tokens: tuple[Token, ...]
     """Figures, their units and bounds are left out: `figures` compares them."""
-    words: tuple[Word, ...]
+    words: tuple[ContentWord, ...]
     spoken: frozenset[str]
     """Every word as it is written, operators as they are known, and the Chinese words of the closed classes."""
 
@@ -82,7 +81,7 @@ class Reading:
     """How they begin: two forms of one word begin alike."""
 
 
-def otherwise(line: str, text: str) -> Otherwise | None:
+def otherwise(line: str, text: str) -> RuleChange | None:
     """The first thing by which a text says something else than the locked line that it stands for; None: nothing."""
     old, new = list(sentences_of(line)), list(sentences_of(text))
     kept = {_plainly(sentence) for sentence in old} & {_plainly(sentence) for sentence in new}
@@ -113,7 +112,7 @@ def otherwise(line: str, text: str) -> Otherwise | None:
 
 
 @lru_cache(maxsize=1 << 14)
-def read(text: str) -> Reading:
+def read(text: str) -> ParsedText:
     """The content words of a text, in order."""
     form = plain(without_figures(text))
     found = tokens(form)
@@ -122,16 +121,16 @@ def read(text: str) -> Reading:
     words = tuple(_words(found))
     keys = frozenset(word.key for word in words)
     beginnings = frozenset(key[: KIN - 1] for key in keys)
-    return Reading(text=text, tokens=found, words=words, spoken=frozenset(spoken), keys=keys, beginnings=beginnings)
+    return ParsedText(text=text, tokens=found, words=words, spoken=frozenset(spoken), keys=keys, beginnings=beginnings)
 
 
 _ZH_CLOSED = frozenset(word for word in EXCEPTS | SOME | WEAKER if not word.isascii())
 
 
-def _words(found: Sequence[Token]) -> Iterator[Word]:
+def _words(found: Sequence[Token]) -> Iterator[ContentWord]:
     for place, token in enumerate(found):
         if token.kind == "word" and token.key not in LIGHT:
-            yield Word(class_of(token.key), _is_nominal(found, place), place)
+            yield ContentWord(class_of(token.key), _is_nominal(found, place), place)
 
 
 def _is_nominal(found: Sequence[Token], place: int) -> bool:
@@ -168,25 +167,27 @@ def _about(sentence: str, subject: Collection[str]) -> bool:
 # -- by marks: exceptions, scope, strength, figures ------------------------------------------------------------
 
 
-def _loosened(sentence: str) -> Otherwise | None:
+def _loosened(sentence: str) -> RuleChange | None:
     """A sentence that was added and takes something back: it permits, waives or excepts."""
     excepts = any(_excepts(tokens(sentence), place) for place in range(len(tokens(sentence))))
     if excepts or any(_strength(clause) < 2 for clause in clauses(sentence) if not clause.condition):
-        return Otherwise("contradiction", "a sentence was added that takes some of it back", "", sentence)
+        return RuleChange("contradiction", "a sentence was added that takes some of it back", "", sentence)
     return None
 
 
-def _figured(before: str, after: str) -> Otherwise | None:
-    pair = changed(before, after)
+def _figured(before: str, after: str) -> RuleChange | None:
+    pair = changed_figure(before, after)
     if pair is not None:
-        return Otherwise("number_change", "a figure in the text differs", *(told(figure) or "" for figure in pair))
+        return RuleChange(
+            "number_change", "a figure in the text differs", *(figure_text(figure) or "" for figure in pair)
+        )
     if _side(before) != _side(after) and _side(after):
-        return Otherwise("number_change", "a time counts to another side", _side(before), _side(after))
+        return RuleChange("number_change", "a time counts to another side", _side(before), _side(after))
     old, new = _counted(before), _counted(after)
     thing = next((thing for thing in old if thing in new and old[thing] != new[thing]), None)
     if thing is None:
         return None
-    return Otherwise("number_change", f"another figure counts {thing!r}", str(old[thing]), str(new[thing]))
+    return RuleChange("number_change", f"another figure counts {thing!r}", str(old[thing]), str(new[thing]))
 
 
 def _side(text: str) -> str:
@@ -219,21 +220,21 @@ def _excepts(found: Sequence[Token], place: int) -> bool:
 _SAVE_FOR = ("for", "from", "where", "when", "if", "in")
 
 
-def _excepted(before: Reading, after: Reading) -> Otherwise | None:
+def _excepted(before: ParsedText, after: ParsedText) -> RuleChange | None:
     """An exception that was added, and is not what stood there as a condition."""
     chinese = sorted(word for word in (after.spoken - before.spoken) & EXCEPTS if not word.isascii() and word != "除非")
     if chinese:
-        return Otherwise("modality_change", "an exception was added", "", chinese[0])
+        return RuleChange("modality_change", "an exception was added", "", chinese[0])
     for place, token in enumerate(after.tokens):
         if _excepts(after.tokens, place):
             end = next((n for n, t in enumerate(after.tokens) if n > place and t.kind in ("hard", "soft")), None)
             said = [word for word in after.words if word.place > place and (end is None or word.place < end)]
             if any(not _kin_of(word.key, before.keys) for word in said) or not (said or token.key in before.spoken):
-                return Otherwise("modality_change", "an exception was added", "", token.key)
+                return RuleChange("modality_change", "an exception was added", "", token.key)
     return None
 
 
-def _marked(before: Reading, after: Reading) -> Otherwise | None:
+def _marked(before: ParsedText, after: ParsedText) -> RuleChange | None:
     """Exceptions and quantifiers that have come, and an "only" that is gone."""
     if found := _excepted(before, after):
         return found
@@ -241,15 +242,15 @@ def _marked(before: Reading, after: Reading) -> Otherwise | None:
     for words, why in ((SOME, "it holds for some only"), (ADDS, "it holds for more than it did")):
         told_new = sorted(come & words)
         if told_new and not old & words and not (told_new == ["还"] and _denied(after)):
-            return Otherwise("modality_change", why, "", told_new[0])
+            return RuleChange("modality_change", why, "", told_new[0])
     if "if" in old & after.spoken and "any" in old - after.spoken and come & {"all", "every"}:
-        return Otherwise("modality_change", "a condition holds for fewer", "any", "all")
+        return RuleChange("modality_change", "a condition holds for fewer", "any", "all")
     if old & ONLY and not after.spoken & ONLY and not (_denied(after) and not _denied(before)):
-        return Otherwise("modality_change", "a restriction was dropped", sorted(old & ONLY)[0], "")
+        return RuleChange("modality_change", "a restriction was dropped", sorted(old & ONLY)[0], "")
     return _negated(before, after)
 
 
-def _denied(reading: Reading) -> bool:
+def _denied(reading: ParsedText) -> bool:
     """Whether something is denied or forbidden outside a condition."""
     for token in reading.tokens:
         if token.operator is not None and token.operator.opens and token.operator.sign > 0:
@@ -259,16 +260,16 @@ def _denied(reading: Reading) -> bool:
     return False
 
 
-def _negated(before: Reading, after: Reading) -> Otherwise | None:
+def _negated(before: ParsedText, after: ParsedText) -> RuleChange | None:
     """Nothing but a negation has come or gone, wherever it stands."""
     old, new = ([token.key for token in tokens(each.text) if token.key not in DENIES] for each in (before, after))
     counts = [sum(token.key in DENIES for token in tokens(each.text)) for each in (before, after)]
     if old == new and counts[0] != counts[1]:
-        return Otherwise("polarity_flip", "a negation came or went")
+        return RuleChange("polarity_flip", "a negation came or went")
     return None
 
 
-def _widened(old: Sequence[str], new: Sequence[str]) -> Otherwise | None:
+def _widened(old: Sequence[str], new: Sequence[str]) -> RuleChange | None:
     """A permission that holds for all, where none did."""
     was, now = (
         {key for sentence in each for clause in clauses(sentence) if _permits(clause) for key in clause.spoken & WIDENS}
@@ -276,21 +277,21 @@ def _widened(old: Sequence[str], new: Sequence[str]) -> Otherwise | None:
     )
     if was or not now:
         return None
-    return Otherwise("modality_change", "it holds for more than it did", "", sorted(now)[0])
+    return RuleChange("modality_change", "it holds for more than it did", "", sorted(now)[0])
 
 
 def _permits(clause: Clause) -> bool:
     return clause.sign > 0 and not clause.condition and _strength(clause) <= 1
 
 
-def _reordered(old: Sequence[str], new: Sequence[str]) -> Otherwise | None:
+def _reordered(old: Sequence[str], new: Sequence[str]) -> RuleChange | None:
     """What had to come first comes second: "A before B" is "B before A" now."""
     for one in (first for sentence in old if (first := _before_what(sentence)) is not None):
         for other in (first for sentence in new if (first := _before_what(sentence)) is not None):
             straight = len(one[0] & other[0]) + len(one[1] & other[1])
             crossed = len(one[0] & other[1]) + len(one[1] & other[0])
             if one[2:] == other[2:] and crossed > straight:
-                return Otherwise("contradiction", "what came first comes second")
+                return RuleChange("contradiction", "what came first comes second")
     return None
 
 
@@ -306,13 +307,13 @@ def _before_what(sentence: str) -> tuple[frozenset[str], frozenset[str], int, fr
 _BEFORE = frozenset(("before", "prior to", "until", "之前", "以前", "前", "之后", "以后", "后"))
 
 
-def _weakened(old: Sequence[str], new: Sequence[str]) -> Otherwise | None:
+def _weakened(old: Sequence[str], new: Sequence[str]) -> RuleChange | None:
     """Fewer demands, or weaker ones."""
     before, after = (sorted(_strengths(sentences)) for sentences in (old, new))
     for limit in (0, 1, 1.5, 2):
         was, now = (sum(each <= limit for each in strengths) for strengths in (before, after))
         if now > was and sum(each > limit for each in after) < sum(each > limit for each in before):
-            return Otherwise("modality_change", "it demands less")
+            return RuleChange("modality_change", "it demands less")
     return None
 
 
@@ -338,7 +339,7 @@ def _strength(clause: Clause) -> float:
 # -- by content: things exchanged, gone, come ------------------------------------------------------------------
 
 
-def _unexplained(before: Reading, after: Reading) -> tuple[list[Word], list[Word]]:
+def _unexplained(before: ParsedText, after: ParsedText) -> tuple[list[ContentWord], list[ContentWord]]:
     """Words that have gone and come, without other forms of each other."""
     old, new = before.keys, after.keys
     gone = [word for word in before.words if word.key not in new and not _kin_of(word.key, new)]
@@ -394,7 +395,7 @@ def _is_slip(word: str, other: str) -> bool:
     return short == long[:same] + long[same + 1 :]
 
 
-def _replaced(before: Reading, after: Reading) -> Otherwise | None:
+def _replaced(before: ParsedText, after: ParsedText) -> RuleChange | None:
     """A thing in another's place."""
     gone, come = _unexplained(before, after)
     counts = [Counter(word.key for word in reading.words) for reading in (before, after)]
@@ -409,30 +410,30 @@ def _replaced(before: Reading, after: Reading) -> Otherwise | None:
         if len(out) == len(into) == 1 and not out[0].key.isascii() and _ends_run(after, into[0]):
             continue  # the end of a compound: 简短, 简洁
         if any(word.nominal for word in out) and any(word.nominal for word in into):
-            return Otherwise("reworded", "another thing stands in its place", _told(out), _told(into))
+            return RuleChange("reworded", "another thing stands in its place", _told(out), _told(into))
     return None
 
 
-def _ends_run(reading: Reading, word: Word) -> bool:
+def _ends_run(reading: ParsedText, word: ContentWord) -> bool:
     following = reading.tokens[word.place + 1] if word.place + 1 < len(reading.tokens) else None
     return following is None or following.kind in ("hard", "soft")
 
 
-def _gone(old: Sequence[str], before: Reading, after: Reading) -> Otherwise | None:
+def _gone(old: Sequence[str], before: ParsedText, after: ParsedText) -> RuleChange | None:
     """Too much of it, or one clause of it as a whole."""
     gone, _ = _unexplained(before, after)
     if len(gone) > LOST * len(before.words):
-        return Otherwise("removed", "too much of what it says is gone", _told(gone), "")
+        return RuleChange("removed", "too much of what it says is gone", _told(gone), "")
     went = {word.key for word in gone}
     for sentence in old:
         for part in _pieces(read(sentence)):
             lost = [word for word in part if word.key in went]
             if len(part) > 1 and len(lost) >= CLAUSE_LOST * len(part):
-                return Otherwise("removed", "a part of it is gone", _told(lost), "")
+                return RuleChange("removed", "a part of it is gone", _told(lost), "")
     return None
 
 
-def _pieces(sentence: Reading) -> Iterator[list[Word]]:
+def _pieces(sentence: ParsedText) -> Iterator[list[ContentWord]]:
     start = 0
     for place, token in [*enumerate(sentence.tokens), (len(sentence.tokens), None)]:
         if token is None or token.kind in ("hard", "soft") or (token.operator is not None and token.operator.opens):
@@ -440,21 +441,21 @@ def _pieces(sentence: Reading) -> Iterator[list[Word]]:
             start = place
 
 
-def _narrowed(before: Reading, after: Reading) -> Otherwise | None:
+def _narrowed(before: ParsedText, after: ParsedText) -> RuleChange | None:
     """Nothing is gone, and a case was added to which it is bound."""
     gone, come = _unexplained(before, after)
     if not gone and (condition := _new_condition(before, after)):
-        return Otherwise("reworded", "it is bound to another case", "", condition)
+        return RuleChange("reworded", "it is bound to another case", "", condition)
     if gone or not come:
         return None
     opening = after.tokens[: come[0].place]
     adjoin = len(come) > 1 and come[1].place == come[0].place + 1
     if not come[0].key.isascii() and adjoin and all(token.kind == "operator" for token in opening):  # another subject
-        return Otherwise("reworded", "it is bound to another case", "", _told(come))
+        return RuleChange("reworded", "it is bound to another case", "", _told(come))
     for word in come:
         opening = after.tokens[max(0, word.place - 3) : word.place]
         if any(token.key in _RESTRICTS or _opens(token) for token in opening):
-            return Otherwise("reworded", "it is bound to another case", "", _told(come))
+            return RuleChange("reworded", "it is bound to another case", "", _told(come))
     return None
 
 
@@ -462,7 +463,7 @@ def _opens(token: Token) -> bool:
     return token.operator is not None and token.operator.opens != "" and token.operator.sign > 0
 
 
-def _new_condition(before: Reading, after: Reading) -> str:
+def _new_condition(before: ParsedText, after: ParsedText) -> str:
     """What opens a condition that is none of what was said before; empty: there is none."""
     if any(token.operator is not None and token.operator.opens == "if" for token in before.tokens):
         return ""
@@ -484,7 +485,7 @@ _RESTRICTS = frozenset(
 )
 
 
-def _exchanged(before: Reading, after: Reading) -> Otherwise | None:
+def _exchanged(before: ParsedText, after: ParsedText) -> RuleChange | None:
     """Two words that have changed places, and nothing else has: who does what to whom. In a list it says nothing."""
     old, new = ([token for token in each.tokens if token.kind not in ("hard", "soft")] for each in (before, after))
     if len(old) != len(new):
@@ -497,7 +498,7 @@ def _exchanged(before: Reading, after: Reading) -> Otherwise | None:
         return None
     if old[one].kind != "word" or all(_is_listing(token) for token in _between(before.tokens, old[one], old[other])):
         return None
-    return Otherwise("contradiction", "two things have changed places", old[one].key, old[other].key)
+    return RuleChange("contradiction", "two things have changed places", old[one].key, old[other].key)
 
 
 def _same_key(one: Token, other: Token) -> bool:
@@ -513,7 +514,7 @@ def _is_listing(token: Token) -> bool:
     return token.kind in ("soft", "word") or token.key in ("and", "or", "nor", "a", "an", "the", "其", "和", "或")
 
 
-def _told(words: Sequence[Word]) -> str:
+def _told(words: Sequence[ContentWord]) -> str:
     keys = [word.key for word in words]
     return ("" if keys and not keys[0].isascii() else " ").join(keys)[:80]
 
@@ -582,7 +583,7 @@ def _said_of(piece: str, said: str, rarity: Mapping[str, float]) -> Stance:
     differs = otherwise(piece, said)
     if of_oneself(said):
         return "against" if differs is not None and differs.kind == "number_change" else "apart"
-    if any(turn.kind == "flip" for turn in turns(sentences_of(piece), (said,))):
+    if any(turn.kind == "flip" for turn in polarity_changes(sentences_of(piece), (said,))):
         return "against"
     if differs is None and not _unexplained(rule, other)[1]:
         return "same"
@@ -617,7 +618,7 @@ def of_oneself(sentence: str) -> bool:
 _ONESELF = frozenset(("i", "my", "me", "we", "our", "us", "我", "我们"))
 
 
-def _touches(rule: Reading, other: Reading, shared: Collection[str], rarity: Mapping[str, float]) -> bool:
+def _touches(rule: ParsedText, other: ParsedText, shared: Collection[str], rarity: Mapping[str, float]) -> bool:
     """Whether two share their subject: half of what the shorter one is about, in words that are not in every line.
 
     A time or a sum in both counts as a word.

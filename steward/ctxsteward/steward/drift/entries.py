@@ -1,4 +1,10 @@
-"""What a reviewer should see of one entry that differs, and of entries that gainsay each other.
+"""How much of a text changed: words that went and came, against words that stood and stand.
+
+``delta = (gone + come) / (old + new)``, ``removed = gone / old``, both in 0..1; words of English, characters of
+Chinese. A sentence that stands in both documents counts as unchanged, wherever it stands, and so does an entry whose
+words have all gone to another key: moving, splitting and merging are no change of text.
+
+What a reviewer should see of one entry that differs, and of entries that gainsay each other.
 
 Levels: a polarity flip, a figure changed under lock, a lock taken off, a locked entry removed or written anew is BLOCK;
 another strength, another figure, a removal that says something is WARN; wording is INFO.
@@ -7,7 +13,9 @@ another strength, another figure, a removal that says something is WARN; wording
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
 from ctxsteward.schemas.changelog import ChangedBlock
@@ -16,24 +24,117 @@ from ctxsteward.schemas.profile import ProfileEntry
 
 from .clauses import Clause, clauses, likeness
 from .edits import corrected, near, otherwise, rarity_of, restates, stance
-from .figures import Figure, changed, figures, told
-from .flips import contradictions, turns
-from .shares import shares
-from .wording import sentences_of
+from .figures import Figure, changed_figure, figure_text, figures
+from .polarity import contradictions, polarity_changes
+from .tokens import sentences_of, tokens
+
+MOVED = 0.6
+"""An entry that is gone has moved where this share of its words came elsewhere."""
+MAX_ALIGNED = 2_000
+"""Words of one entry that are aligned in order; more are compared as a bag."""
+
+
+class WordChangeCounts(NamedTuple):
+    """Words that changed."""
+
+    gone: int
+    come: int
+    old: int
+    new: int
+
+    @property
+    def delta(self) -> float:
+        return round((self.gone + self.come) / (self.old + self.new), 4) if self.old + self.new else 0.0
+
+    @property
+    def removed(self) -> float:
+        return round(self.gone / self.old, 4) if self.old else 0.0
+
+
+Words = tuple[str, ...]
+
+
+def shares(before: Mapping[str, str], after: Mapping[str, str]) -> WordChangeCounts:
+    """What changed between two documents, given as texts by key."""
+    old, new = _sentences(before), _sentences(after)
+    total_old, total_new = _count(old.values()), _count(new.values())
+    same = Counter(words for each in old.values() for words in each) & Counter(
+        words for each in new.values() for words in each
+    )
+    rest_old, rest_new = _without(old, same), _without(new, same)
+    gone = come = 0
+    moved_from: list[Words] = []
+    moved_to: list[Words] = []
+    for key in {**rest_old, **rest_new}:
+        one, other = rest_old.get(key, ()), rest_new.get(key, ())
+        if one and other:
+            kept = _kept(one, other)
+            gone, come = gone + len(one) - kept, come + len(other) - kept
+        else:
+            moved_from += [one] if one else []
+            moved_to += [other] if other else []
+    pool = Counter(word for words in moved_to for word in words)
+    come += sum(map(len, moved_to))
+    for words in moved_from:
+        kept_words = Counter(words) & pool
+        kept = kept_words.total() if kept_words.total() >= MOVED * len(words) else 0
+        if kept:
+            pool -= kept_words
+        gone, come = gone + len(words) - kept, come - kept
+    return WordChangeCounts(gone, come, total_old, total_new)
+
+
+def _sentences(texts: Mapping[str, str]) -> dict[str, list[Words]]:
+    return {key: [_words(sentence) for sentence in sentences_of(text)] for key, text in texts.items()}
+
+
+def _words(sentence: str) -> Words:
+    return tuple(token.key for token in tokens(sentence) if token.kind not in ("hard", "soft"))
+
+
+def _count(texts: Iterable[list[Words]]) -> int:
+    return sum(len(words) for each in texts for words in each)
+
+
+def _without(texts: dict[str, list[Words]], same: Counter[Words]) -> dict[str, Words]:
+    left = Counter(same)
+    rest: dict[str, Words] = {}
+    for key, each in texts.items():
+        kept: list[str] = []
+        for words in each:
+            if left[words] > 0:
+                left[words] -= 1
+            else:
+                kept += words
+        rest[key] = tuple(kept)
+    return {key: words for key, words in rest.items() if words}
+
+
+def _kept(one: Words, other: Words) -> int:
+    if max(len(one), len(other)) > MAX_ALIGNED:
+        return (Counter(one) & Counter(other)).total()
+    blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
+    return sum(block.size for block in blocks)
+
 
 SAME_SUBJECT = 0.75
 """Share of the smaller clause's content that a locked rule and what gainsays it have in common."""
 
 
-class Keyed(NamedTuple):
+class BlockEntry(NamedTuple):
     """An entry with its block."""
 
     block: ChangedBlock
     entry: ProfileEntry
 
 
-def found(
-    kind: DriftKind, level: DriftLevel, at: Keyed | None, text: str, before: str | None = None, after: str | None = None
+def drift_finding(
+    kind: DriftKind,
+    level: DriftLevel,
+    at: BlockEntry | None,
+    text: str,
+    before: str | None = None,
+    after: str | None = None,
 ) -> DriftFinding:
     """A finding about an entry, or about the document."""
     block, key = (at.block, at.entry.id) if at else (None, None)
@@ -41,13 +142,13 @@ def found(
     return DriftFinding(kind=kind, level=level, block=block, key=key, before=cut[0], after=cut[1], text=text)
 
 
-def changed_entry(old: Keyed, new: Keyed, limits: DriftLimits) -> Iterator[DriftFinding]:
+def changed_entry(old: BlockEntry, new: BlockEntry, limits: DriftLimits) -> Iterator[DriftFinding]:
     """Findings of one entry that stands under the same key with another content."""
     locked = old.entry.locked
     if locked and not new.entry.locked:
-        yield found("unlocked", "BLOCK", old, "the lock was taken off")
+        yield drift_finding("unlocked", "BLOCK", old, "the lock was taken off")
     elif new.entry.locked and not locked:
-        yield found("locked", "INFO", old, "it was locked")
+        yield drift_finding("locked", "INFO", old, "it was locked")
     if locked:
         text = corrected(new.entry.text, old.entry.text)
         new = new._replace(entry=new.entry.model_copy(update={"text": text}))
@@ -57,38 +158,48 @@ def changed_entry(old: Keyed, new: Keyed, limits: DriftLimits) -> Iterator[Drift
     yield from findings
 
 
-def _another_rule(old: Keyed, new: Keyed) -> Iterator[DriftFinding]:
+def _another_rule(old: BlockEntry, new: BlockEntry) -> Iterator[DriftFinding]:
     """Of a locked entry also what differs and cannot be explained."""
     if new.entry.text != old.entry.text and (found_one := otherwise(old.entry.text, new.entry.text)) is not None:
-        yield found(found_one.kind, "BLOCK", old, found_one.why, found_one.before, found_one.after)
+        yield drift_finding(found_one.kind, "BLOCK", old, found_one.why, found_one.before, found_one.after)
 
 
-def _declared(old: Keyed, new: Keyed) -> Iterator[DriftFinding]:
+def _declared(old: BlockEntry, new: BlockEntry) -> Iterator[DriftFinding]:
     one, other = old.entry, new.entry
     if one.polarity and other.polarity and one.polarity != other.polarity:
-        yield found("polarity_flip", "BLOCK", old, "the declared polarity was turned", one.polarity, other.polarity)
+        yield drift_finding(
+            "polarity_flip", "BLOCK", old, "the declared polarity was turned", one.polarity, other.polarity
+        )
     if one.modality == other.modality:
         return
     if "must_not" in (one.modality, other.modality) and one.modality and other.modality:
-        yield found("polarity_flip", "BLOCK", old, "the declared modality was turned", one.modality, other.modality)
+        yield drift_finding(
+            "polarity_flip", "BLOCK", old, "the declared modality was turned", one.modality, other.modality
+        )
     else:
-        yield found("modality_change", "WARN", old, "the declared modality differs", one.modality, other.modality)
+        yield drift_finding(
+            "modality_change", "WARN", old, "the declared modality differs", one.modality, other.modality
+        )
 
 
-def _figures(old: Keyed, new: Keyed) -> Iterator[DriftFinding]:
+def _figures(old: BlockEntry, new: BlockEntry) -> Iterator[DriftFinding]:
     one, other = old.entry, new.entry
     level: DriftLevel = "BLOCK" if one.locked else "WARN"
     if (one.value, one.unit) != (other.value, other.unit) and not _same_figure(one, other):
         told_one, told_other = (_value(entry) for entry in (one, other))
-        yield found("number_change", level, old, "the declared figure differs", told_one, told_other)
-    pair = changed(one.text, other.text) or _swapped(one.text, other.text)
+        yield drift_finding("number_change", level, old, "the declared figure differs", told_one, told_other)
+    pair = changed_figure(one.text, other.text) or _swapped(one.text, other.text)
     if pair is not None:
         gone, come = pair
         if gone and come and gone[:2] == come[:2] and "" not in (gone.bound, come.bound):
-            yield found("polarity_flip", "BLOCK", old, "a bound was turned round", told(gone), told(come))
+            yield drift_finding(
+                "polarity_flip", "BLOCK", old, "a bound was turned round", figure_text(gone), figure_text(come)
+            )
             return
         weight = level if gone is not None else "WARN"  # a figure that was only added takes none away
-        yield found("number_change", weight, old, "a figure in the text differs", told(gone), told(come))
+        yield drift_finding(
+            "number_change", weight, old, "a figure in the text differs", figure_text(gone), figure_text(come)
+        )
 
 
 def _same_figure(one: ProfileEntry, other: ProfileEntry) -> bool:
@@ -115,34 +226,34 @@ def _masked(sentence: str) -> str:
     return re.sub(r"\d+(?:[.,]\d+)*", "#", sentence)
 
 
-def _wording(old: Keyed, new: Keyed, limits: DriftLimits) -> Iterator[DriftFinding]:
+def _wording(old: BlockEntry, new: BlockEntry, limits: DriftLimits) -> Iterator[DriftFinding]:
     before, after = sentences_of(old.entry.text), sentences_of(new.entry.text)
     if before == after:
         return
-    for turn in turns(before, after):
+    for turn in polarity_changes(before, after):
         if turn.kind == "flip":
-            yield found("polarity_flip", "BLOCK", old, "the text was turned round", turn.before, turn.after)
+            yield drift_finding("polarity_flip", "BLOCK", old, "the text was turned round", turn.before, turn.after)
         else:
-            yield found("modality_change", "WARN", old, "its strength differs", turn.before, turn.after)
+            yield drift_finding("modality_change", "WARN", old, "its strength differs", turn.before, turn.after)
     added = [sentence for sentence in after if sentence not in before]
     for kept, fresh in contradictions(added, [sentence for sentence in after if sentence in before]):
-        yield found("polarity_flip", "BLOCK", old, "a new sentence gainsays it", kept.sentence, fresh.sentence)
+        yield drift_finding("polarity_flip", "BLOCK", old, "a new sentence gainsays it", kept.sentence, fresh.sentence)
     yield _amount(old, new, limits)
 
 
-def _amount(old: Keyed, new: Keyed, limits: DriftLimits) -> DriftFinding:
+def _amount(old: BlockEntry, new: BlockEntry, limits: DriftLimits) -> DriftFinding:
     share = shares({"": old.entry.text}, {"": new.entry.text})
     amount = f"{share.delta:.0%} of its text changed"
     if old.entry.locked and share.delta > limits.block_locked_delta:
-        return found("large_delta", "BLOCK", old, f"another text stands under a locked key: {amount}")
+        return drift_finding("large_delta", "BLOCK", old, f"another text stands under a locked key: {amount}")
     if old.entry.locked and share.removed > limits.block_delta and share.come < share.gone / 2:
-        return found("removed", "BLOCK", old, f"most of a locked text is gone: {amount}")
-    return found("reworded", "INFO", old, amount)
+        return drift_finding("removed", "BLOCK", old, f"most of a locked text is gone: {amount}")
+    return drift_finding("reworded", "INFO", old, amount)
 
 
-def gainsaid(
-    standing: Sequence[Keyed], fresh: Sequence[str], at: Keyed | None = None
-) -> Iterator[tuple[Keyed, Literal["gainsays", "touches"]]]:
+def contradicted_entries(
+    standing: Sequence[BlockEntry], fresh: Sequence[str], at: BlockEntry | None = None
+) -> Iterator[tuple[BlockEntry, Literal["gainsays", "touches"]]]:
     """Standing entries, but for `at`, that new sentences contradict, or say something unclear of where one is locked.
 
     Sentences that a locked entry says as well gainsay nothing.

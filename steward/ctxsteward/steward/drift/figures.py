@@ -14,11 +14,10 @@ from collections import Counter
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from ctxsteward.summarizers.units import CURRENCIES, NUMBER_WORDS, UNITS, ZH_UNITS
+from ctxsteward.summarizers.language import CURRENCIES, NUMBER_WORDS, UNITS, ZH_UNITS
 from ctxsteward.summarizers.values import chinese_number
 
-from .vocabulary import LOWER, UPPER, ZH_COMPARED
-from .wording import plain
+from .tokens import LOWER, UPPER, ZH_COMPARED, plain
 
 Bound = Literal["", "upper", "lower"]
 
@@ -99,7 +98,7 @@ def without_figures(text: str) -> str:
     return " ".join([*kept, _ZH_BOUNDS.sub(" ", form[last:]) if kept else form])
 
 
-def changed(before: str, after: str) -> tuple[Figure | None, Figure | None] | None:
+def changed_figure(before: str, after: str) -> tuple[Figure | None, Figure | None] | None:
     """The first figure that went, and what stands for it; None where the same figures stand in both."""
     old, new = figures(before), figures(after)
     if old == new:
@@ -120,7 +119,7 @@ def changed(before: str, after: str) -> tuple[Figure | None, Figure | None] | No
     return next(iter(gone), None), next(iter(come), None)
 
 
-def told(figure: Figure | None) -> str | None:
+def figure_text(figure: Figure | None) -> str | None:
     """A figure in words."""
     if figure is None:
         return None

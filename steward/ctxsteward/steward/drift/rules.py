@@ -21,7 +21,7 @@ from ctxsteward.schemas.profile import BLOCKS, ProfileDocument, ProfileEntry
 from .clauses import clauses
 from .edits import near, of_oneself, restates, stance
 from .entries import opposed
-from .wording import sentences_of
+from .tokens import sentences_of
 
 How = Literal["gainsays", "touches"]
 
@@ -37,7 +37,7 @@ class Rule(BaseModel):
     locked: bool
 
 
-class Against(NamedTuple):
+class RuleConflict(NamedTuple):
     """The rule that a statement meets, the worst first."""
 
     rule: Rule
@@ -54,10 +54,10 @@ def rules_of(profile: ProfileDocument | None) -> tuple[Rule, ...]:
     )
 
 
-def against(rules: Sequence[Rule], text: str) -> Against | None:
+def against(rules: Sequence[Rule], text: str) -> RuleConflict | None:
     """The rule that a statement gainsays, else a locked one that it touches; locked ones first."""
     close = [rule for rule in rules if near(rule.text, text)]
-    found = [Against(rule, how) for rule in close if (how := _how(rule, text)) is not None]
+    found = [RuleConflict(rule, how) for rule in close if (how := _how(rule, text)) is not None]
     return min(found, key=lambda each: (each.how != "gainsays", not each.rule.locked), default=None)
 
 

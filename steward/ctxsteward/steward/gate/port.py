@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from ctxsteward.envelope.profile import canonical_json
 from ctxsteward.schemas.profile import ProfileDocument
+from ctxsteward.store.profiles.text import canonical_json
 
 Direction = Literal["higher", "lower"]
 """Which is better."""
@@ -28,7 +28,7 @@ class Guard(NamedTuple):
     """By how much the mean over the cases may be worse."""
 
 
-class Pair(NamedTuple):
+class GuardScores(NamedTuple):
     """One guard in one case."""
 
     case: str
@@ -66,7 +66,7 @@ class GateReport:
     suite: str
     """Name and version of the cases."""
     results: tuple[GuardResult, ...]
-    pairs: tuple[Pair, ...]
+    pairs: tuple[GuardScores, ...]
     digests: tuple[str, str]
     """Of champion and challenger; in process only, never stored."""
     replay: str = ""
@@ -99,10 +99,10 @@ EvalGate = Callable[[ProfileDocument | None, ProfileDocument], GateReport]
 """Replays the frozen cases with champion (None: there is none) and challenger."""
 
 
-def judged(
+def judge_guards(
     suite: str,
     guards: Sequence[Guard],
-    pairs: Sequence[Pair],
+    pairs: Sequence[GuardScores],
     champion: ProfileDocument | None,
     challenger: ProfileDocument,
 ) -> GateReport:
@@ -120,7 +120,7 @@ def digest_of(document: ProfileDocument | None) -> str:
     return hashlib.sha256(canonical_json(plain).encode()).hexdigest()
 
 
-def _result(guard: Guard, pairs: Sequence[Pair]) -> GuardResult:
+def _result(guard: Guard, pairs: Sequence[GuardScores]) -> GuardResult:
     champion = sum(pair.champion for pair in pairs) / len(pairs) if pairs else None
     challenger = sum(pair.challenger for pair in pairs) / len(pairs) if pairs else None
     made = GuardResult(

@@ -9,40 +9,37 @@ with Workers(function, 2) as workers:                       the same in processe
 watermark = advanced(watermark, items, tonight, left, mark=mark, now_seconds=…)
 """
 
-from .folder import FolderSource
-from .isolation import Answer, InProcess, Isolation, Limits
-from .items import Loaded, Quarantined, Skipped, SourceItem
-from .metadata import SessionMeta
-from .objects import ObjectSource
-from .reading import IngestSettings, Outcome, ingest, load
-from .redaction import Redacted, Redactor
-from .replaying import Origin, replay, said_in
-from .sources import Source, open_source
-from .stored import StoreSource
+from .items import LoadedItem, QuarantinedItem, SkippedItem, SourceItem
+from .pipeline import IngestSettings, Outcome, ingest, load
+from .redaction import RedactedText, Redactor
+from .replayer import TranscriptOrigin, replay, said_in
+from .sessions import StoreSource
+from .sources import FolderSource, ObjectSource, TranscriptSource, open_source
+from .transcripts import SessionMeta
 from .watermark import Watermark, advanced, due, marker
-from .workers import Workers
+from .worker_pool import InProcess, Isolation, ItemAnswer, ItemLimits, WorkerPool
 
 __all__ = [
-    "Answer",
     "FolderSource",
     "InProcess",
     "IngestSettings",
     "Isolation",
-    "Limits",
-    "Loaded",
+    "ItemAnswer",
+    "ItemLimits",
+    "LoadedItem",
     "ObjectSource",
-    "Origin",
     "Outcome",
-    "Quarantined",
-    "Redacted",
+    "QuarantinedItem",
+    "RedactedText",
     "Redactor",
     "SessionMeta",
-    "Skipped",
-    "Source",
+    "SkippedItem",
     "SourceItem",
     "StoreSource",
+    "TranscriptOrigin",
+    "TranscriptSource",
     "Watermark",
-    "Workers",
+    "WorkerPool",
     "advanced",
     "due",
     "ingest",

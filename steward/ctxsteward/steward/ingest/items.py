@@ -3,7 +3,7 @@
 One item is one file, object or session; a file may hold many transcripts (`transcripts`). Times are Unix seconds as
 the source tells them, sizes are bytes. Every value is picklable: items go to worker processes.
 
-A refused item is a value, `Quarantined`, with a reason of a closed set, so that one bad transcript stops no other.
+A refused item is a value, `QuarantinedItem`, with a reason of a closed set, so that one bad transcript stops no other.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from ..judgements import Watched
+    from ..harvest.usage import WatchedRecord
 
 SIDECAR_SUFFIX = ".session.json"
 """``chat.jsonl.session.json`` tells about ``chat.jsonl``; so does ``chat.session.json``."""
@@ -46,7 +46,7 @@ class SourceItem(NamedTuple):
     """Differs whenever the content does, or its sidecar: ``SIZE@TIME``, and ``+SIZE@TIME`` of a sidecar."""
 
 
-class Stamp(NamedTuple):
+class FileStamp(NamedTuple):
     """What a listing says of one file: size in bytes, and when it was last written."""
 
     size_bytes: int
@@ -56,7 +56,7 @@ class Stamp(NamedTuple):
         return f"{self.size_bytes}@{self.modified_ns}"
 
 
-def listed(name: str, *stamps: Stamp) -> SourceItem:
+def listed(name: str, *stamps: FileStamp) -> SourceItem:
     """An item out of what is known of its file, and of its sidecar where it has one.
 
     >>> listed("a.json", Stamp(10, 2_000_000_000), Stamp(5, 3_000_000_000))
@@ -138,7 +138,7 @@ def sizes_of(version: str) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class LoadedItem:
     """An item that was read."""
 
     source: str
@@ -153,12 +153,12 @@ class Loaded:
     """file: in a format that a reader knows. log: a session of a store, as `stored` writes it."""
     shown: tuple[str, ...] = ()
     """Ids of records that its session was shown, where the source knows without reading on."""
-    watched: tuple[Watched, ...] = ()
+    watched: tuple[WatchedRecord, ...] = ()
     """What is known of these, once somebody has looked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Skipped:
+class SkippedItem:
     """A transcript that is none of the steward's business."""
 
     source: str
@@ -169,7 +169,7 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quarantined:
+class QuarantinedItem:
     """A transcript that could not be used."""
 
     source: str

@@ -16,18 +16,17 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from .personal import personal_finder
-from .secrets import Finder, FinderFor, Span, secret_finder
+from .detectors import Finder, FinderFor, SensitiveSpan, personal_finder, secret_finder
 
 
-class Redacted(NamedTuple):
+class RedactedText(NamedTuple):
     """A text without what was found in it, and how many that were."""
 
     text: str
     found: int
 
 
-Redact = Callable[[str], Redacted]
+Redact = Callable[[str], RedactedText]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ class Redactor:
     secrets: bool = True
     personal: bool = True
 
-    def __call__(self, text: str) -> Redacted:
+    def __call__(self, text: str) -> RedactedText:
         return self.over((text,))(text)
 
     def over(self, texts: Iterable[str]) -> Redact:
@@ -51,27 +50,27 @@ class Redactor:
         return partial(_redacted, finders) if finders else _untouched
 
 
-def redacted_json(text: str, redact: Redact, over: Redact | None = None) -> Redacted:
+def redacted_json(text: str, redact: Redact, over: Redact | None = None) -> RedactedText:
     """JSON text with its texts redacted, keys too; what is no JSON is redacted as it stands.
 
     `over`: the same for this very text (`Redactor.over`); what an escape hides in it is for `redact`.
     """
     if "\\" not in text and not (over or redact)(text).found:
-        return Redacted(text, 0)
+        return RedactedText(text, 0)
     try:
         value, count = _inside(json.loads(text), redact)
     except (ValueError, RecursionError):
         return redact(text)
-    return Redacted(json.dumps(value, ensure_ascii=False), count) if count else Redacted(text, 0)
+    return RedactedText(json.dumps(value, ensure_ascii=False), count) if count else RedactedText(text, 0)
 
 
-def _redacted(finders: Iterable[Finder], text: str) -> Redacted:
+def _redacted(finders: Iterable[Finder], text: str) -> RedactedText:
     spans = [span for find in finders for span in find(text)]
-    return _replaced(text, spans) if spans else Redacted(text, 0)
+    return _replaced(text, spans) if spans else RedactedText(text, 0)
 
 
-def _untouched(text: str) -> Redacted:
-    return Redacted(text, 0)
+def _untouched(text: str) -> RedactedText:
+    return RedactedText(text, 0)
 
 
 @lru_cache(maxsize=4)
@@ -84,7 +83,7 @@ def _finders(secrets: bool, personal: bool) -> tuple[FinderFor, ...]:
     return tuple(found)
 
 
-def _replaced(text: str, spans: list[Span]) -> Redacted:
+def _replaced(text: str, spans: list[SensitiveSpan]) -> RedactedText:
     """The text with spans replaced, the leftmost first, of those the longest; one that begins inside another goes
     with it."""
     pieces: list[str] = []
@@ -94,7 +93,7 @@ def _replaced(text: str, spans: list[Span]) -> Redacted:
             pieces += (text[done:start], f"[redacted:{kind}]")
             count += 1
         done = max(done, stop)
-    return Redacted("".join((*pieces, text[done:])), count)
+    return RedactedText("".join((*pieces, text[done:])), count)
 
 
 def _inside(value: object, redact: Redact) -> tuple[object, int]:

@@ -1,33 +1,233 @@
-"""Where transcripts come from: the port, and which source a URI names.
+"""Transcripts in files: everything below a folder that is named like one, or a single file.
+
+Listed are ``.json``, ``.jsonl``, ``.ndjson`` and ``.traj``, also where a suffix says that they are compressed (which
+are then refused, with their reason). Hidden files and folders are skipped. A link is never followed: what it leads to
+inside the folder is listed there, one that leads out is listed and refused when it is read. An item's name is its path
+in the folder, with ``/``; what is not printable, and ``%``, is percent-encoded, one to one. A sidecar that is beside no
+transcript is listed, too, so that somebody is told (`reading.load`).
+
+Transcripts in an object store: all objects below a prefix that are named like one.
+
+An item's name is the object's key after the prefix. Keys that no store of ours could write (blanks, letters beyond
+ASCII that are not percent-encoded) are not listed by `ObjectStore`, so not seen here.
+
+Where transcripts come from: the port, and which source a URI names.
 
     folder/of/transcripts, file:PATH     files below a folder, or one file
     s3://BUCKET/PREFIX?endpoint=…        objects below a prefix (`envelope.objects.s3_uri`)
     store                                the store's own closed sessions
 
-Raises `InputError` for a URI that names none; what listing and reading raise stands with `Source`.
+Raises `InputError` for a URI that names none; what listing and reading raise stands with `TranscriptSource`.
 """
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+from urllib.parse import quote, unquote_to_bytes
 
-from ctxsteward.schemas import InputError
+from ctxsteward.schemas import InputError, InputTooLarge, InvalidTranscript, ObjectMissing
 from ctxsteward.schemas.uris import without_secrets
+from ctxsteward.store.objects.port import ObjectInfo, ObjectStore
 
-from .folder import FolderSource
-from .items import Loaded, SourceItem
-from .objects import ObjectSource
-from .stored import SETTLED_SECONDS, StoreSource
+from .items import (
+    COMPRESSED_SUFFIXES,
+    MAX_SIDECAR_BYTES,
+    TRANSCRIPT_SUFFIXES,
+    FileStamp,
+    LoadedItem,
+    SourceItem,
+    is_named_like_transcript,
+    listed,
+    orphans,
+    sidecar_of,
+    sidecars_of,
+    sizes_of,
+    written_seconds,
+)
+from .sessions import SETTLED_SECONDS, StoreSource
 
 if TYPE_CHECKING:
     from ctxsteward.envelope.store import Store
 
+
+class FolderSource:
+    """A `Source` of files."""
+
+    def __init__(self, path: Path, *, uri: str | None = None) -> None:
+        self.path = path
+        self.uri = uri or str(path)
+
+    def items(self) -> Iterator[SourceItem]:
+        if self.path.is_file():
+            yield self._item(self.path.name, self.path.stat())
+            return
+        if not self.path.is_dir():
+            raise InputError(f"source {self.uri!r:.200}: no such folder; correct the path")
+        yield from self._below("")
+
+    def read(self, name: str, version: str, *, cap_bytes: int) -> LoadedItem:
+        path = self._path(name)
+        data = _bytes_of(path, name, cap_bytes)
+        found = sidecar_of(path.name, lambda beside: os.path.lexists(path.with_name(beside)))
+        sidecar_name = name.removesuffix(_named(path.name)) + _named(found) if found else ""
+        sidecar = _bytes_of(path.with_name(found), sidecar_name, MAX_SIDECAR_BYTES) if found else None
+        return LoadedItem(
+            source=name, name=name, data=data, sidecar=sidecar, sidecar_name=sidecar_name,
+            written_seconds=written_seconds(version),
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+    @property
+    def _root(self) -> Path:
+        return self.path.parent if self.path.is_file() else self.path
+
+    def _path(self, name: str) -> Path:
+        parts = [os.fsdecode(unquote_to_bytes(part)) for part in name.split("/")]
+        if any(part in ("", ".", "..") or "/" in part or "\x00" in part for part in parts):
+            raise InvalidTranscript(name, "", "no name of this folder's", "use a name that was listed")
+        return self._root.joinpath(*parts)
+
+    def _below(self, inside: str) -> Iterator[SourceItem]:
+        """Items of one folder, sorted by name; `inside` is its path, with a slash at its end."""
+        try:
+            with os.scandir(self.path / inside) as entries:
+                found = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:
+            raise InputError(f"source {self.uri!r:.200}: {inside!r:.80} cannot be listed: {error.strerror}") from error
+        found = [entry for entry in found if not entry.name.startswith(".")]
+        strays = orphans({entry.name for entry in found})
+        for entry in found:
+            if entry.name in strays:
+                yield self._item(inside + entry.name, entry.stat(follow_symlinks=False))
+            elif entry.is_symlink():
+                is_wanted = os.path.isdir(entry.path) or is_named_like_transcript(entry.name)
+                if is_wanted and not self._stays_inside(Path(entry.path)):
+                    yield self._item(inside + entry.name, entry.stat(follow_symlinks=False))
+            elif entry.is_dir():
+                yield from self._below(f"{inside}{entry.name}/")
+            elif entry.is_file() and is_named_like_transcript(entry.name):
+                yield self._item(inside + entry.name, entry.stat(follow_symlinks=False))
+
+    def _stays_inside(self, link: Path) -> bool:
+        try:
+            return link.resolve().is_relative_to(self.path.resolve())
+        except (OSError, RuntimeError):  # a circle of links
+            return True
+
+    def _item(self, path: str, status: os.stat_result) -> SourceItem:
+        stamps = [FileStamp(status.st_size, status.st_mtime_ns)]
+        where = self._root / path
+        beside = sidecar_of(where.name, lambda other: os.path.lexists(where.with_name(other)))
+        with suppress(OSError):
+            told = where.with_name(beside).lstat() if beside else None
+            stamps += [FileStamp(told.st_size, told.st_mtime_ns)] if told else []
+        return listed(_named(path), *stamps)
+
+
+def _named(path: str) -> str:
+    return "".join(char if char.isprintable() and char != "%" else quote(os.fsencode(char), safe="") for char in path)
+
+
+def _bytes_of(path: Path, name: str, cap_bytes: int) -> bytes:
+    """A regular file's bytes; its size is looked at first, and no link is followed."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        found = "a link, which is not followed" if path.is_symlink() else f"cannot be read: {error.strerror}"
+        raise InvalidTranscript(name, "", found, "put the file itself there, readable") from error
+    with os.fdopen(descriptor, "rb") as stream:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise InvalidTranscript(name, "", "no regular file", "put the file itself there")
+        if status.st_size > cap_bytes:
+            raise InputTooLarge(name, status.st_size, cap_bytes)
+        data = stream.read(cap_bytes + 1)
+    if len(data) > cap_bytes:
+        raise InputTooLarge(name, len(data), cap_bytes)
+    return data
+
+
+_SUFFIXES = (*TRANSCRIPT_SUFFIXES, *COMPRESSED_SUFFIXES)
+"""Of all that may be a transcript or a sidecar: nothing else is remembered of a listing."""
+
+
+class ObjectSource:
+    """A `Source` of objects."""
+
+    def __init__(self, objects: ObjectStore, prefix: str = "", *, owned: bool = False) -> None:
+        """`owned`: closing the source closes the store, too."""
+        self.objects, self.prefix = objects, f"{prefix.rstrip('/')}/" if prefix else ""
+        self._owned = owned
+
+    @property
+    def uri(self) -> str:
+        return f"{self.objects.uri.partition('?')[0].rstrip('/')}/{self.prefix}".rstrip("/")
+
+    def items(self) -> Iterator[SourceItem]:
+        found: dict[str, ObjectInfo] = {}
+        for info in self.objects.list(self.prefix):
+            name = info.key.removeprefix(self.prefix)
+            if not any(part.startswith(".") for part in name.split("/")) and name.lower().endswith(_SUFFIXES):
+                found[name] = info
+        strays = orphans(found)
+        for name, info in sorted(found.items()):
+            if name in strays:
+                yield listed(name, _stamp(info))
+            elif is_named_like_transcript(name):
+                beside = sidecar_of(name, found.__contains__)
+                yield listed(name, _stamp(info), *([_stamp(found[beside])] if beside else ()))
+
+    def read(self, name: str, version: str, *, cap_bytes: int) -> LoadedItem:
+        sizes = sizes_of(version)
+        data = self._get(name, sizes[0], cap_bytes)
+        if data is None:
+            raise InvalidTranscript(name, "", "no such object any more", "it was removed after it was listed")
+        sidecar_name, sidecar = self._beside(name, sizes[1]) if len(sizes) > 1 else ("", None)
+        return LoadedItem(
+            source=name, name=name, data=data, sidecar=sidecar, sidecar_name=sidecar_name,
+            written_seconds=written_seconds(version),
+        )  # fmt: skip
+
+    def close(self) -> None:
+        if self._owned:
+            self.objects.close()
+
+    def _beside(self, name: str, size_bytes: int) -> tuple[str, bytes | None]:
+        """The sidecar that was listed with a transcript, by either of its names."""
+        for sidecar_name in sidecars_of(name):
+            data = self._get(sidecar_name, size_bytes, MAX_SIDECAR_BYTES)
+            if data is not None:
+                return sidecar_name, data
+        return "", None
+
+    def _get(self, name: str, size_bytes: int, cap_bytes: int) -> bytes | None:
+        """An object of at most this size, which a listing told; None where there is none."""
+        if size_bytes > cap_bytes:
+            raise InputTooLarge(name, size_bytes, cap_bytes)
+        try:
+            data = self.objects.get(self.prefix + name)
+        except ObjectMissing:
+            return None
+        if len(data) > cap_bytes:
+            raise InputTooLarge(name, len(data), cap_bytes)
+        return data
+
+
+def _stamp(info: ObjectInfo) -> FileStamp:
+    return FileStamp(info.size_bytes, round(info.modified_seconds * 1e9))
+
+
 STORE = "store"
 
 
-class Source(Protocol):
+class TranscriptSource(Protocol):
     """Transcripts in one place. Safe with threads."""
 
     @property
@@ -37,7 +237,7 @@ class Source(Protocol):
     def items(self) -> Iterator[SourceItem]:
         """All items, sorted by name. Raises `InputError`, `StoreError` where the place itself cannot be read."""
 
-    def read(self, name: str, version: str, *, cap_bytes: int) -> Loaded:
+    def read(self, name: str, version: str, *, cap_bytes: int) -> LoadedItem:
         """One item as it is now; name and version as they were listed. Raises `InputTooLarge` before it is read,
         `InvalidTranscript` where it cannot be used, `Erased`, `StoreError`."""
 
@@ -52,7 +252,7 @@ def open_source(
     profile: str | None = None,
     now_seconds: float | None = None,
     settled_seconds: float = SETTLED_SECONDS,
-) -> Source:
+) -> TranscriptSource:
     """The source that a URI names; the last five arguments are for ``store`` alone."""
     scheme, colon, rest = uri.partition(":")
     if uri == STORE:
@@ -60,7 +260,7 @@ def open_source(
             raise InputError("source 'store' needs a store and the time of the night")
         return StoreSource(store, tenant, profile=profile, now_seconds=now_seconds, settled_seconds=settled_seconds)
     if scheme == "s3" and rest.startswith("//"):
-        from ctxsteward.envelope.objects.s3 import S3Objects
+        from ctxsteward.store.objects.s3 import S3Objects
 
         return ObjectSource(S3Objects.open(uri), owned=True)
     if scheme == "file" and colon and rest:

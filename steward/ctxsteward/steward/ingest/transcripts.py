@@ -1,4 +1,17 @@
-"""The transcripts in one file, each with what its file says of it beside the messages.
+"""What is known of a transcript beside its messages: whose it is, whether it is over, who wrote it, how it went.
+
+It stands in a sidecar file (of ``chat.jsonl``: ``chat.jsonl.session.json``, or ``chat.session.json``), or in a
+transcript that is a JSON object, under the top-level key ``ctxsteward``; the sidecar wins. A closed model: an unknown
+key or a bad value is refused, with the field, and the transcript goes to quarantine: what cannot be read might have
+said that it is not to be used.
+
+These fields alone decide whether a transcript is harvested, never its text. Times are ISO 8601. Raises
+`InvalidTranscript`.
+
+>>> read_metadata(b'{"principal": "ada", "succeeded": true}', "chat.jsonl.session.json").principal
+'ada'
+
+The transcripts in one file, each with what its file says of it beside the messages.
 
 A JSONL file with a transcript on each line is taken line by line: a bad line is that line's refusal, and the others
 are read. Everything else is read as a whole. Sessions are named as the readers name them.
@@ -15,19 +28,84 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from ctxsteward.envelope.readers import Transcript, parse_transcripts
-from ctxsteward.envelope.readers.detect import is_transcript_list
-from ctxsteward.envelope.readers.json_input import Line, memory_input
-from ctxsteward.envelope.readers.strict_json import decode
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, ValidationError
+
+from ctxsteward.envelope.transcripts import Transcript, parse_transcripts
+from ctxsteward.envelope.transcripts.files import is_transcript_list
+from ctxsteward.envelope.transcripts.strict_json import InputLine, decode, memory_input, show
 from ctxsteward.schemas import InputError, InvalidTranscript
+from ctxsteward.schemas.profile import EntryId, OneLine, Timestamp
+from ctxsteward.schemas.recommendation import Name
+from ctxsteward.store.names import unseen
 
-from .metadata import INLINE_KEY
+INLINE_KEY = "ctxsteward"
+OWN = "steward"
+"""Value of `origin` in what the steward wrote itself."""
+MAX_SHOWN = 1_000
+MAX_FAILURES = 100
+
+
+def _seen(name: str) -> str:
+    if (char := unseen(name)) is not None:
+        raise ValueError(f"{name!r:.60} holds {char}, which nobody can see")
+    if name.isspace():
+        raise ValueError("a name of blanks")
+    return name
+
+
+class SessionMeta(BaseModel):
+    """Metadata of one transcript; what is not set is not known."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    schema_version: Literal[1] = 1
+    session: Name | None = None
+    """Its id, in place of the one made from the file's name."""
+    principal: Annotated[Name, AfterValidator(_seen)] | None = None
+    """The user it is with."""
+    project: Name | None = None
+    status: Literal["open", "closed", "deleted"] = "closed"
+    origin: Name = "application"
+    """Who wrote it: ``steward`` is the steward's own output."""
+    profile_version: Annotated[StrictInt, Field(ge=1)] | None = None
+    shown: Annotated[tuple[EntryId, ...], Field(max_length=MAX_SHOWN)] = ()
+    """Ids of records that it was shown."""
+    eval_failures: Annotated[
+        tuple[Annotated[StrictStr, Field(min_length=1, max_length=280), OneLine], ...], Field(max_length=MAX_FAILURES)
+    ] = ()
+    """Scorers that failed on it, with their reason."""
+    started: Timestamp | None = None
+    """When it began: the time of its messages that tell none themselves."""
+    succeeded: StrictBool | None = None
+    """Whether its task was solved."""
+
+
+UNKNOWN = SessionMeta()
+
+
+def read_metadata(data: bytes, source: str) -> SessionMeta:
+    """The metadata of a sidecar's bytes."""
+    return checked_metadata(decode(data, source, ""), source)
+
+
+def checked_metadata(value: object, source: str, where: str = "") -> SessionMeta:
+    """The metadata of a JSON value, which stands at `where` in `source`."""
+    if not isinstance(value, dict):
+        raise InvalidTranscript(source, where, f"found {show(value)}", "expected an object of session metadata")
+    try:
+        return SessionMeta.model_validate_json(json.dumps(value))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join([*([where] if where else ()), *map(str, first["loc"])])
+        known = ", ".join(SessionMeta.model_fields)
+        hint = f"the keys are {known}" if first["type"] == "extra_forbidden" else "correct it, or leave it out"
+        raise InvalidTranscript(source, field, first["msg"], hint) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FileTranscript:
     """One transcript of a file."""
 
     transcript: Transcript
@@ -42,14 +120,14 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class RefusedLine:
     """One line that is no transcript."""
 
     place: str
     error: InputError
 
 
-def transcripts_of(data: bytes, name: str, *, format: str = "auto") -> Iterator[Found | Refused]:
+def transcripts_of(data: bytes, name: str, *, format: str = "auto") -> Iterator[FileTranscript | RefusedLine]:
     """All transcripts of a file's bytes. Raises `InputError` where the file as a whole is refused."""
     if not _has_transcript_lines(data, name):
         yield from _whole(data, name, format, place="")
@@ -61,7 +139,7 @@ def transcripts_of(data: bytes, name: str, *, format: str = "auto") -> Iterator[
         try:
             found = list(_whole(line.data, name, format, place))
         except InputError as error:
-            yield Refused(place=place, error=error)
+            yield RefusedLine(place=place, error=error)
             continue
         for one in found:
             session = one.transcript.session
@@ -77,7 +155,7 @@ def _has_transcript_lines(data: bytes, name: str) -> bool:
     return len(first_two) == 2 and any(_is_transcript_line(line, name) for line in first_two)
 
 
-def _is_transcript_line(line: Line, name: str) -> bool:
+def _is_transcript_line(line: InputLine, name: str) -> bool:
     start = line.data.lstrip()[:1]
     if start not in (b"{", b"["):
         return False
@@ -88,14 +166,14 @@ def _is_transcript_line(line: Line, name: str) -> bool:
     return bool(value) and (isinstance(value, list) or (isinstance(value, dict) and "role" not in value))
 
 
-def _whole(data: bytes, name: str, format: str, place: str) -> Iterator[Found]:
+def _whole(data: bytes, name: str, format: str, place: str) -> Iterator[FileTranscript]:
     digest = hashlib.sha256(data).hexdigest()
     facts: list[Any] | None = None
     for index, transcript in enumerate(parse_transcripts(data, name, format=format)):
         if facts is None:
             facts = _facts(data)
         fact = facts[index] if index < len(facts) else None
-        found = Found(transcript=transcript, place=place, digest=f"{digest}[{index}]")
+        found = FileTranscript(transcript=transcript, place=place, digest=f"{digest}[{index}]")
         yield _with_facts(found, fact) if isinstance(fact, dict) else found
 
 
@@ -112,7 +190,7 @@ def _facts(data: bytes) -> list[Any]:
     return [value] if isinstance(value, dict) and "role" not in value else []
 
 
-def _with_facts(found: Found, value: dict[str, Any]) -> Found:
+def _with_facts(found: FileTranscript, value: dict[str, Any]) -> FileTranscript:
     inline = value.get(INLINE_KEY)
     if found.transcript.format != "tau-bench":
         return replace(found, inline=inline)

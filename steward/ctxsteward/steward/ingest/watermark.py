@@ -21,8 +21,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ctxsteward.envelope.keys import AddressKey, address_of
 from ctxsteward.schemas import InvalidTranscript, UnsupportedVersion
+from ctxsteward.store.crypto.addresses import AddressKey, address_of
 
 from .items import SourceItem
 

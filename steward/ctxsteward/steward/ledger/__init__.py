@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .ledger import Flawed, Ledger, Size
-from .records import AsOf
-from .writing import LineCounter
+from .facade import FlawedRecord, Ledger, LedgerSize
+from .records import JudgementContext, LineCounter
 
-__all__ = ["AsOf", "Flawed", "Ledger", "LineCounter", "Size"]
+__all__ = ["FlawedRecord", "JudgementContext", "Ledger", "LedgerSize", "LineCounter"]

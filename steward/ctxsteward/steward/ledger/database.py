@@ -20,10 +20,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ctxsteward.envelope.exclusive import make_folders
-from ctxsteward.envelope.same_file import SameFile
-from ctxsteward.envelope.sqlite_file import SqliteFile, close_to_others, connect, one_transaction
 from ctxsteward.schemas import StoreError, StoreLocked
+from ctxsteward.store.create_once import make_folders
+from ctxsteward.store.sqlite_file import SameFile, SqliteFile, close_to_others, connect, one_transaction
 
 VERSION = 6
 """Of the tables."""
@@ -123,7 +122,7 @@ _STATEMENTS = tuple(filter(None, map(str.strip, _SCHEMA.split(";"))))
 _NAME = re.compile(r"CREATE (?:UNIQUE )?(?:TABLE|INDEX) (\w+)")
 
 
-class Database:
+class LedgerDatabase:
     """One file, safe with threads of one process; processes take turns."""
 
     _same: SameFile | None = None

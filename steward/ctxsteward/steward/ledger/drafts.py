@@ -1,4 +1,13 @@
-"""Drafts in an index, made anew where their components have changed.
+"""What is kept of drafts with many observations, so that one more costs one more (`reconcile.gathered`).
+
+    gathered    first and last, greatest, choosable; counts and the sum of all
+    voices      places, sessions, principals: each once, as a hash, with how it was heard
+    phrases     texts, in the order in which they are worth showing
+
+Kept of drafts from `MANY` observations on, where each can be weighed by itself: not of what was shown to sessions it
+came from under names that may change. Whatever leaves, or moves from one component to another, drops what was kept.
+
+Drafts in an index, made anew where their components have changed.
 
     dirty    components that have changed; `whole`: otherwise than by observations that were added
     newly    what was added to components of which something is kept (`gatherings`)
@@ -14,19 +23,117 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ..reconcile.claims import OWN, PERSONAL, TEMPLATED, Audience, Claim
-from ..reconcile.draft import Draft, Quoting, Words, drawn, quoting, words
-from ..reconcile.gathered import Gathered, gathered, joined, phrases
-from ..reconcile.seen import Brief, Seen
-from ..reconcile.support import Counts, counted, supporting, voices
-from .database import Database
-from .form import brief_of, draft_of, draft_row, seen_of
-from .gatherings import MANY, Gatherings, Kept
-from .shelf import audience_of
-from .standings import Standings
-from .writing import Frame, flaw_of, line
+from ..reconcile.claims import OWN, PERSONAL, TEMPLATED, Claim, ClaimAudience
+from ..reconcile.draft import (
+    Draft,
+    DraftSummary,
+    PhraseCount,
+    Phrases,
+    QuotedIds,
+    QuotedWords,
+    draw_draft,
+    join_phrases,
+    join_summaries,
+    phrases,
+    quoting,
+    rank,
+    summarize_draft,
+    words,
+)
+from ..reconcile.observed import IndexedObservation, ObservationBrief
+from ..reconcile.support import Voice, VoiceCounts, counted, supporting, voices
+from .database import LedgerDatabase
+from .records import LedgerIdentity, audience_of, flaw_of, line
+from .rows import brief_of, brief_row, draft_of, draft_row, gathered_of, gathered_row, seen_of
+from .status import RecordStatuses
+
+MANY = 16
+"""Observations from which on it is worth it."""
+_TABLES = ("gathered", "voices", "phrases")
+
+
+class Aggregate(NamedTuple):
+    """Of one component."""
+
+    found: DraftSummary
+    counts: VoiceCounts
+    quoted: QuotedIds
+    total: int
+    """Sum of all its pairs of claim and observation."""
+
+
+class AggregateTable:
+    """Gathered drafts in a `LedgerDatabase`; call inside one of its transactions."""
+
+    def __init__(self, database: LedgerDatabase) -> None:
+        self._db = database
+
+    def among(self, components: Iterable[str]) -> set[str]:
+        """Those of which something is kept."""
+        return {row[0] for row in self._db.among("SELECT component FROM gathered WHERE component IN (…)", components)}
+
+    def of(self, components: Iterable[str]) -> dict[str, Aggregate]:
+        """What is kept of them, by component."""
+        rows = self._db.among("SELECT component, body FROM gathered WHERE component IN (…)", components)
+        return {component: _kept(body) for component, body in rows}
+
+    def drop(self, components: Collection[str]) -> None:
+        """Keep nothing of these."""
+        kept = [(component,) for component in sorted(self.among(components))]
+        for table in _TABLES:
+            self._db.many(f"DELETE FROM {table} WHERE component = ?", kept)
+
+    def keep(self, component: str, kept: Aggregate) -> None:
+        """Keep this; voices and phrases are added for themselves."""
+        found, counts, quoted, total = kept
+        body = json.dumps([gathered_row(found), counts, quoted, f"{total:x}"], ensure_ascii=False)
+        self._db.run("INSERT OR REPLACE INTO gathered VALUES (?, ?)", component, body)
+
+    def hear(self, component: str, voices: Mapping[Voice, int]) -> VoiceCounts:
+        """Add voices; what they add to the counts."""
+        heard = {_hash(voice): bits for voice, bits in voices.items()}
+        rows = self._those("SELECT voice, heard FROM voices WHERE component = ? AND voice IN (…)", component, [*heard])
+        before: dict[bytes, int] = dict(rows)
+        more = {voice: bits & ~before.get(voice, 0) for voice, bits in heard.items()}
+        self._db.many(
+            "INSERT OR REPLACE INTO voices VALUES (?, ?, ?)",
+            [(component, voice, bits | before.get(voice, 0)) for voice, bits in more.items() if bits],
+        )
+        return counted({(voice,): bits for voice, bits in more.items()})
+
+    def phrase(self, component: str, phrases: Phrases) -> ObservationBrief:
+        """Add phrases; the best of all."""
+        query = "SELECT text, times, brief FROM phrases WHERE component = ? AND text IN (…)"
+        rows = self._those(query, component, [*phrases])
+        before = {text: PhraseCount(times, brief_of(brief)) for text, times, brief in rows}
+        now = {
+            text: join_phrases(before[text], phrase) if text in before else phrase for text, phrase in phrases.items()
+        }
+        self._db.many(
+            "INSERT OR REPLACE INTO phrases VALUES (?, ?, ?, ?, ?, ?)",
+            [(component, text, times, rank(best), best.score, brief_row(best)) for text, (times, best) in now.items()],
+        )
+        query = "SELECT brief FROM phrases WHERE component = ? ORDER BY rank, times DESC, score DESC, text LIMIT 1"
+        return brief_of(self._db.rows(query, component)[0][0])
+
+    def _those(self, query: str, component: str, keys: Sequence[object], size: int = 400) -> list[Any]:
+        found: list[Any] = []
+        for start in range(0, len(keys), size):
+            page = keys[start : start + size]
+            found += self._db.rows(query.replace("(…)", f"({', '.join('?' * len(page))})"), component, *page)
+        return found
+
+
+def _kept(body: str) -> Aggregate:
+    found, counts, (spoken, holder, chosen), total = json.loads(body)
+    return Aggregate(gathered_of(found), VoiceCounts(*counts), QuotedIds(spoken, holder, tuple(chosen)), int(total, 16))
+
+
+def _hash(voice: Voice) -> bytes:
+    return hashlib.blake2b(json.dumps(voice).encode(), digest_size=16).digest()
+
 
 MAX_SEEN_IN_MEMORY = 2_000
 VOICES_TO_BE_SEEN = 2
@@ -63,7 +170,7 @@ _SHOWN_ANEW = (
 Row = tuple[object, ...]
 
 
-class _Said(NamedTuple):
+class _ClaimRow(NamedTuple):
     claim: str
     seen: str
     brief: str
@@ -71,11 +178,11 @@ class _Said(NamedTuple):
     idle: int
 
     @property
-    def member(self) -> tuple[str, Brief]:
+    def member(self) -> tuple[str, ObservationBrief]:
         return (self.claim, brief_of(self.brief))
 
 
-class _Before(NamedTuple):
+class _PriorDraft(NamedTuple):
     """A draft that is there, and how many tokens its line takes."""
 
     draft: Draft
@@ -83,34 +190,36 @@ class _Before(NamedTuple):
     tokens: int
 
 
-class _Lends(NamedTuple):
+class _SupportSummary(NamedTuple):
     """What the observations that support a draft come to."""
 
-    found: Gathered
-    counts: Counts
-    quoted: Quoting
-    audience: Audience
+    found: DraftSummary
+    counts: VoiceCounts
+    quoted: QuotedIds
+    audience: ClaimAudience
 
 
-class _Weighed(NamedTuple):
+class _WeighedComponent(NamedTuple):
     """A component, before what it quotes is read."""
 
     label: str
     claims: set[str]
     total: int
-    lends: _Lends | None
+    lends: _SupportSummary | None
     """None: nothing supports it."""
 
 
-class Drafts:
-    """Drafts in a `Database`; call inside one of its transactions."""
+class DraftIndex:
+    """Drafts in a `LedgerDatabase`; call inside one of its transactions."""
 
-    def __init__(self, database: Database, frame: Frame, claims: Callable[[str], Claim], many: int = MANY) -> None:
+    def __init__(
+        self, database: LedgerDatabase, frame: LedgerIdentity, claims: Callable[[str], Claim], many: int = MANY
+    ) -> None:
         """`claims` gives a claim by its id; of drafts with `many` observations is kept what one more needs."""
         self._db, self._frame, self._claims, self._many = database, frame, claims, many
-        self._standings = Standings(database)
-        self._gatherings = Gatherings(database)
-        self._fresh: dict[str, Seen] = {}
+        self._standings = RecordStatuses(database)
+        self._gatherings = AggregateTable(database)
+        self._fresh: dict[str, IndexedObservation] = {}
         """Observations that just came, for the drafts they are about to make."""
 
     def soil(self, labels: Iterable[str], *, is_whole: bool = True) -> None:
@@ -118,7 +227,7 @@ class Drafts:
         rows = [(label, is_whole) for label in labels]
         self._db.many(f"INSERT OR {'REPLACE' if is_whole else 'IGNORE'} INTO dirty VALUES (?, ?)", rows)
 
-    def came(self, new: Iterable[Seen], said: Sequence[tuple[str, str]]) -> None:
+    def came(self, new: Iterable[IndexedObservation], said: Sequence[tuple[str, str]]) -> None:
         """Observations came, and which claims they make."""
         for seen in new:
             if len(self._fresh) < MAX_SEEN_IN_MEMORY:
@@ -191,14 +300,14 @@ class Drafts:
             "SELECT c.component, c.id, s.seen, n.brief, n.shown, s.idle FROM claims c JOIN said s ON s.claim = c.id "
             "JOIN seen n ON n.id = s.seen WHERE c.component IN (…)", labels
         )  # fmt: skip
-        found: dict[str, list[_Said]] = defaultdict(list)
+        found: dict[str, list[_ClaimRow]] = defaultdict(list)
         for component, *row in rows:
-            found[component].append(_Said(*row))
+            found[component].append(_ClaimRow(*row))
         weighed = [self._weighed(label, said) for label, said in sorted(found.items())]
         quoted = self._seen({id_ for one in weighed if one.lends for id_ in one.lends.quoted.ids})
         return (self._drawn(one, quoted) for one in weighed)
 
-    def _weighed(self, label: str, rows: Sequence[_Said]) -> _Weighed:
+    def _weighed(self, label: str, rows: Sequence[_ClaimRow]) -> _WeighedComponent:
         is_shown = any(row.shown for row in rows)
         claims = {row.claim for row in rows}
         members = [row.member for row in rows]
@@ -206,25 +315,25 @@ class Drafts:
         self._note_idle(rows, lending)
         total = _total(rows)
         if not lending:
-            return _Weighed(label, claims, total, None)
+            return _WeighedComponent(label, claims, total, None)
         audience = self._claims(label).audience
-        found, own, seen = gathered(lending), audience.width in OWN, [one for _, one in lending]
+        found, own, seen = summarize_draft(lending), audience.width in OWN, [one for _, one in lending]
         heard, said = voices(seen, own=own), phrases(seen)
         counts = counted(heard)
         quoted = quoting(found, min(said.values(), key=lambda phrase: phrase.worth).best)
         if len(rows) >= self._many and (found.first.kind in TEMPLATED or not is_shown):
-            self._gatherings.keep(label, Kept(found, counts, quoted, total))
+            self._gatherings.keep(label, Aggregate(found, counts, quoted, total))
             self._gatherings.hear(label, heard)
             self._gatherings.phrase(label, said)
-        return _Weighed(label, claims, total, _Lends(found, counts, quoted, audience))
+        return _WeighedComponent(label, claims, total, _SupportSummary(found, counts, quoted, audience))
 
-    def _drawn(self, one: _Weighed, quoted: Mapping[str, Seen]) -> Row:
+    def _drawn(self, one: _WeighedComponent, quoted: Mapping[str, IndexedObservation]) -> Row:
         digest = _digest(one.label, one.total)
         if one.lends is None:
             return (one.label, *_NO_SUPPORT, digest, *(None,) * 12, None, 0, None, None)
         lends = one.lends
         group = min(filter(None, (self._claims(id_).group for id_ in one.claims)), default="")
-        made = drawn(lends.found, lends.counts, words(lends.quoted, quoted), one.claims, lends.audience, group)
+        made = draw_draft(lends.found, lends.counts, words(lends.quoted, quoted), one.claims, lends.audience, group)
         return self._row(one.label, made, digest, None)
 
     def _names(self, label: str) -> set[str]:
@@ -243,16 +352,16 @@ class Drafts:
             "SELECT c.component, y.claim, y.seen, n.brief, n.shown, 0 FROM claims c "
             "CROSS JOIN newly y ON y.claim = c.id CROSS JOIN seen n ON n.id = y.seen WHERE c.component IN (…)", labels
         )  # fmt: skip
-        found: dict[str, list[_Said]] = defaultdict(list)
+        found: dict[str, list[_ClaimRow]] = defaultdict(list)
         for component, *row in new:
-            found[component].append(_Said(*row))
+            found[component].append(_ClaimRow(*row))
         kept = self._gatherings.of(labels)
         drafts = self._db.among("SELECT component, body, counter, tokens FROM drafts WHERE component IN (…)", labels)
-        before = {label: _Before(draft_of(body), counter, tokens) for label, body, counter, tokens in drafts}
+        before = {label: _PriorDraft(draft_of(body), counter, tokens) for label, body, counter, tokens in drafts}
         rows = {label: self._continue(label, kept[label], before[label], found[label]) for label in labels}
         return [row for row in rows.values() if row], [label for label, row in rows.items() if row is None]
 
-    def _continue(self, label: str, kept: Kept, before: _Before, rows: Sequence[_Said]) -> Row | None:
+    def _continue(self, label: str, kept: Aggregate, before: _PriorDraft, rows: Sequence[_ClaimRow]) -> Row | None:
         old = before.draft
         members, claims = [row.member for row in rows], {*old.names, *(row.claim for row in rows)}
         lending = supporting(members, claims)
@@ -266,26 +375,26 @@ class Drafts:
         found, counts, quoted = kept.found, kept.counts, kept.quoted
         if lending:
             seen = [one for _, one in lending]
-            found = joined(found, gathered(lending))
+            found = join_summaries(found, summarize_draft(lending))
             heard = self._gatherings.hear(label, voices(seen, own=old.audience.width in OWN))
-            counts = Counts(*map(sum, zip(counts, heard, strict=True)))
+            counts = VoiceCounts(*map(sum, zip(counts, heard, strict=True)))
             quoted = quoting(found, self._gatherings.phrase(label, phrases(seen)))
-        self._gatherings.keep(label, Kept(found, counts, quoted, total))
+        self._gatherings.keep(label, Aggregate(found, counts, quoted, total))
         is_same = quoted == kept.quoted
-        told = Words(old.said, old.evidence, old.answers) if is_same else words(quoted, self._seen(quoted.ids))
-        made = drawn(found, counts, told, claims, old.audience, group)
+        told = QuotedWords(old.said, old.evidence, old.answers) if is_same else words(quoted, self._seen(quoted.ids))
+        made = draw_draft(found, counts, told, claims, old.audience, group)
         return self._row(label, made, _digest(label, total), before)
 
     # -- inside -------------------------------------------------------------------------------------------------
 
-    def _note_idle(self, rows: Sequence[_Said], lending: Sequence[tuple[str, Brief]]) -> None:
+    def _note_idle(self, rows: Sequence[_ClaimRow], lending: Sequence[tuple[str, ObservationBrief]]) -> None:
         if len(rows) == len(lending) and not any(row.idle for row in rows):
             return
         busy = {(claim, one.id) for claim, one in lending}
         changed = [(row.claim, row.seen) for row in rows if bool(row.idle) == ((row.claim, row.seen) in busy)]
         self._db.many("UPDATE said SET idle = NOT idle WHERE claim = ? AND seen = ?", changed)
 
-    def _row(self, label: str, made: Draft, digest: bytes, before: _Before | None) -> Row:
+    def _row(self, label: str, made: Draft, digest: bytes, before: _PriorDraft | None) -> Row:
         wide, backing, seconds = made.audience.width not in OWN, made.backing, made.moment.seconds
         audience = audience_of(made)
         same = before is not None and line(before.draft) == line(made)
@@ -298,7 +407,7 @@ class Drafts:
             flaw_of(made, self._frame), draft_row(made),
         )  # fmt: skip
 
-    def _seen(self, ids: Collection[str]) -> dict[str, Seen]:
+    def _seen(self, ids: Collection[str]) -> dict[str, IndexedObservation]:
         found = {id_: self._fresh[id_] for id_ in ids if id_ in self._fresh}
         rows = self._db.among("SELECT id, body FROM seen WHERE id IN (…)", [id_ for id_ in ids if id_ not in found])
         return found | {id_: seen_of(body) for id_, body in rows}
@@ -308,7 +417,7 @@ def _pages(labels: Sequence[str]) -> Iterator[Sequence[str]]:
     return (labels[start : start + COMPONENTS_AT_ONCE] for start in range(0, len(labels), COMPONENTS_AT_ONCE))
 
 
-def _total(rows: Iterable[_Said]) -> int:
+def _total(rows: Iterable[_ClaimRow]) -> int:
     """Sum of these pairs of claim and observation: of all of a component, it tells two sets apart."""
     return sum(int.from_bytes(hashlib.sha256(f"{row.claim} {row.seen}".encode()).digest(), "big") for row in rows)
 

@@ -14,39 +14,37 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from ctxsteward.envelope.keys import AddressKey
+from ctxsteward.store.crypto.addresses import AddressKey
 
-from ..artifacts.artifact import Artifact, Rank
+from ..artifacts.artifact import Artifact, ArtifactRank
+from ..reconcile.candidates import DisjointSets, bands, components
 from ..reconcile.claims import Claim, claims_of, relation
-from ..reconcile.components import Union, components
-from ..reconcile.seen import Seen, seen_in
-from ..reconcile.sketch import bands
-from .database import Database
-from .drafts import Drafts
-from .form import brief_row, claim_of, claim_row, seen_row
-from .gatherings import MANY
-from .standings import Standings
-from .telling import Telling
-from .writing import Frame
+from ..reconcile.observed import IndexedObservation, seen_in
+from .database import LedgerDatabase
+from .drafts import MANY, DraftIndex
+from .records import LedgerIdentity
+from .rows import brief_row, claim_of, claim_row, seen_row
+from .status import RecordStatuses
+from .transferred_fixes import TransferredFixes
 
 MAX_CLAIMS_IN_MEMORY = 2_000
 
 
-class Index:
-    """Components of claims in a `Database`; call inside one of its transactions."""
+class ObservationIndex:
+    """Components of claims in a `LedgerDatabase`; call inside one of its transactions."""
 
-    def __init__(self, database: Database, key: AddressKey, frame: Frame, many: int = MANY) -> None:
+    def __init__(self, database: LedgerDatabase, key: AddressKey, frame: LedgerIdentity, many: int = MANY) -> None:
         self._db, self._key, self._frame = database, key, frame
-        self._telling = Telling(database, key)
-        self._standings = Standings(database)
-        self._drafts = Drafts(database, frame, self._claim, many)
+        self._telling = TransferredFixes(database, key)
+        self._standings = RecordStatuses(database)
+        self._drafts = DraftIndex(database, frame, self._claim, many)
         self._claims: dict[str, Claim] = {}
 
     # -- adding -------------------------------------------------------------------------------------------------
 
     def add(self, artifacts: Iterable[tuple[str, Artifact]]) -> int:
         """Take in artifacts by address; how many observations are new. One that is known changes nothing."""
-        fresh: list[tuple[str, Seen]] = []
+        fresh: list[tuple[str, IndexedObservation]] = []
         for address, artifact in artifacts:
             if self._is_known(address) or self._is_erased(artifact):
                 continue
@@ -88,7 +86,7 @@ class Index:
             self._telling.took(artifact.takes)
         return live
 
-    def _see(self, fresh: Sequence[tuple[str, Seen]]) -> int:
+    def _see(self, fresh: Sequence[tuple[str, IndexedObservation]]) -> int:
         known = {
             row[0] for row in self._db.among("SELECT id FROM seen WHERE id IN (…)", {seen.id for _, seen in fresh})
         }
@@ -98,7 +96,7 @@ class Index:
         self._db.add_to("observations", len(new))
         return len(new)
 
-    def _claim_anew(self, new: Sequence[tuple[str, Seen]]) -> None:
+    def _claim_anew(self, new: Sequence[tuple[str, IndexedObservation]]) -> None:
         """Enter observations with their claims."""
         found: dict[str, Claim] = {}
         said: list[tuple[str, str]] = []
@@ -136,9 +134,9 @@ class Index:
         self._drafts.soil({*standing.values(), *own, *moved.values()}, is_whole=False)
         self._drafts.named(sorted(own))
 
-    def _compared(self, new: Sequence[Claim], near: Mapping[str, set[str]]) -> Union:
+    def _compared(self, new: Sequence[Claim], near: Mapping[str, set[str]]) -> DisjointSets:
         """Compare new claims with whatever shares a band; components by label, joined."""
-        union = Union()
+        union = DisjointSets()
         labels = dict(
             self._db.among(
                 "SELECT id, component FROM claims WHERE id IN (…)", {o for ids in near.values() for o in ids}
@@ -273,6 +271,6 @@ class Index:
         self._claims.update((claim.id, claim) for claim in claims)
 
 
-def _rank(text: str) -> Rank:
+def _rank(text: str) -> ArtifactRank:
     revision, extractor, messages, transcript = json.loads(text)
-    return Rank(revision, tuple(extractor), messages, transcript)
+    return ArtifactRank(revision, tuple(extractor), messages, transcript)

@@ -1,7 +1,20 @@
-"""Records out of an index: drafts as they stand, written out with the stamps of when they last changed.
+"""A draft and its standing as a `MetaRecommendation`; what fits no record is quarantined, with its reason.
 
-`AsOf` says at what time, under which policy, with which reviews, in which run. The index must be refreshed; call
+What a record says is decided by its observations, the policy and the present; `run`, `revision` and `recorded_at` are
+stamps that remember when it last changed (`stamp_record`), and no digest covers them.
+
+Records out of an index: drafts as they stand, written out with the stamps of when they last changed.
+
+`JudgementContext` says at what time, under which policy, with which reviews, in which run. The index must be
+refreshed; call
 `judged` and `publish` inside one of its transactions.
+
+From drafts to facts: what is active for one user, project or session is shown to that audience.
+
+A record that reaches more than one person stands in the slice or nowhere; all others are facts, which a request is
+shown where it asks about them. Of one audience at most `MAX_FACTS`, the surest and then the newest first; the others
+wait.
+Source: the state design (scopes: a record scoped to a user is shown to that user alone).
 """
 
 from __future__ import annotations
@@ -9,24 +22,184 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from ctxsteward.envelope.keys import AddressKey
+from pydantic import ValidationError
+
+from ctxsteward.schemas import InputError
 from ctxsteward.schemas.profile import instant
 from ctxsteward.schemas.publish import validate
 from ctxsteward.schemas.recommendation import MetaRecommendation, Review, Status
+from ctxsteward.store.crypto.addresses import AddressKey, address_of
+from ctxsteward.store.facts import Audience, Fact, FactSource
+from ctxsteward.store.facts.fact import MAX_FACTS, MAX_SOURCES
 
-from ..admission.contest import Standing
-from ..admission.policy import AdmissionPolicy
-from .contests import by_component
-from .database import Database
-from .form import draft_of, standing_of
-from .judging import Found, Judging
-from .standings import Standings
-from .writing import Frame, LineCounter, Stamp, content_of, recommendation, stamped
+from ..admission import AdmissionPolicy, AdmissionVerdict, RecordStanding
+from ..reconcile.claims import OWN
+from ..reconcile.draft import Draft
+from ..reconcile.support import wilson_lower95
+from .database import LedgerDatabase
+from .judgement import DraftJudge, JudgedDraft, by_component
+from .rows import draft_of, standing_of
+from .status import RecordStatuses
+
+_FRESH = RecordStanding(verdict=AdmissionVerdict("candidate", ()))
+MAX_FLAW_CHARS = 300
 
 
-class Judged(NamedTuple):
+class LineCounter(Protocol):
+    """What counts tokens: `ctxsteward.envelope.tokens.tokenizer.Counter` is one."""
+
+    @property
+    def name(self) -> str:
+        """Under which counts are kept."""
+
+    def text(self, text: str) -> int: ...
+
+
+class LedgerIdentity(NamedTuple):
+    """What all records of a ledger share."""
+
+    tenant: str
+    agent: str
+
+
+class RecordStamp(NamedTuple):
+    """When a record last changed."""
+
+    content: str
+    """HMAC of all but the stamps."""
+    revision: int
+    run: str
+    recorded_at: str | None
+
+
+def recommendation(
+    draft: Draft,
+    standing: RecordStanding,
+    frame: LedgerIdentity,
+    *,
+    half_life_days: float | None = None,
+    tokens: int = 0,
+    run: str = "none",
+    merged: tuple[str, ...] = (),
+    review: Review | None = None,
+) -> MetaRecommendation:
+    """The record; raises pydantic's `ValidationError` where it is none. `merged` are records that it took in."""
+    return MetaRecommendation(**_fields(draft, standing, frame, half_life_days, tokens, run, merged, review))
+
+
+def flaw_of(draft: Draft, frame: LedgerIdentity) -> str | None:
+    """Why a draft fits no record, by the published schema where that has a word for it; None where it fits."""
+    try:
+        recommendation(draft, _FRESH, frame)
+    except ValidationError as error:
+        fields = _fields(draft, _FRESH, frame, None, 0, "none", (), None)
+        try:
+            validate("meta_recommendation", {"schema_version": 1, "revision": 1, "locked": False, **fields})
+        except InputError as told:
+            return str(told)[:MAX_FLAW_CHARS]
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        return f"meta_recommendation: at $.{where}: {first['msg']}"[:MAX_FLAW_CHARS]
+    return None
+
+
+def lower95(draft: Draft, standing: RecordStanding) -> float:
+    """Lower end of the 95 % interval of the share of voices that confirm it."""
+    return round(wilson_lower95(max(1, draft.backing.principals), standing.contradicts), 6)
+
+
+def line(draft: Draft) -> str:
+    """About what it costs to show it: id, text and one source, as a profile renders them."""
+    first = draft.evidence[0]
+    return f"  {draft.id}: {draft.said['text']} [{first['session']}{first['ref']}]\n"
+
+
+def content_of(record: MetaRecommendation, key: AddressKey) -> str:
+    """HMAC of all that a record says, without its stamps."""
+    stampless = record.model_copy(update={"run": "none", "revision": 1, "validity": _undated(record)})
+    return address_of(key, "", "record", stampless.model_dump_json().encode())
+
+
+def stamp_record(
+    record: MetaRecommendation, before: RecordStamp | None, now: str | None, content: str
+) -> MetaRecommendation:
+    """The record with the stamps of when it last changed."""
+    if before is None:
+        changes: dict[str, Any] = {"validity": record.validity.model_copy(update={"recorded_at": now})}
+    else:
+        same = before.content == content
+        changes = {
+            "revision": before.revision + (0 if same else 1),
+            "run": before.run if same else record.run,
+            "validity": record.validity.model_copy(update={"recorded_at": before.recorded_at}),
+        }
+    return record.model_copy(update=changes)
+
+
+def _undated(record: MetaRecommendation) -> object:
+    return record.validity.model_copy(update={"recorded_at": None})
+
+
+def _fields(
+    draft: Draft,
+    standing: RecordStanding,
+    frame: LedgerIdentity,
+    half_life_days: float | None,
+    tokens: int,
+    run: str,
+    merged: tuple[str, ...],
+    review: Review | None,
+) -> dict[str, Any]:
+    said = dict(draft.said)
+    backing, audience = draft.backing, draft.audience
+    counted = "sessions" if audience.width in OWN else "principals"
+    voices = max(1, backing.principals)
+    return {
+        "id": draft.id,
+        "kind": draft.kind,
+        "scope": {
+            "tenant": frame.tenant,
+            "agent": frame.agent,
+            "user": audience.user,
+            "project": audience.project,
+            "session": audience.session,
+            "tool": said.pop("tool"),
+        },
+        **said,
+        "evidence": draft.evidence,
+        "support": {
+            "events": backing.events,
+            "sessions": backing.sessions,
+            "principals": backing.principals,
+            "contradicts": standing.contradicts,
+            "first": draft.first,
+            "last": draft.last,
+        },
+        "confidence": {
+            "score": round(draft.score * voices / (voices + standing.contradicts), 6),
+            "lower95": lower95(draft, standing),
+            "method": f"wilson95/{counted}",
+        },
+        "validity": {
+            "valid_from": draft.first,
+            "valid_to": standing.replaced_at,
+            "recorded_at": None,
+            "half_life_days": half_life_days,
+        },
+        "status": standing.verdict.status,
+        "reasons": tuple(sorted({*standing.verdict.reasons, *(("merged",) if merged else ())})),
+        "supersedes": tuple(sorted({*standing.supersedes, *merged})),
+        "superseded_by": standing.superseded_by,
+        "conflicts": standing.conflicts,
+        "run": run,
+        "tokens": tokens,
+        "review": review,
+    }
+
+
+class JudgedRecords(NamedTuple):
     """What the gates say of all records."""
 
     statuses: Mapping[Status, int]
@@ -40,7 +213,7 @@ class Judged(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AsOf:
+class JudgementContext:
     """At what time, under which policy, with which reviews records are judged."""
 
     now: str | None = None
@@ -58,38 +231,38 @@ class AsOf:
         return None if self.now is None else instant(self.now)
 
 
-class Records:
-    """Writes the records of a `Database`."""
+class RecordWriter:
+    """Writes the records of a `LedgerDatabase`."""
 
-    def __init__(self, database: Database, frame: Frame, key: AddressKey) -> None:
+    def __init__(self, database: LedgerDatabase, frame: LedgerIdentity, key: AddressKey) -> None:
         self._db, self._frame, self._key = database, frame, key
-        self._standings = Standings(database)
+        self._standings = RecordStatuses(database)
         self._read: dict[str, tuple[str, MetaRecommendation]] = {}
         """Those for many as they were read last, by id, with their addresses: a night asks more than once."""
 
-    def each(self, as_of: AsOf, component: str | None = None) -> Iterator[MetaRecommendation]:
+    def each(self, as_of: JudgementContext, component: str | None = None) -> Iterator[MetaRecommendation]:
         """Every record, by id; or that of one component."""
-        judging = Judging(self._db, as_of.policy, as_of.now_seconds, as_of.reviews, component)
+        judging = DraftJudge(self._db, as_of.policy, as_of.now_seconds, as_of.reviews, component)
         stamps = self._stamps()
         for found in judging.each():
             merged = tuple(sorted(stamps.keys() & set(found.draft.names) - {found.draft.id})) if stamps else ()
             record = self._recommendation(found, as_of.policy, judging.review(found.component), merged, as_of.run)
             stamp = stamps.get(found.draft.id)
-            yield stamped(record, stamp, as_of.now, content_of(record, self._key) if stamp else "")
+            yield stamp_record(record, stamp, as_of.now, content_of(record, self._key) if stamp else "")
 
-    def one(self, as_of: AsOf, id: str) -> MetaRecommendation | None:
+    def one(self, as_of: JudgementContext, id: str) -> MetaRecommendation | None:
         """By its id, or one it once had."""
         rows = self._db.rows("SELECT component FROM claims WHERE id = ?", id)
         return next(self.each(as_of, rows[0][0]), None) if rows else None
 
-    def judged(self, as_of: AsOf, total: int) -> Judged:
+    def judged(self, as_of: JudgementContext, total: int) -> JudgedRecords:
         """What `each` comes to, without writing out what concerns one person alone; `total` is that of all drafts."""
         looked_at = self._standings.judge(
             as_of.policy, as_of.now_seconds, as_of.reviews,
             lambda component, standing, review: self._unstamped(component, standing, as_of.policy, review),
         )  # fmt: skip
         statuses, digest = self._standings.outcome(total)
-        return Judged(statuses, digest, tuple(self._for_many(as_of)), looked_at)
+        return JudgedRecords(statuses, digest, tuple(self._for_many(as_of)), looked_at)
 
     def publish(self, records: Iterable[MetaRecommendation]) -> None:
         """Remember the stamps of these; of what is left out, nothing is remembered any more."""
@@ -103,17 +276,17 @@ class Records:
         self._db.many("DELETE FROM published WHERE id = ?", [(id_,) for id_ in before])
 
     def _unstamped(
-        self, component: str, standing: Standing, policy: AdmissionPolicy, review: Review | None,
+        self, component: str, standing: RecordStanding, policy: AdmissionPolicy, review: Review | None,
         merged: tuple[str, ...] = (),
     ) -> tuple[str, str, str]:  # fmt: skip
         """A record without its stamps: its address, its names and itself, as they are kept."""
         body, tokens = self._db.rows("SELECT body, tokens FROM drafts WHERE component = ?", component)[0]
         record = self._recommendation(
-            Found(component, draft := draft_of(body), standing, tokens), policy, review, merged
+            JudgedDraft(component, draft := draft_of(body), standing, tokens), policy, review, merged
         )
         return content_of(record, self._key), json.dumps(draft.names), record.model_dump_json()
 
-    def _for_many(self, as_of: AsOf) -> Iterator[MetaRecommendation]:
+    def _for_many(self, as_of: JudgementContext) -> Iterator[MetaRecommendation]:
         """What is active and for many, with its stamps."""
         stamps = self._stamps()
         reviews = by_component(self._db, as_of.reviews) if stamps else {}
@@ -129,13 +302,18 @@ class Records:
                 )
                 read = MetaRecommendation.model_validate_json(body)
             stamp = stamps.get(read.id)
-            record = stamped(read.model_copy(update={"run": as_of.run}), stamp, as_of.now, content)
+            record = stamp_record(read.model_copy(update={"run": as_of.run}), stamp, as_of.now, content)
             if stamp is None or stamp.content != content:  # one that stands unchanged has been checked
                 validate("meta_recommendation", record.model_dump(mode="json", warnings=False), f"record {record.id}")
             yield record
 
     def _recommendation(
-        self, found: Found, policy: AdmissionPolicy, review: Review | None, merged: tuple[str, ...], run: str = "none"
+        self,
+        found: JudgedDraft,
+        policy: AdmissionPolicy,
+        review: Review | None,
+        merged: tuple[str, ...],
+        run: str = "none",
     ) -> MetaRecommendation:
         draft = found.draft
         half_life_days = policy.half_life(draft.kind, session=draft.audience.width == "session")
@@ -144,7 +322,51 @@ class Records:
             merged=merged, review=review,
         )  # fmt: skip
 
-    def _stamps(self) -> dict[str, Stamp]:
+    def _stamps(self) -> dict[str, RecordStamp]:
         """Of all that was published, by id."""
         rows = self._db.rows("SELECT id, content, revision, run, recorded_at FROM published")
-        return {id_: Stamp(*rest) for id_, *rest in rows}
+        return {id_: RecordStamp(*rest) for id_, *rest in rows}
+
+
+STANDING = frozenset(("preference", "correction"))
+"""Kinds that hold whatever is asked, where they name no trigger."""
+
+
+def audience_of(draft: Draft) -> Audience | None:
+    """Whom a record is for alone; None where it is for everybody.
+
+    Where nobody is known by name, the principal is the session itself.
+    """
+    scope = draft.audience
+    if scope.session is not None:
+        return Audience("session", scope.session)
+    if scope.project is not None:
+        return Audience("project", scope.project)
+    if scope.user is None:
+        return None
+    unnamed = all(one["session"] == scope.user for one in draft.evidence)
+    return Audience("session" if unnamed else "user", scope.user)
+
+
+def facts_of(active: Iterable[tuple[Draft, RecordStanding]]) -> tuple[Fact, ...]:
+    """The facts of one audience, by value; the same for any order of records."""
+    by_id = sorted(active, key=lambda found: found[0].id)
+    by_age = sorted(by_id, key=lambda found: instant(found[0].last), reverse=True)
+    best = sorted(by_age, key=lambda found: -lower95(*found))[:MAX_FACTS]
+    return tuple(_fact(draft) for draft, _ in best)
+
+
+def _fact(draft: Draft) -> Fact:
+    """A record as a fact, with the originals it rests on."""
+    sources = dict.fromkeys(
+        FactSource(
+            session=one["session"], ref=one["ref"],
+            principal=None if one["principal"] == one["session"] else one["principal"],
+        )
+        for one in draft.evidence
+    )  # fmt: skip
+    return Fact(
+        id=draft.id, text=draft.said["text"], sources=tuple(sources)[:MAX_SOURCES], ts=draft.last,
+        answers=draft.answers,
+        standing=draft.kind in STANDING and draft.said["trigger"] is None,
+    )  # fmt: skip

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from ctxsteward.schemas.profile import is_claim_id
 
-from .claims import Audience, Claim, claims_of, relation
-from .draft import Draft, drawn
-from .seen import Seen, seen_in
-from .support import Backing, wilson_lower95
+from .claims import Claim, ClaimAudience, claims_of, relation
+from .draft import Draft, draw_draft
+from .observed import IndexedObservation, seen_in
+from .support import ClaimSupport, wilson_lower95
 
 __all__ = [
-    "Audience",
-    "Backing",
     "Claim",
+    "ClaimAudience",
+    "ClaimSupport",
     "Draft",
-    "Seen",
+    "IndexedObservation",
     "claims_of",
-    "drawn",
+    "draw_draft",
     "is_claim_id",
     "relation",
     "seen_in",

@@ -19,12 +19,12 @@ import re
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ctxsteward.envelope.keys import AddressKey, address_of
-from ctxsteward.envelope.slices import canonical
 from ctxsteward.schemas.profile import CLAIM_ID_DIGITS, Polarity
+from ctxsteward.store.crypto.addresses import AddressKey, address_of
+from ctxsteward.store.profiles.meta_records import canonical
 
 from ..observation import Observation
-from .wording import NEARLY_ALL, Wording, akin, alike, same_words, shares_words, value_norm, worded
+from .features import NEARLY_ALL, ClaimFeatures, akin, alike, claim_features, same_words, shares_words, value_norm
 
 Width = Literal["session", "user", "project", "shared"]
 OWN: frozenset[Width] = frozenset(("session", "user"))
@@ -38,7 +38,7 @@ _SPEECHLESS = frozenset(("note", "fact", "preference", "other", "likes"))
 """Attributes, or their beginnings, that say little: wordings must be alike."""
 
 
-class Audience(NamedTuple):
+class ClaimAudience(NamedTuple):
     """Whom a claim is for."""
 
     width: Width
@@ -47,7 +47,7 @@ class Audience(NamedTuple):
     session: str | None = None
 
 
-class Origin(NamedTuple):
+class ObservationOrigin(NamedTuple):
     """Where an observation was made."""
 
     source: str
@@ -60,7 +60,7 @@ class Claim:
     """One claim, taken apart so that it can be compared."""
 
     id: str
-    audience: Audience
+    audience: ClaimAudience
     family: str
     tool: str | None
     subject: str
@@ -70,7 +70,7 @@ class Claim:
     polarity: Polarity
     value: str | None
     """Norm of its value."""
-    wording: Wording | None
+    wording: ClaimFeatures | None
     """None: of a template, which is equal or different."""
 
     @property
@@ -79,9 +79,9 @@ class Claim:
         return canonical([*self.audience, self.tool, self.subject, self.attribute]).decode() if self.is_single else ""
 
 
-def claims_of(observation: Observation, origin: Origin, key: AddressKey, agent: str) -> tuple[Claim, ...]:
+def claims_of(observation: Observation, origin: ObservationOrigin, key: AddressKey, agent: str) -> tuple[Claim, ...]:
     """The claims of an observation: in its own scope, or in the wide one, or both."""
-    wording = None if observation.kind in TEMPLATED else worded(own_words(observation))
+    wording = None if observation.kind in TEMPLATED else claim_features(own_words(observation))
     return tuple(_claim(observation, audience, wording, key, agent) for audience in audiences(observation, origin))
 
 
@@ -94,7 +94,7 @@ def own_words(observation: Observation) -> str:
     return observation.text[lead.end() :] or observation.text
 
 
-def audiences(observation: Observation, origin: Origin) -> tuple[Audience, ...]:
+def audiences(observation: Observation, origin: ObservationOrigin) -> tuple[ClaimAudience, ...]:
     """Whom it is for: the author alone, and whoever its wording allows beside."""
     own = _own(observation, origin)
     wide = _wide(observation, origin)
@@ -103,22 +103,24 @@ def audiences(observation: Observation, origin: Origin) -> tuple[Audience, ...]:
     return (own,) if wide is None else (own, wide)
 
 
-def _own(observation: Observation, origin: Origin) -> Audience:
+def _own(observation: Observation, origin: ObservationOrigin) -> ClaimAudience:
     if observation.reach == "session" or observation.principal == origin.session:
-        return Audience("session", session=origin.session)
+        return ClaimAudience("session", session=origin.session)
     project = origin.project if observation.reach == "project" else None
-    return Audience("user", user=observation.principal, project=project)
+    return ClaimAudience("user", user=observation.principal, project=project)
 
 
-def _wide(observation: Observation, origin: Origin) -> Audience | None:
+def _wide(observation: Observation, origin: ObservationOrigin) -> ClaimAudience | None:
     if observation.reach == "shared":
-        return Audience("shared")
+        return ClaimAudience("shared")
     if observation.reach == "project" and origin.project is not None:
-        return Audience("project", project=origin.project)
+        return ClaimAudience("project", project=origin.project)
     return None
 
 
-def _claim(observation: Observation, audience: Audience, wording: Wording | None, key: AddressKey, agent: str) -> Claim:
+def _claim(
+    observation: Observation, audience: ClaimAudience, wording: ClaimFeatures | None, key: AddressKey, agent: str
+) -> Claim:
     slot = observation.slot
     single = slot.cardinality == "one"
     value = None if observation.value is None else value_norm(observation.value, observation.unit)
@@ -141,7 +143,7 @@ def _claim(observation: Observation, audience: Audience, wording: Wording | None
     )  # fmt: skip
 
 
-def polarity_of(observation: Observation, wording: Wording | None) -> Polarity:
+def polarity_of(observation: Observation, wording: ClaimFeatures | None) -> Polarity:
     """What the harvester says; else what modality or wording say."""
     if observation.polarity is not None:
         return observation.polarity

@@ -1,4 +1,20 @@
-"""A draft: a component of claims as one record, before anybody has judged it.
+"""What a draft needs of its observations, however many they are: merged in any order, and but for sets a handful.
+
+    Gathered    first and last in time, greatest score, and those that evidence may be chosen from
+    voices      who was heard where, and how: a set, counted (`support`)
+    phrases     each text that was said, how often, and by whom best
+
+    gathered(a + b) == joined(gathered(a), gathered(b))         so a draft is the same however its observations came
+
+Evidence is chosen by turns of principals and sessions, at most eight times. Of any number of observations few can ever
+be chosen, whatever else comes (`choosable`): an observation cannot where, whichever seven were chosen, one that is
+before it is not heard more often. That is so once eight of its pair of principal and session are before it, or eight
+sessions of its principal, or eight principals of its session, or fifteen that share neither: each of seven rules out
+two of those at most.
+
+Source: kernels by sunflowers and matchings (Erdős and Rado 1960).
+
+A draft: a component of claims as one record, before anybody has judged it.
 
 All that depends on its observations alone is decided here: id, words, evidence, support, trust. Status, rivals and ages
 come later (`admission`). The id is that of its first claim in time, so that later evidence keeps it; ids of all its
@@ -12,28 +28,168 @@ whose observations grow is drawn again without the old ones; what it quotes is r
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ctxsteward.schemas.recommendation import MAX_EVIDENCE, TRUST, RecommendationKind
 
+from ..harvest.tools.siblings import EXTRACTOR as SIBLINGS
 from ..observation import Observation
-from .claims import Audience
-from .gathered import Gathered
-from .seen import Brief, Moment, Seen
-from .support import Backing, Counts, backing
+from .claims import ClaimAudience
+from .observed import IndexedObservation, ObservationBrief, ObservationTime
+from .support import ClaimSupport, VoiceCounts, backing
+
+_STRENGTHS = ("strict", "recovered", "scored", "broad")
+_SENSITIVITIES = ("none", "personal", "sensitive")
+_APART = 2 * MAX_EVIDENCE - 1
 
 
-class Advice(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftSummary:
+    """Of all observations that support a draft, those that speak for the others."""
+
+    claim: str
+    """That of the first."""
+    first: ObservationBrief
+    last: ObservationBrief
+    told: tuple[ObservationBrief, ObservationBrief] | None
+    """First and last of those that tell a time."""
+    single: ObservationBrief | None
+    """The first whose slot holds one value."""
+    score: float
+    sensitivity: str
+    is_from_tool: bool
+    """Nothing but what a tool returned."""
+    choosable: tuple[ObservationBrief, ...]
+    """What evidence may be chosen from; the strongest first, and of equals the first in time."""
+
+
+class PhraseCount(NamedTuple):
+    """One text."""
+
+    times: int
+    best: ObservationBrief
+
+    @property
+    def worth(self) -> tuple[object, ...]:
+        """Of all phrases the least one is shown."""
+        return (rank(self.best), -self.times, -self.best.score, self.best.text)
+
+
+Phrases = Mapping[str, PhraseCount]
+"""By text."""
+
+
+def summarize_draft(members: Sequence[tuple[str, ObservationBrief]]) -> DraftSummary:
+    """Gather observations, at least one, each with its claim."""
+    if len(members) == 1:
+        return _alone(*members[0])
+    by_time = sorted(((one.moment, claim, one) for claim, one in members), key=lambda each: each[0])
+    claim = by_time[0][1]
+    seen = [one for _, _, one in by_time]
+    first, last, told = seen[0], seen[-1], [one for one in seen if one.ts is not None]
+    return DraftSummary(
+        claim=claim, first=first, last=last, told=(told[0], told[-1]) if told else None,
+        single=next((one for one in seen if one.is_single), None), score=max(one.score for one in seen),
+        sensitivity=max((one.sensitivity for one in seen), key=_SENSITIVITIES.index),
+        is_from_tool=all(one.is_told_by_tool for one in seen),
+        choosable=choosable(sorted(seen, key=lambda one: _STRENGTHS.index(one.strength))),
+    )  # fmt: skip
+
+
+def _alone(claim: str, only: ObservationBrief) -> DraftSummary:
+    """Of one observation, as most are."""
+    return DraftSummary(
+        claim=claim, first=only, last=only, told=None if only.ts is None else (only, only),
+        single=only if only.is_single else None, score=only.score, sensitivity=only.sensitivity,
+        is_from_tool=only.is_told_by_tool, choosable=(only,),
+    )  # fmt: skip
+
+
+def join_summaries(one: DraftSummary, other: DraftSummary) -> DraftSummary:
+    """What gathering the observations of both at once gives."""
+    told = [*(one.told or ()), *(other.told or ())]
+    singles = [each for each in (one.single, other.single) if each is not None]
+    early = min((one, other), key=lambda each: each.first.moment)
+    return DraftSummary(
+        claim=early.claim, first=early.first, last=max((one.last, other.last), key=_moment),
+        told=(min(told, key=_moment), max(told, key=_moment)) if told else None,
+        single=min(singles, key=_moment, default=None), score=max(one.score, other.score),
+        sensitivity=max(one.sensitivity, other.sensitivity, key=_SENSITIVITIES.index),
+        is_from_tool=one.is_from_tool and other.is_from_tool,
+        choosable=choosable(sorted((*one.choosable, *other.choosable), key=_turn)),
+    )  # fmt: skip
+
+
+def choosable(ordered: Iterable[ObservationBrief]) -> tuple[ObservationBrief, ...]:
+    """Those of which evidence may be chosen, whatever else is chosen from; in their order.
+
+    Choosing from a superset of these, out of the same observations, chooses the same.
+    """
+    kept: list[ObservationBrief] = []
+    times: Counter[tuple[str, str]] = Counter()
+    sessions: dict[str, int] = defaultdict(int)
+    principals: dict[str, int] = defaultdict(int)
+    apart: tuple[set[str], set[str]] = (set(), set())
+    for one in ordered:
+        who, where = one.principal, one.session
+        heard = times[who, where]
+        if heard >= MAX_EVIDENCE:
+            continue
+        if not heard:
+            if sessions[who] >= MAX_EVIDENCE or principals[where] >= MAX_EVIDENCE:
+                continue
+            sessions[who] += 1
+            principals[where] += 1
+            if who not in apart[0] and where not in apart[1]:
+                apart[0].add(who)
+                apart[1].add(where)
+        times[who, where] += 1
+        kept.append(one)
+        if len(apart[0]) == _APART:
+            break
+    return tuple(kept)
+
+
+def phrases(seen: Iterable[ObservationBrief]) -> dict[str, PhraseCount]:
+    """Every text of these."""
+    found: dict[str, PhraseCount] = {}
+    for one in seen:
+        before = found.get(one.text)
+        found[one.text] = PhraseCount(1, one) if before is None else join_phrases(before, PhraseCount(1, one))
+    return found
+
+
+def join_phrases(one: PhraseCount, other: PhraseCount) -> PhraseCount:
+    """Both phrases of one text."""
+    first, second = ((rank(each.best), -each.best.score) for each in (one, other))
+    is_first = first < second or (first == second and one.best.moment < other.best.moment)
+    return PhraseCount(one.times + other.times, one.best if is_first else other.best)
+
+
+def rank(one: ObservationBrief) -> int:
+    """How strongly it was said, the least first: by a person, with a strict cue, at this tool and not at a sibling."""
+    return (0 if one.is_said else 100) + 10 * _STRENGTHS.index(one.strength) + (one.extractor == SIBLINGS)
+
+
+def _turn(one: ObservationBrief) -> tuple[int, ObservationTime]:
+    return (_STRENGTHS.index(one.strength), one.moment)
+
+
+def _moment(one: ObservationBrief) -> ObservationTime:
+    return one.moment
+
+
+class FixAdvice(NamedTuple):
     """What a fix of a tool error is about, and what it says to do."""
 
     trigger: str | None
     action: str | None
 
 
-NO_ADVICE = Advice(None, None)
+NO_ADVICE = FixAdvice(None, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,27 +200,27 @@ class Draft:
     names: tuple[str, ...]
     """Ids of all its claims, sorted."""
     kind: RecommendationKind
-    audience: Audience
+    audience: ClaimAudience
     group: str
     """Records of one group cannot all hold; empty: it has no rivals."""
     said: dict[str, Any]
     """Fields of a record that its words decide."""
     evidence: tuple[dict[str, Any], ...]
-    backing: Backing
+    backing: ClaimSupport
     score: float
     first: str | None
     last: str | None
-    moment: Moment
+    moment: ObservationTime
     """Of its newest observation."""
     answers: str | None = None
     """The question that its words answer: an index key, never shown."""
 
     @property
-    def advice(self) -> Advice:
-        return Advice(self.said.get("trigger"), self.said.get("action"))
+    def advice(self) -> FixAdvice:
+        return FixAdvice(self.said.get("trigger"), self.said.get("action"))
 
 
-class Quoting(NamedTuple):
+class QuotedIds(NamedTuple):
     """Ids of the observations that a draft quotes."""
 
     spoken: str
@@ -79,7 +235,7 @@ class Quoting(NamedTuple):
         return frozenset((self.spoken, self.holder, *self.chosen))
 
 
-class Words(NamedTuple):
+class QuotedWords(NamedTuple):
     """What those that are quoted give to a draft."""
 
     said: dict[str, Any]
@@ -87,21 +243,22 @@ class Words(NamedTuple):
     answers: str | None
 
 
-def quoting(found: Gathered, spoken: Brief) -> Quoting:
+def quoting(found: DraftSummary, spoken: ObservationBrief) -> QuotedIds:
     """Whom to quote beside the one whose words the draft has."""
     holder = spoken if spoken.is_single else found.single or spoken
-    return Quoting(spoken.id, holder.id, tuple(one.id for one in _chosen(found.choosable, spoken)))
+    return QuotedIds(spoken.id, holder.id, tuple(one.id for one in _chosen(found.choosable, spoken)))
 
 
-def words(quoted: Quoting, found: Mapping[str, Seen]) -> Words:
+def words(quoted: QuotedIds, found: Mapping[str, IndexedObservation]) -> QuotedWords:
     """Quote these, which are among the observations `found`."""
     evidence = tuple(_evidence([found[id_] for id_ in quoted.chosen]))
     spoken = found[quoted.spoken].observation
-    return Words(_said(spoken, found[quoted.holder].observation, evidence), evidence, spoken.answers)
+    return QuotedWords(_said(spoken, found[quoted.holder].observation, evidence), evidence, spoken.answers)
 
 
-def drawn(
-    found: Gathered, counts: Counts, told: Words, names: Iterable[str], audience: Audience, group: str
+def draw_draft(
+    found: DraftSummary, counts: VoiceCounts, told: QuotedWords, names: Iterable[str], audience: ClaimAudience,
+    group: str,
 ) -> Draft:  # fmt: skip
     """The record that observations make, out of what was gathered of them; `names` are ids of all its claims."""
     return Draft(
@@ -131,7 +288,7 @@ def _said(observation: Observation, holder: Observation, evidence: Sequence[dict
     }
 
 
-def _chosen(choosable: Sequence[Brief], spoken: Brief) -> list[Brief]:
+def _chosen(choosable: Sequence[ObservationBrief], spoken: ObservationBrief) -> list[ObservationBrief]:
     """The representative, then by turns of principals and sessions."""
     chosen = [spoken]
     waiting = [one for one in choosable if one.id != spoken.id]
@@ -144,7 +301,7 @@ def _chosen(choosable: Sequence[Brief], spoken: Brief) -> list[Brief]:
     return chosen
 
 
-def _evidence(chosen: Sequence[Seen]) -> list[dict[str, Any]]:
+def _evidence(chosen: Sequence[IndexedObservation]) -> list[dict[str, Any]]:
     """The first spans of all of them; what is left over goes to their context."""
     first = [(one, 0) for one in chosen]
     rest = [(one, at) for one in chosen for at in range(1, len(one.spans))]
@@ -160,7 +317,7 @@ def _evidence(chosen: Sequence[Seen]) -> list[dict[str, Any]]:
     return list(found.values())[:MAX_EVIDENCE]
 
 
-def _next(waiting: Sequence[Brief], principals: Mapping[str, int], sessions: Mapping[str, int]) -> int:
+def _next(waiting: Sequence[ObservationBrief], principals: Mapping[str, int], sessions: Mapping[str, int]) -> int:
     """Whose principal, then session, was heard least often; of equals the first, which are the strongest in time."""
     best, least = 0, (MAX_EVIDENCE, MAX_EVIDENCE)
     for at, one in enumerate(waiting):

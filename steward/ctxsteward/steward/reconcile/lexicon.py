@@ -8,7 +8,7 @@ that turn a claim round; `LIMITS` are function words that a claim does turn on. 
 
 from __future__ import annotations
 
-from ctxsteward.summarizers.words import stem
+from ctxsteward.summarizers.language import stem
 
 
 def _classes(text: str) -> dict[str, str]:

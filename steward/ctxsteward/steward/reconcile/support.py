@@ -19,10 +19,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ctxsteward.envelope.principals import skeleton
+from ctxsteward.store.names import skeleton
 
 from .claims import TEMPLATED
-from .seen import Brief
+from .observed import ObservationBrief
 
 Z95 = 1.959963984540054
 _UNKNOWN = ""
@@ -31,7 +31,7 @@ Voice = tuple[object, ...]
 """A place, a session, or the skeleton of a principal's name."""
 
 
-class Counts(NamedTuple):
+class VoiceCounts(NamedTuple):
     """How many voices were heard how; what stands at place n is counted by bit n."""
 
     events: int = 0
@@ -45,12 +45,12 @@ class Counts(NamedTuple):
 
 
 _EVENT, _RECOVERED, _SESSION, _PRINCIPAL, _STRICT, _SCORED, _SAID, _HELPED = (
-    1 << at for at in range(len(Counts._fields))
+    1 << at for at in range(len(VoiceCounts._fields))
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backing:
+class ClaimSupport:
     """What stands behind one claim."""
 
     events: int
@@ -70,7 +70,9 @@ class Backing:
     """Nothing but what a tool returned."""
 
 
-def supporting(members: Collection[tuple[str, Brief]], names: Collection[str]) -> list[tuple[str, Brief]]:
+def supporting(
+    members: Collection[tuple[str, ObservationBrief]], names: Collection[str]
+) -> list[tuple[str, ObservationBrief]]:
     """Those, each with its claim, that lend a record support that may have been shown under one of these ids.
 
     Where people said it, what only a tool or the assistant said lends nothing.
@@ -81,8 +83,8 @@ def supporting(members: Collection[tuple[str, Brief]], names: Collection[str]) -
     return [(claim, one) for claim, one in lending if one.is_said] or lending
 
 
-def voices(seen: Iterable[Brief], *, own: bool) -> dict[Voice, int]:
-    """Who was heard, and how, as bits of `Counts`."""
+def voices(seen: Iterable[ObservationBrief], *, own: bool) -> dict[Voice, int]:
+    """Who was heard, and how, as bits of `VoiceCounts`."""
     found: dict[Voice, int] = {}
     for one in seen:
         said = _SAID | _CUES.get(one.strength, 0) if one.is_said else 0
@@ -101,18 +103,18 @@ def voice_of(principal: str, session: str) -> str:
     return _UNKNOWN if principal == session else skeleton(principal)
 
 
-def counted(found: Mapping[Voice, int]) -> Counts:
+def counted(found: Mapping[Voice, int]) -> VoiceCounts:
     """How many voices were heard how."""
     counts = [0] * len(_BITS)
     for heard, many in Counter(found.values()).items():
         for at in _AT[heard]:
             counts[at] += many
-    return Counts._make(counts)
+    return VoiceCounts._make(counts)
 
 
-def backing(counts: Counts, *, is_from_tool: bool) -> Backing:
+def backing(counts: VoiceCounts, *, is_from_tool: bool) -> ClaimSupport:
     """What stands behind a claim."""
-    return Backing(**counts._asdict(), from_tool=is_from_tool)
+    return ClaimSupport(**counts._asdict(), from_tool=is_from_tool)
 
 
 def wilson_lower95(confirming: int, contradicting: int) -> float:
@@ -133,4 +135,4 @@ def wilson_lower95(confirming: int, contradicting: int) -> float:
 _CUES = {"strict": _STRICT, "scored": _SCORED}
 _BITS = (_EVENT, _RECOVERED, _SESSION, _PRINCIPAL, _STRICT, _SCORED, _SAID, _HELPED)
 _AT = tuple(tuple(at for at, bit in enumerate(_BITS) if heard & bit) for heard in range(1 << len(_BITS)))
-"""Of how a voice was heard, the places in `Counts`."""
+"""Of how a voice was heard, the places in `VoiceCounts`."""

@@ -1,0 +1,130 @@
+"""``ctxsteward report``: what compactions kept and lost.
+
+``ctxsteward resolve``: the original that a reference names.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ..options import common
+from ..output import print_document, table_console
+
+if TYPE_CHECKING:
+    from ctxsteward.envelope import Store
+    from ctxsteward.schemas import CompressionReport
+from ..failures import visible
+from ..output import print_json
+
+
+@click.command(short_help="Show what compactions kept and lost.")
+@click.argument("name", metavar="ADDRESS|SESSION")
+@click.option(
+    "--losses",
+    type=click.IntRange(min=0),
+    default=40,
+    show_default=True,
+    metavar="N",
+    help="List at most so many.",
+)
+@common
+def report(name: str, losses: int, as_json: bool, store: str, tenant: str) -> None:
+    """Show the compression report at ADDRESS, the reports behind an envelope's ADDRESS, or all of a SESSION.
+
+    An address is 64 hex digits; anything else is a session id.
+    """
+    from ..stores import open_stored
+
+    with open_stored(store) as opened:
+        reports = _reports(opened, name, tenant)
+    if as_json:
+        print_document("compression_report", [one.model_dump(mode="json") for one in reports])
+    else:
+        _print_tables(name, reports, losses)
+
+
+def _reports(store: Store, name: str, tenant: str) -> list[CompressionReport]:
+    from ctxsteward.schemas import InputError, ReferenceNotFound
+
+    from ..stores import is_address, stored_session
+
+    name = store.address(name, tenant=tenant)
+    if not is_address(name):
+        session = stored_session(store, name, tenant)
+        return [*(event.report for event in session.reports()), *session.meta_reports()]
+    try:
+        return [store.report(name, tenant=tenant)]
+    except ReferenceNotFound:
+        pass
+    try:
+        manifest = store.manifest(name, tenant=tenant)
+    except ReferenceNotFound:
+        raise InputError(f"{store.uri}: {name} is no compaction and no envelope of tenant {tenant!r}; "
+                         "take one from a build or a replay") from None  # fmt: skip
+    session = store.at(tenant, manifest["session"], manifest["position"])
+    made = session.reports()[: session.state.compactions]
+    return [*(event.report for event in made), *session.meta_reports()]
+
+
+def _print_tables(name: str, reports: list[CompressionReport], losses: int) -> None:
+    from .. import tables
+
+    console = table_console()
+    if not reports:
+        console.print(tables.shown(f"{name}: no compactions"))
+        return
+    console.print(tables.reports_table(reports))
+    left = losses
+    for one in reports:
+        if left > 0 and one.losses:
+            console.print(f"report {one.id}", soft_wrap=True)
+            console.print(tables.losses_table(one, left))
+        left -= len(one.losses)
+    if left < 0 < losses:
+        console.print(f"{-left:,} more losses; --losses {losses - left} lists all, --json too")
+
+
+@click.command(short_help="Show the original that a reference names.")
+@click.argument("ref")
+@click.option("--session", "session_id", required=True, metavar="ID", help="Session that the reference belongs to.")
+@click.option("--offset", type=click.IntRange(min=0), default=0, metavar="N", help="First character to show.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many characters; default: all.")
+@click.option("--grep", metavar="TEXT", help="Only lines that contain this text, in any case.")
+@common
+def resolve(
+    ref: str,
+    session_id: str,
+    offset: int,
+    limit: int | None,
+    grep: str | None,
+    as_json: bool,
+    store: str,
+    tenant: str,
+) -> None:
+    """Show the original that REF names.
+
+    §128 or 128 is the 128th message, §128.2 the second tool result in it, tool:3 the third tool output of the
+    session.
+
+    --json prints the message exactly as it was appended. Otherwise control characters are written out, and
+    --offset, --limit and --grep choose a part.
+    """
+    from ctxsteward.envelope.compaction.losses import text_of
+
+    from ..stores import open_stored, stored_session
+
+    with open_stored(store) as opened:
+        message = stored_session(opened, session_id, tenant).resolve(ref)
+    if as_json:
+        print_json(message.wire)
+        return
+    text = text_of(message)
+    if grep:
+        text = "\n".join(line for line in text.split("\n") if grep.lower() in line.lower())
+    stop = len(text) if limit is None else offset + limit
+    click.echo(f"{ref} {message.role}")
+    click.echo(visible(text[offset:stop], keep="\n\t"))
+    if stop < len(text):
+        click.echo(f"[{len(text) - stop:,} more characters; --offset {stop}]")

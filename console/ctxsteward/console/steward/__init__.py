@@ -1,0 +1,1 @@
+"""What the verbs of `ctxsteward steward` do and show: each module is imported when its verb runs."""

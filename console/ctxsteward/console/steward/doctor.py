@@ -1,0 +1,287 @@
+"""Everything that a night rests on, checked: a line each, with what to do where it is wrong.
+
+    ok     fine
+    note   worth knowing; nights run
+    wrong  nights do not run, or do not do what they should
+
+A check that cannot be made because an earlier one failed is left out. Nothing is changed but the ledger's index on this
+machine, which catches up with the store.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Literal, NamedTuple
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from ctxsteward.schemas import ContextError
+from ctxsteward.schemas.uris import without_secrets
+
+from .. import tables
+from ..extras import FLOWS, S3, STEWARD, Package, installed, missing
+from ..failures import failure_line
+from ..stores import KEY_VARIABLE
+from .context import StewardContext, actors_path, open_context
+from .records import records_at
+from .settings import SETTINGS_VARIABLE, read_settings
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+State = Literal["ok", "note", "wrong"]
+REVIEWERS_FOR_BLOCK = 2
+LATE_DAYS = 2
+PREFECT_VARIABLE = "PREFECT_API_URL"
+PREFECT_SECONDS = 3.0
+
+
+class DoctorCheck(NamedTuple):
+    """One thing that was looked at."""
+
+    name: str
+    state: State
+    found: str
+    do: str = ""
+
+
+def checked(
+    store: str, tenant: str, profile_name: str | None, actors: str | None, settings: str | None,
+    tell: Callable[[str], object],
+) -> list[DoctorCheck]:  # fmt: skip
+    """All checks, in order; none shows the password of a URI."""
+    return [
+        DoctorCheck(one.name, one.state, without_secrets(one.found), without_secrets(one.do))
+        for one in _checked(store, tenant, profile_name, actors, settings, tell)
+    ]
+
+
+def _checked(
+    store: str, tenant: str, profile_name: str | None, actors: str | None, settings: str | None,
+    tell: Callable[[str], object],
+) -> list[DoctorCheck]:  # fmt: skip
+    found = [*_packages(store), _keys(), *_prefect(), *_settings(settings)]
+    tell("configuration")
+    people = _people(actors, store)
+    with ExitStack() as stack:
+        try:
+            place = stack.enter_context(open_context(store, tenant, profile_name, actors))
+        except (ContextError, OSError) as error:
+            return [
+                *found,
+                people,
+                DoctorCheck("store", "wrong", _said(error), "correct it; the rest was not looked at"),
+            ]
+        found += [people, *_profile(place)]
+        for name, check in (("lease", _lease), ("nights", _nights), ("waiting", _waiting), ("ledger", _ledger)):
+            tell(name)
+            found += _guarded(name, check, place)
+    return found
+
+
+def show(console: Console, found: list[DoctorCheck]) -> None:
+    table = tables.grid("check", "", "found")
+    for one in found:
+        told = one.found if not one.do else f"{one.found}\n{one.do}"
+        style = {"ok": "green", "note": "yellow", "wrong": "red"}[one.state]
+        table.add_row(one.name, tables.shown(one.state, style=style), tables.shown(told))
+    console.print(table)
+    wrong = sum(one.state == "wrong" for one in found)
+    notes = sum(one.state == "note" for one in found)
+    worth = f", {notes} worth a look" if notes else ""
+    console.print(f"{len(found)} checks: {wrong} wrong{worth}" if wrong else f"{len(found)} checks: none wrong{worth}")
+
+
+# -- configuration ------------------------------------------------------------------------------------------------
+
+
+def _packages(store: str) -> Iterator[DoctorCheck]:
+    for extra, packages, state in (("steward", STEWARD, "wrong"), ("flows", FLOWS, "note"), ("s3", S3, "note")):
+        gone = missing(packages)
+        needed: State = "wrong" if extra == "s3" and store.startswith("s3:") else state  # type: ignore[assignment]
+        if gone:
+            uses = "; ".join(f"{one.distribution}: {one.use}" for one in gone)
+            yield DoctorCheck(f"extra {extra}", needed, f"missing {uses}", f"pip install 'ctxsteward[{extra}]'")
+        else:
+            yield DoctorCheck(f"extra {extra}", "ok", ", ".join(_version(one) for one in packages))
+
+
+def _version(package: Package) -> str:
+    return f"{package.distribution} {installed(package) or ''}".strip()
+
+
+def _keys() -> DoctorCheck:
+    if not os.environ.get(KEY_VARIABLE):
+        return DoctorCheck("keys", "ok", "files beside the store or its journal")
+    from ctxsteward.store.crypto.keyring import MasterKeys
+
+    try:
+        MasterKeys.from_environment(os.environ, KEY_VARIABLE)
+    except ContextError as error:
+        return DoctorCheck("keys", "wrong", str(error))
+    return DoctorCheck("keys", "ok", f"derived from {KEY_VARIABLE}")
+
+
+def _prefect() -> Iterator[DoctorCheck]:
+    if missing(FLOWS[:1]):
+        return
+    url = os.environ.get(PREFECT_VARIABLE)
+    if not url:
+        do = "set it for nights on a schedule, or use cron: see the guide"
+        yield DoctorCheck("prefect", "note", f"{PREFECT_VARIABLE} is not set", do)
+        return
+    if not url.startswith(("http://", "https://")):
+        yield DoctorCheck(
+            "prefect", "wrong", f"{PREFECT_VARIABLE} is {without_secrets(url)!r:.80}", "write http://HOST:PORT/api"
+        )
+        return
+    try:
+        with urlopen(f"{url.rstrip('/')}/health", timeout=PREFECT_SECONDS) as answer:
+            fine = answer.status == 200
+    except (URLError, OSError, ValueError) as error:
+        yield DoctorCheck(
+            "prefect", "wrong", f"{url} does not answer: {error}", "`prefect server start`, or correct it"
+        )
+        return
+    yield DoctorCheck("prefect", "ok" if fine else "wrong", f"{url} answers")
+
+
+def _settings(path: str | None) -> Iterator[DoctorCheck]:
+    path = path or os.environ.get(SETTINGS_VARIABLE) or None
+    if path is None:
+        return
+    try:
+        told = read_settings(path)
+    except ContextError as error:
+        yield DoctorCheck("settings", "wrong", str(error))
+        return
+    yield DoctorCheck("settings", "ok", f"{path}: {', '.join(told)}")
+
+
+def _people(actors: str | None, store: str) -> DoctorCheck:
+    from ctxsteward.steward.release.actors import Actors
+
+    path = actors_path(actors, store)
+    add = "`ctxsteward steward actors --add NAME --role reviewer`"
+    if path is None:
+        return DoctorCheck("people", "note", "nobody is configured; what needs people waits", add)
+    try:
+        people = Actors.load(path).actors
+    except ContextError as error:
+        return DoctorCheck("people", "wrong", str(error))
+    reviewers = sum("reviewer" in actor.roles for actor in people.values())
+    operators = sum("operator" in actor.roles for actor in people.values())
+    told = f"{reviewers} reviewers, {operators} operators in {path}"
+    if reviewers < REVIEWERS_FOR_BLOCK or not operators:
+        return DoctorCheck(
+            "people", "note", told, "a BLOCK or a locked entry needs two reviewers; promoting an operator"
+        )
+    return DoctorCheck("people", "ok", told)
+
+
+# -- the store ----------------------------------------------------------------------------------------------------
+
+
+def _guarded(
+    name: str, check: Callable[[StewardContext], Iterator[DoctorCheck]], place: StewardContext
+) -> list[DoctorCheck]:
+    try:
+        return list(check(place))
+    except (ContextError, OSError) as error:
+        return [DoctorCheck(name, "wrong", _said(error), "run `ctxsteward store fsck --read-data`")]
+
+
+def _profile(place: StewardContext) -> Iterator[DoctorCheck]:
+    try:
+        number = 0
+        for told in place.versions.told():
+            number = told.entry.version
+        head = place.versions.newest()
+    except ContextError as error:
+        yield DoctorCheck("profile", "wrong", _said(error), "run `ctxsteward store fsck --read-data`")
+        return
+    yield DoctorCheck("store", "ok", place.store.uri)
+    yield DoctorCheck("profile", "ok", f"{place.profile}: {number} versions, {len(head.profile.meta)} records in force")
+
+
+def _lease(place: StewardContext) -> Iterator[DoctorCheck]:
+    from ctxsteward.store.profiles.lease import WriterLease
+
+    lease = WriterLease(place.store, place.profile, place.tenant, owner="doctor", clock=place.here.clock)
+    holder = lease.holder()
+    if holder is None:
+        yield DoctorCheck("lease", "ok", "free")
+    elif place.here.abandoned(holder.owner):
+        yield DoctorCheck(
+            "lease", "note", f"{holder.owner} has ended without giving it back", "the next night takes it"
+        )
+    elif holder.expires_seconds <= place.here.clock():
+        yield DoctorCheck("lease", "note", f"{holder.owner} is late", "the next night takes it")
+    else:
+        yield DoctorCheck("lease", "ok", f"a night is under way: {holder.owner}")
+
+
+def _nights(place: StewardContext) -> Iterator[DoctorCheck]:
+    from datetime import date
+
+    from ctxsteward.steward.night.history import NightChain
+
+    number, newest = 0, None
+    for number, newest in NightChain(place.store, place.tenant, place.profile).history():  # noqa: B007
+        pass
+    if newest is None:
+        yield DoctorCheck("nights", "note", "none yet", "`ctxsteward steward run`")
+        return
+    days = (date.fromisoformat(place.here.today) - date.fromisoformat(newest.night)).days
+    told = f"{number} nights, the last of {newest.night}: {newest.outcome}"
+    late = days > LATE_DAYS
+    yield DoctorCheck(
+        "nights", "note" if late else "ok", told, f"{days} days ago; is the schedule running?" if late else ""
+    )
+    refused = sum(newest.quarantined.values())
+    if refused:
+        yield DoctorCheck("quarantine", "note", f"{refused} transcripts last night", "`ctxsteward steward quarantine`")
+
+
+def _waiting(place: StewardContext) -> Iterator[DoctorCheck]:
+    from ctxsteward.steward.release.assignment import running
+
+    waits = place.approvals.pending(when=place.here.when, head=place.head)
+    if waits:
+        yield DoctorCheck("waiting", "note", f"{len(waits)} requests wait for people", "`ctxsteward steward review`")
+    canary = running(place.store, place.versions.newest(), profile=place.profile, tenant=place.tenant)
+    if canary:
+        yield DoctorCheck("canary", "note", f"version {place.head} for {canary['share']:.0%} of sessions")
+
+
+def _ledger(place: StewardContext) -> Iterator[DoctorCheck]:
+    from ctxsteward.steward.night.history import NightChain
+
+    if missing(STEWARD):
+        return
+    newest = NightChain(place.store, place.tenant, place.profile).head()
+    with records_at(place) as records:
+        size, digest = records.ledger.size(), records.ledger.digest()
+        told = f"{size.artifacts:,} artifacts, {size.observations:,} observations, {size.components:,} claims"
+        if newest is not None and newest[1].ledger != digest:
+            do = "something was erased since, or artifacts are missing; the next night settles it, fsck tells"
+            yield DoctorCheck("ledger", "note", f"{told}; not what the last night left", do)
+        else:
+            yield DoctorCheck("ledger", "ok", told)
+        active = [record for record in records if record.status == "active"]
+        broken = {record.id for record in active if records.ledger.broken(record.evidence)}
+        spans = sum(len(record.evidence) for record in active)
+        if broken:
+            some = ", ".join(sorted(broken)[:3])
+            do = "`ctxsteward steward why ID`; then `store fsck --read-data`"
+            yield DoctorCheck(
+                "spans", "wrong", f"{len(broken)} of {len(active)} active records do not verify: {some}", do
+            )
+        else:
+            yield DoctorCheck("spans", "ok", f"all {spans:,} spans of {len(active):,} active records verify")
+
+
+def _said(error: Exception) -> str:
+    return (failure_line(error) or str(error)).removeprefix("ctxsteward: ")

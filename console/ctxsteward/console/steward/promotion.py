@@ -1,0 +1,228 @@
+"""Promoting and rolling back by hand, under the lease of the profile's writers.
+
+Nothing is taken on trust: the drift report is made again, the frozen cases are replayed again, signatures are checked
+where the commit is (`ctxsteward.steward.release.promotion`). What is in the way is an `obstacle`, with words for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ctxsteward.schemas import InputError
+
+from .. import tables
+from ..extras import STEWARD, need
+from .context import read_token
+from .records import records_at
+from .review import find_request
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ctxsteward.steward.night.stages import CommitContext
+    from ctxsteward.steward.release.approvals import ApprovalRequest
+    from ctxsteward.store.profiles.lease import Lease
+
+    from .context import StewardContext
+
+LEASE_SECONDS = 300.0
+MAX_SESSIONS_SHOWN = 10
+
+
+def operator(place: StewardContext, actor: str | None, token: str | None) -> str:
+    """Who operates: proved by a token where people are configured, else as told."""
+    if place.actors_path is None:
+        if actor is None:
+            raise InputError("say who you are: --as NAME (nobody is configured, so no token is asked for)")
+        return actor
+    from ctxsteward.steward.release.actors import token_signer
+
+    people = place.actors
+    if actor is not None:
+        people.named(actor)
+    return people.whose(token_signer(read_token(token), people.salt), "operator", actor)
+
+
+def promoted(place: StewardContext, id: str, who: str, share: float | None) -> dict[str, Any]:
+    """Commit a request, or stage a record and commit that; what became of it."""
+    need(STEWARD, "promote")
+    request = find_request(place, id)
+    if share is not None and not 0 < share <= 1:
+        raise InputError(f"--canary {share}: write a share over 0 and up to 1, such as 0.1")
+    with _leased(place) as lease:
+        if lease is None:
+            return _told(id, place, "busy", "a night is under way; try again when it has ended")
+        if request is not None:
+            return _request_promoted(place, request, who, share, lease)
+        return _record_promoted(place, id, who, share, lease)
+
+
+def rolled_back(place: StewardContext, version: int, who: str, note: str, *, moves: bool = False) -> dict[str, Any]:
+    """Bring a version back; which open sessions keep what it took back, or (`moves`) could not be moved."""
+    from ctxsteward.steward.release.assignment import keeping, move
+    from ctxsteward.steward.release.promotion import rollback
+
+    before = place.head
+    place.versions.at(version)
+    with _leased(place) as lease:
+        if lease is None:
+            raise InputError("a night is under way; roll back when it has ended")
+        landed = rollback(
+            place.store, place.profile, version, who=who, why=" ".join(note.split()) or "by hand", when=place.here.when,
+            tenant=place.tenant, epoch=lease.epoch,
+        )  # fmt: skip
+    taken = range(version + 1, landed.number)
+    kept = keeping(place.store, place.profile, taken, tenant=place.tenant, now_seconds=place.here.clock())
+    left = move(place.store, place.profile, kept.sessions, tenant=place.tenant) if moves else kept.sessions
+    return {
+        "version": landed.number, "restores": version, "written": landed.number != before, "who": who,
+        "moved": len(kept.sessions) - len(left), "open_sessions": [one._asdict() for one in left],
+        "unknown_sessions": kept.unknown,
+    }  # fmt: skip
+
+
+def show_rollback(console: Console, found: Mapping[str, Any]) -> None:
+    restored, kept = found["restores"], found["open_sessions"]
+    if found["written"]:
+        console.print(f"version {found['version']} is in force; it says what version {restored} said", soft_wrap=True)
+    else:
+        console.print(f"version {restored} says what is in force; nothing was written", soft_wrap=True)
+    if found["moved"]:
+        console.print(f"{found['moved']:,} open sessions were moved to it", soft_wrap=True)
+    if kept:
+        some = ", ".join(f"{one['session']} (version {one['version']})" for one in kept[:MAX_SESSIONS_SHOWN])
+        more = len(kept) - MAX_SESSIONS_SHOWN
+        some += f" and {more:,} more (--json lists all)" if more > 0 else ""
+        line = f"it does not reach {len(kept):,} open sessions, which keep the version they began with: {some}"
+        console.print(tables.shown(f"{line}; --move-sessions moves them"), soft_wrap=True)
+    unassigned = found["unknown_sessions"]
+    if unassigned:
+        console.print(f"of {unassigned:,} sessions it is not known which version they keep", soft_wrap=True)
+
+
+def show(console: Console, found: Mapping[str, Any]) -> None:
+    if found["obstacle"] is None:
+        line = f"version {found['version']} is in force" + (" for some sessions" if found["canary"] else "")
+        console.print(tables.shown(line if found["written"] else f"nothing to commit: {found['why']}", style="bold"))
+    else:
+        console.print(tables.shown(f"in the way: {found['why']}", style="bold"), soft_wrap=True)
+    for line in found["changes"]:
+        console.print(tables.shown(f"  {line}"), soft_wrap=True)
+    if found["request"]:
+        console.print(tables.shown(f"see `ctxsteward steward review {found['request']}`"))
+
+
+# -- inside -------------------------------------------------------------------------------------------------------
+
+
+def _request_promoted(
+    place: StewardContext, request: ApprovalRequest, who: str, share: float | None, lease: Lease
+) -> dict[str, Any]:
+    from ctxsteward.steward.gate import configured
+    from ctxsteward.steward.gate.suite import no_known_replay
+    from ctxsteward.steward.release.assignment import started
+    from ctxsteward.steward.release.promotion import PromotionCodec, assess, promote
+
+    from .versions import changes
+
+    versions, when = place.versions, place.here.when
+    challenger = place.approvals.challenger(request)
+    champion = versions.at(request.parent).profile if request.parent else None
+    told = place.settings()
+    drift = assess(versions, challenger, parent=request.parent, when=when, limits=told.drift)
+    known = PromotionCodec(place.store, versions).known(request.parent) if request.parent else no_known_replay
+    gate = replace(configured(told.gate, known=known), reviewed=frozenset(drift.touched))(champion, challenger)
+    canary = started(share, request.parent) if share and request.parent else None
+    why = f"request {request.id}, promoted by {who}" + (f": {request.note}" if request.note else "")
+    landed = promote(
+        place.store, place.profile, challenger, drift, gate, place.approvals, request.author, why, when,
+        tenant=place.tenant, parent=request.parent,
+        epoch=lease.epoch, canary=canary,
+    )  # fmt: skip
+    lines = list(changes(champion, challenger))
+    if landed.kind == "blocked":
+        return _told(request.id, place, landed.obstacle or "blocked", landed.why, request=request.id, changes=lines)
+    written = landed.kind == "committed"
+    return _told(request.id, place, None, landed.why, written=written, canary=canary, changes=lines)
+
+
+def _record_promoted(place: StewardContext, id: str, who: str, share: float | None, lease: Lease) -> dict[str, Any]:
+    """The deciding half of a night, over records as they are now."""
+    from ctxsteward.steward.release.decision import DecisionStage
+
+    with records_at(place) as records:
+        record = records.find(id)
+        review = place.record_reviews.standing(records.by_id.get, place.people_for).get(record.id)
+        if record.status != "active" and (review is None or review.state != "approved"):
+            agreed, people = len(place.record_reviews.approvers(record)), place.people_for(record)
+            first = "a reviewer approves it first" if people == 1 else f"{agreed} of {people} have approved it"
+            why = f"record {record.id} is a {record.status}; {first}"
+            return _told(record.id, place, "needs_approval", why)
+        if not record.scope.is_shared:
+            why = f"record {record.id} is for one person, project or session; only records for everybody are promoted"
+            return _told(record.id, place, "not_shared", why)
+        deciding = DecisionStage(place.settings(canary_share=share), place.store, records.ledger)
+        writing = _writing(place, records.date, record.id, who, lease)
+        fitted = deciding.fit(deciding.admit(records.date, writing.run), writing)
+        if record.id not in {one.id for one in fitted.records}:
+            if deciding.keeps_out(record.id):
+                why = f"a rollback took record {record.id} back; a reviewer approves it anew first"
+                return _told(record.id, place, "needs_approval", why)
+            why = f"record {record.id} is worth less than those that fill the slice, or may not stand in it"
+            return _told(record.id, place, "no_room", why)
+        challenger = deciding.stage(fitted, writing)
+        if challenger is None:
+            return _told(record.id, place, None, f"record {record.id} stands in version {place.head} already")
+        verdicts = deciding.drift(challenger, writing), deciding.gate(challenger)
+        landed = deciding.promote(challenger, *verdicts, writing)
+    if not landed.is_new:
+        waits = place.approvals.pending(when=place.here.when, head=place.head)
+        *lines, why = landed.changes or ("it was refused",)
+        return _told(
+            record.id, place, landed.outcome, why, request=waits[-1].id if waits else None, changes=list(lines)
+        )
+    canary = {"share": share} if landed.outcome == "canary" else None
+    return _told(record.id, place, None, "", written=True, canary=canary, changes=list(landed.changes))
+
+
+def _writing(place: StewardContext, date: str, id: str, who: str, lease: Lease) -> CommitContext:
+    from ctxsteward.steward.night.stages import CommitContext as Told
+    from ctxsteward.store.crypto.addresses import address_of
+
+    key = place.store.keys.address_key(place.tenant)
+    named = re.sub(r"[^a-z0-9_.-]", "-", who.lower())
+    address = address_of(key, place.tenant, "by hand", f"{place.profile} {place.head} {id}".encode())
+    return Told(
+        who=place.settings().who, when=place.here.when, epoch=lease.epoch, run=f"h{date}-{address[:12]}-{named}"[:64],
+        commit_id=address[:32], done=False,
+    )  # fmt: skip
+
+
+@contextmanager
+def _leased(place: StewardContext) -> Iterator[Lease | None]:
+    """The lease of the profile's writers; None where a night has it."""
+    from ctxsteward.store.profiles.lease import WriterLease
+
+    lease = WriterLease(place.store, place.profile, place.tenant, owner=place.here.owner, clock=place.here.clock)
+    holder = lease.holder()
+    taken = lease.take(LEASE_SECONDS, force=holder is not None and place.here.abandoned(holder.owner))
+    try:
+        yield taken
+    finally:
+        if taken is not None:
+            lease.release()
+
+
+def _told(
+    id: str, place: StewardContext, obstacle: str | None, why: str, *,
+    written: bool = False, request: str | None = None,
+    canary: Mapping[str, Any] | None = None, changes: list[str] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    return {
+        "id": id, "version": place.head or None, "written": written, "obstacle": obstacle, "why": why,
+        "request": request, "canary": dict(canary) if canary else None, "changes": changes or [],
+    }  # fmt: skip

@@ -1,0 +1,220 @@
+"""Proposing a change of what is in force: staged, judged, and put before people; it comes into force by `promote`.
+
+The author shows by a token who they are, like whoever approves: nobody reviews a change of their own. A candidate of a
+night becomes an entry in the words of whoever proposes it; a version holds what operators wrote, and users' words lie
+in the vault alone.
+
+Raises `InputError`, `Refused`, and what the store raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ctxsteward.schemas import InputError
+
+from .. import tables
+from ..extras import STEWARD, need
+from .records import records_at, whose
+from .review import check_people
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ctxsteward.envelope import Profile
+    from ctxsteward.steward.release.promotion import Promotion
+    from ctxsteward.store.profiles.proposal import Fits, Proposal
+    from ctxsteward.store.profiles.versions import Version
+
+    from .context import StewardContext
+
+MAX_NOTE_CHARS = 500
+SPENT = ("superseded", "rejected", "expired")
+"""Statuses of records that no change may be made of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposalOptions:
+    """What the command line asks for."""
+
+    file: Profile | None = None
+    record: str | None = None
+    """A candidate's id."""
+    to: str | None = None
+    """``BLOCK.KEY`` of the entry that is made of it."""
+    text: str | None = None
+    """Its words."""
+    vouched: Sequence[str] = ()
+    note: str = ""
+    dry_run: bool = False
+
+
+def target_profile(asked: ProposalOptions, profile_name: str | None) -> str | None:
+    """The profile that is meant: the file says it, where it says anything."""
+    from ctxsteward.schemas.profile import ProfileDocument
+
+    unnamed = ProfileDocument().name
+    if asked.file is None or asked.file.name == unnamed:
+        return profile_name
+    if profile_name not in (None, asked.file.name):
+        raise InputError(f"--profile-name {profile_name}: the file's profile is {asked.file.name!r}; leave one out")
+    return asked.file.name
+
+
+def author(place: StewardContext, actor: str | None, secret: str | None, *, dry_run: bool) -> str:
+    """Whose change it is: proved by a token; for a dry run, as told."""
+    if dry_run:
+        return actor or "nobody"
+    from ctxsteward.steward.release.actors import token_signer
+
+    from .context import read_token
+
+    check_people(place)
+    people = place.actors
+    if actor is not None:
+        people.named(actor)
+    return people.owner(token_signer(read_token(secret), people.salt), actor)
+
+
+def proposed(place: StewardContext, asked: ProposalOptions, who: str) -> dict[str, Any]:
+    """Stage it; what is in the way, and who must agree."""
+    need(STEWARD, "propose")
+    note = " ".join(asked.note.split())
+    if len(note) > MAX_NOTE_CHARS:
+        raise InputError(f"--note: {len(note):,} characters; write at most {MAX_NOTE_CHARS}")
+    with _kept_or_not(place, asked.dry_run) as at:
+        head = at.versions.newest()
+        proposal = _of_record(at, asked, head) if asked.record is not None else _of_file(at, asked, head)
+        why = f"from record {asked.record}; {note}".rstrip("; ") if asked.record is not None else note
+        return _staged(at, proposal, head, who, why) | {"dry_run": asked.dry_run}
+
+
+def show(console: Console, found: Mapping[str, Any]) -> None:
+    for finding in found["findings"]:
+        console.print(tables.shown(f"finding: {finding['text']}"), soft_wrap=True)
+    if found["outcome"] == "unchanged":
+        line = f"version {found['parent']} of {found['profile']} says that already; nothing was staged"
+    elif found["outcome"] == "blocked":
+        line = f"in the way: {found['why']}"
+    else:
+        verb = "would be staged" if found["dry_run"] else "staged"
+        people = f"{found['people']} must approve" if found["people"] > 1 else "1 other person must approve"
+        line = f"{verb} as request {found['request']} after version {found['parent']}: drift {found['level']}, {people}"
+    console.print(tables.shown(line, style="bold"), soft_wrap=True)
+    for change in found["changes"]:
+        console.print(tables.shown(f"  {change}"), soft_wrap=True)
+    for one in found["drift"]:
+        console.print(
+            tables.shown(f"  {one['level']} {one['key'] or one['block'] or '-'}: {one['text']}"), soft_wrap=True
+        )
+    if found["outcome"] == "staged" and not found["dry_run"]:
+        console.print(tables.shown(f"next: `ctxsteward steward review {found['request']} --approve`"), soft_wrap=True)
+
+
+# -- inside -------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _kept_or_not(place: StewardContext, dry_run: bool) -> Iterator[StewardContext]:
+    """The place itself, or one of which nothing is kept."""
+    from ctxsteward.steward.night.dry_run import draft_store
+
+    if not dry_run:
+        yield place
+        return
+    with draft_store(place.store, place.tenant) as draft:
+        yield replace(place, store=draft)
+
+
+def _of_file(place: StewardContext, asked: ProposalOptions, head: Version) -> Proposal:
+    from ctxsteward.store.profiles.proposal import by_people, of_file, resolver
+
+    wanted = asked.file
+    if wanted is None:
+        raise InputError("say what to propose: a profile file, or --record ID with --to BLOCK.KEY and --text")
+    if asked.to is not None or asked.text is not None:
+        raise InputError("--to and --text go with --record; change the file instead")
+    if not by_people(wanted):
+        return of_file(wanted, head.profile, lambda pointer: False, asked.vouched)
+    with records_at(place, keep=not asked.dry_run) as records:
+        resolves = resolver(place.store, place.tenant, records.ledger.cites)
+        return of_file(wanted, head.profile, resolves, asked.vouched, _fits())
+
+
+def _fits() -> Fits:
+    """Whether records are what a night would place."""
+    from ctxsteward.envelope.store import DEFAULT_TOKENIZER
+    from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
+    from ctxsteward.steward.release.slice import HIGH_TOKENS, slice_tokens
+
+    counter = Counter(load_tokenizer(DEFAULT_TOKENIZER))
+    return lambda records: slice_tokens(records, counter) <= HIGH_TOKENS
+
+
+def _of_record(place: StewardContext, asked: ProposalOptions, head: Version) -> Proposal:
+    """An entry out of a candidate, in its proposer's words."""
+    from pydantic import ValidationError
+
+    from ctxsteward.schemas.profile import ProfileEntry
+    from ctxsteward.store.profiles.proposal import of_entry
+
+    if asked.file is not None or asked.vouched:
+        raise InputError("--record goes without a file and without --vouch; propose one of the two")
+    with records_at(place, keep=not asked.dry_run) as records:
+        record = records.find(asked.record or "")
+    if record.status in SPENT:
+        raise InputError(f"--record {record.id}: it is {record.status}; only what still stands can be proposed")
+    if not record.scope.is_shared:
+        raise InputError(f"--record {record.id}: it is for {whose(record)} alone; a profile is for everybody")
+    block, _, key = (asked.to or "").partition(".")
+    if not key:
+        raise InputError(f"--record {record.id}: say which entry it becomes, such as --to surface.length")
+    if not asked.text:
+        raise InputError(f"--record {record.id} says “{record.text}”; write the entry in your own words: --text TEXT")
+    old = next((one for one in getattr(head.profile, block, ()) if one.id == key), None)
+    try:
+        entry = ProfileEntry.model_validate((old.model_dump() if old else {}) | {"id": key, "text": asked.text})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        option = "--to" if first["loc"][:1] == ("id",) else "--text"
+        raise InputError(f"{option} {str(first['input'])[:80]}: {first['msg']}; correct it") from error
+    return of_entry(head.profile, block, entry)
+
+
+def _staged(place: StewardContext, proposal: Proposal, head: Version, who: str, why: str) -> dict[str, Any]:
+    from ctxsteward.steward.gate import configured
+    from ctxsteward.steward.release.promotion import PromotionCodec, assess, stage
+
+    from .versions import changes
+
+    settings, when = place.settings(), place.here.when
+    document, parent = proposal.document, head.number
+    drift = assess(place.versions, document, parent=parent, when=when, limits=settings.drift)
+    known = PromotionCodec(place.store, place.versions).known(parent)
+    suite = replace(configured(settings.gate, known=known), reviewed=frozenset(drift.touched))
+    gate = suite(head.profile, document)
+    found = stage(
+        place.store, place.profile, document, drift, gate, place.approvals, who, why, when, tenant=place.tenant,
+        parent=parent,
+    )  # fmt: skip
+    request = found.request
+    return {
+        "outcome": _outcome(found), "profile": place.profile, "parent": parent, "author": who,
+        "request": request.id if request else None, "state": request.state if request else None,
+        "people": found.people, "level": drift.level, "touched": list(drift.touched),
+        "touches_locked": drift.touches_locked, "obstacle": found.obstacle, "why": found.why,
+        "changes": list(changes(head.profile, document)),
+        "drift": [one.model_dump(mode="json") for one in drift.findings if one.level != "INFO"],
+        "gate": {"passed": gate.passed, "failed": list(gate.failed)},
+        "findings": [one.model_dump(mode="json") for one in proposal.findings],
+    }  # fmt: skip
+
+
+def _outcome(found: Promotion) -> str:
+    if found.kind == "unchanged":
+        return "unchanged"
+    waits = found.request is not None and found.request.state in ("waiting", "approved")
+    return "staged" if waits else "blocked"

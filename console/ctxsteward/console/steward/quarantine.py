@@ -1,0 +1,181 @@
+"""What is in quarantine: transcripts that nights refused, read again to say why; records that fit no schema, and
+those that gainsay a rule in force, with the rule.
+
+A batch keeps a reason and an address; the name comes from listing the sources again, what is wrong from reading the
+transcript again, in a process of its own under the limits of a night. It may quote a few characters, redacted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .. import tables
+from ..extras import STEWARD, need
+from .records import against_rule, reason_text, records_at, rule_text, whose
+from .report import source_name
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ctxsteward.steward.harvest.batches import DueTranscript
+    from ctxsteward.steward.ingest import IngestSettings, LoadedItem, QuarantinedItem, TranscriptSource
+
+    from .context import StewardContext
+
+READS, GONE, SKIPPED, NOT_READ = "reads", "gone", "left out", "not read again"
+"""What became of a transcript that was refused."""
+LIMIT_SECONDS, LIMIT_BYTES = 30.0, 1 << 30
+DO: Mapping[str, str] = {
+    "too_large": "split it",
+    "unreadable": "put the file itself there, readable",
+    "invalid": "correct it, or take it out of the source",
+    "bad_metadata": "correct its metadata",
+    "orphan_metadata": "name it after its transcript, or take it out",
+    "time_limit": "split it, or raise limit_seconds",
+    "cpu_limit": "split it, or raise limit_seconds",
+    "memory_limit": "split it, or raise limit_bytes",
+    "worker_died": "try it alone; then report it",
+    "failed": "report it: a reader or harvester failed",
+}
+
+
+def document(place: StewardContext, limit: int, tell: Callable[[str], object]) -> dict[str, Any]:
+    """All of it as JSON; at most `limit` transcripts are read again."""
+    need(STEWARD, "quarantine")
+    with ExitStack() as stack:
+        sources = _sources(place, stack)
+        refused = _refused(place, sources)
+        rows = list(_rows(refused, sources, limit, tell))
+    with records_at(place) as records:
+        flawed = [{"id": one.id, "flaw": one.flaw} for one in records.ledger.flawed()]
+        aside = [
+            {
+                "id": one.id,
+                "for": whose(one),
+                "text": one.text,
+                "against": against_rule(place, one),
+                "why": reason_text(one),
+            }
+            for one in records
+            if one.status == "quarantined"
+        ]
+    standing = sum(row["now"] not in (READS, GONE, SKIPPED) for row in rows)
+    return {"transcripts": rows, "standing": standing, "records": flawed, "set_aside": aside}
+
+
+def show(console: Console, found: Mapping[str, Any]) -> None:
+    if not any(found[what] for what in ("transcripts", "records", "set_aside")):
+        console.print("nothing is in quarantine")
+        return
+    for row in found["transcripts"]:
+        where = "a transcript that is listed no more"
+        if row["name"]:
+            where = f"{row['name']} in {source_name(row['source'])}"
+        console.print(tables.shown(f"{where}: {row['reason'].replace('_', ' ')}", style="bold"), soft_wrap=True)
+        told = row["detail"] or row["now"]
+        console.print(tables.shown(f"  {told}; {row['do']}" if row["do"] else f"  {told}"), soft_wrap=True)
+    for row in found["records"]:
+        console.print(tables.shown(f"record {row['id']}: {row['flaw']}"), soft_wrap=True)
+    for row in found["set_aside"]:
+        about = f"record {row['id']}, for {row['for']}: {row['text']}"
+        console.print(tables.shown(about, style="bold"), soft_wrap=True)
+        told = rule_text(row["against"]) if row["against"] else row["why"]
+        console.print(tables.shown(f"  {told}"), soft_wrap=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusalReader:
+    """What is wrong with an item; picklable, so that a worker process has it by value."""
+
+    settings: IngestSettings = field(default_factory=lambda: _settings())
+
+    def __call__(self, loaded: LoadedItem) -> tuple[QuarantinedItem, ...]:
+        from ctxsteward.steward.ingest import QuarantinedItem, ingest
+
+        return tuple(outcome for outcome in ingest(loaded, self.settings) if isinstance(outcome, QuarantinedItem))
+
+
+def _settings() -> IngestSettings:
+    from ctxsteward.steward.ingest import IngestSettings
+
+    return IngestSettings()
+
+
+def _sources(place: StewardContext, stack: ExitStack) -> dict[str, TranscriptSource]:
+    """The sources that nights have read, opened."""
+    from ctxsteward.steward.ingest import open_source
+    from ctxsteward.steward.night.history import NightChain
+
+    newest = NightChain(place.store, place.tenant, place.profile).head()
+    found = {}
+    for uri in sorted(newest[1].marks) if newest else ():
+        source = open_source(
+            uri, store=place.store, tenant=place.tenant, profile=place.profile, now_seconds=place.here.clock()
+        )  # fmt: skip
+        stack.callback(source.close)
+        found[uri] = source
+    return found
+
+
+def _refused(place: StewardContext, sources: Mapping[str, TranscriptSource]) -> list[tuple[DueTranscript | None, str]]:
+    """Items that some batch refused, with the reason; None: it is listed no more."""
+    from ctxsteward.schemas import InputError
+    from ctxsteward.steward.harvest.batches import BatchRecords, DueTranscript
+
+    kept = BatchRecords(place.store, place.tenant, place.profile, extractor="")
+    reasons = {one.item: one.reason for batch in kept.every() for one in batch.quarantined}
+    if not reasons:
+        return []
+    named: dict[str, DueTranscript] = {}
+    for uri, source in sources.items():
+        try:
+            for listed in source.items():
+                item = DueTranscript(uri, listed.name, listed.version)
+                named[kept.address(item)] = item
+        except InputError:
+            continue  # the source itself is gone
+    found = [(named.get(address), reason) for address, reason in reasons.items()]
+    return sorted(found, key=lambda one: (one[0] is None, one[0] or (), one[1]))
+
+
+def _rows(
+    refused: Sequence[tuple[DueTranscript | None, str]],
+    sources: Mapping[str, TranscriptSource],
+    limit: int,
+    tell: Callable[[str], object],
+) -> Iterator[dict[str, Any]]:
+    from ctxsteward.steward.ingest import ItemLimits, QuarantinedItem, SkippedItem, WorkerPool, load
+
+    limits = ItemLimits(wall_seconds=LIMIT_SECONDS, cpu_seconds=LIMIT_SECONDS, memory_bytes=LIMIT_BYTES)
+    with WorkerPool[tuple[QuarantinedItem, ...]](RefusalReader(), 1, limits) as workers:
+        for at, (item, reason) in enumerate(refused):
+            if item is None:
+                yield _row(None, reason, GONE, None)
+                continue
+            if at >= limit:
+                yield _row(item, reason, NOT_READ, None)
+                continue
+            tell(item.name)
+            loaded = load(sources[item.source], item.name, item.version)
+            if isinstance(loaded, SkippedItem):
+                yield _row(item, reason, SKIPPED, loaded.reason)
+                continue
+            bad: list[QuarantinedItem] = []
+            if isinstance(loaded, QuarantinedItem):
+                bad = [loaded]
+            else:
+                for answer in workers.run([loaded]):
+                    bad += [answer.result] if isinstance(answer.result, QuarantinedItem) else answer.result
+            now = bad[0].reason if bad else READS
+            yield _row(item, reason, now, "; ".join(one.detail for one in bad[:3]) or None)
+
+
+def _row(item: DueTranscript | None, reason: str, now: str, detail: str | None) -> dict[str, Any]:
+    do = DO.get(now, "it is harvested once it changes, or by `steward run --full`" if now == READS else "")
+    return {
+        "source": item.source if item else None, "name": item.name if item else None, "reason": reason, "now": now,
+        "detail": detail, "do": do,
+    }  # fmt: skip

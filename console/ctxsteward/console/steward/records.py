@@ -1,0 +1,214 @@
+"""Records of a ledger for the command line: as the last night saw them, found by id, with their spans quoted.
+
+A ledger that is behind the store, or was never made on this machine, catches up when it is opened. Raises `InputError`
+for an id that no record has.
+
+Forgetting what was harvested from transcripts outside the store: a session, a person, or a person in one session.
+
+The keys of their harvest artifacts are destroyed, their observations leave the ledger and do not come back, and so do
+all records that are not active any more without them, in every version, and facts that rest on them. `ctxsteward store
+forget` is for the store's own sessions, and does all of this as well. The transcript itself lies where it was read.
+
+Raises `InputError` where nothing was harvested from them, `StoreError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ctxsteward.schemas import InputError
+
+if TYPE_CHECKING:
+    from ctxsteward.schemas.recommendation import Evidence, MetaRecommendation, Review
+    from ctxsteward.steward.admission import AdmissionPolicy
+    from ctxsteward.steward.ledger import Ledger
+
+    from .context import StewardContext
+if TYPE_CHECKING:
+    from .context import StewardContext
+
+REASONS: Mapping[str, str] = {
+    "strict_cue": "said outright, for its author alone",
+    "scored_fact": "a lasting fact of its author, for its author alone",
+    "repeated": "said more than once",
+    "independent_principals": "enough people said it, independently",
+    "recovered_twice": "its fix worked twice",
+    "approved": "a person approved it",
+    "needs_support": "said once, in passing; it must be said again",
+    "needs_principals": "too few people said it",
+    "needs_recovery": "its fix has worked once; it must work twice",
+    "needs_person": "only a person may admit it",
+    "tool_text": "it rests on what a tool returned",
+    "not_said_by_a_person": "no person said it",
+    "rejected_by_person": "a person rejected it",
+    "newer_value": "a newer value took its place",
+    "conflict": "somebody says the opposite; both are held",
+    "faded": "nobody has confirmed it for long",
+    "gainsays_locked": "it gainsays a locked line",
+    "gainsays_rule": "it gainsays a rule",
+    "touches_locked": "it speaks of what a locked line is about, and does not plainly say the same; a person must look",
+    "merged": "it took in a record that says the same",
+}
+"""What the codes of a record mean."""
+
+
+class LedgerView:
+    """All records of one profile, as on one date."""
+
+    def __init__(self, ledger: Ledger, date: str, reviews: Mapping[str, Review], policy: AdmissionPolicy) -> None:
+        from ctxsteward.envelope.store import DEFAULT_TOKENIZER
+        from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
+        from ctxsteward.steward.ledger import JudgementContext
+
+        self.ledger, self.date = ledger, date
+        counter = Counter(load_tokenizer(DEFAULT_TOKENIZER))
+        self._as_of = JudgementContext(now=f"{date}T00:00:00+00:00", policy=policy, reviews=reviews, counter=counter)
+
+    def __iter__(self) -> Iterator[MetaRecommendation]:
+        return self.ledger.records(self._as_of)
+
+    @cached_property
+    def by_id(self) -> dict[str, MetaRecommendation]:
+        return {record.id: record for record in self}
+
+    def find(self, id: str) -> MetaRecommendation:
+        """By its id, the first digits of it, or an id that it once had."""
+        if not id:
+            raise InputError("no id: give that of a record")
+        near = [record for known, record in self.by_id.items() if known.startswith(id)]
+        if id in self.by_id:
+            return self.by_id[id]
+        if len(near) == 1:
+            return near[0]
+        once = self.ledger.record(id, self._as_of) if not near else None
+        if once is not None:
+            return once
+        if near:
+            some = ", ".join(record.id for record in near[:3])
+            raise InputError(f"{id!r}: {len(near)} records begin so: {some}; give more digits")
+        raise InputError(f"{id:.80}: no record has this id; `ctxsteward steward review --all` lists them")
+
+    def spans(self, record: MetaRecommendation) -> list[QuotedSpan]:
+        """What a record rests on, word by word."""
+        broken = set(self.ledger.broken(record.evidence))
+        told = zip(record.evidence, self.ledger.why(record.id), strict=True)
+        return [QuotedSpan(evidence=one, text=quote.text, verified=one not in broken) for one, quote in told]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotedSpan:
+    """One piece of evidence."""
+
+    evidence: Evidence
+    text: str | None
+    """None: it was forgotten."""
+    verified: bool
+
+    def document(self) -> dict[str, Any]:
+        told = self.evidence.model_dump(mode="json")
+        return told | {"text": self.text, "verified": self.verified}
+
+
+@contextmanager
+def records_at(place: StewardContext, *, keep: bool = True) -> Iterator[LedgerView]:
+    """The records of a profile, as the last night saw them, or as of today before the first.
+
+    `keep`: leave the index on this machine for the next time.
+    """
+    from ctxsteward.steward.harvest.batches import BatchRecords
+    from ctxsteward.steward.ledger import Ledger
+    from ctxsteward.steward.night.history import NightChain
+    from ctxsteward.steward.wiring import ledger_path
+
+    newest = NightChain(place.store, place.tenant, place.profile).head()
+    kept_at = ledger_path(place.settings())
+    path = kept_at if kept_at.exists() or (keep and newest is not None) else Path(":memory:")
+    with Ledger.open(path, place.store, place.tenant, place.profile) as ledger:
+        if newest is not None and newest[1].ledger != ledger.digest():
+            kept = BatchRecords(place.store, place.tenant, place.profile, extractor="")
+            ledger.absorb_kept(one for batch in kept.every() for one in batch.artifacts)
+        date = newest[1].night if newest else place.here.today
+        head = place.versions.head()
+        policy = place.settings().admission.under(head.profile if head else None)
+        yield LedgerView(ledger, date, reviews_of(place, ledger, date), policy)
+
+
+def reviews_of(place: StewardContext, ledger: Ledger, date: str) -> Mapping[str, Review]:
+    """What people said of single records."""
+    from ctxsteward.steward.ledger import JudgementContext
+
+    return place.record_reviews.standing(
+        lambda id: ledger.record(id, JudgementContext(now=f"{date}T00:00:00+00:00")), place.people_for
+    )  # fmt: skip
+
+
+def whose(record: MetaRecommendation) -> str:
+    """Whom a record is for."""
+    scope = record.scope
+    for kind, name in (("session", scope.session), ("user", scope.user), ("project", scope.project)):
+        if name is not None:
+            return f"{kind} {name}"
+    return "everybody"
+
+
+def against_rule(place: StewardContext, record: MetaRecommendation) -> dict[str, Any] | None:
+    """The rule in force that a record gainsays, or the locked line that it touches; None: there is none."""
+    from ctxsteward.steward.drift.rules import against, rules_of
+
+    head = place.versions.head()
+    found = against(rules_of(head.profile if head else None), record.text)
+    if found is None:
+        return None
+    return {"rule": found.rule.key, "locked": found.rule.locked, "says": found.rule.text, "how": found.how}
+
+
+def rule_text(found: Mapping[str, Any]) -> str:
+    """The same in words."""
+    locked = ", which is locked" if found["locked"] else ""
+    verb = "gainsays" if found["how"] == "gainsays" else "speaks of what is said in"
+    return f"it {verb} {found['rule']}{locked}: {found['says']}"
+
+
+def reason_text(record: MetaRecommendation) -> str:
+    """Why a record has its status, in words."""
+    return "; ".join(REASONS.get(code, code.replace("_", " ")) for code in record.reasons)
+
+
+def forget_harvested(
+    place: StewardContext, session: str | None, principal: str | None, who: str, why: str
+) -> dict[str, Any]:
+    """Forget them; how much that was."""
+    from ctxsteward.store.erasure.steward_records import withdraw_unsupported
+    from ctxsteward.store.facts.fact_store import withdraw_facts
+    from ctxsteward.store.journal.erasures import ErasureRequest
+
+    told = ErasureRequest(who, place.here.when, why)
+    with records_at(place) as records:
+        known = set(records.by_id)
+        observations = records.ledger.withdraw(session=session, principal=principal, told=told)
+        left = {record.id for record in records if record.status == "active"}
+    if not observations:
+        raise InputError(f"{_whom(session, principal)}: nothing was harvested from them; nothing was forgotten")
+    erased = place.versions.erase(lambda record: record.id in known - left, **told._asdict())
+    erased += withdraw_unsupported(place.store, place.tenant, **told._asdict())
+    facts = withdraw_facts(place.store, place.tenant, **told._asdict())
+    return {
+        "session": session, "principal": principal, "observations": observations, "records": erased, "facts": facts,
+        "who": who, "when": told.when, "why": why,
+    }  # fmt: skip
+
+
+def erasure_text(done: dict[str, Any]) -> str:
+    """What was forgotten, in a line."""
+    counts = ", ".join(f"{done[name]:,} {name}" for name in ("observations", "records", "facts"))
+    return f"forgot {_whom(done['session'], done['principal'])}: {counts}; delete the transcripts where they lie, too"
+
+
+def _whom(session: str | None, principal: str | None) -> str:
+    told = [f"principal {principal}" if principal is not None else "", f"session {session}" if session else ""]
+    return " in ".join(part for part in told if part)

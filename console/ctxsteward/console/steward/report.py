@@ -1,0 +1,282 @@
+"""A night for people and for JSON: what each stage left, what is in force now and why, what was held back.
+
+The document is the `NightReport` with `records` (new and held, each with its spans), `changelog` (the entry of the
+version that came into force, by key and address) and `exit_code`. Text of transcripts is made harmless for a terminal.
+
+How the steward of a profile stands, for people and for JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from .. import tables
+from ..failures import FOUND
+from . import night as shipped
+from .records import reason_text, whose
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ctxsteward.steward.night.report import NightReport
+
+    from .context import StewardContext
+    from .night import NightRecords, RecordWithSpans
+from collections.abc import Mapping
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from .context import StewardContext
+
+SHOWN_HELD = 8
+SHOWN_OWN = 8
+SHOWN_SPANS = 3
+SPAN_CHARS = 160
+OUTCOMES = {
+    "unchanged": "nothing to change",
+    "promoted": "a new version is in force",
+    "canary": "a new version is in force for some sessions",
+    "held": "a person must look",
+    "rejected": "the checks stopped it",
+    "rolled_back": "the canary failed; the version before is in force again",
+    "busy": "another night is under way; this one did nothing",
+}
+
+
+def night_document(report: NightReport, seen: NightRecords, place: StewardContext) -> dict[str, Any]:
+    """The night as JSON."""
+    return report.model_dump(mode="json") | {
+        "rates": report.rates,
+        "records": {
+            "compared": seen.compared,
+            "new": [_told(one) for one in seen.new],
+            "held": [_told(one) for one in seen.held],
+        },
+        "changelog": _entry(report, place),
+        "exit_code": exit_code(report),
+    }
+
+
+def exit_code(report: NightReport) -> int:
+    """That of the report; 1 too where all that was due was refused."""
+    if report.exit_code == 0 and report.quarantined and not report.count("harvested") and not report.dry_run:
+        return FOUND
+    return report.exit_code
+
+
+def show_night(
+    console: Console, report: NightReport, seen: NightRecords, place: StewardContext, *, is_shipped: bool
+) -> None:
+    """The night as a page of text."""
+    told = f"night {report.night} of {report.profile}: {report.outcome.replace('_', ' ')}, {OUTCOMES[report.outcome]}"
+    console.print(tables.shown(told + (" (dry run: nothing is kept)" if report.dry_run else ""), style="bold"))
+    if is_shipped:
+        console.print("  on the shipped transcripts; name your own with --transcripts")
+    for line in report.alerts:
+        console.print(tables.shown(f"  alert: {line}"), style="yellow")
+    if report.outcome == "busy":
+        return
+    if not report.count("due") and report.outcome == "unchanged":
+        console.print(f"nothing new: no transcript is due, version {report.version or 'none'} stays in force")
+        return
+    console.print(_stages(report))
+    for part in (_in_force(report, seen), _own(seen), _held(seen), _quarantined(report), _checks(report)):
+        for line in part:
+            console.print(line, soft_wrap=True)
+    for line in _log(report, place):
+        console.print(tables.shown(line), soft_wrap=True)
+
+
+# -- parts --------------------------------------------------------------------------------------------------------
+
+
+def _stages(report: NightReport) -> Any:
+    table = tables.grid("stage", "left", "of the stage before", numbers=("left", "of the stage before"))
+    for one in report.stages:
+        share = "" if one.share is None or one.share > 1 else tables.percent(one.share)
+        table.add_row(one.stage, f"{one.count:,}", share)
+    return table
+
+
+def _in_force(report: NightReport, seen: NightRecords) -> Iterator[Any]:
+    """What the slice gains and loses, each with the spans it rests on."""
+    if not report.changes:
+        return
+    landed = report.outcome in ("promoted", "canary")
+    would = "Would change for everybody" if report.dry_run or not landed else "Changed for everybody"
+    yield tables.shown(f"{would}{f', version {report.version}' if landed and report.version else ''}:", style="bold")
+    by_text = {one.record.text: one for one in seen.new if one.record.scope.is_shared}
+    for line in report.changes:
+        yield tables.shown(f"  {line}")
+        known = by_text.get(line[2:].rpartition(" [")[0])
+        if known is not None:
+            yield from _spans(known)
+
+
+def _own(seen: NightRecords) -> Iterator[Any]:
+    own = [one for one in seen.new if not one.record.scope.is_shared]
+    if own:
+        yield tables.shown(f"New for one person, project or session alone: {len(own):,}", style="bold")
+    for one in own[:SHOWN_OWN]:
+        yield tables.shown(f"  {whose(one.record)}: {one.record.text}  ({one.record.kind}; {one.record.id})")
+    if len(own) > SHOWN_OWN:
+        yield f"  and {len(own) - SHOWN_OWN:,} more; --json lists them"
+
+
+def _held(seen: NightRecords) -> Iterator[Any]:
+    if seen.held:
+        yield tables.shown(f"Held back: {len(seen.held):,}", style="bold")
+    for one in seen.held[:SHOWN_HELD]:
+        yield tables.shown(f"  {one.record.status}: {one.record.text}  ({reason_text(one.record)}; {one.record.id})")
+    if len(seen.held) > SHOWN_HELD:
+        yield f"  and {len(seen.held) - SHOWN_HELD:,} more; `ctxsteward steward review --all` lists them"
+
+
+def _quarantined(report: NightReport) -> Iterator[Any]:
+    if report.quarantined:
+        yield tables.shown("In quarantine:", style="bold")
+    for one in report.quarantined[:SHOWN_HELD]:
+        yield tables.shown(f"  {one.name}: {one.reason.replace('_', ' ')}; `ctxsteward steward quarantine` says why")
+    if len(report.quarantined) > SHOWN_HELD:
+        yield f"  and {len(report.quarantined) - SHOWN_HELD:,} more"
+    if report.skipped:
+        left = ", ".join(f"{number:,} {reason.replace('_', ' ')}" for reason, number in report.skipped.items())
+        yield tables.shown(f"Left out: {left}")
+    if by_file := report.dated.get("file", 0):
+        yield f"Times of {by_file:,} transcripts are their files': give messages a `ts`, or `started` in the metadata"
+
+
+def _checks(report: NightReport) -> Iterator[Any]:
+    for name, check in (("drift", report.drift), ("gate", report.gate), ("canary", report.canary)):
+        if check is not None:
+            why = f": {'; '.join(check.why)}" if check.why else ""
+            yield tables.shown(f"{name} {check.level}{why}")
+    if report.waiting:
+        yield f"{report.waiting:,} waits for a person; see `ctxsteward steward review`"
+
+
+def _log(report: NightReport, place: StewardContext) -> Iterator[str]:
+    if report.outcome not in ("promoted", "canary") or report.dry_run or report.version is None:
+        return
+    from ctxsteward.steward.release.changelog import entry_lines
+
+    told = next(iter(place.versions.told(report.version)), None)
+    if told is not None:
+        yield "Changelog:"
+        yield from (f"  {line}".rstrip() for line in _compact(entry_lines(told)))
+
+
+def _compact(lines: Iterator[str]) -> Iterator[str]:
+    return (line for line in lines if line)
+
+
+def _spans(one: RecordWithSpans) -> Iterator[Any]:
+    for session, ref, trust, text in one.spans[:SHOWN_SPANS]:
+        yield tables.shown(f"      {session}{ref} {trust}: {_quoted(text)}", style="dim")
+    if len(one.spans) > SHOWN_SPANS:
+        yield f"      and {len(one.spans) - SHOWN_SPANS} more spans"
+
+
+def _quoted(text: str | None) -> str:
+    if text is None:
+        return "(forgotten)"
+    line = " ".join(text.split())
+    return f"“{line if len(line) <= SPAN_CHARS else line[: SPAN_CHARS - 1] + '…'}”"
+
+
+# -- JSON ---------------------------------------------------------------------------------------------------------
+
+
+def _told(one: RecordWithSpans) -> dict[str, Any]:
+    record = one.record
+    return {
+        "id": record.id, "kind": record.kind, "status": record.status, "for": whose(record), "text": record.text,
+        "reasons": list(record.reasons), "why": reason_text(record),
+        "spans": [
+            {"session": session, "ref": ref, "trust": trust, "text": text} for session, ref, trust, text in one.spans
+        ],
+    }  # fmt: skip
+
+
+def _entry(report: NightReport, place: StewardContext) -> dict[str, Any] | None:
+    if report.outcome not in ("promoted", "canary") or report.dry_run or report.version is None:
+        return None
+    told = next(iter(place.versions.told(report.version)), None)
+    return None if told is None else told.entry.model_dump(mode="json")
+
+
+def source_name(uri: str) -> str:
+    """A source as people know it."""
+    return "the shipped transcripts" if shipped.is_shipped(uri) else uri
+
+
+AFTER_NIGHTS = "no night yet; begin with `ctxsteward steward run`"
+
+
+def status_document(place: StewardContext, limit: int) -> dict[str, Any]:
+    """`StewardStatus`, with what waits for people and the canary that is under way."""
+    from ctxsteward.steward.night.history import status
+    from ctxsteward.steward.release.assignment import running
+
+    found = status(place.store, place.tenant, place.profile, now_seconds=place.here.clock(), limit=limit)
+    approvals, head = place.approvals, place.versions.head()
+    waiting = approvals.pending(when=place.here.when, head=head.number if head else 0)
+    canary = running(place.store, head, profile=place.profile, tenant=place.tenant) if head else None
+    return found.model_dump(mode="json") | {
+        "waiting": [request.id for request in waiting],
+        "canary": dict(canary) if canary else None,
+    }
+
+
+def show_status(console: Console, found: Mapping[str, Any]) -> None:
+    version = f"version {found['version']} in force" if found["version"] else "nothing in force"
+    console.print(tables.shown(f"{found['profile']}: {version}, {found['records']} records in its slice", style="bold"))
+    if found["running"]:
+        late = "; its lease has run out" if found["lapsed"] else ""
+        console.print(tables.shown(f"a night is under way: {found['running']}{late}"))
+    if found["canary"]:
+        canary = found["canary"]
+        console.print(f"canary: {canary['share']:.0%} of sessions; the others have version {canary['champion']}")
+    for request in found["waiting"]:
+        console.print(tables.shown(f"waits for a person: request {request}; see `ctxsteward steward review`"))
+    if not found["nights"]:
+        console.print(AFTER_NIGHTS)
+        return
+    console.print(_last_nights(found))
+    for row in found["last"]:
+        for alert in row["alerts"]:
+            console.print(tables.shown(f"alert, night {row['night']}: {alert}"))
+    console.print(_source_table(found))
+
+
+def _last_nights(found: Mapping[str, Any]) -> Any:
+    numbers = ("version", "due", "new", "refused", "used", "obeyed")
+    table = tables.grid(
+        "night", "outcome", "version", "due", "new", "refused", "used", "obeyed", "drift", "gate", numbers=numbers
+    )
+    table.padding = (0, 0)  # ten columns, and nights of six digits, in eighty characters
+    for row in found["last"]:
+        counts = row["counts"]
+        table.add_row(
+            row["night"], row["outcome"], str(row["version"] or "-"), str(counts.get("due", 0)),
+            str(counts.get("absorbed", 0)), str(sum(row["quarantined"].values())),
+            _rate_text(row, "used"), _rate_text(row, "obeyed"), row["drift"] or "-", row["gate"] or "-",
+        )  # fmt: skip
+    return table
+
+
+def _rate_text(row: Mapping[str, Any], rate: str) -> str:
+    return f"{row['rates'][rate]:.0%}" if rate in row["rates"] else "-"
+
+
+def _source_table(found: Mapping[str, Any]) -> Any:
+    from datetime import UTC, datetime
+
+    table = tables.grid("source", "read up to", "remembered", numbers=("remembered",))
+    for row in found["sources"]:
+        high = row["high_seconds"]
+        when = "-" if high is None else datetime.fromtimestamp(high, UTC).isoformat(timespec="seconds")
+        table.add_row(tables.shown(source_name(row["source"])), when, f"{row['marks']:,}")
+    return table

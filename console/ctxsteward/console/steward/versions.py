@@ -1,0 +1,233 @@
+"""Versions and nights of a profile, a row each, newest first.
+
+Two versions compared, or a challenger with what is in force: the drift report, what differs, and the patch.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .. import tables
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from .context import StewardContext
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ctxsteward.schemas import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ctxsteward.schemas.drift import DriftReport
+    from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
+    from ctxsteward.steward.drift import ProfilePatches
+
+    from .context import StewardContext
+
+
+def changelog_rows(place: StewardContext, limit: int | None) -> list[dict[str, Any]]:
+    """Changelog entries, each with what its commit rested on."""
+    head = place.head
+    start = 1 if limit is None else max(1, head - limit + 1)
+    rows = [
+        {**told.entry.model_dump(mode="json"), "promotion": _plain_promotion(told.promotion)}
+        for told in place.versions.told(start)
+    ]
+    return rows[::-1]
+
+
+def night_rows(place: StewardContext, limit: int | None) -> list[dict[str, Any]]:
+    """Nights, a line each."""
+    from ctxsteward.steward.night.history import NightChain, line
+
+    history = NightChain(place.store, place.tenant, place.profile).history(limit)
+    return [line(number, night).model_dump(mode="json") for number, night in history][::-1]
+
+
+def show_versions(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:
+    for row in rows:
+        kinds = Counter(change["kind"] for change in row["changes"])
+        told = ", ".join(f"{number} {kind}" for kind, number in kinds.items()) or "no change"
+        restored = f", restores {row['restores']}" if row["restores"] is not None else ""
+        console.print(tables.shown(f"{row['version']}  {row['when']}  {row['who']}: {row['why']}"), soft_wrap=True)
+        console.print(tables.shown(f"   {told}{restored}; {basis_text(row)}"), soft_wrap=True)
+    if not rows:
+        console.print("no version yet")
+
+
+def show_nights(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:
+    numbers = ("number", "due", "harvested", "new")
+    table = tables.grid("night", "number", "outcome", "version", "due", "harvested", "new", "drift", numbers=numbers)
+    for row in rows:
+        counts = row["counts"]
+        table.add_row(
+            row["night"], str(row["number"]), row["outcome"], str(row["version"] or "-"), f"{counts.get('due', 0):,}",
+            f"{counts.get('harvested', 0):,}", f"{counts.get('absorbed', 0):,}", row["drift"] or "-",
+        )  # fmt: skip
+    console.print(table if rows else "no night yet")
+
+
+def basis_text(row: Mapping[str, Any]) -> str:
+    """Drift and approvals of a commit, in words."""
+    promotion = row["promotion"]
+    if promotion is None:
+        return "the first version" if row["version"] == 1 else "a rollback" if row["restores"] else "committed by hand"
+    people = ", ".join(str(each["who"]) for each in promotion["approvals"])
+    canary = f", canary for {promotion['canary']['share']:.0%}" if "canary" in promotion else ""
+    return f"drift {promotion['level']}, {'approved by ' + people if people else 'needed nobody'}{canary}"
+
+
+def _plain_promotion(promotion: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Levels, people, canary and addresses of the reports."""
+    return None if promotion is None else {name: value for name, value in promotion.items() if name != "schema_version"}
+
+
+MAX_PATCH_SHOWN = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionComparison:
+    """One comparison."""
+
+    what: str
+    """``version 3 → 4``, ``request 12ab… against version 4``."""
+    before: int
+    after: int | None
+    """None: what waits for people."""
+    request: str | None
+    report: DriftReport
+    difference: ProfilePatches
+    lines: tuple[str, ...]
+    """What differs, a line each: ``- ``, ``+ `` or ``~ ``, key, text."""
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "before": self.before, "after": self.after, "request": self.request, "level": self.report.level,
+            "drift": self.report.model_dump(mode="json"), "changes": list(self.lines),
+            "patch": list(self.difference.patch), "inverse": list(self.difference.inverse),
+        }  # fmt: skip
+
+
+def compare_versions(place: StewardContext, before: int, after: int) -> VersionComparison:
+    """Two versions of a profile."""
+    from ctxsteward.steward.drift import report
+
+    versions = place.versions
+    old, new = versions.at(before).profile, versions.at(after).profile
+    what = f"version {before} → {after}"
+    return _compared(what, before, after, None, report(old, new, place.settings().drift), old, new)
+
+
+def compare_newest(place: StewardContext) -> VersionComparison:
+    """What waits for people, the newest first; else the last commit against the version before it."""
+    from ctxsteward.steward.release.promotion import assess
+
+    head = place.head
+    if not head:
+        raise InputError(f"{place.store.uri}: profile {place.profile!r} has no version to compare")
+    versions, when, limits = place.versions, place.here.when, place.settings().drift
+    waiting = place.approvals.pending(when=when, head=head)
+    if waiting:
+        request = waiting[-1]
+        challenger = place.approvals.challenger(request)
+        found = assess(versions, challenger, parent=request.parent, when=when, limits=limits)
+        what = f"request {request.id} against version {head}"
+        return _compared(what, head, None, request.id, found, versions.at(head).profile, challenger)
+    new = versions.at(head).profile
+    if head == 1:
+        return _compared(
+            "version 1, the first", 0, 1, None, assess(versions, new, parent=0, when=when, limits=limits), None, new
+        )
+    found = assess(versions, new, parent=head - 1, when=when, limits=limits)
+    return _compared(f"version {head - 1} → {head}", head - 1, head, None, found, versions.at(head - 1).profile, new)
+
+
+def changes(old: ProfileDocument | None, new: ProfileDocument) -> Iterator[str]:
+    """Entries and records that differ, a line each."""
+    before, after = _texts(old), _texts(new)
+    for key, text in before.items():
+        if key not in after:
+            yield f"- {key}: {text}"
+    for key, text in after.items():
+        if key not in before:
+            yield f"+ {key}: {text}"
+        elif before[key] != text:
+            yield f"~ {key}: {before[key]} → {text}"
+
+
+def show_comparison(console: Console, found: VersionComparison) -> None:
+    drift = found.report
+    console.print(tables.shown(f"{found.what}: {drift.level}", style="bold"), soft_wrap=True)
+    shares = f"changed {drift.delta:.1%}, gone {drift.removed:.1%}, of meta {drift.meta_delta:.1%}"
+    console.print(shares)
+    if drift.cumulative is not None:
+        since = drift.cumulative
+        told = f"since version {since.base}, the last that a person answers for or the window's first: "
+        console.print(tables.shown(f"{told}{since.level}, changed {since.delta:.1%} in {since.versions} versions"))
+    for line in found.lines:
+        console.print(tables.shown(line), soft_wrap=True)
+    _findings(console, found)
+    _patch(console, found)
+
+
+def _findings(console: Console, found: VersionComparison) -> None:
+    if not found.report.findings:
+        return
+    table = tables.grid("level", "finding", "key", "what was found")
+    for one in found.report.findings:
+        key = f"{one.block}.{one.key}" if one.key else one.block or "-"
+        table.add_row(one.level, one.kind, tables.shown(key), tables.shown(one.text))
+    console.print(table)
+
+
+def _patch(console: Console, found: VersionComparison) -> None:
+    import json
+
+    operations = found.difference.patch
+    if operations:
+        console.print("patch (RFC 6902):")
+    for operation in operations[:MAX_PATCH_SHOWN]:
+        console.print(tables.shown(f"  {json.dumps(operation, ensure_ascii=False)}"), soft_wrap=True)
+    if len(operations) > MAX_PATCH_SHOWN:
+        console.print(f"  and {len(operations) - MAX_PATCH_SHOWN} more; --json has all, and the inverse")
+
+
+def _compared(
+    what: str, before: int, after: int | None, request: str | None, report: DriftReport, old: ProfileDocument | None,
+    new: ProfileDocument,
+) -> VersionComparison:  # fmt: skip
+    from ctxsteward.schemas.profile import ProfileDocument as Document
+    from ctxsteward.steward.drift import difference, keyed
+
+    from ..extras import STEWARD, need
+
+    need(STEWARD[:1], "a patch")
+    start = old or Document(name=new.name)
+    return VersionComparison(
+        what=what, before=before, after=after, request=request, report=report,
+        difference=difference(keyed(start), keyed(new)), lines=tuple(changes(old, new)),
+    )  # fmt: skip
+
+
+def _texts(document: ProfileDocument | None) -> dict[str, str]:
+    from ctxsteward.schemas.profile import BLOCKS
+
+    if document is None:
+        return {}
+    entries = {f"{block}.{e.id}": _entry(e) for block in BLOCKS for e in getattr(document, block)}
+    return entries | {f"meta.{record.id}": record.text for record in document.meta}
+
+
+def _entry(entry: ProfileEntry) -> str:
+    """The text with whatever else is set, so that any change of it is a line."""
+    fields = {name: getattr(entry, name) for name in ("modality", "polarity", "value", "unit")}
+    told = {name: value for name, value in fields.items() if value is not None}
+    if entry.locked:
+        told["locked"] = "yes"
+    more = ", ".join(f"{name} {value}" for name, value in told.items())
+    return entry.text + (f" ({more})" if more else "")

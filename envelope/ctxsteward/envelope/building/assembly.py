@@ -1,0 +1,223 @@
+"""An envelope put together: the head and the dynamic section, measured against the window, addressed and told of.
+
+In two steps, because a build writes its manifest between them: `measure_envelope` says where the envelope goes by,
+`assemble_envelope`
+makes it. Raises `WindowExceeded` where the prompt leaves the output less than its reserve.
+
+The head of an envelope as sections: system, static and meta laid out, counted, and digested once a change.
+
+What changes it: a head event in the log, the budgets, the calibration, and once in a session's life the compactions of
+dynamic, after which meta over its trigger is left with fewer records (`layout`). Raises `BudgetExceeded`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
+from typing import NamedTuple
+
+from ctxsteward.schemas import Finding, WindowExceeded, Wire
+from ctxsteward.schemas.seal import SealDocument
+from ctxsteward.store.crypto.addresses import address_of
+
+from ..envelope import Envelope, Section, digest_behind, head_digested, seal_envelope
+from ..history.session import Session
+from ..history.tool_groups import FINDING_TEXTS
+from ..layout.composition import HeadLayout, lay_head, window_findings
+from ..layout.meta_section import META_STABLE_COMPACTIONS, ChooseRecords
+from ..layout.rows import RENDERER_VERSION
+from ..tokens.budgets import HEAD_SECTIONS
+from ..tokens.tokenizer import REPLY_PRIMING_TOKENS, Counter
+from .decision import BuildDecision
+from .model_target import BuildTarget, Scale
+
+
+class HeadSections(NamedTuple):
+    """The head as it stands."""
+
+    layout: HeadLayout
+    sections: dict[str, Section]
+    tokens: int
+    """Tool schemas included."""
+    estimated_tokens: int
+    """Before calibration."""
+    version: str | None
+    """Address of the profile."""
+    digested: bytes
+    """Its part of the envelope's digest."""
+
+
+def build_head_sections(
+    session: Session,
+    scale: Scale,
+    counter: Counter,
+    fixed: Set[str],
+    choose: ChooseRecords,
+    renderer: int = RENDERER_VERSION,
+) -> HeadSections:
+    """Lay out a session's head, or find it as it was laid out; `fixed` are the budgets that the caller set."""
+    state = session.state
+    stable = state.compactions <= META_STABLE_COMPACTIONS
+    key = (state.head_at, counter.name, scale.effective, frozenset(fixed), scale.calibration, stable, choose, renderer)
+    found = session.cache.get("head")
+    if isinstance(found, tuple) and found[0] == key:
+        known: HeadSections = found[1]
+        return known
+    layout = lay_head(state.head, scale.effective, counter, state.compactions, choose)
+    epoch = max(0, state.heads - 1)
+    sections = {name: _section(name, layout, epoch, scale) for name in HEAD_SECTIONS}
+    if not stable:
+        before = lay_head(state.head, scale.effective, counter, 0, choose)
+        if [f.digest for f in before.meta] != [f.digest for f in layout.meta]:
+            sections["meta"] = replace(sections["meta"], epoch=epoch + 1)
+    profile = state.head.profile
+    version = None if profile is None else _profile_version(session, profile)
+    head = HeadSections(
+        layout=layout,
+        sections=sections,
+        tokens=sum(section.tokens for section in sections.values()) + scale.provider_tokens(layout.tools_tokens),
+        estimated_tokens=sum(fragment.tokens for fragment in layout.fragments) + layout.tools_tokens,
+        version=version,
+        digested=head_digested(session.tenant, session.id, version, sections, renderer),
+    )
+    session.cache["head"] = (key, head)
+    return head
+
+
+def _section(name: str, layout: HeadLayout, epoch: int, scale: Scale) -> Section:
+    fragments = layout.section(name)
+    tokens = sum(fragment.tokens for fragment in fragments)
+    content = hashlib.sha256(b"".join(fragment.digest for fragment in fragments)).digest()
+    return Section(
+        name=name, source=layout, budget_tokens=_budget_tokens(name, layout, scale), epoch=epoch,
+        tokens=scale.provider_tokens(tokens), content=content,
+    )  # fmt: skip
+
+
+def _budget_tokens(name: str, layout: HeadLayout, scale: Scale) -> int:
+    """A head budget as the caller knows it, or what it grew to."""
+    stated: int = getattr(scale.stated, f"{name}_tokens")
+    grown = layout.budgets[name]
+    unchanged = grown == getattr(scale.effective, f"{name}_tokens")
+    return stated if unchanged else max(stated, scale.provider_tokens(grown))
+
+
+def _profile_version(session: Session, profile: Wire) -> str:
+    found = session.cache.get("profile_version")
+    if isinstance(found, tuple) and found[0] is profile:
+        version: str = found[1]
+        return version
+    data = json.dumps(profile, sort_keys=True, ensure_ascii=False).encode()
+    version = address_of(session.address_key, session.tenant, "profile", data)
+    session.cache["profile_version"] = (profile, version)
+    return version
+
+
+DEGRADED = frozenset(("original_damaged", "record_damaged", "rebuilt_differs"))
+"""Kinds of findings that say something is truly gone: `metrics["degraded"]` is 1."""
+
+
+class EnvelopeSize(NamedTuple):
+    """An envelope to be: its dynamic section, its tokens, its address."""
+
+    dynamic: Section
+    prompt_tokens: int
+    """The provider's."""
+    estimated_tokens: int
+    """Before calibration."""
+    address: str
+
+
+class BuildTimes(NamedTuple):
+    """Wall time."""
+
+    build_ms: float = 0.0
+    """Without the selection."""
+    selection_ms: float = 0.0
+
+    @classmethod
+    def of(cls, seconds: float, selection_seconds: float) -> BuildTimes:
+        """Of a build that took so long, its selection included."""
+        return cls(round((seconds - selection_seconds) * 1000, 3), round(selection_seconds * 1000, 3))
+
+
+def measure_envelope(
+    session: Session, head: HeadSections, decided: BuildDecision, target: BuildTarget, scale: Scale
+) -> EnvelopeSize:
+    """Count and address what was laid out."""
+    layout = decided.layout
+    dynamic = Section(
+        name="dynamic", source=layout, budget_tokens=scale.stated.dynamic_tokens, epoch=session.state.compactions,
+        tokens=scale.provider_tokens(layout.tokens), content=layout.digest(),
+    )  # fmt: skip
+    prompt_tokens = head.tokens + dynamic.tokens + REPLY_PRIMING_TOKENS
+    if target.window_tokens is not None and prompt_tokens > target.window_tokens - target.output_reserve_tokens:
+        raise WindowExceeded(prompt_tokens, target.window_tokens, target.output_reserve_tokens)
+    digest = digest_behind(head.digested, dynamic, head.layout.tools_digest)
+    return EnvelopeSize(
+        dynamic=dynamic,
+        prompt_tokens=prompt_tokens,
+        estimated_tokens=head.estimated_tokens + layout.tokens + REPLY_PRIMING_TOKENS,
+        address=address_of(session.address_key, session.id, "envelope", digest),
+    )
+
+
+def assemble_envelope(
+    session: Session,
+    head: HeadSections,
+    decided: BuildDecision,
+    made: EnvelopeSize,
+    scale: Scale,
+    notices: Sequence[Finding],
+    *,
+    sealed: bool,
+    times: BuildTimes,
+    renderer: int,
+) -> Envelope:
+    """The envelope of a session as it stands; `notices` are findings about the builder itself."""
+    state, dynamic = session.state, decided.layout
+    findings = [*notices, *session.findings, *head.layout.findings, *decided.findings, *dynamic.findings]
+    if state.repaired or state.open_calls:
+        findings += window_findings(state)
+    if session.missing and dynamic.context is not None:
+        findings += _damaged(n for n in dynamic.context.refs if n in session.missing)
+    return Envelope(
+        tenant=session.tenant,
+        session=session.id,
+        nonce=state.nonce,
+        profile_version=head.version,
+        head=head.layout,
+        dynamic=dynamic,
+        sections={**head.sections, "dynamic": made.dynamic},
+        reports=decided.reports,
+        findings=tuple(findings),
+        metrics={
+            "prompt_tokens": made.prompt_tokens,
+            "estimated_tokens": made.estimated_tokens,
+            "stable_tokens": head.tokens + scale.provider_tokens(dynamic.prefix_tokens),
+            "tools_tokens": scale.provider_tokens(head.layout.tools_tokens),
+            "messages": state.ordinal,
+            "compactions": state.compactions,
+            "degraded": int(bool(findings) and any(finding.kind in DEGRADED for finding in findings)),
+        },
+        address=made.address,
+        position=state.position,
+        renderer=renderer,
+        seal=_seal(session, head, made.address, renderer) if sealed else None,
+        build_ms=times.build_ms,
+        selection_ms=times.selection_ms,
+    )
+
+
+def _damaged(ordinals: Iterator[int]) -> Iterator[Finding]:
+    for ordinal in ordinals:
+        yield Finding(kind="original_damaged", ref=f"§{ordinal}", text=FINDING_TEXTS["original_damaged"])
+
+
+def _seal(session: Session, head: HeadSections, address: str, renderer: int) -> SealDocument:
+    return seal_envelope(
+        session.seal_key, tenant=session.tenant, session=session.id, profile_version=head.version,
+        position=session.state.position, address=address, renderer=renderer,
+    )  # fmt: skip

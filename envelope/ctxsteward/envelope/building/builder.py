@@ -1,0 +1,368 @@
+"""The builder: a session in, an envelope out.
+
+`build` reads what other writers appended, makes at most one compaction and, first in a user turn, one selection
+(`deciding`), writes the envelope's manifest (`manifests`), and lays out (`head_sections`, `layout`, `assembling`). All
+it decides is in the log; all it holds is configuration, so two workers with the same configuration build the same
+bytes.
+
+What the journal lost is regenerated where it can be and flagged where it cannot: see `assembling.DEGRADED`, `session`.
+
+Raises `UnknownModel`, `InvalidBudget`, `BudgetExceeded`, `WindowExceeded`, `StoreError`.
+
+A past envelope again, byte for byte, out of the log and its manifest alone.
+
+Where the log no longer holds what the envelope was laid out from (something was damaged, or forgotten), the result has
+another address and the finding ``rebuilt_differs``. Raises `ReferenceNotFound`, `Damaged`, `Erased`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Literal
+
+from ctxsteward.schemas import (
+    CompressionReport,
+    Conflict,
+    Damaged,
+    Erased,
+    Finding,
+    InputError,
+    ReferenceNotFound,
+    Summarizer,
+    Wire,
+)
+
+from ..compaction.compactor import Compactor, Shortened, load_summarizer, replacing_reader, summarizers_of
+from ..compaction.policy import Policy
+from ..envelope import Envelope
+from ..history.session import Session
+from ..layout.meta_section import BY_VALUE, ChooseRecords, ManifestChoice, SummarizerChoice, report_in
+from ..layout.rows import FORMS, RENDERER_VERSION
+from ..recall.facts import speaker_of
+from ..recall.selection import Selector
+from ..recall.strategies import selector_named
+from ..store import Store
+from ..telemetry import metrics as telemetry
+from ..telemetry.spans import BuildSpan
+from ..tokens.budgets import Budgets
+from ..tokens.tokenizer import Counter, Tokenizer, prompt_tokens_of
+from .assembly import DEGRADED, BuildTimes, HeadSections, assemble_envelope, build_head_sections, measure_envelope
+from .decision import BuildDecision, BuildProgress, Decider, SupersessionIndex
+from .manifest import Configuration, configuration, keep_manifest, keep_meta_report
+from .model_target import BuildTarget, Scale, budgets_within, dynamic_room, limited_notice, target_of
+
+
+def rebuilt(store: Store, address: str, tenant: str, builder_of: Callable[[Wire], EnvelopeBuilder]) -> Envelope:
+    """Lay out what a manifest describes, with the builder that it names."""
+    try:
+        manifest = store.manifest(address, tenant=tenant)
+    except Damaged:
+        telemetry.cache_miss("manifest")
+        raise
+    if report_in(manifest) is not None:
+        what = f"{address[:16]}… is the address of a report, not of an envelope"
+        raise InputError(f"{what}; `ctxsteward report {address[:16]}` shows it")
+    builder = builder_of(manifest)
+    session = store.at(tenant, manifest["session"], manifest["position"])
+    reports, lost = _reports(store, manifest.get("reports", ()), tenant)
+    findings = tuple(Finding.model_validate(finding) for finding in manifest.get("findings", ()))
+    envelope = builder.rebuild(session, reports=reports, findings=findings)
+    if envelope.address == address and not lost:
+        return envelope
+    telemetry.cache_miss("envelope")
+    what = f"; its compactions {', '.join(id[:16] + '…' for id in lost)} cannot be read" if lost else ""
+    text = f"the log no longer holds all that envelope {address[:16]}… was laid out from: this is another one{what}"
+    differs = Finding(kind="rebuilt_differs", text=text)
+    return replace(envelope, findings=(*envelope.findings, differs), metrics={**envelope.metrics, "degraded": 1})
+
+
+def _reports(store: Store, ids: Sequence[str], tenant: str) -> tuple[tuple[CompressionReport, ...], list[str]]:
+    """The reports of these compactions, and the ids of those that cannot be read any more."""
+    reports: list[CompressionReport] = []
+    lost: list[str] = []
+    for id in ids:
+        try:
+            reports.append(store.report(id, tenant=tenant))
+        except (Damaged, Erased, ReferenceNotFound):
+            lost.append(id)
+    return tuple(reports), lost
+
+
+_TRIES = 100
+
+
+class EnvelopeBuilder:
+    """Builds envelopes for one model with one set of budgets."""
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        tokenizer: str | Tokenizer | None = None,
+        window_tokens: int | None = None,
+        output_reserve_tokens: int | None = None,
+        budgets: Budgets | None = None,
+        summarizer: str | Summarizer | Mapping[Shortened, str | Summarizer] = "extractive",
+        selector: Selector | Literal["heuristic", "semantic", "hybrid"] | None = "heuristic",
+        policy: Policy | None = None,
+        now: Callable[[], str] | None = None,
+    ) -> None:
+        """`summarizer` shortens dynamic, or is one for each section that is ever shortened: dynamic and meta.
+
+        One for meta chooses among whole records (`meta_slice.BySummarizer`); without it they stay by value.
+        """
+        self.model = model
+        self._target = target_of(model, tokenizer, window_tokens, output_reserve_tokens)
+        self.budgets = budgets or Budgets()
+        asked: Selector | None = selector_named(selector) if isinstance(selector, str) else selector
+        stated = self.budgets if asked is not None else self.budgets.without_recall()
+        within, self._notices = budgets_within(self._target, stated)
+        self._scale = Scale(within)
+        by_section = summarizers_of(summarizer)
+        meta = by_section.get("meta")
+        self._choose: ChooseRecords = BY_VALUE if meta is None else SummarizerChoice(meta)
+        compactor = Compactor(
+            policy=policy or Policy(),
+            summarizer=by_section["dynamic"],
+            counter=self.counter,
+            budgets=self._scale.effective,
+            now=now,
+        )
+        self._decider = Decider(
+            compactor=compactor,
+            selector=asked,
+            budgets=self._scale.effective,
+            counter=self.counter,
+            histories=SupersessionIndex(replacing_reader, self.counter),
+        )
+        self._configured: Configuration | None = None
+        self._estimated_tokens = 0
+        """Of the envelope built last."""
+
+    @property
+    def counter(self) -> Counter:
+        """What this builder counts tokens with."""
+        return self._target.counter
+
+    @property
+    def window_tokens(self) -> int | None:
+        """The model's; None: no limit."""
+        return self._target.window_tokens
+
+    @property
+    def output_reserve_tokens(self) -> int:
+        """What the output needs of the window."""
+        return self._target.output_reserve_tokens
+
+    @property
+    def selector(self) -> Selector | None:
+        """What ranks originals for a user turn; None: nothing is recalled from now on."""
+        return self._decider.selector
+
+    @selector.setter
+    def selector(self, selector: Selector | None) -> None:
+        self._decider = replace(self._decider, selector=selector)
+
+    @property
+    def policy(self) -> Policy:
+        """When a compaction is due, and what leaves."""
+        return self._decider.compactor.policy
+
+    @property
+    def calibration(self) -> float:
+        """Provider-reported tokens per estimated token; see `calibrate`."""
+        return self._scale.calibration
+
+    @property
+    def effective_budgets(self) -> Budgets:
+        """Budgets in this builder's own estimated tokens: the caller's, divided by the calibration.
+
+        Without a selector nothing is ever recalled, so the history gets recall's share (unless the caller set it).
+        """
+        return self._scale.effective
+
+    # -- the main job -------------------------------------------------------------------------------------------
+
+    def build(self, session: Session) -> Envelope:
+        """The envelope for the next model call of this session."""
+        _check_session(session)
+        with session.lock, BuildSpan(self) as span:
+            envelope = self._built(session)
+            span.built(session, envelope)
+        return envelope
+
+    def _built(self, session: Session) -> Envelope:
+        started = time.perf_counter()
+        made = BuildProgress()
+        for _ in range(_TRIES):
+            session.refresh()
+            if (again := session.before_answer()) is not None:
+                before, told = again
+                layout = self._decider_under(self._head(before)).lay(before, before.state)
+                return self._envelope(before, BuildDecision(layout, (), [told]), started, keep=True)
+            head = self._head(session)  # a head that does not fit says so before anything is decided
+            with suppress(Conflict):
+                return self._envelope(session, self._decider_under(head).run(session, made), started, keep=True)
+        raise Conflict(session.id, session.state.position)
+
+    def preview(self, session: Session, user_turn: str | object | None = None) -> Envelope:
+        """The envelope as if `user_turn` were the next user message; writes nothing."""
+        _check_session(session)
+        scratch = session.draft()
+        if user_turn is not None:
+            asked = {"role": "user", "content": user_turn} if isinstance(user_turn, str) else user_turn
+            scratch.append(asked, principal=speaker_of(scratch, scratch.state))
+        return self._envelope(
+            scratch, self._decider_under(self._head(scratch)).run(scratch, BuildProgress()), sealed=False
+        )
+
+    def rebuild(
+        self,
+        session: Session,
+        *,
+        reports: tuple[CompressionReport, ...] = (),
+        findings: tuple[Finding, ...] = (),
+    ) -> Envelope:
+        """Lay out a session as it stands, deciding nothing: no summarizer, no selector, no clock."""
+        with session.lock:
+            session.reread()
+            told = [finding for finding in findings if finding not in session.findings]
+            layout = self._decider_under(self._head(session)).lay(session, session.state)
+            return self._envelope(session, BuildDecision(layout, reports, told))
+
+    def calibrate(self, usage: object, envelope: Envelope | None = None, *, prompt_tokens: int | None = None) -> float:
+        """Correct the estimates by what the provider reported for `envelope` (default: the one built last).
+
+        Pass the envelope where a builder serves several sessions. Bytes already sent are never laid out anew for it.
+
+        Returns the factor now in force: provider tokens per estimated token, within 0.5 and 2.
+        """
+        estimated = self._estimated_tokens if envelope is None else int(envelope.metrics["estimated_tokens"])
+        if prompt_tokens is not None:
+            estimated = prompt_tokens
+        self._scale = self._scale.corrected(prompt_tokens_of(usage), estimated)
+        self._decider = self._decider.with_budgets(self._scale.effective)
+        return self.calibration
+
+    # -- its parts ----------------------------------------------------------------------------------------------
+
+    def _head(self, session: Session) -> HeadSections:
+        fixed, renderer = self.budgets.model_fields_set, self._decider.form.renderer
+        return build_head_sections(session, self._scale, self._target.counter, fixed, self._choose, renderer)
+
+    def _scale_under(self, head: HeadSections) -> Scale:
+        """With dynamic no larger than a head that has grown leaves it; as stated before the second renderer."""
+        if self._decider.form.renderer < 2 or not any(f.kind == "head_budget_grown" for f in head.layout.findings):
+            return self._scale
+        return self._scale.limited(dynamic_room(self._target, head.tokens))
+
+    def _decider_under(self, head: HeadSections) -> Decider:
+        scale = self._scale_under(head)
+        return self._decider if scale is self._scale else self._decider.with_budgets(scale.effective)
+
+    def _envelope(
+        self,
+        session: Session,
+        decided: BuildDecision,
+        started: float | None = None,
+        *,
+        keep: bool = False,
+        sealed: bool = True,
+    ) -> Envelope:
+        head = self._head(session)
+        scale = self._scale_under(head)
+        notices = self._notices
+        if scale is not self._scale:
+            notices = (*notices, limited_notice(self._target, scale.stated, self._scale.stated))
+        made = measure_envelope(session, head, decided, self._target, scale)
+        if keep:
+            decided = self._with_meta_report(session, head, decided)
+            kept = None if head.layout.cut is None or self._choose is BY_VALUE else head.layout.cut.kept
+            keep_manifest(session, made.address, self._configuration(), decided.reports, decided.findings, kept)
+            self._estimated_tokens = made.estimated_tokens
+        times = (
+            BuildTimes() if started is None else BuildTimes.of(time.perf_counter() - started, decided.selection_seconds)
+        )
+        return assemble_envelope(
+            session, head, decided, made, scale, notices, sealed=sealed, times=times,
+            renderer=self._decider.form.renderer,
+        )  # fmt: skip
+
+    def _with_meta_report(self, session: Session, head: HeadSections, decided: BuildDecision) -> BuildDecision:
+        """With the report of what meta was left without, by the build that is the first to leave it out."""
+        if head.layout.cut is None:
+            return decided
+        report = keep_meta_report(session, head.layout.cut, self._decider.compactor.now)
+        return decided if report is None else decided._replace(reports=(*decided.reports, report))
+
+    def _configuration(self) -> Configuration:
+        found = self._configured
+        if found is None or found.calibration != self.calibration:
+            renderer = self._decider.form.renderer
+            found = configuration(self.model, self._target, self.budgets, self.calibration, renderer)
+            self._configured = found
+        return found
+
+    # -- out of a manifest --------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_manifest(cls, manifest: Wire) -> EnvelopeBuilder:
+        """The builder that an envelope's manifest describes; it can rebuild, and decides nothing."""
+        version = manifest.get("renderer")
+        make = RENDERERS.get(version) if isinstance(version, int) else None
+        if make is None:
+            kept = ", ".join(map(str, sorted(RENDERERS)))
+            raise InputError(f"the envelope was made by renderer {version!r}; this version has {kept}")
+        return make(manifest)
+
+    @classmethod
+    def _from_manifest(cls, manifest: Wire) -> EnvelopeBuilder:
+        """As renderers 1 and 2 have it: they differ in how they write rows."""
+        builder = cls(
+            tokenizer=manifest["tokenizer"],
+            window_tokens=manifest["window_tokens"],
+            output_reserve_tokens=manifest["output_reserve_tokens"],
+            budgets=Budgets.from_document(manifest["budgets"]),
+            summarizer=_undecided,
+        )
+        counter = Counter(builder.counter.tokenizer, manifest["images"])
+        if "meta_kept" in manifest:
+            builder._choose = ManifestChoice(frozenset(manifest["meta_kept"]))
+        builder._target = BuildTarget(counter, builder.window_tokens, builder.output_reserve_tokens)
+        builder._scale = Scale(builder._scale.stated, manifest["calibration"])
+        builder._decider = replace(builder._decider, form=FORMS[manifest["renderer"]])
+        return builder
+
+
+RENDERERS: Mapping[int, Callable[[Wire], EnvelopeBuilder]] = {
+    1: EnvelopeBuilder._from_manifest,
+    RENDERER_VERSION: EnvelopeBuilder._from_manifest,
+}
+"""What rebuilds an envelope, by the renderer that made it: this major version and the one before are kept."""
+
+
+def rebuild(store: Store, address: str, *, tenant: str = "default") -> Envelope:
+    """A past envelope again, byte for byte, out of the log and its manifest alone.
+
+    Where the log no longer holds what it was laid out from, the result has another address and the finding
+    ``rebuilt_differs``. Raises `ReferenceNotFound` for an address that was never built here, `Damaged` where its
+    manifest is, `Erased` for a session that was forgotten.
+    """
+    return rebuilt(store, address, tenant, EnvelopeBuilder.from_manifest)
+
+
+def _check_session(session: object) -> None:
+    if not isinstance(session, Session):
+        what = "a list of messages" if isinstance(session, (list, tuple)) else type(session).__name__
+        hint = 'session = store.session("s-1"); session.extend(messages); builder.build(session)'
+        raise InputError(f"an envelope is built of a session, not of {what}; write: {hint}")
+
+
+def _undecided(source: object, *, budget_tokens: int) -> Any:
+    raise InputError("a builder made from a manifest rebuilds; it makes no new compactions")
+
+
+__all__ = ["DEGRADED", "RENDERERS", "EnvelopeBuilder", "load_summarizer", "rebuild"]

@@ -1,0 +1,432 @@
+"""`mode: auto`: anchors are always shown, the rest is what a selector ranks highest and what fits.
+
+Anchors: the input, the outputs of `from_phases`, callouts (pinned messages), errors (where asked for), and, where the
+phase itself ran before, its newest `window` steps. Selected messages come with their whole tool group, in the order of
+the past, under the label of their phase. `max_tokens` covers both; anchors alone over it leave no room, and a finding
+says so. The lower of `max_tokens` and the caller's budget counts.
+
+`from` limits the candidate phases. The selector is the one that the configured strategy stands for (`strategies`), or
+the caller's own; it gets the phase's rendered instructions as its query. What `heuristic` ranks is weighed with recency
+and callouts (`weighed`); what others rank stands. Whatever a ranking says of itself (another strategy stood in, and
+why) is in the log and in the findings. Source: the auto-context design.
+
+Strategies by name: the selectors that `selection.strategy` of a configuration stands for.
+
+    heuristic   words, weighed with recency and callouts; needs nothing
+    semantic    embeddings over `similarity_threshold`; needs an embedder, by default that of the extra `dense`
+    llm         a model reads a menu and picks; needs one of `models`, by default the first
+    hybrid      words and embeddings fused, then the model where there is one
+
+What is missing or fails is no error: the words rank instead, and the ranking says so in a finding. Keep one
+`Strategies` for many phases: it keeps indexes, vectors and weights. Source: the auto-context design (strategies).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.cascade import AutoContext, Selection
+
+from ..history.tool_groups import LogEntry
+from ..recall.llm import Ask, Summarize
+from ..recall.selection import Ranking, ScoredOriginal, SelectionRequest, Selector
+from ..recall.strategies import Heuristic, Hybrid, ModelSelector, Multilingual, Semantic, Weights
+from .past import PastMessage
+
+if TYPE_CHECKING:
+    from ..cards.port import CardIndex, Embedder
+import math
+import re
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import NamedTuple, get_args
+from zlib import crc32
+
+from ctxsteward.schemas import Message
+from ctxsteward.schemas.cascade import Anchors, Strategy
+from ctxsteward.schemas.documents import SelectionCandidate
+
+from ..history.session import Session
+from ..recall.selection import FELL_BACK, LOGGED_CANDIDATES, MAX_CANDIDATES, MAX_READ, ranking_by
+from ..tokens.tokenizer import FRAME_TOKENS
+from .config import anchors as anchors_of
+from .config import auto_enabled, before, excluded, phases_of, switches, taken_from
+from .config import selection as selection_of
+from .context import ContextBuilder
+
+
+class Strategies:
+    """What configured strategies are made of; safe with threads if its parts are."""
+
+    def __init__(
+        self,
+        *,
+        embedder: Embedder | None = None,
+        models: Mapping[str, Ask] | None = None,
+        cards: CardIndex | None = None,
+    ) -> None:
+        """`models`: by the name that `selector_model` says. `cards`: whose summaries the menu of a model shows."""
+        self.heuristic = Heuristic(Weights(recency=0, callout=0))  # both are weighed by the configuration
+        self._embedder, self._models, self._cards = embedder, dict(models or {}), cards
+        self._semantic: Semantic | None = None
+
+    def selector(
+        self, selection: Selection, past: Mapping[int, PastMessage], switches: AutoContext | None = None
+    ) -> Selector:
+        """The selector of these settings; `past` holds the messages that its ordinals number."""
+        allowed = switches or AutoContext()
+        summarize = self._summaries(past) if allowed.cards else None
+        match selection.strategy:
+            case "semantic":
+                return self._near().with_similarity(selection.similarity_threshold)
+            case "llm":
+                model = self._model(selection.selector_model, allowed)
+                return ModelSelector(model, prefilter=self._words_then_newest, summarize=summarize)
+            case "hybrid":
+                wanted = selection.selector_model is not None or self._models
+                chooser = self._model(selection.selector_model, allowed) if wanted else None
+                return Hybrid(self.heuristic, self._near(), chooser, summarize=summarize)
+            case _:
+                return self.heuristic
+
+    def _near(self) -> Semantic:
+        if self._semantic is None:
+            self._semantic = Semantic(self._embedder or _multilingual(), fallback=self.heuristic)
+        return self._semantic
+
+    def _model(self, name: str | None, allowed: AutoContext) -> Ask:
+        """The model of this name; in place of one that is missing, one that says so when it is asked."""
+        if not allowed.llm_selection:
+            return _refusing("llm_selection is switched off")
+        known = list(self._models)
+        if name is None and known:
+            return self._models[known[0]]
+        if name is None or name not in self._models:
+            wanted = "no model" if name is None else f"no model {name!r}"
+            given = ", ".join(known) or "none"
+            return _refusing(f"{wanted} was given; pass Strategies(models={{NAME: …}}), given: {given}")
+        return self._models[name]
+
+    def _words_then_newest(self, request: SelectionRequest) -> Ranking:
+        """What the words rank, then all else: a task that shares no word with the past still has a menu."""
+        ranked = list(self.heuristic(request))
+        known = {scored.ordinal for scored in ranked} | request.visible
+        rest = [ScoredOriginal(number, 0.0) for number in range(request.last, 0, -1) if number not in known]
+        return Ranking(scored=(*ranked, *rest), strategy=self.heuristic.__name__)
+
+    def _summaries(self, past: Mapping[int, PastMessage]) -> Summarize | None:
+        index = self._cards
+        return None if index is None else lambda request, entries: _read_summaries(index, past, entries)
+
+
+def _read_summaries(
+    index: CardIndex, past: Mapping[int, PastMessage], entries: Sequence[LogEntry]
+) -> Mapping[int, str]:
+    """Summaries of the cards of past messages, by number; those of replaced originals are left out."""
+    from ..cards.backlog import cards_of
+
+    found: dict[int, str] = {}
+    asked = [past[entry.ordinal] for entry in entries]
+    for session in {message.session.id: message.session for message in asked}.values():
+        own = {f"§{message.ordinal}": message for message in asked if message.session is session}
+        for card in cards_of(index, session, refs=list(own)):
+            if card.address == own[card.ref].entry.event.address:
+                found[own[card.ref].number] = card.summary
+    return found
+
+
+def _refusing(reason: str) -> Ask:
+    def ask(prompt: str) -> str:
+        raise InputError(reason)
+
+    return ask
+
+
+@cache
+def _multilingual() -> Multilingual:
+    """The extra's embedder; its weights are loaded at its first use, and once."""
+    return Multilingual()
+
+
+STRATEGIES: frozenset[str] = frozenset(get_args(Strategy))
+HEURISTIC = "heuristic"
+"""Its ranking is one signal of three; what other strategies rank stands."""
+TAKEN, NO_ROOM, TOO_MANY = "ranked, and it fits", "no room", "over max_messages"
+"""Why a candidate is in or out."""
+_ERROR = re.compile(r"error|exception|failed", re.IGNORECASE)
+_Group = tuple[PastMessage, ...]
+
+
+class AutoChoice(NamedTuple):
+    """How a selection went."""
+
+    strategy: str
+    anchors: tuple[int, ...]
+    candidates: tuple[SelectionCandidate, ...] = ()
+    reasoning: str | None = None
+    """In a model's words, where one chose."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionOptions:
+    """What the caller gives `mode: auto` to choose with."""
+
+    strategies: Strategies
+    selector: Selector | None
+    """In place of the configured strategy; None: that one."""
+    budget_tokens: int | None
+    """Beside `max_tokens`, the lower one counts; None: no other limit."""
+    defaults: AutoContext | None
+
+
+def select_automatically(building: ContextBuilder, choosing: SelectionOptions) -> AutoChoice:
+    """Add anchors and selection to a context."""
+    cascade, phase, defaults = building.cascade, building.phase, choosing.defaults
+    assert phase.context is not None
+    anchors, selection = anchors_of(cascade, phase, defaults), selection_of(cascade, phase, defaults)
+    if "input" in anchors.include and phase.context.include_input and building.input:
+        building.add_input()
+    if not auto_enabled(cascade, defaults):
+        building.note("auto_context_disabled", "inter_phase is switched off: nothing is selected")
+        return AutoChoice("none", ())
+    if "output" in anchors.include:
+        _add_outputs(building, anchors)
+    fixed = _anchored_groups(building, anchors)
+    budget = choosing.budget_tokens
+    fitting = _ContextRoom(building, selection.max_tokens if budget is None else min(selection.max_tokens, budget))
+    for group in fixed:
+        fitting.take(group)
+    anchored = building.shown | {message.number for group in fixed for message in group}
+    ranking = Ranking(scored=(), strategy=selection.strategy)
+    if fitting.left < 0:
+        text = f"the anchors have {fitting.used} tokens, the limit is {fitting.limit}; nothing is selected beside them"
+        building.note("anchors_over_budget", text, "context.selection.max_tokens")
+    else:
+        candidates = _candidates(building, anchored)
+        if candidates:
+            with ExitStack() as held:  # sessions first, what a selector keeps second, as when an envelope is built
+                for session in _sessions(building):
+                    held.enter_context(session.lock)
+                ranking = _ranked(building, choosing, selection, candidates, fitting.left)
+        _fit(ranking, fitting, selection.max_messages, anchored)
+    taken = [message for message in building.past.messages if message.number in fitting.taken]
+    for name in dict.fromkeys(message.phase for message in taken):
+        assert name is not None
+        building.add_replay(name, tuple(message for message in taken if message.phase == name))
+    logged = tuple(_logged(ranking, fitting))
+    return AutoChoice(ranking.strategy, tuple(sorted(anchored)), logged, ranking.reasoning)
+
+
+def _add_outputs(building: ContextBuilder, anchors: Anchors) -> None:
+    cascade, phase, ran = building.cascade, building.phase, building.past.ran
+    for index, ref in enumerate(anchors.from_phases):
+        names = [name for name in phases_of(cascade, phase, (ref,), ran) if name in before(cascade, phase)]
+        field = f"context.anchors.from_phases[{index}]"
+        for name in names:
+            if name in ran:
+                building.add_output(name, "user", field)
+        if not any(name in ran for name in names):
+            building.note("source_not_run", f"{ref!r} stands for no phase that has run; it anchors nothing", field)
+
+
+def _anchored_groups(building: ContextBuilder, anchors: Anchors) -> list[_Group]:
+    """Callouts, errors and the phase's own newest steps, as whole groups in order."""
+    cascade, phase, past = building.cascade, building.phase, building.past
+    earlier = frozenset(before(cascade, phase)) - excluded(cascade, phase, past.ran)
+    own = [group for group in past.groups if group[0].phase == phase.name]
+    steps = [at for at, group in enumerate(own) if group[0].message.role == "assistant"]
+    window = own[steps[-anchors.window] :] if anchors.window and len(steps) >= anchors.window else own
+    newest = {message.number for group in window for message in group} if anchors.window else set()
+    found = []
+    for group in past.groups:
+        is_callout = "callouts" in anchors.include and any(message.is_pinned for message in group)
+        is_error = "errors" in anchors.include and any(mentions_error(message.message) for message in group)
+        wanted = group[0].phase in earlier and building.retains(group[0]) and (is_callout or is_error)
+        if (wanted or group[0].number in newest) and not all(message.number in building.shown for message in group):
+            found.append(group)
+    return found
+
+
+def mentions_error(message: Message) -> bool:
+    """Whether a message tells of an error, by its words or because a tool said so."""
+    if any(result.is_error or _ERROR.search(result.text) for result in message.tool_results):
+        return True
+    return _ERROR.search(message.text) is not None
+
+
+def _candidates(building: ContextBuilder, anchored: set[int]) -> list[PastMessage]:
+    cascade, phase, past = building.cascade, building.phase, building.past
+    assert phase.context is not None
+    names = frozenset(before(cascade, phase)) - excluded(cascade, phase, past.ran)
+    if phase.context.from_:
+        taken = [taken for taken in taken_from(cascade, phase, past.ran) if taken.source.phase in past.ran]
+        names &= {taken.source.phase for taken in taken if building.applies(taken)}
+    return [m for m in past.messages if m.phase in names and m.number not in anchored and building.retains(m)]
+
+
+def _sessions(building: ContextBuilder) -> list[Session]:
+    """Sessions of the past, in the order in which every thread takes them."""
+    found = {id(message.session): message.session for message in building.past.messages}
+    return sorted(found.values(), key=lambda session: (session.id, id(session)))
+
+
+def _ranked(
+    building: ContextBuilder,
+    choosing: SelectionOptions,
+    selection: Selection,
+    candidates: Sequence[PastMessage],
+    budget_tokens: int,
+) -> Ranking:
+    """The candidates as the strategy ranks them, or as another one that stood in for it."""
+    field = "context.selection.strategy"
+    request = _request(building, candidates, budget_tokens)
+    allowed = {message.number: message for message in candidates}
+    selector = choosing.selector
+    if selector is None:
+        on = switches(building.cascade, choosing.defaults)
+        selector = choosing.strategies.selector(selection, allowed, on)
+    try:
+        ranking = _checked(ranking_by(selector, request), allowed)
+        told = any(finding.kind == FELL_BACK for finding in ranking.findings)
+    except Exception as error:  # a selector is the caller's code: whatever it raises, the phase goes on
+        text = f"the selector failed, {HEURISTIC!r} ranked: {type(error).__name__}: {error}"
+        building.note("selection_failed", text, field)
+        ranking, told = _checked(ranking_by(choosing.strategies.heuristic, request), allowed), True
+    for finding in ranking.findings:
+        building.note(finding.kind, finding.text, field)
+    if ranking.strategy in STRATEGIES and ranking.strategy != selection.strategy and not told:
+        text = f"strategy {selection.strategy!r} is configured; {ranking.strategy!r} ranked"
+        building.note("strategy_replaced", text, field)
+    # a callable without a known name ranks in the place of the strategy that is configured
+    own = ranking.strategy if ranking.strategy in STRATEGIES else selection.strategy
+    return replace(ranking, scored=weighed(ranking, candidates, selection)) if own == HEURISTIC else ranking
+
+
+def weighed(
+    ranked: Iterable[ScoredOriginal], candidates: Sequence[PastMessage], selection: Selection
+) -> tuple[ScoredOriginal, ...]:
+    """Candidates by the configured weights of three signals, each scaled by rank: best 1, worst above 0.
+
+    What the selector scored above 0 is the keyword signal (0 where it left a message out), a pin the callout's.
+    """
+    found_by_words = [scored.ordinal for scored in ranked if scored.score > 0]
+    keyword = {ordinal: 1 - at / len(found_by_words) for at, ordinal in enumerate(found_by_words)}
+    recency = {message.number: (at + 1) / len(candidates) for at, message in enumerate(candidates)}
+    found = []
+    for message in candidates:
+        signals = {
+            "recency": recency[message.number],
+            "keyword": keyword.get(message.number, 0.0),
+            "callout": float(message.is_pinned),
+        }
+        score = (
+            selection.recency_weight * signals["recency"]
+            + selection.keyword_weight * signals["keyword"]
+            + selection.callout_weight * signals["callout"]
+        )
+        found.append(ScoredOriginal(message.number, score, signals))
+    return tuple(sorted(found, key=lambda scored: (-scored.score, -scored.ordinal))[:MAX_CANDIDATES])
+
+
+def _checked(ranking: Ranking, allowed: Collection[int]) -> Ranking:
+    """Candidates once each; raises `ValueError` for figures that are none."""
+    kept: dict[int, ScoredOriginal] = {}
+    for scored in islice((scored for scored in ranking if scored.ordinal in allowed), MAX_READ):
+        figures = (scored.score, *scored.signals.values()) if len(kept) < MAX_CANDIDATES else ()
+        if not all(map(math.isfinite, figures)):
+            raise ValueError(f"§{scored.ordinal} has a score or signal that is not finite")
+        if figures:
+            kept.setdefault(scored.ordinal, scored)
+    return replace(ranking, scored=tuple(kept.values()))
+
+
+def _request(building: ContextBuilder, candidates: Sequence[PastMessage], budget_tokens: int) -> SelectionRequest:
+    past = building.past
+    allowed = {message.number for message in candidates}
+    by_number = {message.number: message for message in past.messages}
+    query = building.instructions().text or building.phase.name
+    sessions = {message.session.id: message.session for message in past.messages}
+    # What a selector keeps about a session, it keeps by generation: another past is another one.
+    shape = crc32(repr([message.origin for message in past.messages]).encode())
+
+    def entry(number: int) -> LogEntry:
+        found = by_number[number].entry
+        return LogEntry(replace(found.event, ordinal=number), found.message)
+
+    return SelectionRequest(
+        tenant=next(iter(sessions.values())).tenant,
+        session="+".join(sessions),
+        generation=shape,
+        query=Message.from_wire({"role": "user", "content": query}),
+        last=max(message.number for message in candidates),
+        visible=frozenset(by_number.keys() - allowed),  # of a phase that is no source not a line may reach a model
+        pinned=frozenset(message.number for message in candidates if message.is_pinned),
+        budget_tokens=max(0, budget_tokens),
+        entry=entry,
+    )
+
+
+class _ContextRoom:
+    """Counts what a context costs while groups are added to it."""
+
+    def __init__(self, building: ContextBuilder, limit_tokens: int) -> None:
+        self._building, self.limit = building, limit_tokens
+        self.groups = {message.number: group for group in building.past.groups for message in group}
+        """The group of each past message."""
+        self.used = sum(message.tokens for message in building.messages)
+        self.taken: set[int] = set()
+        self.verdicts: dict[int, str] = {}
+        """Why a candidate was passed over, where it was not for want of room."""
+        self._labelled: set[str | None] = set()
+
+    @property
+    def left(self) -> int:
+        """Tokens of room; below 0 where the anchors alone take more."""
+        return self.limit - self.used
+
+    def cost(self, group: _Group) -> int:
+        """Tokens of the group, and of its phase's label where it is the first of it."""
+        counter, shown = self._building.counter, self._building.shown
+        tokens = sum(message.tokens(counter) for message in group if message.number not in shown)
+        if group[0].phase not in self._labelled:
+            tokens += counter.text(f"[Conversation from {group[0].phase}]:") + FRAME_TOKENS
+        return tokens
+
+    def fits(self, group: _Group) -> bool:
+        return self.cost(group) <= self.left
+
+    def take(self, group: _Group) -> None:
+        self.used += self.cost(group)
+        self._labelled.add(group[0].phase)
+        self.taken.update(message.number for message in group)
+
+
+def _fit(ranked: Iterable[ScoredOriginal], fitting: _ContextRoom, max_messages: int, anchored: set[int]) -> None:
+    for scored in ranked:
+        group = fitting.groups[scored.ordinal]
+        chosen = len(fitting.taken - anchored)
+        if scored.ordinal in fitting.taken:
+            continue
+        if chosen + len(group) > max_messages:
+            fitting.verdicts[scored.ordinal] = TOO_MANY
+        elif fitting.fits(group):
+            fitting.take(group)
+
+
+def _logged(ranked: Sequence[ScoredOriginal], fitting: _ContextRoom) -> Iterator[SelectionCandidate]:
+    """All that were taken, then the best of the others."""
+    passed = [scored for scored in ranked if scored.ordinal not in fitting.taken]
+    for scored in [*(s for s in ranked if s.ordinal in fitting.taken), *passed[:LOGGED_CANDIDATES]]:
+        is_in = scored.ordinal in fitting.taken
+        yield SelectionCandidate(
+            ref=f"§{scored.ordinal}",
+            score=round(scored.score, 4),
+            signals={name: round(value, 4) for name, value in scored.signals.items()},
+            in_=is_in,
+            why=TAKEN if is_in else fitting.verdicts.get(scored.ordinal, NO_ROOM),
+        )

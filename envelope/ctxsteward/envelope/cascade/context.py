@@ -1,0 +1,353 @@
+"""A context in the making: what each source brings, in which role, under which label, and what was brought already.
+
+Within a source the order is images, output, messages, state. A message or image that one source brought is not brought
+again by another. Replayed messages keep their role and bytes; a system message that arrived in a log is replayed in
+the user's role. Labels: see `injection`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from ctxsteward.schemas import Finding, InputError, Message, Wire
+from ctxsteward.schemas.cascade import Cascade, Phase, Source
+from ctxsteward.schemas.documents import SelectionCandidate, SelectionLog
+from ctxsteward.schemas.errors import InvalidCascade
+
+from ..tokens.tokenizer import Counter
+from .config import NamedSource, before, taken_from
+from .past import (
+    Expiry,
+    Past,
+    PastMessage,
+    ShownMessage,
+    chosen_images,
+    image_messages,
+    images_in,
+    origins_of,
+    without_images,
+)
+from .templates import RenderedTemplate, TemplateFailed, holds, render
+
+MessageKind = Literal["input", "images", "output", "label", "replay", "state", "snowball"]
+INPUT_ORIGIN = "input"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseMessage:
+    """One message that a phase is shown."""
+
+    wire: Wire
+    """A provider's dict; replayed ones are shared with their originals: read only."""
+    kind: MessageKind
+    phase: str | None = None
+    """The phase it was taken from."""
+    origin: str
+    """``session§ordinal``, several joined by commas; ``input``; ``state:P``."""
+    numbers: tuple[int, ...] = ()
+    """Places in the past of the originals behind it."""
+    tokens: int
+
+
+@dataclass(slots=True, kw_only=True)
+class ContextBuilder:
+    """A context in the making."""
+
+    cascade: Cascade
+    phase: Phase
+    past: Past
+    input: Any
+    state: dict[str, Any]
+    counter: Counter
+    trusted: frozenset[str]
+    messages: list[PhaseMessage] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    shown: set[int] = field(default_factory=set)
+    """Numbers of past messages that were brought."""
+    shown_images: set[bytes] = field(default_factory=set)
+    expiries: dict[str, Expiry] = field(default_factory=dict)
+
+    # -- noting -----------------------------------------------------------------------------------------------
+
+    def note(self, kind: str, text: str, field: str | None = None) -> None:
+        """Leave a finding, each once."""
+        finding = Finding(kind=kind, field=field, text=text)
+        if finding not in self.findings:
+            self.findings.append(finding)
+
+    def place(self, field: str) -> str:
+        """A field of this phase, as the configuration has it."""
+        return f"phases[{self.cascade.names.index(self.phase.name)}].{field}"
+
+    def failed(self, field: str, error: TemplateFailed) -> InvalidCascade:
+        return InvalidCascade(f"cascade {self.cascade.cascade_id!r}", self.place(field), error.found, error.hint)
+
+    def instructions(self) -> RenderedTemplate:
+        """The phase's instructions, filled in."""
+        try:
+            return render(self.phase.instructions, input=self.input, state=self.state)
+        except TemplateFailed as error:
+            raise self.failed("instructions", error) from error
+
+    # -- adding -----------------------------------------------------------------------------------------------
+
+    def add(
+        self, wire: Wire, kind: MessageKind, origin: str, phase: str | None = None, numbers: tuple[int, ...] = ()
+    ) -> None:
+        """Take a derived message."""
+        tokens = self.counter.message(Message.from_wire(wire))
+        self.messages.append(
+            PhaseMessage(wire=wire, kind=kind, phase=phase, origin=origin, numbers=numbers, tokens=tokens)
+        )
+        self.shown.update(numbers)
+
+    def add_input(self) -> None:
+        """The cascade's input; nothing where there is none."""
+        if self.input is not None:
+            text = f"[Original Input]:\n{as_json(self.input, 'input')}"
+            self.add({"role": "user", "content": text}, "input", INPUT_ORIGIN)
+
+    def add_sources(self) -> None:
+        """Everything that the phase's sources name, in their order."""
+        ran, earlier = self.past.ran, before(self.cascade, self.phase)
+        for taken in taken_from(self.cascade, self.phase, ran):
+            name = taken.source.phase
+            if name not in earlier:
+                hint = f"phases before it: {', '.join(earlier) or 'none'}"
+                raise InvalidCascade(
+                    f"cascade {self.cascade.cascade_id!r}",
+                    self.place(taken.field),
+                    f"{name!r} does not run before",
+                    hint,
+                )
+            if name not in ran:
+                self.note("source_not_run", f"phase {name!r} has not run; nothing is injected from it", taken.field)
+            elif self.applies(taken):
+                self.add_source(taken)
+        self._note_empty_patterns(ran)
+
+    def _note_empty_patterns(self, ran: frozenset[str]) -> None:
+        written = {taken.field for taken in taken_from(self.cascade, self.phase, ran)}
+        context = self.phase.context
+        field = "context.from" if context else "inject_from"
+        for index, source in enumerate(context.from_ if context else self.phase.inject_from or ()):
+            if f"{field}[{index}]" not in written:
+                text = f"{source.phase!r} stands for no phase that has run; nothing is injected from it"
+                self.note("source_not_run", text, f"{field}[{index}]")
+
+    def applies(self, taken: NamedSource) -> bool:
+        """Whether the source's condition, if it has one, is true."""
+        if taken.source.condition is None:
+            return True
+        try:
+            true = holds(taken.source.condition, input=self.input, state=self.state)
+        except TemplateFailed as error:
+            raise self.failed(f"{taken.field}.condition", error) from error
+        if not true:
+            text = f"phase {taken.source.phase!r} is not injected: its condition is false"
+            self.note("condition_false", text, taken.field)
+        return true
+
+    def add_source(self, taken: NamedSource) -> None:
+        """What one source includes of its phase."""
+        source, retained = taken.source, self.phase_of(taken.source.phase)
+        included = [kind for kind in ("images", "output", "messages", "state") if kind in source.include]
+        if retained is not None and retained.context_retention == "output_only" and "messages" in included:
+            text = f"phase {source.phase!r} retains its output only; its messages are not injected"
+            self.note("not_retained", text, taken.field)
+            included = [kind for kind in included if kind != "messages"]
+            included = included if "output" in included else ["output", *included]
+        role = self._role(taken)
+        for kind in included:
+            match kind:
+                case "images":
+                    self._add_images(source)
+                case "output":
+                    self.add_output(source.phase, role, taken.field)
+                case "messages":
+                    self._add_conversation(source, role)
+                case "state":
+                    self._add_state(source.phase, role, taken.field)
+
+    def phase_of(self, name: str) -> Phase | None:
+        return self.cascade.phase(name)
+
+    def _role(self, taken: NamedSource) -> str:
+        if taken.source.as_role == "user":
+            return "user"
+        if taken.source.phase not in self.trusted:
+            text = f"phase {taken.source.phase!r} is not the operator's; it is injected as user, not as system"
+            self.note("role_lowered", text, f"{taken.field}.as_role")
+            return "user"
+        return "system"
+
+    def _add_images(self, source: Source) -> None:
+        expiry = self.expiry(source.phase)
+        fresh = [image for image in self.past.images(source.phase) if not expiry.hides_images(image.held_by)]
+        images = []
+        for image in chosen_images(fresh, source):
+            if image.key not in self.shown_images:
+                self.shown_images.add(image.key)
+                images.append(image)
+        for wire, run in image_messages(f"[Images from {source.phase}]:", images, "user"):
+            held = tuple(dict.fromkeys(image.held_by.number for image in run))
+            origin = origins_of(image.held_by for image in run)
+            self.add(wire, "images", origin, source.phase)
+            # its holder is not `shown`: a later source may still replay it, without these images
+            self.messages[-1] = replace(self.messages[-1], numbers=held)
+
+    def add_output(self, phase: str, role: str, field: str | None) -> bool:
+        """A phase's final text; whether there was any that was not shown before."""
+        output = self.past.output(phase)
+        if output is None:
+            self.note("no_output", f"phase {phase!r} left no assistant text", field)
+            return False
+        if output.said.number in self.shown:
+            return False
+        text = f"[Output from {phase}]:\n{output.text}"
+        self.add({"role": role, "content": text}, "output", output.said.origin, phase, (output.said.number,))
+        return True
+
+    def _add_conversation(self, source: Source, role: str) -> None:
+        own = self.past.last_turn(source.phase) if source.messages_filter == "last_turn" else self.past.of(source.phase)
+        if source.messages_filter == "assistant_only":
+            own = tuple(message for message in own if message.message.role == "assistant")
+        self.add_replay(source.phase, own, role, texts_only=source.messages_filter == "assistant_only")
+
+    def add_replay(
+        self, phase: str, own: tuple[PastMessage, ...], role: str = "user", *, texts_only: bool = False
+    ) -> None:
+        """A phase's messages under their label, those that were shown before left out."""
+        lefts = [left for left in self.expiry(phase).applied(own) if left.message.number not in self.shown]
+        rows = [(left, self._replayed(left, texts_only)) for left in lefts]
+        shown = [(left, wire) for left, wire in rows if wire is not None]
+        if not shown:
+            return
+        label: Wire = {"role": role, "content": f"[Conversation from {phase}]:"}
+        self.add(label, "label", origins_of(left.message for left, _ in shown), phase)
+        for left, wire in shown:
+            self.add_own(left, wire, "replay")
+
+    def add_own(self, left: ShownMessage, wire: Wire, kind: MessageKind) -> None:
+        """A past message in its own role."""
+        message = left.message
+        verbatim = wire is left.original.wire
+        tokens = message.tokens(self.counter) if verbatim else self.counter.message(Message.from_wire(wire))
+        shown = PhaseMessage(
+            wire=wire,
+            kind=kind,
+            phase=message.phase,
+            origin=message.origin,
+            numbers=(message.number,),
+            tokens=tokens,
+        )
+        self.messages.append(shown)
+        self.shown.add(message.number)
+
+    def _replayed(self, left: ShownMessage, texts_only: bool) -> Wire | None:
+        if texts_only and left.original.tool_calls:
+            text = left.original.text
+            return {"role": "assistant", "content": text} if text.strip() else None
+        wire = without_images(self.safe(left), self.shown_images)
+        self.shown_images.update(image.key for image in images_in(left.original, left.message))
+        return wire
+
+    def safe(self, left: ShownMessage) -> Wire:
+        """The message, but for one that claims to be the operator's."""
+        if left.original.role not in ("system", "developer"):
+            return left.wire
+        text = "a system message arrived in a log; it is shown in the user's role, not as the operator's"
+        self.findings.append(Finding(kind="role_lowered", ref=f"§{left.message.number}", text=text))
+        return {"role": "user", "content": left.original.text}
+
+    def _add_state(self, phase: str, role: str, field: str) -> None:
+        values = self.past.states.get(phase)
+        if not values:
+            self.note("no_state", f"phase {phase!r} set no state", field)
+            return
+        text = f"[State from {phase}]:\n{as_json(values, f'state of {phase}')}"
+        self.add({"role": role, "content": text}, "state", f"state:{phase}", phase)
+
+    # -- the snowball -----------------------------------------------------------------------------------------
+
+    def add_snowball(self) -> None:
+        """Everything that flows on from before this phase, in its own role."""
+        for message in flowing(self.cascade, self.phase, self.past):
+            retained = self.phase_of(message.phase or "")
+            if retained is not None and retained.context_retention == "output_only":
+                self.add_output(retained.name, "user", None)
+                continue
+            original = message.message
+            left = ShownMessage(message, original, original.wire)
+            self.add_own(left, self.safe(left), "snowball")
+
+    def retains(self, message: PastMessage) -> bool:
+        """Whether later phases may see this message at all."""
+        configured = self.phase_of(message.phase or "")
+        if configured is None or configured.context_retention == "full":
+            return True
+        output = self.past.output(configured.name)
+        return output is not None and output.said.number == message.number
+
+    def expiry(self, phase: str) -> Expiry:
+        """What of a phase has expired."""
+        if phase not in self.expiries:
+            configured = self.phase_of(phase)
+            self.expiries[phase] = Expiry(self.past, phase, (configured.context_ttl if configured else None) or {})
+        return self.expiries[phase]
+
+    # -- the log ----------------------------------------------------------------------------------------------
+
+    def selection_log(
+        self,
+        strategy: str,
+        anchors: Collection[int] = (),
+        candidates: Collection[SelectionCandidate] = (),
+        reasoning: str | None = None,
+    ) -> SelectionLog:
+        """The published log; refs are numbers in the past."""
+        brought = {number for message in self.messages for number in message.numbers}
+        after = frozenset(self.cascade.names) - frozenset(before(self.cascade, self.phase))
+        history = [message for message in self.past.messages if message.phase not in after]
+        full = sum(message.tokens(self.counter) for message in history)
+        used = sum(message.tokens for message in self.messages if message.numbers)
+        masked = sum(expiry.hidden for expiry in self.expiries.values())
+        return SelectionLog(
+            selection_type="inter_phase",
+            strategy=strategy,
+            full_history_size=len(history),
+            context_size=len(brought),
+            masked_count=masked,
+            anchor_refs=tuple(f"§{number}" for number in sorted(anchors)),
+            selected_refs=tuple(f"§{number}" for number in sorted(brought - set(anchors))),
+            tokens_saved=full - used,
+            candidates=tuple(candidates),
+            reasoning=reasoning,
+        )
+
+
+def flowing(cascade: Cascade, phase: Phase, past: Past) -> list[PastMessage]:
+    """What flows on to a phase without `context`: all before it, of `output_only` phases the output alone."""
+    later = frozenset(cascade.names) - frozenset(before(cascade, phase))
+    found: list[PastMessage] = []
+    for message in past.messages:
+        if message.phase in later:
+            continue
+        configured = cascade.phase(message.phase or "")
+        if configured is not None and configured.context_retention == "output_only":
+            output = past.output(configured.name)
+            if output is None or output.said.number != message.number:
+                continue
+        found.append(message)
+    return found
+
+
+def as_json(value: object, what: str) -> str:
+    """JSON as labels have it; raises `InputError` for what JSON has no word for."""
+    try:
+        return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"{what} is no JSON: {error}; pass finite numbers, text, lists and dicts") from error

@@ -1,0 +1,420 @@
+"""A run of a cascade in a store: opening a phase, and recording what it left.
+
+A run has a *stream*, the session of the run's own id, in which phases without `context` go on. A phase with `context`,
+with `context_retention: output_only` or with a numbered attempt has a session of its own (``RUN.PHASE``,
+``RUN.PHASE.ATTEMPT``); without `context` that is a fork of the stream. What such phases left is copied into the stream
+when a later phase goes on in it. State, chosen attempts and what was opened are notes of ``RUN..ledger``, which no
+envelope is built of.
+
+Opening a phase appends what it is shown, each message with its `origin`, then its instructions, and nothing a second
+time: what a phase was shown is frozen when it is first opened. Threads and processes may open different attempts of a
+run at once. The builder lays a phase out like any session; in the stream, injected messages therefore follow the
+history. Append the phase's own messages with ``phase=NAME``.
+
+Raises `InvalidCascade`, `InputError`, `StoreError`.
+
+A cascade with a run beside it in one file: its input, its state, and what its phases said.
+
+Beside the cascade's own keys the file may hold `input` (any JSON), `state` (what templates see), `states` (state by
+phase) and `transcript`, a list of rows: ``{phase, message}`` or ``{phase, messages: […]}``, each with an optional
+`attempt` (from 1) and `pin`. A transcript may also stand in a file of its own, as a JSON list or JSONL of such rows.
+Messages are providers' dicts, verbatim; what is known about them stands beside them.
+
+Raises `InvalidCascade`, naming row and key.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ctxsteward.schemas import Conflict, Finding, InputError, InvalidMessage, Message, Wire
+from ctxsteward.schemas.cascade import AutoContext, Cascade, Phase
+from ctxsteward.schemas.errors import InvalidCascade
+from ctxsteward.store.journal.events import NoteSet
+from ctxsteward.store.profiles.text import Profile
+from ctxsteward.store.strict_yaml import show
+
+from ..history.new_message import NewMessage, check_meta
+from ..history.session import Session
+from ..recall.selection import Selector
+from ..store import Store
+from ..tokens.tokenizer import Counter
+from ..transcripts.strict_json import decode, open_input
+from .auto_selection import Strategies
+from .config import Tree, cascade_of_tree, phase_named, refused
+from .past import STATE_NOTE, Past, PhaseLog, read_past
+from .phase import PhaseContext, phase_context
+from .templates import plain
+
+MAX_ATTEMPTS = 100
+MAX_RUN_CHARS = 100
+MAX_EXTRACTED_CHARS = 100_000
+"""Of an output, looked through by `output_extraction`."""
+_CHOSEN_NOTE = "chosen-"
+_OPENED_NOTE = "opened-"
+_TRIES = 1000
+"""Writers of the ledger that keep losing a position for this often are told so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedPhase:
+    """A phase that may run."""
+
+    session: Session
+    context: PhaseContext
+    is_new: bool
+    """Whether this call opened it; else the session keeps what it was opened with."""
+
+
+def open_phase(
+    store: Store,
+    cascade: Cascade,
+    phase_name: str,
+    *,
+    run: str,
+    tenant: str = "default",
+    input: object = None,
+    state: Mapping[str, Any] | None = None,
+    attempt: int | None = None,
+    profile: Profile | None = None,
+    system: str | Sequence[str | Wire] | None = (),
+    tools: Sequence[Wire] | None = (),
+    counter: Counter | None = None,
+    strategies: Strategies | None = None,
+    selector: Selector | None = None,
+    budget_tokens: int | None = None,
+    defaults: AutoContext | None = None,
+    trusted: Collection[str] = (),
+) -> OpenedPhase:
+    """Open a phase of a run; `system`, `tools` and `profile` are the operator's, as in `Store.session`.
+
+    `strategies`, `selector`, `budget_tokens`, `defaults`, `trusted`: as in `phase_context`. A session that exists
+    keeps its `system`; a phase that was opened before asks no selector, model or embedder again.
+    """
+    phase = phase_named(cascade, phase_name)
+    _check_run(run, attempt)
+
+    def session_of(id: str) -> Session:
+        texts = () if store.exists(id, tenant=tenant) else system
+        return store.session(id, tenant=tenant, profile=profile, tools=tools, system=texts, counter=counter)
+
+    past = read_run(store, cascade, run, tenant=tenant, upto=phase)
+    stream = session_of(run) if phase.context is None else None
+    own = phase.context is not None or attempt is not None or phase.context_retention == "output_only"
+    name = session_id(run, phase.name, attempt) if own else run
+    fresh = stream is None or not own or store.exists(name, tenant=tenant)
+    session = session_of(name) if fresh else None
+    laid_out_in = stream if session is None else session
+    assert laid_out_in is not None
+    is_new = not _is_opened(store, run, phase, attempt, tenant)
+    if not is_new:  # the session is frozen: the context tells what it would be now, by words alone
+        strategies = strategies or Strategies()
+        selector = strategies.heuristic
+    context = phase_context(
+        cascade,
+        phase_name,
+        past,
+        input=input,
+        state=state,
+        counter=counter or laid_out_in.counter,
+        strategies=strategies,
+        selector=selector,
+        budget_tokens=budget_tokens,
+        defaults=defaults,
+        trusted=trusted,
+    )
+    if not is_new:
+        return OpenedPhase(session=laid_out_in, context=context, is_new=False)
+    if _is_opened(store, run, phase, attempt, tenant):  # by somebody else, while this call chose what to show
+        return OpenedPhase(session=session_of(name), context=context, is_new=False)
+    if stream is not None:
+        _catch_up(stream, context, past)
+    if session is None:
+        assert stream is not None
+        session = stream.fork(id=name)
+    _show(session, phase, attempt, context)
+    _note_opened(store, run, phase, attempt, tenant)
+    return OpenedPhase(session=session, context=context, is_new=True)
+
+
+def read_run(store: Store, cascade: Cascade, run: str, *, tenant: str = "default", upto: Phase | None = None) -> Past:
+    """What the phases of a run have left so far; with `upto`, those before it (and itself)."""
+    logs: list[PhaseLog] = []
+    if store.exists(run, tenant=tenant):
+        logs.append(PhaseLog(store.session(run, tenant=tenant)))
+    for phase in cascade.phases:
+        for attempt in (None, *range(1, MAX_ATTEMPTS + 1)):
+            name = session_id(run, phase.name, attempt)
+            if store.exists(name, tenant=tenant):
+                logs.append(PhaseLog(store.session(name, tenant=tenant), attempt, phase.name))
+            elif attempt is not None:
+                break
+        if phase == upto:
+            break
+    states: dict[str, dict[str, Any]] = {}
+    chosen: dict[str, int] = {}
+    ledger = _ledger_id(run)
+    if store.exists(ledger, tenant=tenant):
+        for name, text in store.session(ledger, tenant=tenant).state.notes.items():
+            if name.startswith(STATE_NOTE):
+                states[name.removeprefix(STATE_NOTE)] = json.loads(text)
+            elif name.startswith(_CHOSEN_NOTE):
+                chosen[name.removeprefix(_CHOSEN_NOTE)] = json.loads(text)
+    return read_past(*logs, order=cascade.names, states=states, chosen=chosen)
+
+
+def record_state(store: Store, run: str, phase: str, values: Mapping[str, Any], *, tenant: str = "default") -> None:
+    """Set keys of a phase's state; keys set before and not named now stay."""
+    plain(dict(values), "state")
+    ledger = store.session(_ledger_id(run), tenant=tenant)
+    known = json.loads(ledger.state.notes.get(f"{STATE_NOTE}{phase}", "{}"))
+    ledger.note(f"{STATE_NOTE}{phase}", json.dumps({**known, **values}, ensure_ascii=False, allow_nan=False))
+
+
+def choose_attempt(store: Store, run: str, phase: str, attempt: int, *, tenant: str = "default") -> None:
+    """Say which attempt at a phase counts; the others are no longer shown to later phases."""
+    if not store.exists(session_id(run, phase, attempt), tenant=tenant):
+        raise InputError(f"run {run!r} has no attempt {attempt} at phase {phase!r}; open it first")
+    store.session(_ledger_id(run), tenant=tenant).note(f"{_CHOSEN_NOTE}{phase}", str(attempt))
+
+
+def close_phase(
+    store: Store, cascade: Cascade, phase_name: str, *, run: str, tenant: str = "default"
+) -> tuple[dict[str, Any], tuple[Finding, ...]]:
+    """Record the state that `output_extraction` finds in a phase's output; what was set, and what was not found."""
+    phase = phase_named(cascade, phase_name)
+    extraction = phase.output_extraction
+    if extraction is None:
+        return {}, ()
+    output = read_run(store, cascade, run, tenant=tenant, upto=phase).output(phase.name)
+    found = None if output is None else extracted(phase, output.text)
+    if found is None:
+        kind = "extraction_required" if extraction.required else "extraction_empty"
+        text = f"the output of {phase.name!r} has nothing that matches {extraction.pattern[:80]!r}"
+        return {}, (Finding(kind=kind, field="output_extraction.pattern", text=text),)
+    record_state(store, run, phase.name, found, tenant=tenant)
+    return found, ()
+
+
+def extracted(phase: Phase, text: str) -> dict[str, Any] | None:
+    """State from an output; None where nothing matches, or what matches is not the JSON it should be."""
+    extraction = phase.output_extraction
+    if extraction is None:
+        return {}
+    try:
+        match = re.search(extraction.pattern, text[:MAX_EXTRACTED_CHARS], re.DOTALL)
+    except re.error as error:
+        hint = "write a regular expression of Python"
+        raise InvalidCascade(f"phase {phase.name!r}", "output_extraction.pattern", str(error), hint) from error
+    if match is None:
+        return None
+    value: Any = (match[1] if match.re.groups else match[0]) or ""
+    if extraction.format == "json":
+        try:
+            value = plain(json.loads(value), extraction.store_as)
+        except (ValueError, RecursionError):
+            return None
+    return {extraction.store_as: value}
+
+
+def session_id(run: str, phase: str, attempt: int | None = None) -> str:
+    """The session that a phase (or one attempt at it) has for itself."""
+    return f"{run}.{phase}" if attempt is None else f"{run}.{phase}.{attempt}"
+
+
+def _is_opened(store: Store, run: str, phase: Phase, attempt: int | None, tenant: str) -> bool:
+    """Whether this attempt at a phase (None: the phase itself) was opened before."""
+    ledger = _ledger_id(run)
+    if not store.exists(ledger, tenant=tenant):
+        return False
+    return (attempt or 0) in _attempts_noted(store.session(ledger, tenant=tenant), phase)
+
+
+def _note_opened(store: Store, run: str, phase: Phase, attempt: int | None, tenant: str) -> None:
+    """Add an attempt to those noted, whatever others have noted meanwhile: written on exactly what was read."""
+    ledger = store.session(_ledger_id(run), tenant=tenant)
+    for _ in range(_TRIES):
+        noted = sorted({*_attempts_noted(ledger, phase), attempt or 0})
+        try:
+            ledger.commit(NoteSet(name=f"{_OPENED_NOTE}{phase.name}", text=json.dumps(noted)))
+            return
+        except Conflict:
+            ledger.refresh()
+    raise Conflict(ledger.id, ledger.state.position)
+
+
+def _attempts_noted(ledger: Session, phase: Phase) -> list[int]:
+    """Attempts at a phase that were opened; 0 stands for the phase without a numbered one."""
+    found: list[int] = json.loads(ledger.state.notes.get(f"{_OPENED_NOTE}{phase.name}", "[]"))
+    return found
+
+
+def _ledger_id(run: str) -> str:
+    return f"{run}..ledger"
+
+
+def _check_run(run: str, attempt: int | None) -> None:
+    if not isinstance(run, str) or not 0 < len(run) <= MAX_RUN_CHARS:
+        raise InputError(f"run {run!r:.60} is not usable as an id; take 1 to {MAX_RUN_CHARS} characters")
+    if attempt is not None and (type(attempt) is not int or not 1 <= attempt <= MAX_ATTEMPTS):
+        raise InputError(f"attempt {attempt!r:.40} is none; attempts count from 1 to {MAX_ATTEMPTS}")
+
+
+def _catch_up(stream: Session, context: PhaseContext, past: Past) -> None:
+    """Copy into the stream what earlier phases left elsewhere."""
+    stream.extend(
+        NewMessage(message=message.wire, origin=message.origin, id=f"copy of {message.origin}"[:200])
+        for message in context.messages[context.injected :]
+        if not message.origin.startswith(f"{stream.id}§") and message.origin not in past.copied
+    )
+
+
+def _show(session: Session, phase: Phase, attempt: int | None, context: PhaseContext) -> None:
+    prefix = f"open {phase.name}" if attempt is None else f"open {phase.name} {attempt}"
+    shown = context.messages[: context.injected]
+    texts = [str(message.wire["content"]) for message in shown if message.wire["role"] == "system"]
+    if texts:
+        head = session.state.head
+        session.record(replace(head, system=(*head.system, *texts)))
+    new = [
+        NewMessage(message=message.wire, origin=message.origin) for message in shown if message.wire["role"] != "system"
+    ]
+    instructions = context.instructions()
+    if instructions.strip():
+        new.append(NewMessage(message={"role": "user", "content": instructions}, phase=phase.name))
+    numbered = [
+        NewMessage(message=item.message, origin=item.origin, phase=item.phase, id=f"{prefix} {number}")
+        for number, item in enumerate(new, 1)
+    ]
+    session.extend(numbered)
+
+
+RECORDED_KEYS = ("input", "state", "states", "transcript")
+ROW_KEYS = ("phase", "message", "messages", "attempt", "pin", "id", "ts", "principal")
+_STREAM = "run"
+
+
+class RecordedRow(NamedTuple):
+    """One recorded message."""
+
+    attempt: int | None
+    new: NewMessage
+
+
+class RecordedRun(NamedTuple):
+    """What a file holds."""
+
+    cascade: Cascade
+    input: Any
+    state: dict[str, Any] | None
+    states: dict[str, dict[str, Any]]
+    rows: tuple[RecordedRow, ...]
+
+
+def recorded_of(tree: Tree) -> RecordedRun:
+    """A cascade and the run beside it."""
+    own = {key: value for key, value in tree.value.items() if key not in RECORDED_KEYS}
+    cascade = cascade_of_tree(Tree(own, tree.lines, tree.source))
+    state, states = (_mapping(tree, key) for key in ("state", "states"))
+    for phase, values in (states or {}).items():
+        if not isinstance(values, dict):
+            raise refused(tree, ("states", phase), show(values), "write a mapping of keys to values")
+        _known_phase(cascade, tree, ("states", phase), phase)
+    rows = tree.value.get("transcript", [])
+    if not isinstance(rows, list):
+        raise refused(tree, ("transcript",), show(rows), "write a list of {phase, message}")
+    read = tuple(_rows(cascade, tree, rows, ("transcript",)))
+    return RecordedRun(cascade, tree.value.get("input"), state, states or {}, read)
+
+
+def read_rows(cascade: Cascade, path: str | Path) -> tuple[RecordedRow, ...]:
+    """A transcript in a file of its own."""
+    raw = open_input(path)
+    first = next(iter(raw.lines()), None)
+    if first is not None and not first.data.lstrip().startswith(b"["):
+        rows = [decode(line.data, raw.source, f"line {line.number}") for line in raw.lines()]
+        return tuple(_rows(cascade, Tree({}, {}, raw.source), rows, ()))
+    value = raw.document()
+    assert isinstance(value, list)  # its text begins with a bracket
+    return tuple(_rows(cascade, Tree({}, {}, raw.source), value, ()))
+
+
+def past_of_rows(
+    cascade: Cascade,
+    rows: Iterable[RecordedRow],
+    states: Mapping[str, Mapping[str, Any]],
+    *,
+    store: Store,
+    counter: Counter,
+) -> Past:
+    """The past that recorded rows make, kept in a store; pass one in memory."""
+    stream = store.session(_STREAM, counter=counter)
+    logs = [PhaseLog(stream)]
+    attempts: dict[tuple[str | None, int], PhaseLog] = {}
+    batch: list[NewMessage] = []
+    for row in rows:
+        if row.attempt is None:
+            batch.append(row.new)
+            continue
+        key = (row.new.phase, row.attempt)
+        if key not in attempts:
+            session = store.session(f"{_STREAM}.{row.new.phase}.{row.attempt}", counter=counter)
+            attempts[key] = PhaseLog(session, row.attempt, row.new.phase)
+        attempts[key].session.extend([row.new])
+    stream.extend(batch)
+    return read_past(*logs, *attempts.values(), order=cascade.names, states=states)
+
+
+def _mapping(tree: Tree, key: str) -> dict[str, Any] | None:
+    value = tree.value.get(key)
+    if value is not None and not isinstance(value, dict):
+        raise refused(tree, (key,), show(value), "write a mapping")
+    return value
+
+
+def _known_phase(cascade: Cascade, tree: Tree, keys: tuple[str, ...], phase: object) -> None:
+    if phase not in cascade.names:
+        hint = f"phases of this cascade: {', '.join(cascade.names)}"
+        raise refused(tree, keys, f"{phase!r:.60} is no phase of this cascade", hint)
+
+
+def _rows(cascade: Cascade, tree: Tree, rows: list[Any], above: tuple[str, ...]) -> Iterable[RecordedRow]:
+    for index, row in enumerate(rows):
+        keys = (*above, str(index))
+        if not isinstance(row, dict):
+            raise refused(tree, keys, show(row), "write {phase, message}")
+        for key in row:
+            if key not in ROW_KEYS:
+                raise refused(tree, (*keys, key), "unknown key", f"allowed: {', '.join(ROW_KEYS)}")
+        if row.get("phase") is not None:
+            _known_phase(cascade, tree, (*keys, "phase"), row["phase"])
+        if ("message" in row) == ("messages" in row):
+            raise refused(tree, keys, "no message", "write one of `message` and `messages`")
+        attempt = row.get("attempt")
+        if attempt is not None and (type(attempt) is not int or not 1 <= attempt <= 100 or not row.get("phase")):
+            raise refused(tree, (*keys, "attempt"), show(attempt), "write 1 to 100, with a phase")
+        yield from _messages(tree, row, keys, attempt)
+
+
+def _messages(tree: Tree, row: dict[str, Any], keys: tuple[str, ...], attempt: int | None) -> Iterable[RecordedRow]:
+    messages = [row["message"]] if "message" in row else row["messages"]
+    if not isinstance(messages, list):
+        raise refused(tree, (*keys, "messages"), show(messages), "write a list of messages")
+    for at, wire in enumerate(messages):
+        place = (*keys, "message") if "message" in row else (*keys, "messages", str(at))
+        try:
+            message = Message.from_wire(wire)
+        except InvalidMessage as error:
+            raise refused(tree, (*place, error.field), f"found {error.found}", f"expected {error.expected}") from error
+        beside: dict[str, Any] = {key: row.get(key) for key in ("phase", "pin", "id", "ts", "principal")}
+        new = NewMessage(message=message, **beside)
+        try:
+            check_meta(new)
+        except InputError as error:
+            raise refused(tree, place[:2], str(error), "correct this row") from error
+        yield RecordedRow(attempt, new)

@@ -1,0 +1,1 @@
+"""What leaves the window, what takes its place, and what that lost."""

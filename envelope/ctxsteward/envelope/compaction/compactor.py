@@ -1,0 +1,376 @@
+"""Compaction: what leaves the window becomes cited bullets, and a report says what that lost.
+
+`policy` says when and which groups; a summarizer (the third plug point, `shrink`) turns their originals into bullets;
+`accounting` draws up the losses. A compaction is made whole or not at all. One that saves less than a tenth of the
+section is not made, nor one whose summary is unsound: the history stays, with a finding, and the next try waits until
+the section has grown by a tenth. Tokens are tokens of the builder's counter. Source: the layered-envelope design.
+
+What other rooms bring: callables that are found by name under an entry-point group.
+
+`envelope` imports neither the summarizers nor the reader of replacements; whoever installs the distribution, or another
+package, names them. Raises `InputError` for a name that nobody installed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Literal, NamedTuple, get_args
+
+from ctxsteward.schemas import (
+    Bullet,
+    CompressionReport,
+    Finding,
+    InputError,
+    Ref,
+    ReplacementReader,
+    SourceMessage,
+    Summarizer,
+    SummarizerInput,
+    Summary,
+)
+from ctxsteward.store.journal.events import CompactionRefused, WindowCompacted
+
+from ..history.state import State
+from ..history.tool_groups import LogEntry, ToolGroup
+from ..layout.composition import bullet_line, bullets_text
+from ..layout.fragments import Fragment, group_fragment
+from ..layout.group_steps import RenderOptions
+from ..tokens.budgets import BULLETS_FLOOR_FRACTION, BULLETS_FRACTION, LIKELY_FRACTION, MIN_PROGRESS_FRACTION, Budgets
+from ..tokens.tokenizer import Counter
+from .losses import account, shown_texts
+from .policy import CompactionChoice, Policy, Window
+
+_LIKE_REF = re.compile(r"§\s?\d+(?:\.\d+)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionOutcome:
+    """A compaction, or the reason why it was not made."""
+
+    event: WindowCompacted | CompactionRefused | None = None
+    findings: tuple[Finding, ...] = ()
+
+
+class _Share(NamedTuple):
+    """What bullets may take, in tokens."""
+
+    new_tokens: int
+    all_tokens: int
+    """With those that stand already."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _After:
+    """What a choice leaves of the window's groups."""
+
+    kept: list[ToolGroup]
+    masked: frozenset[int]
+    gone: list[LogEntry]
+    hidden: list[LogEntry]
+    """What is no longer shown whole: gone, and masked tool results."""
+    compacted_to: int
+    fragments: list[Fragment]
+
+    @property
+    def tokens(self) -> int:
+        return sum(fragment.tokens for fragment in self.fragments)
+
+    @property
+    def shown(self) -> list[str]:
+        return [text for fragment in self.fragments for text in shown_texts(fragment.steps)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compactor:
+    """Makes compactions of one builder: policy, summarizer, counter, budgets, clock."""
+
+    policy: Policy
+    summarizer: Summarizer
+    counter: Counter
+    budgets: Budgets
+    now: Callable[[], str] | None = None
+
+    def run(self, state: State, window: Window, address: Callable[[str, bytes], str]) -> CompactionOutcome:
+        """Try one compaction of this state; `address` names a stored artifact."""
+        self._price_masks(state, window)
+        frame = self.counter.framed(bullets_text(state, (), state.ordinal))
+        share = self._bullets_share(window)
+        wanted = max(window.must_tokens, self._verbatim_target(window, share.all_tokens))
+        choice = self.policy.choose(window, window.groups_tokens - wanted)
+        if not choice.drop and not choice.mask and not window.over:
+            return self._refuse(window, "nothing may leave the window")
+        source = self._source(state, choice)
+        try:
+            summary = self.summarizer(source, budget_tokens=max(0, share.new_tokens - frame))
+            fault = _fault(summary, source)
+        except Exception as error:  # a summarizer is the caller's code: whatever it raises, the history stays
+            fault = f"the summarizer failed: {type(error).__name__}: {error}"
+        if fault:
+            return self._refuse(window, fault)
+        return self._assemble(state, window, choice, source, summary, share.all_tokens, frame, address)
+
+    def with_budgets(self, budgets: Budgets) -> Compactor:
+        """The same compactor under other budgets."""
+        return replace(self, budgets=budgets)
+
+    def _price_masks(self, state: State, window: Window) -> None:
+        """Work out what tool groups of the live turn would take with their results masked."""
+        shape = RenderOptions(cap_tokens=self.budgets.cap_tokens, masked=True)
+        rows = []
+        for row in window.candidates:
+            if row.live and not row.must and len(row.group.entries) > 1 and row.group.first not in state.masked:
+                masked = group_fragment(row.group, shape, state.nonce, self.counter).tokens
+                row = replace(row, masked_tokens=min(row.tokens, masked))
+            rows.append(row)
+        window.replace_candidates(tuple(rows))
+
+    def _bullets_share(self, window: Window) -> _Share:
+        """Tokens bullets may take after this compaction, their fence included.
+
+        One large turn that passes through leaves little room for new bullets, but does not push out what has stood.
+        """
+        budgets = self.budgets
+        room = budgets.target_tokens - window.must_tokens - window.notes_tokens
+        low = int(budgets.history_tokens * BULLETS_FLOOR_FRACTION)
+        likely = window.bullets_tokens + int(window.movable_tokens * LIKELY_FRACTION)
+        high = min(int(budgets.target_tokens * BULLETS_FRACTION), likely)
+        hard = budgets.dynamic_tokens - window.must_tokens - window.notes_tokens
+        if hard <= 0:
+            hard = int(budgets.dynamic_tokens * MIN_PROGRESS_FRACTION)
+        new = max(0, min(hard, max(low, min(high, room))))
+        return _Share(new, max(new, min(hard, window.bullets_tokens, high)))
+
+    def _verbatim_target(self, window: Window, share: int) -> int:
+        """Tokens of groups that may stay so that bullets and groups meet the target."""
+        return self.budgets.target_tokens - window.notes_tokens - share
+
+    def _source(self, state: State, choice: CompactionChoice) -> SummarizerInput:
+        dropped = {group.first for group in choice.drop}
+        masked = {group.first for group in choice.mask}
+        leaving: list[SourceMessage] = []
+        visible: list[SourceMessage] = []
+        for group in state.groups:
+            for entry in group.entries:
+                item = SourceMessage(ref=entry.ref, message=entry.message)
+                gone = group.first in dropped or (group.first in masked and bool(entry.message.tool_results))
+                (leaving if gone else visible).append(item)
+        return SummarizerInput(
+            messages=tuple(leaving),
+            standing=state.bullets,
+            visible=tuple(visible),
+            count_tokens=self.counter.text,
+        )
+
+    def _assemble(
+        self,
+        state: State,
+        window: Window,
+        choice: CompactionChoice,
+        source: SummarizerInput,
+        summary: Summary,
+        share: int,
+        frame: int,
+        address: Callable[[str, bytes], str],
+    ) -> CompactionOutcome:
+        after = self._after(state, choice)
+        fixed_tokens = after.tokens + window.notes_tokens + window.context_tokens
+        progress = int(window.section_tokens * (1 - MIN_PROGRESS_FRACTION)) - fixed_tokens
+        room = (min(share, progress) if window.over else share) - frame
+        bullets, lost_bullets = self._fit_bullets(state, summary, room, after.gone)
+        text = bullets_text(state, bullets, after.compacted_to) if bullets else ""
+        pre, post = window.section_tokens, fixed_tokens + (self.counter.framed(text) if text else 0)
+        if pre - post < pre * MIN_PROGRESS_FRACTION and not (window.forced and post < pre):
+            return self._refuse(window, f"it would save {pre - post} of {pre} tokens")
+        report = CompressionReport(
+            id="",
+            section="dynamic",
+            pre_tokens=pre,
+            post_tokens=post,
+            losses=tuple(account(after.hidden, bullets, after.shown, lost_bullets)),
+            kept_refs=_kept_refs(bullets, after.kept),
+            policy=self.policy.name,
+            source_addresses=tuple(entry.event.address for entry in after.gone),
+            artifact="",
+            created_at=self.now() if self.now else None,
+        )
+        event = WindowCompacted(
+            bullets=bullets,
+            kept=tuple(group.ordinals for group in after.kept),
+            masked=tuple(sorted(after.masked)),
+            report=report,
+            checkpoint={**state.checkpoint(), "compacted_to": after.compacted_to},
+        )
+        name = address("compaction", _canonical(event))
+        made = replace(event, report=report.model_copy(update={"id": name, "artifact": name}))
+        from ctxsteward.schemas.publish import validate  # with all models; not for who only imports us
+
+        try:
+            validate("compression_report", made.report.model_dump(mode="json"))
+        except InputError as error:
+            return self._refuse(window, str(error))
+        return CompactionOutcome(event=made, findings=tuple(_rules_left_out(lost_bullets, len(summary.superseded))))
+
+    def _after(self, state: State, choice: CompactionChoice) -> _After:
+        """The window's groups once a choice is carried out."""
+        dropped = {group.first for group in choice.drop}
+        kept = [group for group in state.groups if group.first not in dropped]
+        masked = (state.masked | {group.first for group in choice.mask}) & {group.first for group in kept}
+        gone = [entry for group in choice.drop for entry in group.entries]
+        cap = self.budgets.cap_tokens
+        shapes = [RenderOptions(cap_tokens=cap, masked=group.first in masked) for group in kept]
+        return _After(
+            kept=kept,
+            masked=masked,
+            gone=gone,
+            hidden=[*gone, *(e for group in choice.mask for e in group.entries if e.message.tool_results)],
+            compacted_to=max([state.compacted_to, *(entry.ordinal for entry in gone)]),
+            fragments=[
+                group_fragment(group, shape, state.nonce, self.counter)
+                for group, shape in zip(kept, shapes, strict=True)
+            ],
+        )
+
+    def _fit_bullets(
+        self, state: State, summary: Summary, room: int, gone: Sequence[LogEntry]
+    ) -> tuple[tuple[Bullet, ...], list[Bullet]]:
+        """Standing bullets not superseded, then the new ones; the least valuable go until all fit `room` tokens."""
+        superseded = set(summary.superseded)
+        lost = [bullet for index, bullet in enumerate(state.bullets) if index in superseded]
+        rows = [bullet for index, bullet in enumerate(state.bullets) if index not in superseded]
+        rows += [_one_line(bullet) for bullet in summary.bullets if bullet.text.strip()]
+        task = next((entry for entry in gone if entry.ordinal == state.task), None)
+        task_ref = f"§{state.task}"
+        if task is not None and not any(task_ref in bullet.citations for bullet in rows):
+            rows.append(_one_line(task_bullet(task, self.counter, max(16, min(self.budgets.task_tokens, room // 2)))))
+        costs = [self.counter.text(bullet_line(bullet)) for bullet in rows]
+        used = sum(costs)
+        task_gone = task is not None or not _in_window(state, state.task)
+        order = sorted(range(len(rows)), key=lambda index: (rows[index].value, index))
+        holders = [index for index in range(len(rows)) if task_ref in rows[index].citations] if task_gone else []
+        protected = max(holders, key=lambda index: rows[index].value, default=-1)
+        out: set[int] = set()
+        for index in order:
+            if used <= room:
+                break
+            if index == protected:
+                continue
+            out.add(index)
+            used -= costs[index]
+        lost += [rows[index] for index in sorted(out)]
+        return tuple(bullet for index, bullet in enumerate(rows) if index not in out), lost
+
+    def _refuse(self, window: Window, reason: str) -> CompactionOutcome:
+        text = f"a compaction was due at {window.section_tokens} tokens and not made: {reason}; the history stays"
+        finding = Finding(kind="compaction_refused", field="dynamic", text=text)
+        return CompactionOutcome(
+            event=CompactionRefused(reason=reason, section_tokens=window.section_tokens), findings=(finding,)
+        )
+
+
+def task_bullet(task: LogEntry, counter: Counter, room_tokens: int) -> Bullet:
+    """The beginning of the task, for a task too long to stay verbatim that no bullet cites."""
+    text = " ".join(task.message.text.split())
+    tokens = counter.text(text)
+    if tokens > room_tokens:
+        text = text[: max(8, int(len(text) * room_tokens / tokens * 0.95))].rstrip()
+    return Bullet(text=text or "(no text)", citations=(task.ref,), kind="open_item", value=100.0)
+
+
+def _kept_refs(bullets: Sequence[Bullet], kept: Sequence[ToolGroup]) -> tuple[str, ...]:
+    refs = {Ref.parse(ref).ordinal for bullet in bullets for ref in bullet.citations}
+    refs.update(ordinal for group in kept for ordinal in group.ordinals)
+    return tuple(f"§{ordinal}" for ordinal in sorted(refs))
+
+
+def _in_window(state: State, ordinal: int) -> bool:
+    return any(ordinal in group.ordinals for group in state.groups)
+
+
+def _rules_left_out(lost: Sequence[Bullet], superseded: int) -> Iterator[Finding]:
+    """A rule that went for want of room is worth a person's eye."""
+    refs = [ref for bullet in lost[superseded:] if bullet.kind == "constraint" for ref in bullet.citations]
+    if refs:
+        text = f"rules no longer fit the bullets: {', '.join(refs)}; raise `budgets.dynamic_tokens`, or pin them"
+        yield Finding(kind="constraint_left_out", ref=refs[0], field="budgets.dynamic_tokens", text=text)
+
+
+def _fault(summary: object, source: SummarizerInput) -> str:
+    """Why a summary cannot be used; empty where it can."""
+    if not isinstance(summary, Summary):
+        return f"the summarizer returned {type(summary).__name__}, not a Summary"
+    from ctxsteward.schemas.publish import validate  # with all models; not for who only imports us
+
+    try:
+        validate("summary", summary.model_dump(mode="json", warnings=False), "the summarizer returned no summary")
+    except InputError as error:
+        return str(error)
+    known = {item.ref for item in (*source.messages, *source.visible)}
+    for bullet in summary.bullets:
+        for ref in bullet.citations:
+            if f"§{Ref.parse(ref).ordinal}" not in known:
+                return f"the summarizer cites {ref}, which it was not shown"
+    if any(not 0 <= index < len(source.standing) for index in summary.superseded):
+        return f"the summarizer supersedes bullet {max(summary.superseded)} of {len(source.standing)}"
+    return ""
+
+
+def _one_line(bullet: Bullet) -> Bullet:
+    """On one line, and without what would read like one more citation behind it."""
+    text = bullet.text if bullet.text.splitlines() == [bullet.text] else " ".join(bullet.text.split())
+    text = _LIKE_REF.sub("…", text)
+    return bullet if text == bullet.text else bullet.model_copy(update={"text": text})
+
+
+def _canonical(event: WindowCompacted) -> bytes:
+    bullets = "".join(bullet.model_dump_json() for bullet in event.bullets)
+    return f"{event.report.model_dump_json()}{bullets}{event.kept}{event.masked}".encode()
+
+
+Shortened = Literal["dynamic", "meta"]
+"""Sections that are ever made smaller; system and static never are."""
+
+
+def summarizers_of(named: str | Summarizer | Mapping[Shortened, str | Summarizer]) -> dict[Shortened, Summarizer]:
+    """The summarizer of each section that has one; dynamic always has: the extractive one, unless told otherwise.
+
+    Raises `InputError` for a section that is never shortened, and for what is neither a name nor a callable.
+    """
+    told: Mapping[Any, Any] = named if isinstance(named, Mapping) else {"dynamic": named}
+    found: dict[Shortened, Summarizer] = {}
+    for section, one in {"dynamic": "extractive", **told}.items():
+        if section not in get_args(Shortened):
+            raise InputError(f"summarizer[{section!r}]: only {' and '.join(get_args(Shortened))} are ever shortened")
+        if not isinstance(one, str) and not callable(one):
+            what = f"summarizer[{section!r}] is {type(one).__name__}"
+            raise InputError(
+                f"{what}; give the name of one that is installed, or a callable (source, *, budget_tokens)"
+            )
+        found[section] = load_summarizer(one) if isinstance(one, str) else one
+    return found
+
+
+def load_summarizer(name: str) -> Summarizer:
+    """The summarizer installed under this name (entry-point group ``ctxsteward.summarizers``)."""
+    found: Summarizer = _installed("ctxsteward.summarizers", "summarizer", name)
+    return found
+
+
+def replacing_reader() -> ReplacementReader:
+    """A new reader of what replaces what, for one session."""
+    made: ReplacementReader = _installed("ctxsteward.replacing", "reader of replacements", "extractive")()
+    return made
+
+
+@cache
+def _installed(group: str, what: str, name: str) -> Any:
+    from importlib.metadata import entry_points
+
+    found = entry_points(group=group)
+    for point in found:
+        if point.name == name:
+            return point.load()
+    known = ", ".join(sorted(point.name for point in found)) or "none"
+    raise InputError(f"no {what} named {name!r} is installed; known: {known}; or pass a callable")

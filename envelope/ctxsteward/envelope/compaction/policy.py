@@ -1,0 +1,241 @@
+"""When a compaction is due and what leaves the window: the plug points `due` and `choose`, and what they look at.
+
+A `Window` is the dynamic section measured for a decision. Which groups may leave, and in which order, is decided here;
+into what they are shortened, and what that lost, is `compaction`'s business. Tokens are the builder's counter's.
+Source: the layered-envelope design; thresholds in `budgets`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ..history.state import State
+from ..history.tool_groups import ToolGroup
+from ..layout.composition import DynamicLayout
+from ..tokens.budgets import MIN_PROGRESS_FRACTION, Budgets
+
+POLICY = "deep-oldest-first/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionCandidate:
+    """A group as `choose` sees it."""
+
+    group: ToolGroup
+    tokens: int
+    masked_tokens: int
+    """What it would take with its tool results shown as one line; equal to `tokens` where that saves nothing."""
+    must: bool
+    """Last raw turn, newest message, pending group, pinned: never leaves."""
+    live: bool
+    """Belongs to the live turn: loses its tool results before its text."""
+    task: bool = False
+    pinned: bool = False
+    soft: bool = False
+    """Pinned softly: goes last."""
+
+
+class Window:
+    """The dynamic section measured for a decision. Totals are at hand; candidates are worked out when asked for."""
+
+    __slots__ = ("_candidates", "budgets", "layout", "state")
+
+    def __init__(self, state: State, layout: DynamicLayout, budgets: Budgets) -> None:
+        self.state = state
+        self.layout = layout
+        self.budgets = budgets
+        self._candidates: tuple[CompactionCandidate, ...] | None = None
+
+    @property
+    def candidates(self) -> tuple[CompactionCandidate, ...]:
+        """The groups, oldest first."""
+        if self._candidates is None:
+            self._candidates = tuple(_candidates(self.state, self.layout, self.budgets))
+        return self._candidates
+
+    def replace_candidates(self, candidates: tuple[CompactionCandidate, ...]) -> None:
+        """The same groups, priced more finely."""
+        self._candidates = candidates
+
+    @property
+    def bullets_tokens(self) -> int:
+        return self.layout.bullets_tokens
+
+    @property
+    def notes_tokens(self) -> int:
+        return self.layout.notes_tokens
+
+    @property
+    def context_tokens(self) -> int:
+        return self.layout.context_tokens
+
+    @property
+    def groups_tokens(self) -> int:
+        return self.layout.groups_tokens
+
+    @property
+    def history_tokens(self) -> int:
+        """Dynamic without turn context."""
+        return self.layout.tokens - self.layout.context_tokens
+
+    @property
+    def share_tokens(self) -> int:
+        """What the history may take now: its share, and recall's where that would lie idle.
+
+        In a turn's tool loop nothing more is recalled before the next user turn. Before the first compaction there is
+        nothing to recall: all messages are in the window, and the later they leave it, the longer the prefix is cached
+        (`evals cost`: 0.03 of what sending everything costs at 4,000 tokens, 0.01 at 900 and 2,000).
+        """
+        budgets, state = self.budgets, self.state
+        if state.compactions and state.recalled is None and not state.in_loop:
+            return budgets.history_tokens
+        return max(budgets.history_tokens, budgets.dynamic_tokens - self.context_tokens)
+
+    @property
+    def section_tokens(self) -> int:
+        return self.layout.tokens
+
+    @property
+    def refused_at(self) -> int:
+        """Section tokens at which the last due compaction was not made; 0: none."""
+        return self.state.refused.section_tokens if self.state.refused else 0
+
+    @property
+    def pinned_tokens(self) -> int:
+        return sum(candidate.tokens for candidate in self.candidates if candidate.pinned) if self.state.pins else 0
+
+    @property
+    def must_tokens(self) -> int:
+        return sum(candidate.tokens for candidate in self.candidates if candidate.must)
+
+    @property
+    def movable_tokens(self) -> int:
+        """Groups that may leave."""
+        return self.groups_tokens - self.must_tokens
+
+    @property
+    def over(self) -> bool:
+        """Whether the history exceeds what it may take: the budget, or what never leaves and a tenth of the budget.
+
+        Recalled messages do not count: they go before anything is compacted for them.
+        """
+        budget = self.budgets.dynamic_tokens
+        if self.history_tokens <= budget:
+            return False
+        must = self.must_tokens + self.notes_tokens
+        return must <= budget or self.history_tokens > must + int(budget * MIN_PROGRESS_FRACTION)
+
+    @property
+    def forced(self) -> bool:
+        """Whether the history is over its budget though what never leaves is not: any cut is better than none."""
+        return self.over and self.must_tokens + self.notes_tokens <= self.budgets.dynamic_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionChoice:
+    """What a compaction will do to the groups."""
+
+    drop: tuple[ToolGroup, ...] = ()
+    mask: tuple[ToolGroup, ...] = ()
+
+
+Due = Callable[[Window], bool]
+"""Whether to compact now."""
+Choose = Callable[[Window, int], CompactionChoice]
+"""Which groups leave so that at least so many tokens are freed."""
+
+
+# -- measuring ----------------------------------------------------------------------------------------------------
+
+
+def _candidates(state: State, layout: DynamicLayout, budgets: Budgets) -> Iterator[CompactionCandidate]:
+    """Every group with what it costs and whether it may leave.
+
+    Never leave: the newest user text, the newest assistant text, the newest message, tool results that the model has
+    not seen, pins; the user text that the newest assistant text replied to, and the task, each within a task's share.
+    """
+    must = {state.last_user, state.last_text, state.ordinal}
+    pins = state.pins
+    for group, fragment in zip(state.groups, layout.strip.fragments, strict=True):
+        ordinals = group.ordinals
+        task = state.task in ordinals
+        short = fragment.tokens <= budgets.task_tokens and (task or state.answered in ordinals)
+        pinned = bool(pins) and any(n in pins and pins[n].strength == "keep" for n in ordinals)
+        unseen = (len(ordinals) > 1 and ordinals[0] == state.last_reply) or (
+            ordinals[0] > state.last_reply and bool(group.entries[0].message.tool_results)
+        )  # results of the newest calls; late ones of older calls
+        held = pinned or unseen or short or not must.isdisjoint(ordinals)
+        yield CompactionCandidate(
+            group=group, tokens=fragment.tokens, masked_tokens=fragment.tokens, must=held, pinned=pinned,
+            live=ordinals[-1] > state.last_user, task=task, soft=bool(pins) and any(n in pins for n in ordinals),
+        )  # fmt: skip
+
+
+# -- when ---------------------------------------------------------------------------------------------------------
+
+
+def due(window: Window) -> bool:
+    """At 0.8 of what the history may take, once what may leave pays for a deep cut; at once where the section is over.
+
+    Where messages that never leave fill the share, history would stand above 0.8 for ever and every call would compact:
+    so the groups that may leave must come to the distance between trigger and target first. After a refusal the
+    section must have grown by a tenth.
+    """
+    budgets = window.budgets
+    history = window.history_tokens - window.pinned_tokens
+    if not window.over:
+        trigger = budgets.trigger_at(window.share_tokens)
+        if history < trigger or window.movable_tokens < trigger - budgets.target_tokens:
+            return False
+    if window.refused_at and window.section_tokens < window.refused_at * (1 + MIN_PROGRESS_FRACTION):
+        return False
+    return window.movable_tokens + window.bullets_tokens >= window.section_tokens * MIN_PROGRESS_FRACTION or (
+        window.over and (window.movable_tokens > 0 or window.forced)
+    )
+
+
+# -- what ---------------------------------------------------------------------------------------------------------
+
+
+def choose(window: Window, need_tokens: int) -> CompactionChoice:
+    """Closed turns, oldest first; then tool results of the live turn; then its oldest steps; a long task last."""
+    drop: list[ToolGroup] = []
+    mask: list[ToolGroup] = []
+    freed = 0
+    rows = [row for row in window.candidates if not row.must]
+    closed = [row for row in rows if not row.live and not row.task]
+    for row in [*(r for r in closed if not r.soft), *(r for r in closed if r.soft)]:
+        if freed >= need_tokens:
+            break
+        drop.append(row.group)
+        freed += row.tokens
+    live = [row for row in rows if row.live and not row.task]
+    for row in live:
+        if freed >= need_tokens:
+            break
+        if row.masked_tokens < row.tokens:
+            mask.append(row.group)
+            freed += row.tokens - row.masked_tokens
+    for row in live:
+        if freed >= need_tokens:
+            break
+        held = row.masked_tokens if row.group in mask else row.tokens
+        if row.group in mask:
+            mask.remove(row.group)
+        drop.append(row.group)
+        freed += held
+    for row in rows:
+        if freed < need_tokens and row.task:
+            drop.append(row.group)
+            freed += row.tokens
+    return CompactionChoice(drop=tuple(drop), mask=tuple(mask))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The three plug points of a compaction; `shrink` is the builder's summarizer."""
+
+    name: str = POLICY
+    due: Due = due
+    choose: Choose = choose

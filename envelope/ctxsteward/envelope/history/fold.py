@@ -1,0 +1,212 @@
+"""What was noticed while a session was opened and read: findings, each once, and originals that are not to be had.
+
+Damage is told again from the log whenever that is read anew, so `forget_damage` goes before a reading.
+
+Folding a log that may have holes: what can be read is applied in order, what cannot stands in or is passed over.
+
+A spoiled message gets a stand-in, so that ordinals, roles and tool pairs go on; any other spoiled record is treated as
+never made (a compaction: the window before it goes on growing and the next build compacts anew from originals). Whether
+an unreadable record was a message is told by the ordinals after it, else by what it claims; where nothing tells, a
+missing one counts as a message, because an ordinal is never given twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+from ctxsteward.schemas import Finding, Message
+from ctxsteward.store.journal.events import MessageAppended
+from ctxsteward.store.journal.log import DamagedRecord, Row
+from ctxsteward.store.journal.port import JournalRecord
+
+from ..telemetry import metrics as telemetry
+from .state import State
+from .tool_groups import LogEntry, MissingMessage, claimed, fill, refit
+
+DAMAGE = frozenset(
+    ("original_damaged", "compaction_regenerated", "record_damaged", "record_skipped", "record_restored")
+)
+"""Kinds of findings about what the journal no longer holds as it was."""
+
+
+class ReadFindings:
+    """Findings about one session, in the order in which they came up."""
+
+    def __init__(self, findings: Iterable[Finding] = (), missing: set[int] | None = None) -> None:
+        self.findings = list(findings)
+        self.missing = set() if missing is None else missing
+        """Ordinals whose originals could not be read, as far as they were asked for."""
+
+    def copy(self) -> ReadFindings:
+        """Findings of its own; what is missing is missing for both."""
+        return ReadFindings(self.findings, self.missing)
+
+    def add(self, findings: Iterable[Finding]) -> None:
+        self.findings += [finding for finding in findings if finding not in self.findings]
+
+    def forget_damage(self) -> None:
+        """Before the log is read anew."""
+        self.findings = [finding for finding in self.findings if finding.kind not in DAMAGE]
+        self.missing.clear()
+
+    def damage(self) -> list[Finding]:
+        return [finding for finding in self.findings if finding.kind in DAMAGE]
+
+    # -- what cannot be read ------------------------------------------------------------------------------------
+
+    def stood_in(self, ordinal: int) -> None:
+        """An original cannot be read: count it once."""
+        if ordinal not in self.missing:
+            self.missing.add(ordinal)
+            telemetry.cache_miss("original")
+
+    def restored(self, positions: Sequence[int]) -> None:
+        """Records came from elsewhere."""
+        places = ", ".join(map(str, sorted(positions)))
+        self._miss("restored", "record_restored", f"records at {places} cannot be read here; the object store had them")
+
+    def head_damaged(self, position: int) -> None:
+        text = f"the head record at position {position} cannot be read; what was in force before it stays"
+        self._miss("record", "record_damaged", text, "head")
+
+    def passed_over(self, row: DamagedRecord) -> None:
+        """Say what a record that cannot be read was, and what is done about it."""
+        what = f"the {row.kind or 'missing'} record at position {row.position} cannot be read"
+        if row.kind == "compaction":
+            self._miss("compaction", "compaction_regenerated", f"{what}; the next build compacts from the originals")
+        elif row.kind == "message" and row.record is None:
+            self._miss("record", "record_skipped", f"the message at position {row.position} stands out of order")
+        elif row.kind in ("selection", "refused"):
+            self._miss("record", "record_skipped", f"{what}; it is decided again")
+        elif row.kind == "opened":
+            self._miss("record", "record_damaged", f"{what}; fences go by another nonce", row.kind)
+        else:
+            self._miss("record", "record_damaged", f"{what}; what was in force before it stays", row.kind or None)
+
+    def _miss(self, reason: telemetry.Reason, kind: str, text: str, field: str | None = None) -> None:
+        finding = Finding(kind=kind, field=field, text=text)
+        if finding not in self.findings:
+            self.findings.append(finding)
+            telemetry.cache_miss(reason)
+
+
+class DamageWitness(Protocol):
+    """Who hears of what cannot be read, and may know better."""
+
+    def original(self, ordinal: int) -> MessageAppended | None:
+        """The message with this ordinal, should it stand elsewhere in the log."""
+
+    def stood_in(self, ordinal: int) -> None:
+        """A message has a stand-in."""
+
+    def passed_over(self, row: DamagedRecord) -> None:
+        """Another record was treated as never made."""
+
+
+def fold(state: State, rows: Sequence[Row], witness: DamageWitness) -> None:
+    """Apply rows of the log to the state, which stands where they begin."""
+    mending = _LogMender(state, witness) if _holds_stand_in(state) else None
+    for index, row in enumerate(rows):
+        if isinstance(row, MessageAppended):
+            if mending is None and row.ordinal == state.ordinal + 1:
+                state.add(LogEntry(row))
+            else:
+                mending = mending or _LogMender(state, witness)
+                mending.add(row, rows[index:])
+        elif isinstance(row, DamagedRecord):
+            mending = mending or _LogMender(state, witness)
+            mending.take_spoiled(row, rows[index + 1 :])
+        else:
+            state.apply(row)
+    if mending is not None:
+        mending.finish()
+
+
+class _LogMender:
+    """Goes on with a log in which something was met that cannot be read, or that stands where it should not."""
+
+    def __init__(self, state: State, witness: DamageWitness) -> None:
+        self._state, self._witness = state, witness
+        self._owed = 0
+        """Messages that were taken up before their record was met: a gap in the ordinals told of them."""
+        self._ahead = 0
+        """Records of messages that cannot be read and stand in front of messages they belong behind."""
+        self._highest = 0
+        """Ordinal that any record that cannot be read claims."""
+
+    def add(self, event: MessageAppended, rows: Sequence[Row]) -> None:
+        """A message: it goes to its ordinal's place or, where that is taken already, nowhere."""
+        state = self._state
+        if event.ordinal <= state.ordinal:
+            self._pass_over(DamagedRecord(position=state.position, kind="message"))
+            return
+        while event.ordinal > state.ordinal + 1:
+            found = self._witness.original(state.ordinal + 1)
+            if found is None:
+                self._stand_in(None, rows)
+            else:
+                state.add(refit(state, LogEntry(found)))
+            state.position -= 1  # it has an ordinal, and no record here
+            if self._ahead:
+                self._ahead -= 1
+            else:
+                self._owed += 1
+        state.add(refit(state, LogEntry(event)))
+
+    def take_spoiled(self, row: DamagedRecord, later: Sequence[Row]) -> None:
+        """A record that cannot be read, before these rows."""
+        self._highest = max(self._highest, _claimed_ordinal(row))
+        if self._is_new_message(row, later):
+            self._stand_in(row.record.wire if row.record else None, later)
+        else:
+            self._pass_over(row)
+
+    def finish(self) -> None:
+        """At the end of the rows: an ordinal that may have been given is not given again."""
+        for _ in range(self._ahead):
+            if self._highest > self._state.ordinal:
+                self._stand_in(None, ())
+                self._state.position -= 1
+
+    def _pass_over(self, row: DamagedRecord) -> None:
+        if self._owed and (row.record is None or _claims_message(row.record)):
+            self._owed -= 1
+        elif _claimed_ordinal(row):
+            self._ahead += 1
+        self._state.skip(row.kind)
+        self._witness.passed_over(row)
+
+    def _stand_in(self, wire: str | None, later: Sequence[Row]) -> None:
+        state = self._state
+        before = state.groups[-1].entries[-1].message.role if state.groups else None
+        hole = MissingMessage(ordinal=state.ordinal + 1, said=claimed(wire))
+        state.add(fill(state, hole, before, list(_joined(later)), state.outputs))
+        self._witness.stood_in(hole.ordinal)
+
+    def _is_new_message(self, row: DamagedRecord, later: Sequence[Row]) -> bool:
+        following = next((event.ordinal for event in later if isinstance(event, MessageAppended)), None)
+        if self._owed or (following is not None and following == self._state.ordinal + 1):
+            return False
+        return row.record is None or _claims_message(row.record)
+
+
+def _claimed_ordinal(row: DamagedRecord) -> int:
+    return row.record.ordinal if row.record is not None and isinstance(row.record.ordinal, int) else 0
+
+
+def _claims_message(record: JournalRecord) -> bool:
+    return record.kind == "message" or bool(record.ordinal) or record.wire is not None
+
+
+def _joined(later: Sequence[Row]) -> Iterator[Message]:
+    """Messages that belong to the tool group in front of them."""
+    for event in later:
+        if isinstance(event, MessageAppended):
+            if not event.placement.joins:
+                return
+            yield LogEntry(event).message
+
+
+def _holds_stand_in(state: State) -> bool:
+    return state.repaired and any(entry.event.damaged for group in state.groups for entry in group.entries)

@@ -1,0 +1,341 @@
+"""A session's log and those it was forked from: which of them holds a message, and up to where each is shared.
+
+A fork shares its parent's log up to a position and an ordinal, and counts on from there. Parents are read when they are
+asked for: their first record says where they begin in turn. Raises `Damaged` where that cannot be told any more.
+
+A session's state in this process: read from its log, kept up with what others append, written behind what was read.
+
+Reading begins at the newest compaction that can be read, else with the parent's state, else at the start. A write names
+the position and generation it was decided on: who comes second gets `Conflict`, reads on and tries again (`retried`).
+What cannot be read any more never stops a reading: see `fold` for stand-ins and `noticed` for what is said about it.
+
+Raises `Erased` for a session that was forgotten; `Damaged` where neither the log nor a compaction says any more what
+its head or its parent was.
+"""
+
+from __future__ import annotations
+
+import hmac
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from ctxsteward.schemas import Conflict, Damaged, Erased, ReferenceNotFound
+from ctxsteward.store.journal.events import (
+    Event,
+    ForkPoint,
+    MessageAppended,
+    SessionHead,
+    SessionOpened,
+    WindowCompacted,
+)
+from ctxsteward.store.journal.log import DamagedRecord, Log
+from ctxsteward.store.journal.port import ForgottenSubject, SessionKey
+
+from ..layout.rows import NONCE_DIGITS
+from .fold import ReadFindings, fold
+from .state import State
+from .tool_groups import LogEntry, MissingMessage, claimed
+
+
+class Ancestry:
+    """One log, and the one above it; a fork's parent is above."""
+
+    def __init__(self, log: Log, origin: ForkPoint | None = None) -> None:
+        self.log, self.origin = log, origin
+        self._above: Ancestry | None = None
+        self._generations: tuple[tuple[SessionKey, int], ...] = ()
+        """Of the logs above, as they were before they were read."""
+
+    @classmethod
+    def found(cls, log: Log) -> Ancestry:
+        """As the log's first record says, with the generations of the logs above before they are read."""
+        ancestry = cls(log, origin_of(log))
+        keys = [one.log.key for one in ancestry.line()][1:]
+        ancestry._generations = tuple((key, log.journal.generation(key)) for key in keys)
+        return ancestry
+
+    def under(self, log: Log) -> Ancestry:
+        """The same logs above another log of this session."""
+        other = Ancestry(log, self.origin)
+        other._above, other._generations = self._above, self._generations
+        return other
+
+    @property
+    def above(self) -> Ancestry | None:
+        """Whose log this one shares; None for an original."""
+        if self._above is None and self.origin is not None:
+            log = self.log.sibling(self.origin.session)
+            self._above = Ancestry(log, origin_of(log))
+        return self._above
+
+    # -- going up -----------------------------------------------------------------------------------------------
+
+    def line(self) -> Iterator[Ancestry]:
+        """This one, the one above, and so on."""
+        one: Ancestry | None = self
+        while one is not None:
+            yield one
+            one = one.above
+
+    def stretches(self) -> Iterator[tuple[Log, int | None]]:
+        """Each log with the position where its part ends; None: with its end."""
+        stop = None
+        for one in self.line():
+            yield one.log, stop
+            stop = one.origin.position if one.origin is not None else None
+
+    def shares(self, last: int) -> Iterator[tuple[Log, int | None]]:
+        """Each log with the highest ordinal of it that is shared, none over `last`; None: all of its own log."""
+        limit = None
+        for one in self.line():
+            yield one.log, limit
+            if one.origin is not None:
+                limit = min(last if limit is None else limit, one.origin.ordinal)
+
+    def owner(self, ordinal: int) -> Log:
+        """Whose part of the log a message lies in."""
+        for one in self.line():
+            if one.origin is None or ordinal > one.origin.ordinal:
+                return one.log
+        return self.log
+
+    # -- what was replaced --------------------------------------------------------------------------------------
+
+    @property
+    def generation(self) -> int:
+        """Of all logs above together, when they were read."""
+        return sum(generation for _, generation in self._generations)
+
+    def is_replaced(self) -> bool:
+        """Whether what was read of a log above has been replaced since."""
+        journal = self.log.journal
+        return any(journal.generation(key) != generation for key, generation in self._generations)
+
+
+def origin_of(log: Log) -> ForkPoint | None:
+    """Where this log was forked from; `Damaged` where that cannot be told any more."""
+    opened = log.at(0)
+    if isinstance(opened, SessionOpened):
+        return opened.parent
+    if isinstance(log.message(1), MessageAppended):  # only the first message of all has this ordinal
+        return None
+    raise Damaged(
+        f"session {log.key.session!r}: its first record is damaged, and so is where it begins; "
+        "`ctxsteward store fsck --repair` restores what can be, else restore the journal from a backup"
+    )
+
+
+TRIES = 1000
+"""Writers that keep losing a position for this often are told so."""
+
+T = TypeVar("T")
+
+
+class SessionLogView:
+    """One log as far as it was read. It hears of what cannot be read (`fold.Witness`)."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.id = log.key.session
+        self.ancestry = Ancestry(log)
+        self.state = State(self.id)
+        self.noticed = ReadFindings()
+        self.forgotten: dict[str, ForgottenSubject] = {}
+        """Principals of this session that were forgotten."""
+        self.fragments: dict[object, object] = {}
+        """Of bullets, notes, head, as the builder keeps them: results of pure functions, never state."""
+        self._generation = 0
+        self._is_behind = False
+        """A write came too late: there is more in the log than was read."""
+        self._upto: int | None = None
+        """Where the reading was to end; None: where the log does."""
+
+    def over(self, log: Log) -> SessionLogView:
+        """A copy with a state and findings of its own that goes on with another log of this session."""
+        other = SessionLogView.__new__(SessionLogView)
+        other.__dict__.update(self.__dict__)
+        other.log, other.ancestry = log, self.ancestry.under(log)
+        other.state, other.noticed, other.fragments = self.state.copy(), self.noticed.copy(), dict(self.fragments)
+        return other
+
+    @property
+    def generation(self) -> int:
+        """Grows when what was already written is replaced, here or in a log this one was forked from."""
+        return self._generation + self.ancestry.generation
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def load(self, upto: int | None = None) -> None:
+        """Read the state from the newest compaction on, or as it was at position `upto`; all of it or nothing."""
+        before = self.state, self.ancestry, self.noticed.findings
+        self._upto = upto
+        try:
+            self._load(upto)
+        except BaseException as error:
+            if not isinstance(error, Erased):
+                self.state, self.ancestry, self.noticed.findings = before
+            self.distrust()
+            raise
+
+    def _load(self, upto: int | None) -> None:
+        self._generation = self.log.journal.generation(self.log.key)
+        self.state, self.ancestry = State(self.id), Ancestry(self.log)
+        self._is_behind = False
+        self.noticed.forget_damage()
+        self.fragments.clear()
+        self.log.restored.clear()
+        self.read_forgotten()
+        start = self._start(upto)
+        rows = self.log.read(start, upto)
+        if start == 0 and rows and isinstance(rows[0], DamagedRecord):  # `_start` has found out that there is no parent
+            self.state.position = 1
+            self.passed_over(replace(rows[0], kind="opened"))
+            rows = rows[1:]
+        fold(self.state, rows, self)
+        if not self.state.heads and any(finding.kind == "record_damaged" for finding in self.noticed.findings):
+            raise self._headless()
+        if self.log.restored:
+            self.noticed.restored(self.log.restored)
+
+    def _start(self, upto: int | None) -> int:
+        """Start from the newest compaction that can be read, or from the parent; the position to read on from."""
+        for position, event in self.log.compactions(upto):
+            self.ancestry = Ancestry.found(self.log)
+            head, head_at = self._head_at(event)
+            self.state.restore(event, position, head, lambda n: self.found(n, f"§{n}"))
+            self.state.head_at = head_at
+            return position + 1
+        if upto == 0 or not self.log.journal.length(self.log.key):
+            return 0
+        self.ancestry = Ancestry.found(self.log)
+        origin = self.ancestry.origin
+        if origin is None:
+            return 0
+        parent = SessionLogView(self.log.sibling(origin.session))
+        parent.load(upto=origin.position)
+        self.noticed.findings += parent.noticed.damage()
+        self.state = parent.state
+        self.state.session, self.state.position = self.id, 1
+        return 1
+
+    def _head_at(self, event: WindowCompacted) -> tuple[SessionHead, tuple[str, int] | None]:
+        """The head in force at a compaction, or where it is damaged the one before it."""
+        where = event.checkpoint["head_at"]
+        if where is None:
+            return SessionHead(), None
+        session, position = where
+        owner = self.log if session == self.id else self.log.sibling(session)
+        head = owner.at(position)
+        if isinstance(head, SessionHead):
+            return head, (session, position)
+        before = SessionLogView(self.log.sibling(session))
+        before.load(upto=position)
+        if not before.state.heads:
+            raise self._headless()
+        self.noticed.head_damaged(position)
+        return before.state.head, before.state.head_at
+
+    def _headless(self) -> Damaged:
+        return Damaged(f"session {self.id!r}: its head is damaged; restore the journal from a backup")
+
+    def reread(self) -> None:
+        """Read again where what was read has been replaced since: what was erased, here or in another process, is not
+        served out of memory. Raises `Erased` where it is the session."""
+        if self.is_replaced():
+            self.load(self._upto)
+
+    def refresh(self) -> None:
+        """Read what other writers have appended since."""
+        self._upto = None
+        if self.is_replaced():
+            self.load()
+            return
+        rows = self.log.read(self.state.position, whole=self._is_behind)
+        self._is_behind = False
+        if rows:
+            fold(self.state, rows, self)
+
+    def distrust(self) -> None:
+        """Nothing is written, and everything read again, before a `refresh` has succeeded."""
+        self._generation = -1
+
+    def is_replaced(self) -> bool:
+        """Whether what was read has been replaced since, here or in a log this one was forked from."""
+        return self.log.journal.generation(self.log.key) != self._generation or self.ancestry.is_replaced()
+
+    def read_forgotten(self) -> None:
+        """Who of this session was forgotten; raises `Erased` where it is the session itself."""
+        forgotten = self.log.journal.forgotten(self.log.key.tenant, self.id)
+        self.forgotten = {found.principal: found for found in forgotten if found.principal is not None}
+        for found in forgotten:
+            if found.principal is None:
+                raise Erased(f"session {self.id!r}", who=found.who, when=found.when, why=found.why)
+
+    # -- writing ------------------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Before a log is created: it may have been there, and its name may be burned."""
+        self.read_forgotten()
+        self._generation = self.log.journal.generation(self.log.key)
+
+    def write(self, events: Sequence[Event]) -> None:
+        """Append events at the state's position, each with its code; `Conflict` if the log has moved on."""
+        try:
+            self.log.append(self.state.position, events, self._generation)
+        except Conflict:
+            self._is_behind = True
+            raise
+
+    def commit(self, event: Event) -> None:
+        """Append one event that was decided on exactly this state, and apply it."""
+        self.write((event,))
+        self.state.apply(event)
+
+    def retried(self, attempt: Callable[[], T]) -> T:
+        """The attempt, made again behind whatever other writers have appended meanwhile."""
+        for _ in range(TRIES):
+            try:
+                return attempt()
+            except Conflict:
+                self.refresh()
+        raise Conflict(self.id, self.state.position)
+
+    # -- one message, and what cannot be read -------------------------------------------------------------------
+
+    def found(self, ordinal: int, ref: str) -> LogEntry | MissingMessage:
+        """A message of the window or of the log; raises `ReferenceNotFound` for one that was never given."""
+        place = bisect_right(self.state.groups, ordinal, key=lambda group: group.first)
+        for entry in self.state.groups[place - 1].entries if place else ():
+            if entry.ordinal == ordinal and not entry.event.damaged:
+                return entry
+        row = self.ancestry.owner(ordinal).message(ordinal)
+        if isinstance(row, MessageAppended):
+            return LogEntry(row)
+        if not 0 < ordinal <= self.state.ordinal:
+            last = f"it holds §1 to §{self.state.ordinal}" if self.state.ordinal else "it is empty"
+            raise ReferenceNotFound(ref, self.id, last)
+        self.stood_in(ordinal)
+        record = row.record if row is not None else None
+        return MissingMessage(ordinal=ordinal, said=claimed(record.wire if record else None))
+
+    def original(self, ordinal: int) -> MessageAppended | None:
+        """A message by its ordinal, wherever it stands."""
+        found = self.log.message(ordinal)
+        return found if isinstance(found, MessageAppended) else None
+
+    def stood_in(self, ordinal: int) -> None:
+        """A message has a stand-in."""
+        self.noticed.stood_in(ordinal)
+
+    def passed_over(self, row: DamagedRecord) -> None:
+        """Another record was treated as never made."""
+        if row.kind == "opened":
+            self.state.nonce = self._spare_nonce()
+        self.noticed.passed_over(row)
+
+    def _spare_nonce(self) -> str:
+        """A nonce in place of a lost one: the same for every reader, and nobody else's to guess."""
+        drawn = hmac.digest(self.log.address_key, b"nonce\x00" + self.id.encode(), "sha256")
+        return f"{int.from_bytes(drawn) % 10**NONCE_DIGITS:0{NONCE_DIGITS}d}"

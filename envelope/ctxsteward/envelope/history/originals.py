@@ -1,0 +1,133 @@
+"""Every original of a session by reference: ``§128``, ``§128.2`` (a result in it), ``tool:3``, ``meta:ID``, an `id`.
+
+An original is checked against its address before it is served. Raises `InvalidReference`; `ReferenceNotFound` and
+`Erased` (both a KeyError); `Damaged` for an original that cannot be read, where `shown` gives its stand-in.
+"""
+
+from __future__ import annotations
+
+from ctxsteward.schemas import Damaged, Erased, InvalidReference, Message, Ref, ReferenceNotFound, ToolResultPart, Wire
+from ctxsteward.store.journal.events import ForkPoint
+from ctxsteward.store.journal.port import ForgottenSubject
+from ctxsteward.store.profiles.text import Profile, record_line
+
+from ..layout.meta_section import META_REF
+from .log_view import SessionLogView
+from .state import State
+from .tool_groups import LogEntry, MissingMessage, fill
+
+MAX_ORDINAL_DIGITS = 12
+
+
+class Originals:
+    """What the log of a session, and those it was forked from, say word for word."""
+
+    def __init__(self, replica: SessionLogView) -> None:
+        self._replica = replica
+
+    # -- messages -----------------------------------------------------------------------------------------------
+
+    def resolve(self, ref: str | int | Ref) -> Message:
+        """The message, or the tool result, that a reference names."""
+        if isinstance(ref, str) and ref.strip().startswith("tool:"):
+            number = ref.strip()[5:]
+            if not (number.isascii() and number.isdecimal() and len(number) <= MAX_ORDINAL_DIGITS):
+                raise InvalidReference(ref)
+            return self.tool_output(int(number))
+        if isinstance(ref, str) and ref.strip().startswith(META_REF):
+            return self._record(ref.strip())
+        parsed = ref if isinstance(ref, Ref) else Ref.parse(str(ref))
+        message = self._said(self.entry(parsed.ordinal, str(ref)), str(ref))
+        return self._result(message, parsed.part, str(ref)) if parsed.part else message
+
+    def _record(self, ref: str) -> Message:
+        """A record of meta, as the profile in force has it."""
+        profile = self._replica.state.head.profile
+        records = Profile.model_validate(profile).meta if profile else ()
+        record = next((one for one in records if META_REF + one.id == ref), None)
+        if record is None:
+            what = "the profile in force has no such record; earlier versions may: `ctxsteward steward log`"
+            raise ReferenceNotFound(ref, self._replica.id, what)
+        return Message.from_wire({"role": "user", "content": record_line(record).strip()})
+
+    def tool_output(self, number: int) -> Message:
+        """The n-th tool output (1-based), whole, as a message of role ``tool``."""
+        ref = f"tool:{number}"
+        state = self._replica.state
+        if not 0 < number <= state.outputs:
+            raise ReferenceNotFound(ref, self._replica.id, f"it holds {state.outputs} tool outputs")
+        for log, last in self._replica.ancestry.shares(state.ordinal):
+            record = log.journal.by_output(log.key, number)
+            if record is None or (last is not None and record.ordinal > last):
+                continue
+            entry = self.entry(record.ordinal, ref)
+            part = number - (entry.event.outputs - len(entry.message.tool_results))
+            if part > 0:  # else the number belongs to the parent's part of the log
+                return self._result(self._said(entry, ref), part, ref)
+        raise Damaged(f"session {self._replica.id!r}: the record of {ref} is damaged or missing and cannot be restored")
+
+    def _said(self, entry: LogEntry, ref: str) -> Message:
+        """What a message says; `Erased` where it was forgotten."""
+        event = entry.event
+        if event.erased:
+            log = self._replica.ancestry.owner(event.ordinal)
+            owner = log.key.session
+            gone = {found.principal: found for found in log.journal.forgotten(log.key.tenant, owner)}
+            found = gone.get(event.principal) or ForgottenSubject(
+                owner, event.principal, "unknown", "unknown", "unknown"
+            )
+            raise Erased(f"{ref} of session {self._replica.id!r}", who=found.who, when=found.when, why=found.why)
+        return entry.message
+
+    def _result(self, message: Message, part: int, ref: str) -> Message:
+        results = message.tool_results
+        if not 1 <= part <= len(results):
+            raise ReferenceNotFound(ref, self._replica.id, f"that message holds {len(results)} tool results")
+        return message if message.role == "tool" else _as_tool_message(results[part - 1])
+
+    # -- entries ------------------------------------------------------------------------------------------------
+
+    def entry(self, ordinal: int, ref: str) -> LogEntry:
+        """A message as it was appended; an erased one says nothing any more."""
+        found = self._replica.found(ordinal, ref)
+        if isinstance(found, MissingMessage):
+            raise Damaged(
+                f"session {self._replica.id!r}: {ref} is damaged or missing and is not served; "
+                "`ctxsteward store fsck --repair` restores what can be, else restore the journal from a backup"
+            )
+        return found
+
+    def shown(self, ordinal: int, ref: str) -> LogEntry:
+        """A message as an envelope may show it: a stand-in where the original is damaged."""
+        found = self._replica.found(ordinal, ref)
+        return found if isinstance(found, LogEntry) else fill(State(self._replica.id), found, None, ())
+
+    def by_id(self, id: str) -> LogEntry | None:
+        """The message that was appended under this id; also by a writer that was not read yet."""
+        for log, last in self._replica.ancestry.shares(self._replica.state.ordinal):
+            record = log.journal.by_id(log.key, id)
+            if record is not None and (last is None or record.ordinal <= last):
+                try:
+                    return self.shown(record.ordinal, f"§{record.ordinal}")
+                except ReferenceNotFound:
+                    what = f"session {self._replica.id!r}: the record of id {id!r} is damaged and names no message"
+                    raise Damaged(f"{what}; `ctxsteward store fsck --repair` restores what can be") from None
+        return None
+
+    def origin(self, at: int | str | None) -> ForkPoint:
+        """Where a fork at this message begins; None: with what comes next."""
+        state = self._replica.state
+        if at is None:
+            return ForkPoint(self._replica.id, state.position, state.ordinal)
+        ordinal = Ref.parse(str(at)).ordinal
+        self.shown(ordinal, f"§{ordinal}")
+        log = self._replica.ancestry.owner(ordinal)
+        owner, position = log.key.session, log.journal.position(log.key, ordinal)
+        if position is None:
+            raise Damaged(f"session {owner!r}: §{ordinal} is missing from the journal; fork at another message")
+        return ForkPoint(owner, position + 1, ordinal)
+
+
+def _as_tool_message(result: ToolResultPart) -> Message:
+    wire: Wire = {"role": "tool", "tool_call_id": result.call_id, "content": result.text}
+    return Message(role="tool", dialect="openai", parts=(result,), wire=wire)

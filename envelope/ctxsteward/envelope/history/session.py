@@ -1,0 +1,441 @@
+"""A session: an append-only log of one conversation, and every original in it by reference.
+
+Appending is acknowledged when the journal has the record. Two processes may append to one session: the journal orders
+them, and whoever comes second reads what the other wrote and goes on from there. Threads of one process may share a
+session: one call runs at a time. Nothing in a session ever changes: editing, regenerating or aborting is a fork.
+
+What cannot be read any more never stops a session: a damaged compaction is made again from the originals, a damaged
+original is never served (`resolve` raises `Damaged`, an envelope shows a stand-in), and findings say so. What was
+erased, by whichever process of this journal, is not served by a session that had read it before.
+
+Behind it: `replica` (the state, read and kept up), `originals` (references), `appending` (messages on their way in),
+`heads` (opening).
+
+Which records a session was shown: those of the profiles it was under, and the facts of its turns.
+
+A session lends no support to a record that it was shown: what it repeats it may have from there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from ctxsteward.schemas import CompressionReport, Conflict, Finding, InputError, Message, Ref
+from ctxsteward.schemas.message import take_wire
+from ctxsteward.store import process_forks as forking
+from ctxsteward.store.crypto.addresses import AddressKey
+from ctxsteward.store.journal.draft import DraftJournal
+from ctxsteward.store.journal.events import (
+    Event,
+    ForkPoint,
+    NoteSet,
+    PinSet,
+    PinStrength,
+    RecallSelected,
+    SessionHead,
+    SessionOpened,
+    WindowCompacted,
+)
+from ctxsteward.store.journal.log import Log, Repair, read_manifest
+from ctxsteward.store.journal.port import Journal, SessionKey
+from ctxsteward.store.profiles.text import Profile
+
+from ..layout.meta_section import META_REPORT, report_in
+from ..tokens.tokenizer import Counter
+from .fold import DAMAGE
+from .log_view import TRIES, SessionLogView
+from .new_message import MessageAppender, NewMessage, ParsedMessage, check_meta, check_note, checked_name
+from .originals import Originals
+from .session_head import SessionOpening
+from .state import State
+from .tool_groups import LogEntry
+
+if TYPE_CHECKING:
+    from ctxsteward.store.crypto.keyring import Keys, SealKey
+    from ctxsteward.store.facts.lookup import FactLookup
+
+
+def shown_in(rows: Iterable[object]) -> frozenset[str]:
+    """Ids of the records in these rows of a log."""
+    found: set[str] = set()
+    for row in rows:
+        if isinstance(row, SessionHead) and row.profile is not None:
+            found.update(record["id"] for record in row.profile.get("meta", ()))
+        elif isinstance(row, RecallSelected):
+            found.update(fact.id for fact in row.facts)
+    return frozenset(found)
+
+
+BATCH_MESSAGES = 1000
+"""`extend` writes this many messages in one journal append."""
+
+_BARE = NewMessage(message=None)
+"""What stands beside a message that comes alone."""
+
+__all__ = ["BATCH_MESSAGES", "DAMAGE", "Session"]
+
+
+class Session:
+    """One log. Made by `Store.session`."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        key: SessionKey,
+        counter: Callable[[], Counter],
+        draw_nonce: Callable[[], str],
+        keys: Keys,
+        repair: Repair | None = None,
+        fact_lookup: FactLookup | None = None,
+    ) -> None:
+        self.key = key
+        self.lock = threading.RLock()
+        """One call at a time: threads of one process may share a session."""
+        forking.renew_in_child(self)
+        self.fact_lookup = fact_lookup
+        """Where facts about its user and project come from; None: there are none."""
+        self._keys = keys
+        self._counter = counter
+        self._counted: Counter | None = None
+        self._draw_nonce = draw_nonce
+        self._sent_again = 0
+        """Ordinal of the message that was appended last, where it was there already; 0: it was new."""
+        self._read_by(SessionLogView(Log(journal, key, keys.address_key(key.tenant), repair)))
+
+    def forked(self) -> None:
+        """In a child: what a thread of the parent was in the midst of is read anew."""
+        if self.lock.acquire(blocking=False):
+            self.lock.release()
+        else:
+            self.lock = threading.RLock()
+            self.replica.distrust()
+
+    def _read_by(self, replica: SessionLogView) -> None:
+        self.replica = replica
+        """What was read of the log, and what reads on."""
+        self._originals = Originals(replica)
+        self._appending = MessageAppender(replica, self._originals)
+
+    @property
+    def id(self) -> str:
+        return self.key.session
+
+    @property
+    def tenant(self) -> str:
+        return self.key.tenant
+
+    @property
+    def state(self) -> State:
+        """The window, as far as the log was read."""
+        return self.replica.state
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What was noticed while opening and reading."""
+        return self.replica.noticed.findings
+
+    @property
+    def missing(self) -> set[int]:
+        """Ordinals whose originals could not be read, as far as they were asked for."""
+        return self.replica.noticed.missing
+
+    @property
+    def cache(self) -> dict[object, object]:
+        """Fragments of this session's bullets, notes, head: results of pure functions, never state."""
+        return self.replica.fragments
+
+    @property
+    def generation(self) -> int:
+        """Grows when what was already written is replaced, here or in a log this one was forked from."""
+        return self.replica.generation
+
+    @property
+    def journal(self) -> Journal:
+        return self.replica.log.journal
+
+    @property
+    def address_key(self) -> AddressKey:
+        return self.replica.log.address_key
+
+    @property
+    def seal_key(self) -> SealKey:
+        """What envelopes of this tenant are sealed with now."""
+        return self._keys.seal_key(self.tenant)
+
+    @property
+    def repair(self) -> Repair | None:
+        """Asked for a record that is damaged or missing: the object store may hold it."""
+        return self.replica.log.repair
+
+    @repair.setter
+    def repair(self, repair: Repair | None) -> None:
+        self.replica.log.repair = repair
+
+    @property
+    def counter(self) -> Counter:
+        """What counts are stored with each message."""
+        if self._counted is None:
+            self._counted = self._counter()
+        return self._counted
+
+    def __len__(self) -> int:
+        """Messages so far."""
+        return self.state.ordinal
+
+    # -- writing ------------------------------------------------------------------------------------------------
+
+    def append(
+        self,
+        message: object,
+        *,
+        id: str | None = None,
+        phase: str | None = None,
+        pin: PinStrength | None = None,
+        ts: str | None = None,
+        principal: str | None = None,
+        origin: str | None = None,
+    ) -> LogEntry:
+        """Add a message (OpenAI or Anthropic wire dict, SDK object, `Message`); the same `id` twice is the same entry.
+
+        `LogEntry.is_new` says whether this call wrote it.
+
+        Raises `InvalidMessage`, `InputTooLarge`, `Conflict`.
+        """
+        new = _BARE
+        if not (id is phase is pin is ts is principal is origin is None):
+            new = NewMessage(message=None, id=id, phase=phase, pin=pin, ts=ts, principal=principal, origin=origin)
+            check_meta(new)
+        taken = self._take(message, new)
+        with self.lock:
+            return self._noted(self._appending.one(taken))
+
+    def extend(self, messages: Iterable[object]) -> list[LogEntry]:
+        """Add many messages (wire dicts, or `NewMessage` where they carry more), in batches of one journal write each.
+
+        An invalid one raises, and nothing of its batch is written. Ids work as in `append`.
+        """
+        added: list[LogEntry] = []
+        batch: list[ParsedMessage] = []
+        for item in messages:
+            if isinstance(item, NewMessage):
+                check_meta(item)
+                batch.append(self._take(item.message, item))
+            else:
+                batch.append(self._take(item, _BARE))
+            if len(batch) >= BATCH_MESSAGES:
+                added += self._append_batch(batch)
+                batch = []
+        return added + self._append_batch(batch) if batch else added
+
+    def _take(self, message: object, new: NewMessage) -> ParsedMessage:
+        wire, decoded = take_wire(message)
+        counter = self._counted or self.counter
+        return ParsedMessage(wire, decoded, {counter.name: counter.message(decoded)}, new)
+
+    def _append_batch(self, batch: list[ParsedMessage]) -> list[LogEntry]:
+        with self.lock:
+            entries = self._appending.batch(batch)
+            for entry in entries[-1:]:
+                self._noted(entry)
+            return entries
+
+    def _noted(self, entry: LogEntry) -> LogEntry:
+        self._sent_again = 0 if entry.is_new else entry.ordinal
+        return entry
+
+    def before_answer(self) -> tuple[Session, Finding] | None:
+        """Where the user turn that was appended last had been answered before: this session as it was before that.
+
+        A caller that lost the answer asks again with the id it used; what it gets is the request of the first time,
+        not one that ends in its own answer. None where nothing was sent again, or the turn has no answer yet.
+        """
+        with self.lock:
+            state = self.state
+            answer = state.groups[-1].first if state.groups else 0
+            is_answered = state.last_text == answer > state.last_user and not state.open_calls
+            if not is_answered or not state.last_user or self._sent_again != state.last_user:
+                return None
+            place = self.journal.position(self.key, answer)
+            if place is None:
+                return None
+            before = self._sibling(self.id)
+            before.load(upto=place)
+        text = (
+            f"this user turn was sent again after §{answer} had answered it: the request is the one before that answer"
+        )
+        return before, Finding(kind="turn_already_answered", ref=f"§{answer}", text=text)
+
+    def note(self, name: str, text: str) -> None:
+        """Set a named note (plan, subtask, snapshot, scratchpad …); the latest wins, an empty text removes it."""
+        check_note(name, text)
+        self.record(NoteSet(name=name, text=text))
+
+    def pin(self, ref: str, strength: PinStrength | None = "keep", *, name: str | None = None) -> None:
+        """Keep a message verbatim (or give it up again with `strength=None`)."""
+        check_meta(NewMessage(message=None, pin=strength, id=name))
+        ordinal = Ref.parse(ref).ordinal
+        self.shown(ordinal, ref)
+        self.record(PinSet(ordinal=ordinal, strength=strength, name=name))
+
+    def record(self, event: Event) -> None:
+        """Append one event that needs nothing of the log's newest state; retried behind other writers."""
+        with self.lock:
+            self.replica.retried(lambda: self.commit(event))
+
+    def commit(self, event: Event) -> None:
+        """Append one event that was decided on exactly this state; `Conflict` if the log has moved on."""
+        with self.lock:
+            self.replica.commit(event)
+
+    # -- opening and catching up --------------------------------------------------------------------------------
+
+    def open(self, head: SessionHead) -> None:
+        """Open the log, or create it with this head. Raises `Erased` for a session that was forgotten."""
+        with self.lock:
+            self._heads().open(head)
+
+    def repin(self, profile: Profile) -> None:
+        """Move this session to another version of its profile."""
+        with self.lock:
+            self._heads().repin(profile)
+
+    def _heads(self) -> SessionOpening:
+        return SessionOpening(self.replica, self._draw_nonce, self.fact_lookup)
+
+    def load(self, upto: int | None = None) -> None:
+        """Read the state from the journal, from the newest compaction on (or as it was at position `upto`).
+
+        Raises `Damaged` where neither the log nor a compaction says any more what its head or its parent was.
+        """
+        with self.lock:
+            self.replica.load(upto)
+
+    def refresh(self) -> None:
+        """Read what other writers have appended since."""
+        with self.lock:
+            self.replica.refresh()
+
+    def reread(self) -> None:
+        """Read again what was replaced since: an erasure, in whichever process. Whoever reads `state` asks this first;
+        what resolves a reference does so itself."""
+        with self.lock:
+            self.replica.reread()
+
+    # -- forks and drafts ---------------------------------------------------------------------------------------
+
+    def fork(self, at: int | str | None = None, *, id: str | None = None) -> Session:
+        """A new session that shares this log up to message `at` (default: all of it) and counts on from there."""
+        root = self.id.partition("-fork-")[0]
+        name = checked_name("session", f"{root[:160]}-fork-{self._draw_nonce()}" if id is None else id)
+        with self.lock:
+            for _ in range(TRIES):
+                child = self._sibling(name)
+                child.replica.prepare()
+                self.refresh()
+                opened = SessionOpened(nonce=self.state.nonce, parent=self._originals.origin(at))
+                try:
+                    child.replica.write((opened,))
+                except Conflict:
+                    raise InputError(f"session {name!r} exists already; name the fork otherwise") from None
+                if not self.replica.is_replaced():
+                    child.load()
+                    return child
+                self.journal.truncate(child.key, 0)  # what it shares was replaced meanwhile: share what is there now
+        raise Conflict(self.id, self.state.position)
+
+    def parent(self) -> Session | None:
+        """The session this one was forked from, not read yet; None for an original."""
+        with self.lock:
+            above = self.replica.ancestry.above
+        if above is None:
+            return None
+        parent = self._sibling(above.log.key.session)
+        parent.replica.ancestry = above
+        return parent
+
+    def _sibling(self, id: str) -> Session:
+        """Another session of this store and tenant, not read yet."""
+        key = SessionKey(self.tenant, id)
+        return Session(self.journal, key, self._counter, self._draw_nonce, self._keys, self.repair, self.fact_lookup)
+
+    def origins(self) -> tuple[ForkPoint, ...]:
+        """Where the logs end that this one shares: its parent's first; none for an original."""
+        with self.lock:
+            return tuple(one.origin for one in self.replica.ancestry.line() if one.origin is not None)
+
+    def draft(self) -> Session:
+        """This session in memory only: what is appended to it is gone with it, and nobody else sees it."""
+        with self.lock:
+            self.replica.reread()
+            other = Session.__new__(Session)
+            other.__dict__.update(self.__dict__)
+            other.lock = threading.RLock()
+            forking.renew_in_child(other)
+            journal = DraftJournal(self.journal, self.key, self.state.position)
+            other._read_by(self.replica.over(Log(journal, self.key, self.address_key, self.repair)))
+        return other
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def resolve(self, ref: str | int | Ref) -> Message:
+        """The original a reference names (``§128``, ``128``, ``§128.2``, ``tool:3``), checked against its address.
+
+        ``meta:ID`` is a record of meta as the profile in force has it, its sources behind it.
+
+        Raises `InvalidReference`, `ReferenceNotFound` (a KeyError), `Erased` (another), `Damaged`.
+        """
+        with self.lock:
+            self.replica.reread()
+            return self._originals.resolve(ref)
+
+    def tool_output(self, number: int) -> Message:
+        """The n-th tool output of the session (1-based), whole, as a message of role ``tool``."""
+        with self.lock:
+            self.replica.reread()
+            return self._originals.tool_output(number)
+
+    def entry(self, ref: str | int | Ref) -> LogEntry:
+        """The log entry of a message; an erased one says nothing any more. Raises `Damaged`."""
+        ordinal = ref.ordinal if isinstance(ref, Ref) else Ref.parse(str(ref)).ordinal
+        with self.lock:
+            self.replica.reread()
+            return self._originals.entry(ordinal, f"§{ordinal}")
+
+    def shown(self, ordinal: int, ref: str = "") -> LogEntry:
+        """The log entry of a message as an envelope may show it: a stand-in where the original is damaged."""
+        with self.lock:
+            return self._originals.shown(ordinal, ref or f"§{ordinal}")
+
+    def entries(self, start: int = 1, stop: int | None = None) -> list[LogEntry]:
+        """Originals from ordinal `start` up to and including `stop`; costs what it returns. Raises `Damaged`."""
+        with self.lock:
+            self.replica.reread()
+            last = self.state.ordinal if stop is None else min(stop, self.state.ordinal)
+            return [self._originals.entry(ordinal, f"§{ordinal}") for ordinal in range(max(1, start), last + 1)]
+
+    def reports(self) -> list[WindowCompacted]:
+        """All compactions of this log that can be read, oldest first (a fork's parent's included, up to the fork)."""
+        with self.lock:
+            self.replica.reread()
+            stretches = self.replica.ancestry.stretches()
+            found = [event for log, stop in stretches for _, event in log.compactions(stop)]
+        return found[::-1]
+
+    def meta_reports(self) -> list[CompressionReport]:
+        """What meta was left without in this session's own envelopes, oldest first; costs a reading of its manifests.
+
+        Raises `Damaged`.
+        """
+        with self.lock:
+            kept = [(one.address, one.body) for one in self.journal.manifests(self.key)]
+            bodies = [read_manifest(self.address_key, *one) for one in kept if META_REPORT in one[1]]
+            here = [report_in(body) for body in bodies if body["position"] <= self.state.position]
+            return [report for report in here if report is not None]
+
+    def shown_records(self) -> frozenset[str]:
+        """Ids of the records this session was shown: in its profiles, and as facts; costs a reading of its log."""
+        with self.lock:
+            parts = [shown_in(log.read(0, stop)) for log, stop in self.replica.ancestry.stretches()]
+        return frozenset().union(*parts)

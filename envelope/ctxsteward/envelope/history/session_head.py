@@ -1,0 +1,148 @@
+"""The head of a session's log: the profile version it is pinned to, the application's system texts, tools and project.
+
+A log is created with a head, and opened again with whatever its caller names now: the profile stays the one it is
+pinned to, with a finding where another was named; what else is named replaces what was. A profile that is about to be
+written goes without the records that were withdrawn since somebody read it (`withdrawn_heads`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ctxsteward.schemas import Conflict, Finding, InputError, Wire
+from ctxsteward.schemas.message import encode_wire
+from ctxsteward.store.facts.lookup import without_withdrawn_records
+from ctxsteward.store.journal.events import SessionHead, SessionOpened
+from ctxsteward.store.profiles.text import Profile
+
+from .log_view import TRIES, SessionLogView
+from .new_message import checked_name
+
+if TYPE_CHECKING:
+    from ctxsteward.store.facts.lookup import FactLookup
+
+
+class SessionOpening:
+    """Opens a replica's log under a head, and writes its next ones."""
+
+    def __init__(self, replica: SessionLogView, draw_nonce: Callable[[], str], fact_lookup: FactLookup | None) -> None:
+        self._replica, self._draw_nonce, self._fact_lookup = replica, draw_nonce, fact_lookup
+
+    def open(self, head: SessionHead) -> None:
+        """Open the log, or create it with this head; raises `Erased` for a session that was forgotten."""
+        log = self._replica.log
+        for _ in range(TRIES):
+            if log.journal.length(log.key) == 0:
+                self._replica.prepare()
+                head = self._standing(head)
+                with suppress(Conflict):  # another process created it just now: read what it wrote
+                    self._replica.write((SessionOpened(nonce=self._draw_nonce()), head))
+            self._replica.load()
+            if self._replica.state.position:
+                break
+        self._reconcile(head)
+
+    def repin(self, profile: Profile) -> None:
+        """Move the session to another version of its profile."""
+        self._record(self._standing(replace(self._replica.state.head, profile=profile.model_dump(mode="json"))))
+
+    def _reconcile(self, head: SessionHead) -> None:
+        pinned = self._replica.state.head
+        if head.profile is not None and pinned.profile is not None and head.profile != pinned.profile:
+            text = "the session keeps the profile version it is pinned to; `session.repin(profile)` moves it"
+            self._replica.noticed.findings.append(Finding(kind="profile_pinned", text=text))
+        profile = pinned.profile if pinned.profile is not None else self._standing(head).profile
+        wanted = SessionHead(
+            profile=profile, system=head.system or pinned.system, tools=head.tools or pinned.tools,
+            project=head.project or pinned.project,
+        )  # fmt: skip
+        if wanted != pinned:
+            self._replica.noticed.add(_replaced(pinned, wanted))
+            self._record(wanted)
+
+    def _standing(self, head: SessionHead) -> SessionHead:
+        """A head that is about to be written, without what was withdrawn since somebody read its profile."""
+        if head.profile is None:
+            return head
+        profile, findings = without_withdrawn_records(self._fact_lookup, self._replica.log.key.tenant, head.profile)
+        self._replica.noticed.add(findings)
+        return replace(head, profile=profile)
+
+    def _record(self, head: SessionHead) -> None:
+        self._replica.retried(lambda: self._replica.commit(head))
+
+
+def head_of(
+    profile: Profile | None,
+    system: str | Sequence[str | Wire] | None,
+    tools: Sequence[Wire] | None,
+    project: str | None,
+) -> SessionHead:
+    """The head a caller names, checked; raises `InputError`, `InvalidMessage`."""
+    if profile is not None and not isinstance(profile, Profile):
+        raise InputError(f"profile is {type(profile).__name__}; pass Profile.load(path) or Profile.from_text(text)")
+    return SessionHead(
+        profile=None if profile is None else profile.model_dump(mode="json"),
+        system=_system(system),
+        tools=_tools(tools or ()),
+        project=None if project is None else checked_name("project", project),
+    )
+
+
+def _system(system: str | Sequence[str | Wire] | None) -> tuple[str, ...]:
+    """The application's system texts; a provider's text blocks are taken too."""
+    texts: list[str] = []
+    for index, item in enumerate((system,) if isinstance(system, str) else system or ()):
+        text = item.get("text") if isinstance(item, dict) and item.get("type") == "text" else item
+        if not isinstance(text, str):
+            raise InputError(f"system[{index}] is {item!r:.60}; write text, or a block of type 'text'")
+        encode_wire({"text": text})
+        texts.append(text)
+    return tuple(text for text in texts if text)
+
+
+def _replaced(before: SessionHead, now: SessionHead) -> list[Finding]:
+    """Says that a session goes on under another system text or other tools than it was opened with."""
+    text = "is another one than before; it replaces that from here on, and the prefix is cached anew"
+    changed = [name for name in ("system", "tools") if (was := getattr(before, name)) and was != getattr(now, name)]
+    return [Finding(kind="head_replaced", field=name, text=f"`{name}` {text}") for name in changed]
+
+
+def _tools(tools: Sequence[Wire]) -> tuple[Wire, ...]:
+    if isinstance(tools, (str, bytes, dict)) or not isinstance(tools, Iterable):
+        raise InputError(f"tools is {type(tools).__name__}; pass a list of tool schemas")
+    given = list(tools)
+    for index, tool in enumerate(given):
+        if not isinstance(tool, dict):
+            raise InputError(f"tools[{index}] is {type(tool).__name__}; a tool schema is a dict")
+    checked = json.loads(encode_wire({"tools": given}))["tools"]
+    for index, tool in enumerate(checked):
+        _check_tool(f"tools[{index}]", tool)
+    return tuple(checked)
+
+
+def _check_tool(where: str, tool: Wire) -> None:
+    """A function has a name and, where it says so, a schema of its arguments; a provider's own tool names its type."""
+    inner, place = tool, where
+    if "function" in tool:
+        inner, place = tool["function"], f"{where}.function"
+        if not isinstance(inner, dict):
+            raise InputError(f'{place} is {type(inner).__name__}; write {{"name": …, "parameters": {{…}}}}')
+    is_function = inner is not tool or tool.get("type") in (None, "function")
+    if is_function and "function_declarations" not in tool and "functionDeclarations" not in tool:
+        name = inner.get("name")
+        if not isinstance(name, str) or not name:
+            own = tool.keys() - {"name", "type", "description", *_ARGUMENTS}
+            if tool.get("type") is None and own and inner is tool and name is None:
+                return  # a provider's own tool, such as {"google_search": {}}
+            raise InputError(f"{place}.name is {name!r:.60}; a tool has a name")
+    for key in _ARGUMENTS:
+        if inner.get(key) is not None and not isinstance(inner[key], dict):
+            raise InputError(f"{place}.{key} is {type(inner[key]).__name__}; write a JSON Schema of type object")
+
+
+_ARGUMENTS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema")

@@ -1,0 +1,327 @@
+"""The state of a session's window: a fold over its log.
+
+`State.apply` takes one event at a time; `State.restore` starts from a compaction, which carries the whole state, so
+reading a session back costs its window and not its age. Both ways give equal states (a property test). Nothing here
+knows budgets: what the window shows is `layout`'s business.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ctxsteward.schemas import Bullet
+from ctxsteward.store.journal.events import (
+    BlankRecord,
+    CompactionRefused,
+    Event,
+    MessageAppended,
+    NoteSet,
+    PinSet,
+    PinStrength,
+    RecallSelected,
+    SessionHead,
+    SessionOpened,
+    WindowCompacted,
+    facts_of,
+)
+
+from .tool_groups import (
+    LogEntry,
+    MissingMessage,
+    OpenCall,
+    ToolGroup,
+    answered_by,
+    calls_of,
+    is_user_turn,
+    mended,
+    unanswered,
+)
+
+
+class Pin(NamedTuple):
+    strength: PinStrength
+    name: str | None
+
+
+class Day(NamedTuple):
+    """A run of messages of one day."""
+
+    name: str
+    """ISO date."""
+    first: int
+    last: int
+
+
+def _selection(stored: list[Any] | None) -> RecallSelected | None:
+    """Of a checkpoint: what was recalled for the live turn, without its log."""
+    if stored is None:
+        return None
+    superseded = {old: tuple(newer) for old, newer in (stored[3] if len(stored) > 3 else ())}
+    facts = facts_of(stored[4] if len(stored) > 4 else ())
+    excerpts = dict(stored[5] if len(stored) > 5 else ())
+    return RecallSelected(
+        turn=stored[0], refs=tuple(stored[1]), log={}, superseded=superseded, facts=facts, excerpts=excerpts
+    )
+
+
+class State:
+    """Everything an envelope of this log depends on."""
+
+    __slots__ = (
+        "answered", "bullets", "call_ids", "compacted_to", "compactions", "days", "groups", "head", "head_at", "heads",
+        "last_reply", "last_text", "last_user", "masked", "nonce", "notes", "open_calls", "ordinal", "outputs",
+        "phase", "pins", "position", "refused", "repaired", "selection", "session", "task", "turns",
+    )  # fmt: skip
+
+    def __init__(self, session: str) -> None:
+        self.session = session
+        self.position = 0
+        """Events folded so far."""
+        self.ordinal = 0
+        self.outputs = 0
+        self.turns = 0
+        self.nonce = ""
+        self.head = SessionHead()
+        self.head_at: tuple[str, int] | None = None
+        """Session and position of the head event in force."""
+        self.bullets: tuple[Bullet, ...] = ()
+        self.groups: list[ToolGroup] = []
+        self.notes: dict[str, str] = {}
+        self.pins: dict[int, Pin] = {}
+        self.selection: RecallSelected | None = None
+        self.refused: CompactionRefused | None = None
+        self.repaired = False
+        """Whether a message in the window needed repair."""
+        self.compactions = 0
+        self.compacted_to = 0
+        """Highest ordinal that any compaction has taken out of the window."""
+        self.masked: frozenset[int] = frozenset()
+        """First ordinals of groups whose tool results are shown as one line."""
+        self.heads = 0
+        """Head events so far."""
+        self.task = 0
+        """Ordinal of the first user message of the session or phase; 0: none yet."""
+        self.phase: str | None = None
+        self.last_user = 0
+        self.last_reply = 0
+        """Ordinal of the newest assistant message; tool results after it have not been seen by the model."""
+        self.last_text = 0
+        """Ordinal of the newest assistant message with text."""
+        self.answered = 0
+        """Ordinal of the user turn that `last_text` replied to: both together are the last raw turn."""
+        self.open_calls: list[OpenCall] = []
+        self.call_ids: set[str] = set()
+        self.days: list[tuple[str, int]] = []
+        """Each day of the session and the ordinal of its first message, where messages carry times."""
+
+    # -- folding ------------------------------------------------------------------------------------------------
+
+    def apply(self, event: Event) -> None:
+        """Take the next event of the log."""
+        match event:
+            case MessageAppended():
+                self.add(LogEntry(event))
+                return
+            case SessionOpened():
+                self.nonce = event.nonce
+            case SessionHead():
+                self.head, self.head_at = event, (self.session, self.position)
+                self.heads += 1
+            case NoteSet(name=name, text=text):
+                self.notes.pop(name, None)
+                if text:
+                    self.notes[name] = text
+            case PinSet(ordinal=ordinal, strength=strength, name=pin_name):
+                self.pins.pop(ordinal, None)
+                if strength is not None:
+                    self.pins[ordinal] = Pin(strength, pin_name)
+            case WindowCompacted():
+                known = {entry.ordinal: entry for group in self.groups for entry in group.entries}
+                self._settle(event, known.__getitem__)
+            case CompactionRefused():
+                self.refused = event
+            case RecallSelected():
+                self.selection = event
+            case BlankRecord(was=was):
+                self.skip(was)
+                return
+        self.position += 1
+
+    def skip(self, kind: str) -> None:
+        """Pass over a record that says nothing (any more); a compaction that was there still counts."""
+        if kind == "compaction":
+            self.compactions += 1
+        self.position += 1
+
+    def add(self, entry: LogEntry) -> None:
+        """Take a message (the hot path of `apply`)."""
+        event = entry.event
+        message, placement = entry.message, event.placement
+        self.position += 1
+        if placement.findings or entry.controls:
+            self.repaired = True
+        self.ordinal = event.ordinal
+        if event.outputs:
+            self.outputs = event.outputs
+        if event.ts is not None and (not self.days or self.days[-1][0] != event.ts[:10]):
+            self.days.append((event.ts[:10], event.ordinal))
+        if event.pin is not None:
+            self.pins[event.ordinal] = Pin(event.pin, None)
+        if placement.joins and self.groups:
+            self.groups[-1] = self.groups[-1].with_entry(entry)
+            if placement.answers:
+                done = answered_by(entry)
+                self.open_calls = [call for call in self.open_calls if call.alias not in done]
+        else:
+            self.groups.append(ToolGroup((entry,)))
+            if message.role == "assistant":
+                self._assistant(entry)
+            elif message.role == "user" or placement.orphans:
+                self.open_calls = []
+        if is_user_turn(message):
+            self._user_turn(event)
+        elif message.role == "assistant":
+            self.last_reply = event.ordinal
+            if message.text.strip():
+                self.last_text, self.answered = event.ordinal, self.last_user
+
+    def _assistant(self, entry: LogEntry) -> None:
+        self.open_calls = calls_of(entry) if entry.message.tool_calls else []
+        self.call_ids.update(call.alias for call in self.open_calls)
+
+    def _user_turn(self, event: MessageAppended) -> None:
+        self.turns += 1
+        self.last_user = event.ordinal
+        if self.task == 0 or (event.phase is not None and event.phase != self.phase):
+            self.task = event.ordinal
+            self.phase = event.phase
+
+    @property
+    def in_loop(self) -> bool:
+        """Whether the model has answered in the live turn and is asked again; a reply that is the last is a prefill."""
+        return self.last_reply > self.last_user and (self.ordinal > self.last_reply or bool(self.open_calls))
+
+    @property
+    def recalled(self) -> RecallSelected | None:
+        """What was chosen for the live turn; None where nothing was."""
+        return self.selection if self.selection is not None and self.selection.turn == self.last_user else None
+
+    def day_of(self, ordinal: int) -> Day | None:
+        """The day a message belongs to; None where messages carry no times."""
+        place = bisect_right(self.days, ordinal, key=lambda row: row[1]) - 1
+        if place < 0:
+            return None
+        day, first = self.days[place]
+        last = self.days[place + 1][1] - 1 if place + 1 < len(self.days) else self.ordinal
+        return Day(day, first, last)
+
+    # -- checkpoints --------------------------------------------------------------------------------------------
+
+    def checkpoint(self) -> dict[str, Any]:
+        """What a compaction stores beside bullets and kept groups, as JSON."""
+        return {
+            "nonce": self.nonce,
+            "head_at": self.head_at,
+            "heads": self.heads,
+            "ordinal": self.ordinal,
+            "outputs": self.outputs,
+            "turns": self.turns,
+            "notes": self.notes,
+            "pins": [[ordinal, *pin] for ordinal, pin in self.pins.items()],
+            "compactions": self.compactions + 1,
+            "task": self.task,
+            "phase": self.phase,
+            "last_user": self.last_user,
+            "last_reply": self.last_reply,
+            "last_text": self.last_text,
+            "answered": self.answered,
+            "open_calls": [[call.id, call.alias] for call in self.open_calls],
+            "compacted_to": self.compacted_to,
+            "days": self.days,
+            "selection": None
+            if self.recalled is None
+            else [
+                self.recalled.turn,
+                list(self.recalled.refs),
+                {},
+                list(self.recalled.superseded.items()),
+                *([list(map(list, self.recalled.facts))] if self.recalled.facts or self.recalled.excerpts else []),
+                *([list(map(list, self.recalled.excerpts.items()))] if self.recalled.excerpts else []),
+            ],
+        }
+
+    def restore(
+        self,
+        event: WindowCompacted,
+        position: int,
+        head: SessionHead,
+        entry: Callable[[int], LogEntry | MissingMessage],
+    ) -> None:
+        """Become the state just after this compaction, which stands at `position`."""
+        checkpoint = event.checkpoint
+        self.nonce = checkpoint["nonce"]
+        where = checkpoint["head_at"]
+        self.head, self.head_at = head, (where[0], where[1]) if where else None
+        self.heads = checkpoint["heads"]
+        self.ordinal, self.outputs, self.turns = (
+            checkpoint["ordinal"],
+            checkpoint["outputs"],
+            checkpoint["turns"],
+        )
+        self.notes = dict(checkpoint["notes"])
+        self.pins = {ordinal: Pin(strength, name) for ordinal, strength, name in checkpoint["pins"]}
+        self.compactions = checkpoint["compactions"] - 1
+        self.task, self.phase = checkpoint["task"], checkpoint["phase"]
+        self.last_user, self.last_text = checkpoint["last_user"], checkpoint["last_text"]
+        self.answered = checkpoint.get("answered", 0)  # not kept by the first stores
+        self.last_reply = checkpoint["last_reply"]
+        self.open_calls = [OpenCall(*call) for call in checkpoint["open_calls"]]
+        self.days = [(day, first) for day, first in checkpoint.get("days", ())]  # not kept by the first stores
+        self._settle(event, entry)
+        if self.open_calls and self.repaired and self.groups:  # a stand-in's calls go by other ids
+            self.open_calls = unanswered(self.groups[-1])
+        self.position = position + 1
+
+    def _settle(self, event: WindowCompacted, entry: Callable[[int], LogEntry | MissingMessage]) -> None:
+        held = {group.ordinals: group for group in self.groups}
+        groups: list[ToolGroup] = []
+        for ordinals in event.kept:
+            group = held.get(ordinals)
+            if group is None:
+                before = groups[-1].entries[0].message.role if groups else None
+                group = mended([entry(ordinal) for ordinal in ordinals], self._role_before(ordinals[0], before))
+            groups.append(group)
+        self.groups = groups
+        self.bullets = event.bullets
+        self.masked = frozenset(event.masked)
+        self.compactions += 1
+        self.compacted_to = event.checkpoint["compacted_to"]
+        self.selection = _selection(event.checkpoint["selection"])
+        self.refused = None
+        left = {ordinal for group in self.groups for ordinal in group.ordinals}
+        self.pins = {ordinal: pin for ordinal, pin in self.pins.items() if ordinal in left}
+        window = (entry for group in self.groups for entry in group.entries)
+        self.repaired = any(entry.event.placement.findings or entry.controls for entry in window)
+        heads = [group.entries[0] for group in self.groups]
+        self.call_ids = {call.alias for head in heads if head.message.tool_calls for call in calls_of(head)}
+
+    def _role_before(self, ordinal: int, role: str | None) -> str | None:
+        """Whose turn it was before this message, for one that cannot be read: a reply follows a user, and back."""
+        if ordinal in (self.last_reply, self.last_text):
+            return "user"
+        return "assistant" if ordinal in (self.last_user, self.answered, self.task) else role
+
+    def copy(self) -> State:
+        """An independent state; groups and entries are shared, they never change."""
+        other = State.__new__(State)
+        for name in self.__slots__:
+            value = getattr(self, name)
+            setattr(other, name, value.copy() if isinstance(value, (list, dict, set)) else value)
+        return other
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, State) and all(getattr(self, n) == getattr(other, n) for n in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]

@@ -1,0 +1,356 @@
+"""Entries and tool groups: what of a history moves together, and how a broken one is repaired.
+
+A *group* is an assistant message with its tool calls and all their results, or a single other message. Providers
+refuse a call without its result and a result without its call, so a group is shown or compacted as one. A history that
+breaks the pairing is repaired when it is rendered, with a finding, and never refused: an unanswered call gets a
+placeholder result, a result without a call is shown as fenced text, a reused or missing id gets an alias.
+Decisions are taken once, when a message is appended (`place`), and stored with it.
+
+Stand-ins for originals that cannot be read: the place, the role and the tool pairs stay, the words do not.
+
+Nothing of a damaged record is ever shown. What it claims about its *shape* (role, tool calls, tool results) is taken as
+a hint, because a wrong shape harms nobody: `place` judges it against the history like any other message, ids of its
+calls are replaced by ours, and messages after it are placed anew where they leaned on what is gone. Where it claims
+nothing, the shape comes from its neighbours: who spoke before, which results follow.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from ctxsteward.schemas import ImagePart, Message, OpaquePart, TextPart, ToolCallPart
+from ctxsteward.schemas.message import control_fields, decode_wire
+from ctxsteward.store.journal.events import PLAIN, MessageAppended, Placement
+
+if TYPE_CHECKING:
+    from ..tokens.tokenizer import Counter
+from collections.abc import Sequence
+from dataclasses import field, replace
+
+from ctxsteward.schemas import ContextError, Wire
+from ctxsteward.schemas.message import encode_wire
+
+# OpenAI takes ids of at most 40 characters, Anthropic these characters.
+_SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
+
+FINDING_TEXTS = {
+    "tool_call_without_result": "a tool call was followed by another message; a placeholder result stands in",
+    "tool_result_without_call": "a tool result answers no open call; it is shown as fenced text",
+    "tool_call_id_replaced": "a tool call's id was missing, unusable or already taken; it goes by another",
+    "empty_assistant_message": "an assistant message says nothing and calls nothing; it is not shown",
+    "original_damaged": "an original is damaged or missing and cannot be shown; a line that says so stands in",
+    "untrusted_system_message": "a system message arrived by append; it is shown as fenced text, not as the operator's",
+    "control_field": "a message names what only an operator sets; the provider is not sent it, the original keeps it",
+}
+
+
+class LogEntry:
+    """A message in the log: its ordinal, its reference, the original."""
+
+    __slots__ = ("_controls", "_message", "_tokens", "event", "is_new", "ordinal")
+
+    def __init__(self, event: MessageAppended, message: Message | None = None, *, is_new: bool = False) -> None:
+        self.event = event
+        self.is_new = is_new
+        """Of what `Session.append` and `extend` return: whether that call wrote it. False: its id was there already."""
+        self.ordinal = event.ordinal
+        self._message = message
+        self._tokens = event.tokens
+        self._controls: tuple[str, ...] | None = None
+
+    @property
+    def ref(self) -> str:
+        return f"§{self.ordinal}"
+
+    @property
+    def message(self) -> Message:
+        if self._message is None:
+            self._message = decode_wire(self.event.wire)
+        return self._message
+
+    @property
+    def controls(self) -> tuple[str, ...]:
+        """Fields of the original that only an operator sets; no provider is sent them."""
+        if self._controls is None:
+            self._controls = control_fields(self.message.wire)
+        return self._controls
+
+    def tokens(self, counter: Counter) -> int:
+        """Tokens of the whole original; stored with it, or counted once."""
+        found = self._tokens.get(counter.name)
+        if found is None:
+            found = counter.message(self.message)
+            self._tokens = {**self._tokens, counter.name: found}
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LogEntry) and other.event == self.event
+
+    def __hash__(self) -> int:
+        return hash(self.ordinal)
+
+    def __repr__(self) -> str:
+        return f"Entry({self.ref}, {self.message.role})"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCall:
+    """A tool call that waits for its result."""
+
+    id: str
+    """As the message has it; empty where it has none."""
+    alias: str
+    """As we render it."""
+
+
+class ToolGroup:
+    """Messages that move as one, oldest first."""
+
+    __slots__ = ("cache", "entries", "ordinals")
+
+    def __init__(self, entries: tuple[LogEntry, ...]) -> None:
+        self.entries = entries
+        self.ordinals = (entries[0].ordinal,) if len(entries) == 1 else tuple([entry.ordinal for entry in entries])
+        self.cache: dict[object, object] | None = None
+        """Fragments by (shape, counter): a cache of pure results, never state."""
+
+    @property
+    def first(self) -> int:
+        return self.ordinals[0]
+
+    @property
+    def last(self) -> int:
+        return self.ordinals[-1]
+
+    def with_entry(self, entry: LogEntry) -> ToolGroup:
+        return ToolGroup((*self.entries, entry))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ToolGroup) and other.entries == self.entries
+
+    def __hash__(self) -> int:
+        return hash(self.ordinals)
+
+    def __repr__(self) -> str:
+        return f"Group({', '.join(f'§{n}' for n in self.ordinals)})"
+
+
+def calls_of(entry: LogEntry) -> list[OpenCall]:
+    """The calls of an assistant entry, by the ids they are rendered with."""
+    aliases = dict(entry.event.placement.aliases)
+    return [OpenCall(call.id, aliases.get(index, call.id)) for index, call in enumerate(entry.message.tool_calls)]
+
+
+def answered_by(entry: LogEntry) -> set[str]:
+    return {alias for _, alias in entry.event.placement.answers}
+
+
+def unanswered(group: ToolGroup) -> list[OpenCall]:
+    """Calls of the group that have no result in it."""
+    head = group.entries[0]
+    if not head.message.tool_calls:
+        return []
+    answered: set[str] = set()
+    for entry in group.entries[1:]:
+        answered |= answered_by(entry)
+    return [call for call in calls_of(head) if call.alias not in answered]
+
+
+def says_something(message: Message) -> bool:
+    """Whether an assistant message has anything a provider would accept."""
+    return any(
+        (isinstance(part, TextPart) and part.text.strip()) or isinstance(part, (OpaquePart, ImagePart, ToolCallPart))
+        for part in message.parts
+    )
+
+
+def is_user_turn(message: Message) -> bool:
+    """Whether this is a person speaking (not only tool results carried in a user message)."""
+    return message.role == "user" and any(isinstance(part, (TextPart, ImagePart, OpaquePart)) for part in message.parts)
+
+
+class GroupHistory(Protocol):
+    """What `place` needs to know of the log so far."""
+
+    open_calls: list[OpenCall]
+    call_ids: set[str]
+
+
+def place(history: GroupHistory, message: Message, ordinal: int) -> Placement:
+    """Decide how a message fits; the answer is stored with it and never revised."""
+    role = message.role
+    if role in ("user", "assistant") and not message.tool_calls and not message.tool_results:
+        if role == "assistant" and not says_something(message):
+            kinds = ("empty_assistant_message",)
+            return Placement(findings=(*kinds, "tool_call_without_result") if history.open_calls else kinds)
+        return Placement(findings=("tool_call_without_result",)) if history.open_calls else PLAIN
+    if role in ("system", "developer"):
+        return Placement(joins=bool(history.open_calls), findings=("untrusted_system_message",))
+    if message.tool_results:
+        return _place_results(history, message)
+    return _place_calls(history, message, ordinal)
+
+
+def _place_results(history: GroupHistory, message: Message) -> Placement:
+    waiting = list(history.open_calls)
+    answers: list[tuple[int, str]] = []
+    orphans: list[int] = []
+    for index, result in enumerate(message.tool_results):
+        call = next((call for call in waiting if call.id == result.call_id), None)
+        if call is None:
+            orphans.append(index)
+        else:
+            waiting.remove(call)
+            answers.append((index, call.alias))
+    return Placement(
+        joins=bool(history.open_calls),
+        answers=tuple(answers),
+        orphans=tuple(orphans),
+        findings=("tool_result_without_call",) if orphans else (),
+    )
+
+
+def _place_calls(history: GroupHistory, message: Message, ordinal: int) -> Placement:
+    findings = ["tool_call_without_result"] if history.open_calls else []
+    aliases: list[tuple[int, str]] = []
+    taken: set[str] = set()
+    for index, call in enumerate(message.tool_calls):
+        if call.id in history.call_ids or call.id in taken or not _SAFE_ID.fullmatch(call.id):
+            alias = f"call_{ordinal}_{index + 1}"
+            while alias in history.call_ids or alias in taken:
+                alias += "x"
+            aliases.append((index, alias))
+            taken.add(alias)
+        else:
+            taken.add(call.id)
+    if aliases:
+        findings.append("tool_call_id_replaced")
+    if not aliases and not findings:
+        return PLAIN
+    return Placement(aliases=tuple(aliases), findings=tuple(findings))
+
+
+DAMAGED_NAME = "damaged"
+"""Goes for the name of a tool whose call cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingMessage:
+    """A message that cannot be read."""
+
+    ordinal: int
+    said: Message | None = None
+    """What the record claims to be: looked at for its shape alone."""
+    joins: bool = False
+    """It is known to belong to the tool group before it."""
+
+
+def claimed(wire: str | None) -> Message | None:
+    """The message that a damaged record claims to hold, if it is one at all."""
+    if not wire:
+        return None
+    try:
+        return decode_wire(wire)
+    except (ContextError, ValueError, RecursionError, TypeError, AttributeError):
+        return None
+
+
+def stand_in_text(ordinal: int) -> str:
+    return f"[§{ordinal}: the original is damaged and cannot be shown]"
+
+
+def fill(
+    history: GroupHistory, hole: MissingMessage, before: str | None, after: Sequence[Message], outputs: int = 0
+) -> LogEntry:
+    """The stand-in at this place of a history; `before` is the role before it, `after` what follows in its group."""
+    shown = decode_wire(encode_wire(_shape(hole, history.open_calls, before, after)))
+    ids = {call.id for call in shown.tool_calls}
+    placement = place(_Brief(history.open_calls, history.call_ids | ids), shown, hole.ordinal)
+    results = len(shown.tool_results)
+    event = MessageAppended(
+        ordinal=hole.ordinal,
+        wire=encode_wire(shown),
+        placement=replace(placement, findings=(*placement.findings, "original_damaged")),
+        outputs=outputs + results if results else 0,
+        damaged=True,
+    )
+    return LogEntry(event, shown)
+
+
+def refit(history: GroupHistory, entry: LogEntry) -> LogEntry:
+    """A message behind a stand-in, placed anew where the history is no longer what it was."""
+    placement = place(history, entry.message, entry.ordinal)
+    return entry if placement == entry.event.placement else LogEntry(replace(entry.event, placement=placement))
+
+
+def mended(rows: Sequence[LogEntry | MissingMessage], before: str | None) -> ToolGroup:
+    """The group of these messages, holes filled; `before` is the role before it."""
+    if not any(isinstance(row, MissingMessage) for row in rows):
+        return ToolGroup(tuple(row for row in rows if isinstance(row, LogEntry)))
+    history = _Brief()
+    entries: list[LogEntry] = []
+    for index, row in enumerate(rows):
+        after = [later.message for later in rows[index + 1 :] if isinstance(later, LogEntry)]
+        if isinstance(row, MissingMessage):
+            entry = fill(history, _fitting(row, index, len(rows)), before, after)
+        else:
+            entry = refit(history, row)
+        calls = calls_of(entry) if entry.message.tool_calls else []
+        done = answered_by(entry)
+        history.open_calls = [call for call in history.open_calls if call.alias not in done] + calls
+        history.call_ids |= {call.alias for call in calls}
+        entries.append(entry)
+        before = entry.message.role
+    return ToolGroup(tuple(entries))
+
+
+def _fitting(hole: MissingMessage, index: int, size: int) -> MissingMessage:
+    """A hole in a group of this size: a claim that contradicts the group is no hint."""
+    said = hole.said
+    if index:
+        joins = said is not None and (bool(said.tool_results) or said.role in ("system", "developer"))
+        return replace(hole, said=said if joins else None, joins=True)
+    return hole if size == 1 or (said is not None and said.tool_calls) else replace(hole, said=None)
+
+
+@dataclass(slots=True)
+class _Brief:
+    """The little of a history that placing needs."""
+
+    open_calls: list[OpenCall] = field(default_factory=list)
+    call_ids: set[str] = field(default_factory=set)
+
+
+def _shape(hole: MissingMessage, open_calls: Sequence[OpenCall], before: str | None, after: Sequence[Message]) -> Wire:
+    said, text = hole.said, stand_in_text(hole.ordinal)
+    answered = [result.call_id for message in after for result in message.tool_results]
+    if said is None:
+        waiting = [call.id for call in open_calls if call.id not in answered]
+        if open_calls or hole.joins:
+            return _results(text, waiting[:1], "tool") if waiting else {"role": "system", "content": text}
+        if answered:
+            return _calls(text, list(dict.fromkeys(answered)))
+        return {"role": "assistant" if before in ("user", "tool") else "user", "content": text}
+    if said.tool_calls:
+        return _calls(text, [call.id for call in said.tool_calls])
+    if said.tool_results:
+        spoken = said.role == "user" and len(said.parts) > len(said.tool_results)
+        return _results(text, [result.call_id for result in said.tool_results], said.role, spoken=spoken)
+    return {"role": said.role, "content": text}
+
+
+def _calls(text: str, ids: Sequence[str]) -> Wire:
+    function = {"name": DAMAGED_NAME, "arguments": "{}"}
+    calls = [{"id": id, "type": "function", "function": function} for id in ids]
+    return {"role": "assistant", "content": text, "tool_calls": calls}
+
+
+def _results(text: str, ids: Sequence[str], role: str, *, spoken: bool = False) -> Wire:
+    if role == "tool":
+        return {"role": "tool", "tool_call_id": ids[0], "content": text}
+    blocks: list[Wire] = [{"type": "tool_result", "tool_use_id": id, "content": text} for id in ids]
+    if spoken:
+        blocks.append({"type": "text", "text": text})
+    return {"role": "user", "content": blocks}

@@ -1,0 +1,1 @@
+"""Which originals and facts a user turn is shown again, and how they are ranked."""

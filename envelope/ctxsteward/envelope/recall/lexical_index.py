@@ -1,0 +1,436 @@
+"""The index of one session: each turn's own terms, and rankings of it that see its surroundings.
+
+A turn is scored together with its neighbours (context-indexed BM25): what answers a question often shares no word with
+it, but its neighbours do (`surroundings`). Postings hold each turn's own terms only; surroundings are summed at the
+query, so adding a turn costs its own terms, and a query the postings it touches: at most `MAX_POSTINGS` of turns and
+about as many of sittings, however long the session. A *sitting* is a run of turns of one day: neighbours do not reach
+across it, and it is scored as a whole, with the words of its date, where there are several: one alone would only lift
+what shares no word with the query above 0.
+
+A score is the sum of its signals, each scaled to its weight at its best turn. Ties go to the older turn: what a sitting
+began with says more.
+
+What a query found in an index, and what a turn's score is made of.
+
+Postings and BM25: how much a text says about a query's terms, for how rare they are and how long the text is.
+
+    idf(t) = ln(1 + (N - n + 0.5) / (n + 0.5))          N texts, n of them hold t
+    score  = Σ idf(t) · f · (k1 + 1) / (f + k1 · (1 - b + b · length / mean length))      f times in the text
+
+Texts are numbered from 0 in the order of their adding; a text may be lengthened later.
+Source: S. Robertson, H. Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond (2009); the idf is Lucene's,
+which is never negative.
+
+What stands around a turn: BM25 of turns together with their neighbours, out of postings of each turn's own terms.
+
+Three ways to see a turn: *near*, with the one before and the one after; *wide*, with two on each side; *asked*, with
+the question it answers. Neighbours do not reach across a sitting (a day's talk), which is a run of turns.
+
+Only the neighbourhoods of a query's best `MAX_HITS` turns are summed, so a query costs no more in a long session than
+in one of a few hundred turns. A turn is as good a hit as its own BM25 and that of the turns beside it. How many
+neighbourhoods hold a term is then scaled up from those that were summed. Five conversations put end to end (2,760
+turns, 760 questions) lose nothing of the evidence shown with 700 hits; with 500, 0.4 points, with 300, 0.6.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+from ..compaction.losses import stands_in
+from .selection import ScoredOriginal, Weights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexHits:
+    """What a query found: scaled scores by turn (near, wide, asked) and by sitting, and what it says of turns."""
+
+    weights: Weights
+    near: dict[int, float]
+    wide: dict[int, float]
+    asked: dict[int, float]
+    sittings: dict[int, float]
+    dates: dict[int, float]
+    speaker: str | None
+    pinned: Set[int]
+    recency: float
+    """Added for each turn before."""
+
+
+class Signals(Mapping[str, float]):
+    """A turn's signals, drawn up when somebody looks: of a ranking's hundreds a few dozen are logged."""
+
+    __slots__ = ("_draw_up", "_found", "_made", "_turn")
+
+    def __init__(self, draw_up: Callable[[IndexHits, int], dict[str, float]], found: IndexHits, turn: int) -> None:
+        self._draw_up, self._found, self._turn = draw_up, found, turn
+        self._made: dict[str, float] | None = None
+
+    def _signals(self) -> dict[str, float]:
+        if self._made is None:
+            self._made = self._draw_up(self._found, self._turn)
+        return self._made
+
+    def __getitem__(self, name: str) -> float:
+        return self._signals()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._signals())
+
+    def __len__(self) -> int:
+        return len(self._signals())
+
+    def __repr__(self) -> str:
+        return repr(self._signals())
+
+
+MAX_POSTINGS = 1_500
+"""Touched by a query: its terms are taken rarest first while they hold no more than this, one term at least, and of
+one that holds more alone the newest texts. Five conversations put end to end (2,760 turns, 760 questions) show as much
+of the evidence with 1,500 as with 8,000; with 1,000 they lose 0.1-0.3 points."""
+
+
+class Lengths:
+    """Terms of each text, and of all."""
+
+    __slots__ = ("of", "total")
+
+    def __init__(self) -> None:
+        self.of: list[int] = []
+        self.total = 0
+
+    def add(self, text: int, terms: int) -> None:
+        """Lengthen a text; a new one has the next number."""
+        if text == len(self.of):
+            self.of.append(0)
+        self.of[text] += terms
+        self.total += terms
+
+
+class Postings:
+    """Which texts hold a term, how often."""
+
+    __slots__ = ("counts", "lengths")
+
+    def __init__(self) -> None:
+        self.counts: dict[str, dict[int, int]] = defaultdict(dict)
+        """By term: text → times, in the order of texts."""
+        self.lengths = Lengths()
+
+    def add(self, text: int, terms: Sequence[str]) -> None:
+        """Add terms to a text; a new one has the next number."""
+        self.lengths.add(text, len(terms))
+        for term in terms:
+            found = self.counts[term]
+            found[text] = found.get(text, 0) + 1
+
+    def scores(self, query: Mapping[str, int], weights: Weights) -> dict[int, float]:
+        """BM25 of the texts that hold a term of the query (term → times)."""
+        scores: dict[int, float] = {}
+        for term, times in query.items():
+            found = self.counts.get(term)
+            if found:
+                add_bm25(scores, found, self.lengths, times, weights, len(found))
+        return scores
+
+
+def add_bm25(
+    scores: dict[int, float], counts: Mapping[int, int], lengths: Lengths, times: int, weights: Weights, held: float
+) -> None:
+    """Add what one term of a query (asked for `times` times) is worth to these texts; `held`: texts that hold it."""
+    k1, b, texts = weights.k1, weights.b, len(lengths.of)
+    gain = times * math.log(1 + (texts - held + 0.5) / (held + 0.5)) * (k1 + 1)
+    flat, slope = k1 * (1 - b), k1 * b * texts / max(1, lengths.total)
+    of, get = lengths.of, scores.get
+    for text, count in counts.items():
+        scores[text] = get(text, 0.0) + gain * count / (count + flat + slope * of[text])
+
+
+MAX_HITS = 700
+NEAR_TURNS = 1
+WIDE_TURNS = 2
+
+
+class NeighbourScores(NamedTuple):
+    """By turn: what the query finds in it together with its neighbours, with more of them, with its question."""
+
+    near: dict[int, float]
+    wide: dict[int, float]
+    asked: dict[int, float]
+
+
+class _Counts(NamedTuple):
+    """A term's counts per turn, summed over each turn's surroundings."""
+
+    near: dict[int, int]
+    wide: dict[int, int]
+    asked: dict[int, int]
+
+
+class NeighbourBoost:
+    """Of the turns of one session, in order; turns are numbered from 0."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        """First turn of each turn's sitting."""
+        self._asks: list[bool] = []
+        self._near, self._wide, self._asked = Lengths(), Lengths(), Lengths()
+
+    def add(self, start: int, asks: bool, own: list[int]) -> None:
+        """Take the next turn, of the sitting that starts at `start`; `own` are the terms of each turn up to it."""
+        here = len(self._starts)
+        length = own[here]
+        for reach, lengths in ((NEAR_TURNS, self._near), (WIDE_TURNS, self._wide)):
+            before = range(max(start, here - reach), here)
+            lengths.add(here, length + sum(own[earlier] for earlier in before))
+            for earlier in before:
+                lengths.add(earlier, length)
+        answers = here > start and self._asks[here - 1]
+        self._asked.add(here, length + (own[here - 1] if answers else 0))
+        self._starts.append(start)
+        self._asks.append(asks)
+
+    def scores(self, own: Postings, query: Mapping[str, int], weights: Weights) -> NeighbourScores:
+        """BM25 of the neighbourhoods of the query's best hits (term → times; each term is held by some turn)."""
+        around = NeighbourScores({}, {}, {})
+        hits = best_hits(own, query, weights)
+        for term, times in query.items():
+            held = own.counts[term]
+            counts = held if hits is None else {turn: held[turn] for turn in held.keys() & hits}
+            if not counts:
+                continue
+            scale = len(held) / len(counts)
+            for scores, spread, lengths in zip(
+                around, self._spread(counts), (self._near, self._wide, self._asked), strict=True
+            ):
+                add_bm25(scores, spread, lengths, times, weights, min(len(lengths.of), len(spread) * scale))
+        return around
+
+    def _spread(self, counts: Mapping[int, int]) -> _Counts:
+        near = dict(counts)
+        self._reach(near, counts, NEAR_TURNS)
+        wide = dict(near)
+        self._reach(wide, counts, WIDE_TURNS)
+        return _Counts(near, wide, self._under_question(counts))
+
+    def _reach(self, sums: dict[int, int], counts: Mapping[int, int], away: int) -> None:
+        """Add counts to the turns so far away on both sides, within the sitting."""
+        starts, turns, get = self._starts, len(self._starts), sums.get
+        for turn, count in counts.items():
+            start, before, after = starts[turn], turn - away, turn + away
+            if before >= start:
+                sums[before] = get(before, 0) + count
+            if after < turns and starts[after] == start:
+                sums[after] = get(after, 0) + count
+
+    def _under_question(self, counts: Mapping[int, int]) -> dict[int, int]:
+        starts, asks, turns = self._starts, self._asks, len(self._starts)
+        asked = dict(counts)
+        for turn, count in counts.items():
+            after = turn + 1
+            if asks[turn] and after < turns and starts[after] == starts[turn]:
+                asked[after] = asked.get(after, 0) + count
+        return asked
+
+
+def best_hits(own: Postings, query: Mapping[str, int], weights: Weights) -> set[int] | None:
+    """The turns whose neighbourhoods are worth summing; None where those that hold a term of the query are few."""
+    if sum(len(own.counts[term]) for term in query) <= MAX_HITS:
+        return None
+    scores: dict[int, float] = {}
+    for term, times in query.items():
+        held = own.counts[term]
+        newest = dict(islice(reversed(held.items()), MAX_POSTINGS)) if len(held) > MAX_POSTINGS else held
+        add_bm25(scores, newest, own.lengths, times, weights, len(held))
+    get = scores.get
+    beside = ((score + get(turn - 1, 0.0) + get(turn + 1, 0.0), -turn) for turn, score in scores.items())
+    return {-turn for _, turn in heapq.nlargest(MAX_HITS, beside)}
+
+
+COMMON_FRACTION = 0.4
+"""A term in more of the turns than this tells none of them apart."""
+COMMON_FROM_TURNS = 50
+MAX_QUERY_TERMS = 64
+"""Of a query; the rarest stay where there are more."""
+MIN_CANDIDATES = 1_000
+"""Turns that are ranked at least: beside those that share a term with the query, the best sittings', then the newest.
+"""
+MAX_RANKED = 400
+"""Turns of a ranking; what stands further down is left out."""
+
+
+class IndexedTurn(NamedTuple):
+    """A message as the index sees it."""
+
+    terms: Sequence[str]
+    asks: bool = False
+    """It holds a question: what follows may be the answer."""
+    is_question: bool = False
+    """It ends in one: it asks more than it says."""
+    speaker: str | None = None
+    """A name, in lower case; None where nothing says it."""
+    sitting: str | None = None
+    """The same for turns of one day; None: that of the turn before."""
+    date_terms: Sequence[str] = ()
+
+
+class TurnIndex:
+    """Turns of one session in order; ordinals ascend."""
+
+    def __init__(self) -> None:
+        self.ordinals: list[int] = []
+        self._is_question: list[bool] = []
+        self._speaker_of: list[str | None] = []
+        self._own = Postings()
+        self._around = NeighbourBoost()
+        self._sittings, self._dates = Postings(), Postings()
+        self._sitting_of: list[int] = []
+        self._sitting_starts: list[int] = []
+        self._sitting: str | None = None
+        self._speakers: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self.ordinals)
+
+    def add(self, ordinal: int, turn: IndexedTurn) -> None:
+        """Take the next turn."""
+        here = len(self.ordinals)
+        if not here or turn.sitting not in (None, self._sitting):
+            self._sitting = turn.sitting
+            self._sitting_starts.append(here)
+            for postings in (self._sittings, self._dates):
+                postings.add(len(self._sitting_starts) - 1, turn.date_terms)
+        self.ordinals.append(ordinal)
+        self._sitting_of.append(len(self._sitting_starts) - 1)
+        self._own.add(here, turn.terms)
+        self._sittings.add(self._sitting_of[-1], turn.terms)
+        self._around.add(self._sitting_starts[-1], turn.asks, self._own.lengths.of)
+        self._is_question.append(turn.is_question)
+        self._speaker_of.append(turn.speaker)
+        if turn.speaker:
+            self._speakers.add(turn.speaker)
+
+    def rank(
+        self,
+        query_terms: Iterable[str],
+        query_text: str,
+        weights: Weights,
+        *,
+        pinned: Set[int] = frozenset(),
+        skip: Set[int] = frozenset(),
+        limit: int = MAX_RANKED,
+    ) -> list[ScoredOriginal]:
+        """The best `limit` turns with a score above 0, best first, without the ordinals to `skip`."""
+        query, dated = self._telling(Counter(query_terms))
+        if not (dated or weights.recency):
+            return []
+        around = self._around.scores(self._own, query, weights)
+        several = len(self._sitting_starts) > 1  # one alone tells no turns apart
+        found = IndexHits(
+            weights=weights,
+            near=_scaled(around.near, weights.near),
+            wide=_scaled(around.wide, weights.wide),
+            asked=_scaled(around.asked, weights.asked),
+            sittings=_scaled(self._sittings.scores(dated, weights), weights.sitting) if several else {},
+            dates=_scaled(self._dates.scores(dated, weights), weights.date) if several else {},
+            speaker=self._named(query_text),
+            pinned=pinned,
+            recency=weights.recency / max(1, len(self) - 1),
+        )
+        scores = self._scores(found)
+        shown = ((-score, turn) for turn, score in scores.items() if score > 0 and self.ordinals[turn] not in skip)
+        best = heapq.nsmallest(limit, shown)  # of equals the older one
+        return [ScoredOriginal(self.ordinals[turn], -score, Signals(self.signals, found, turn)) for score, turn in best]
+
+    # -- the query ----------------------------------------------------------------------------------------------
+
+    def _telling(self, query: Counter[str]) -> tuple[dict[str, int], dict[str, int]]:
+        """The terms that tell turns apart, rarest first; and those for sittings, words of dates included."""
+        held = {term: len(self._own.counts.get(term, ())) for term in query}
+        known = [term for term, turns in held.items() if turns or term in self._dates.counts]
+        known = sorted(known, key=lambda term: (held[term], term))[:MAX_QUERY_TERMS]
+        most = COMMON_FRACTION * len(self) if len(self) >= COMMON_FROM_TURNS else len(self)
+        rare = [term for term in known if held[term] <= most]
+        if not any(held[term] for term in rare):
+            rare = known
+        told = _within(rare, lambda term: held[term])
+        dated = sorted(rare, key=lambda term: len(self._sittings.counts.get(term, ())))
+        told_dated = _within(dated, lambda term: len(self._sittings.counts.get(term, ())))
+        return {term: query[term] for term in told if held[term]}, {term: query[term] for term in told_dated}
+
+    def _named(self, query_text: str) -> str | None:
+        """The one speaker that the query names; None for none or several."""
+        text = query_text.lower()
+        named = [name for name in self._speakers if name in text and stands_in(name, text)]
+        return named[0] if len(named) == 1 else None
+
+    # -- the score ----------------------------------------------------------------------------------------------
+
+    def _scores(self, found: IndexHits) -> dict[int, float]:
+        """Every candidate's score."""
+        scores = dict.fromkeys(self._candidates(found), 0.0)
+        of_sitting = {sitting: score + found.dates.get(sitting, 0.0) for sitting, score in found.sittings.items()}
+        near, wide, asked, day = found.near.get, found.wide.get, found.asked.get, of_sitting.get
+        sitting_of, is_question, recency = self._sitting_of, self._is_question, found.recency
+        for turn in scores:
+            score = near(turn, 0.0) + wide(turn, 0.0) + asked(turn, 0.0) + day(sitting_of[turn], 0.0) + recency * turn
+            scores[turn] = score - found.weights.question if is_question[turn] else score
+        if found.speaker is not None:
+            for turn in scores:
+                if self._speaker_of[turn] == found.speaker:
+                    scores[turn] += found.weights.speaker
+        if found.pinned:
+            for turn in scores:
+                if self.ordinals[turn] in found.pinned:
+                    scores[turn] += found.weights.callout
+        return scores
+
+    def _candidates(self, found: IndexHits) -> Iterator[int]:
+        """Turns to rank; some more than once."""
+        yield from found.wide
+        left = MIN_CANDIDATES - len(found.wide)
+        for sitting in sorted(found.sittings, key=lambda key: (-found.sittings[key], key)):
+            if left <= 0:
+                return
+            stop = self._sitting_starts[sitting + 1] if sitting + 1 < len(self._sitting_starts) else len(self)
+            turns = range(self._sitting_starts[sitting], stop)
+            yield from turns
+            left -= len(turns)
+        yield from range(max(0, len(self) - max(0, left)), len(self))
+
+    def signals(self, found: IndexHits, turn: int) -> dict[str, float]:
+        """What a turn's score is the sum of, by name, without those that are 0."""
+        weights, sitting = found.weights, self._sitting_of[turn]
+        signals = {
+            "near": found.near.get(turn, 0.0),
+            "wide": found.wide.get(turn, 0.0),
+            "asked": found.asked.get(turn, 0.0),
+            "sitting": found.sittings.get(sitting, 0.0),
+            "date": found.dates.get(sitting, 0.0),
+            "speaker": weights.speaker if found.speaker and self._speaker_of[turn] == found.speaker else 0.0,
+            "question": -weights.question if self._is_question[turn] else 0.0,
+            "recency": found.recency * turn,
+            "callout": weights.callout if self.ordinals[turn] in found.pinned else 0.0,
+        }
+        return {name: value for name, value in signals.items() if value}
+
+
+def _within(terms: Iterable[str], postings: Callable[[str], int]) -> Iterator[str]:
+    """The first of these terms while they hold no more than `MAX_POSTINGS` together; one that holds any at least."""
+    total = 0
+    for term in terms:
+        before, total = total, total + postings(term)
+        if total > MAX_POSTINGS and before:
+            return
+        yield term
+
+
+def _scaled(scores: dict[int, float], weight: float) -> dict[int, float]:
+    """The best one has `weight`."""
+    scale = weight / (max(scores.values(), default=0.0) or 1.0)
+    return {key: scale * value for key, value in scores.items()}

@@ -1,0 +1,340 @@
+"""The bounded tool with which a model searches its own conversation: `search_context(query, k)`.
+
+Answers with the messages that say most about the query and are not in the window already: the reference of each and
+the passage of it that says most of the query, in session order, under a line with their day and its range of
+references, within a fixed number of characters; `resolve_reference` reads one in full. One session only: nothing of
+another is ever found.
+
+The bounded tool with which a model reads originals again: `resolve_reference(ref, offset, limit, grep)`.
+
+One message by its reference, or several in a row by a range (``§11-§18``, as the lines of days in recalled messages
+show it). The schema is a constant, the output is text within `limit` characters; `grep` filters lines by a literal
+text. Errors are answers, never exceptions: a model that asks for a reference that is none is told so.
+
+The two tools a model reads its own conversation with: `search_context` finds, `resolve_reference` reads.
+
+    session = store.session("s-42", tools=[*tools, *model_tools()])       # rendered for whichever provider
+    answer = answer_call(session, call.name, call.arguments)              # None: one of the application's own tools
+    client.messages.create(model=…, tools=[*model_tools("anthropic")], …)  # or straight into a client
+
+Both are bounded, read one session and write nothing; errors are answers. Raises `InputError` for an unknown provider.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Set
+from itertools import islice, pairwise
+from typing import Any, NamedTuple
+
+from ctxsteward.schemas import ContextError, InputError, Message, TextPart, Wire
+
+from ..compaction.losses import text_of
+from ..history.session import Session
+from ..history.state import Day, State
+from ..layout.composition import day_above, day_line
+from ..layout.rows import continued
+from .selection import ScoredOriginal, Selector, request_for, verbatim
+from .strategies import Heuristic
+from .terms import MAX_TEXT_CHARS, terms
+
+DEFAULT_LIMIT_CHARS = 4_000
+MAX_LIMIT_CHARS = 20_000
+MAX_RANGE_MESSAGES = 500
+_RANGE = re.compile(r"\s*§?([1-9][0-9]{0,11})\s*[-–]\s*§?([1-9][0-9]{0,11})\s*", re.ASCII)
+
+
+def resolve_reference_tool() -> Wire:
+    """The tool's schema, in OpenAI form; renderers translate it."""
+    return {
+        "type": "function",
+        "function": {
+            "name": "resolve_reference",
+            "description": "Read an earlier message of this conversation in full, by its reference; "
+            "or several in a row, by a range.",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "ref": {"type": "string", "description": "§12, 12, §12.2, tool:3, or a range: §11-§18"},
+                    "offset": {"type": "integer", "minimum": 0, "description": "first character to return"},
+                    "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT_CHARS},
+                    "grep": {"type": "string", "description": "only lines that contain this text"},
+                },
+                "required": ["ref"],
+                "additionalProperties": False,
+            },
+        },
+    }
+
+
+def resolve_reference(
+    session: Session,
+    ref: object = None,
+    *,
+    offset: object = 0,
+    limit: object = DEFAULT_LIMIT_CHARS,
+    grep: object = None,
+    **unknown: object,
+) -> str:
+    """Answer a call of the tool, in at most `limit` characters and one line that says what is left."""
+    if unknown or ref is None:
+        return "error: the arguments are `ref`, and where wanted `offset`, `limit`, `grep`"
+    start, size = whole_number(offset), whole_number(limit)
+    if start is None or size is None:
+        return "error: `offset` and `limit` are whole numbers"
+    if grep is not None and not isinstance(grep, str):
+        return "error: `grep` is text"
+    try:
+        text = _text(session, str(ref))
+    except ContextError as error:
+        return f"error: {error}"
+    if grep:
+        text = "\n".join(line for line in text.split("\n") if grep.lower() in line.lower())
+    start = min(max(0, start), len(text))
+    shown = text[start : start + max(1, min(size, MAX_LIMIT_CHARS))]
+    left = len(text) - start - len(shown)
+    return f"{shown}\n[{left} more characters; offset={start + len(shown)}]" if left > 0 else shown
+
+
+def _text(session: Session, ref: str) -> str:
+    """What a reference or a range names."""
+    named = _RANGE.fullmatch(ref)
+    if named is None:
+        return text_of(session.resolve(ref))
+    first, last = int(named[1]), int(named[2])
+    if not first <= last < first + MAX_RANGE_MESSAGES:
+        return f"error: §{first}-§{last} is no range of 1 to {MAX_RANGE_MESSAGES} messages, oldest first"
+    session.resolve(last)  # one beyond the end is said before anything is read
+    entries = [session.entry(ordinal) for ordinal in range(first, last + 1)]
+    return "\n".join(f"{entry.ref} {entry.message.role}: {continued(text_of(entry.message))}" for entry in entries)
+
+
+def whole_number(value: object) -> int | None:
+    """A number as a model may write it: ``7``, ``7.0``, ``"7"``; None for anything else."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str) and value.isascii() and value.strip().lstrip("-").isdecimal() and len(value) <= 18:
+        try:
+            return int(value)
+        except ValueError:  # "--7"
+            return None
+    return None
+
+
+DEFAULT_RESULTS = 10
+MAX_RESULTS = 25
+RESULTS_PER_DAY = 1
+"""Before other days have had theirs."""
+MAX_RESULT_CHARS = 300
+PIECE_CHARS = 60
+"""A passage begins with one of the pieces of this length that a text is cut into, at blanks where there are any."""
+MAX_QUERY_CHARS = 4_000
+RANKED_TOKENS = 4_000
+"""What a ranking is asked for: deeper than the answer goes, so that every day has a chance."""
+NOTHING_FOUND = "nothing found; try other words"
+
+
+class Hit(NamedTuple):
+    """A message that was found."""
+
+    ordinal: int
+    ref: str
+    role: str
+    ts: str | None
+    text: str
+    """The passage that says most of the query, on one line; its beginning where none says any."""
+    score: float
+
+
+def search_context_tool() -> Wire:
+    """The tool's schema, in OpenAI form; renderers translate it."""
+    return {
+        "type": "function",
+        "function": {
+            "name": "search_context",
+            "description": "Find earlier messages of this conversation that bear on a question; gives references.",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "query": {"type": "string", "description": "what to look for, in the words you would expect"},
+                    "k": {"type": "integer", "minimum": 1, "maximum": MAX_RESULTS},
+                },
+                "required": ["query"],
+                "additionalProperties": False,
+            },
+        },
+    }
+
+
+def search_context(
+    session: Session,
+    query: str,
+    *,
+    k: int = DEFAULT_RESULTS,
+    selector: Selector | None = None,
+    shown: Set[int] | None = None,
+) -> tuple[Hit, ...]:
+    """The `k` messages (1 to `MAX_RESULTS`) that say most about `query`, best first; none for a query without words.
+
+    Other threads may build or append meanwhile: one call on a session runs at a time.
+    `shown`: ordinals to leave out, by default those that the window shows now.
+    """
+    text = query[:MAX_QUERY_CHARS]
+    if not terms(text):
+        return ()
+    with session.lock:  # first the session, then what a selector keeps: the order in which an envelope is built
+        return _found(session, text, k, selector, shown)
+
+
+def _found(session: Session, text: str, k: int, selector: Selector | None, shown: Set[int] | None) -> tuple[Hit, ...]:
+    session.reread()
+    if selector is None:
+        kept = session.cache.get("search")
+        selector = kept if isinstance(kept, Heuristic) else Heuristic(max_sessions=1)
+        session.cache["search"] = selector
+    visible = _shown_now(session.state) if shown is None else frozenset(shown)
+    asked = Message(role="user", dialect="openai", parts=(TextPart(text=text),), wire={})
+    request = request_for(session, asked, last=len(session), visible=visible, budget_tokens=RANKED_TOKENS)
+    ranked = (scored for scored in selector(request) if 0 < scored.ordinal <= request.last)
+    found = (scored for scored in ranked if scored.ordinal not in visible)
+    best = islice(_spread(found, session.state, visible), max(1, min(k, MAX_RESULTS)))
+    wanted = frozenset(terms(text))
+    return tuple(_hit(session, scored, wanted) for scored in best)
+
+
+def _spread(ranked: Iterable[ScoredOriginal], state: State, visible: Set[int]) -> Iterator[ScoredOriginal]:
+    """The best of each day first, days that the window shows nothing of before others: a day's range leads on."""
+    later: list[ScoredOriginal] = []
+    taken = Counter(day.first for day in map(state.day_of, visible) if day is not None)
+    for scored in ranked:
+        day = state.day_of(scored.ordinal)
+        if day is not None and taken[day.first] >= RESULTS_PER_DAY:
+            later.append(scored)
+            continue
+        if day is not None:
+            taken[day.first] += 1
+        yield scored
+    yield from later
+
+
+def _shown_now(state: State) -> frozenset[int]:
+    """What the window holds verbatim: kept messages, and those recalled for this user turn."""
+    return verbatim(state) | frozenset(state.recalled.refs if state.recalled else ())
+
+
+def answer_search(
+    session: Session,
+    query: object = None,
+    *,
+    k: object = DEFAULT_RESULTS,
+    shown: Set[int] | None = None,
+    **unknown: object,
+) -> str:
+    """Answer a call of the tool; errors are answers, never exceptions. `shown` is the caller's, not the model's."""
+    if unknown or not isinstance(query, str):
+        return "error: the arguments are `query`, a text, and where wanted `k`"
+    results = whole_number(k)
+    if results is None or results < 1:
+        return f"error: `k` is a whole number from 1 to {MAX_RESULTS}"
+    rows: list[str] = []
+    before: Day | None = None
+    for hit in sorted(search_context(session, query, k=results, shown=shown)):
+        day = day_above(session.state, hit.ordinal)
+        if day is not None and day != before:
+            rows.append(day_line(day, len(session) + 1))
+            before = day
+        rows.append(f"{hit.ref} {hit.role}: {hit.text}")
+    return "\n".join(rows) or NOTHING_FOUND
+
+
+def passage(text: str, wanted: Set[str], max_chars: int = MAX_RESULT_CHARS) -> str:
+    """The stretch of a text, on one line, that has most of the wanted terms; of equals the first, in their midst.
+
+    >>> passage("word " * 40 + "the valve is blue. " + "word " * 40, frozenset(terms("blue valve")), 60)
+    '…word word word word the valve is blue. word word word word…'
+    """
+    text = " ".join(text[:MAX_TEXT_CHARS].split())
+    if len(text) <= max_chars:
+        return text
+    starts = _pieces(text, min(PIECE_CHARS, max_chars // 4))
+    said = [wanted & frozenset(terms(text[at:stop])) for at, stop in pairwise((*starts, len(text)))]
+    across = sum(at < max_chars - 2 for at in starts)
+    counts = [len(frozenset().union(*said[first : first + across])) for first in range(len(starts))]
+    first = counts.index(max(counts))
+    last = next((at for at in range(first, len(counts)) if counts[at] < counts[first]), len(counts)) - 1
+    start = starts[(first + last) // 2] if first else 0
+    start = min(start, len(text) - max_chars + 1)
+    opening = "…" if start else ""
+    rest = text[start:]
+    room = max_chars - len(opening)
+    return opening + (rest if len(rest) <= room else rest[: room - 1] + "…")
+
+
+def _pieces(text: str, chars: int) -> list[int]:
+    """Where pieces of about so many characters begin: behind a blank, where there is one."""
+    starts = [0]
+    while starts[-1] + chars < len(text):
+        at = starts[-1] + chars
+        blank = text.rfind(" ", starts[-1] + 1, at)
+        starts.append(blank + 1 if blank > 0 else at)
+    return starts
+
+
+def _hit(session: Session, scored: ScoredOriginal, wanted: Set[str]) -> Hit:
+    entry = session.shown(scored.ordinal)
+    shown = passage(text_of(entry.message), wanted)
+    return Hit(entry.ordinal, entry.ref, entry.message.role, entry.event.ts, shown, round(scored.score, 4))
+
+
+def model_tools(provider: str = "openai-chat") -> tuple[Wire, ...]:
+    """Both schemas as this provider's client takes them in `tools`; Gemini's are one tool with two declarations.
+
+    A session is given those of `openai-chat`: each renderer translates them.
+
+    >>> [tool["name"] for tool in model_tools("anthropic")]
+    ['search_context', 'resolve_reference']
+    """
+    from ..render import tools
+
+    ours = (search_context_tool(), resolve_reference_tool())
+    forms: dict[str, tools.Translate] = {
+        "openai-chat": tools.as_openai_tool,
+        "openai-responses": tools.as_responses_tool,
+        "anthropic": tools.as_anthropic_tool,
+        "gemini": tools.as_gemini_tool,
+    }
+    if provider not in forms:
+        raise InputError(f"no tool schemas for provider {provider!r}; one of: {', '.join(forms)}")
+    schemas = tools.translated(ours, forms[provider])
+    return ({"function_declarations": schemas},) if provider == "gemini" else tuple(schemas)
+
+
+def answer_call(
+    session: Session, name: str, arguments: str | Mapping[str, Any], *, shown: Set[int] | None = None
+) -> str | None:
+    """The result of a model's call of one of the two tools; None where the call is of another tool.
+
+    `shown`: ordinals that a search leaves out, by default those that the session's window shows now.
+    """
+    if name not in ("search_context", "resolve_reference"):
+        return None
+    try:
+        values = json.loads(arguments) if isinstance(arguments, str) else dict(arguments)
+    except (ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict):
+        return "error: the arguments are a JSON object"
+    known = {"query", "k"} if name == "search_context" else {"ref", "offset", "limit", "grep"}
+    if not values.keys() <= known:
+        return f"error: the arguments are {', '.join(f'`{one}`' for one in sorted(known))}"
+    return (
+        answer_search(session, **values, shown=shown)
+        if name == "search_context"
+        else resolve_reference(session, **values)
+    )

@@ -1,0 +1,427 @@
+"""Selection: which originals are recalled for a user turn.
+
+A `Selector` ranks; `select` fits its ranking to the room and makes the event that records it. What the question
+names by number comes before any ranking (`named`) and has all the room. What is ranked fills at most a fifth of what
+the window leaves out (`budgets.RECALLED_FRACTION`): it is billed anew each user turn, so recalling most of a short
+history costs more than never having compacted it. Measured with `evals cost`, cache-priced, to sending everything:
+without this limit 0.99 at 900 dynamic tokens, 1.08 at 2,000 and 1.00 at 4,000, with it 0.96, 0.98 and 0.96. Evidence
+shown in conversations of 370-690 turns (`evals recall`) stays at budgets up to 2,000 tokens and falls by 0.2 points at
+4,000; with a sixth, by 0.6.
+
+Chosen once a user turn, recorded in the log, unchanged through the turn's tool loop. This module holds the port and
+what comes of a ranking; `fitting` fills the room; rankers live in `ranking`. Published form: `selection_log`.
+
+Standing in: where a strategy cannot rank, another one does, and the `Ranking` says so.
+
+What a selector keeps of sessions between turns: of a bounded number, and only while it is what the log says.
+
+It is a cache: losing it costs time only.
+
+What the heuristic ranking weighs: each signal is scaled to its weight at its best candidate.
+
+Measured on conversations of 370-690 turns; `docs/selection.md` shows what each is worth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import islice
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
+
+from ctxsteward.schemas import Finding, Message
+from ctxsteward.store.journal.events import RecallSelected
+
+from ..history.state import State
+from ..history.tool_groups import LogEntry
+from ..tokens.budgets import LEAST_RECALL_TOKENS, RECALLED_FRACTION
+from ..tokens.tokenizer import Counter
+from .explicit_refs import named
+from .room import CHOSEN, NAMED, NAMED_EXCERPT, NO_ROOM, REPLACES, RecallRoom
+
+if TYPE_CHECKING:
+    from ..history.session import Session
+from collections import OrderedDict
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ctxsteward.store import process_forks as forking
+
+
+class ScoredOriginal(NamedTuple):
+    """An original's place in a ranking."""
+
+    ordinal: int
+    score: float
+    """Comparable within one ranking; higher is better."""
+    signals: Mapping[str, float] = MappingProxyType({})
+    """What the score is made of, by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionRequest:
+    """What a selector may look at."""
+
+    tenant: str
+    session: str
+    generation: int
+    """Changes when originals were replaced; what was kept about the session is void then."""
+    query: Message
+    """The current user message."""
+    last: int
+    """Highest ordinal it may pick."""
+    visible: frozenset[int]
+    """Ordinals already in the window verbatim: picks of these are skipped."""
+    pinned: frozenset[int]
+    """Ordinals that somebody pinned."""
+    budget_tokens: int
+    entry: Callable[[int], LogEntry]
+    """An original by ordinal, with what stands beside it."""
+
+    def message(self, ordinal: int) -> Message:
+        """An original by ordinal."""
+        return self.entry(ordinal).message
+
+
+Selector = Callable[[SelectionRequest], Sequence[ScoredOriginal]]
+"""Originals worth recalling, best first; a `Ranking` where there is more to say of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking(Sequence[ScoredOriginal]):
+    """Originals worth recalling, best first, and what the ranking says of itself.
+
+    A selector that can fall back to another returns one: the strategy that really ranked is logged, findings are shown.
+    """
+
+    scored: tuple[ScoredOriginal, ...]
+    strategy: str
+    """The one that made this order."""
+    reasoning: str | None = None
+    """Why, in a model's words; None where none was asked."""
+    findings: tuple[Finding, ...] = ()
+
+    @overload
+    def __getitem__(self, index: int) -> ScoredOriginal: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[ScoredOriginal]: ...
+    def __getitem__(self, index: int | slice) -> ScoredOriginal | Sequence[ScoredOriginal]:
+        return self.scored[index]
+
+    def __len__(self) -> int:
+        return len(self.scored)
+
+
+def ranking_by(selector: Selector, request: SelectionRequest) -> Ranking:
+    """What the selector ranks, with its own word on it where it has one."""
+    ranked = selector(request)
+    if isinstance(ranked, Ranking):
+        return ranked
+    return Ranking(
+        scored=tuple(islice(ranked, MAX_READ)), strategy=getattr(selector, "__name__", type(selector).__name__)
+    )
+
+
+MAX_CANDIDATES = 400
+"""Of a ranking; what stands further down is neither tried nor logged."""
+MAX_READ = 10_000
+"""Of a ranking; picks that may not be shown are skipped up to here."""
+LOGGED_CANDIDATES = 10
+"""Candidates that were passed over are logged up to this many; every chosen one is."""
+
+
+class VisibleMessages(NamedTuple):
+    """What is known of a session's messages before the current user turn."""
+
+    tokens: int
+    """Of all of them."""
+    replaced_by: Callable[[int], tuple[int, ...]] = lambda ordinal: ()
+    """The messages that say the newest of what this one says; () where nothing of it was replaced."""
+    least_tokens: Callable[[int], int] = lambda ordinal: 0
+    """What a message takes at least where it is recalled, told without reading it."""
+
+
+class RecallSelection(NamedTuple):
+    """What came of asking a selector."""
+
+    event: RecallSelected
+    findings: tuple[Finding, ...]
+
+
+def select(
+    selector: Selector,
+    session: Session,
+    state: State,
+    room_tokens: int,
+    counter: Counter,
+    histories: Callable[[SelectionRequest], VisibleMessages] | None = None,
+    cap_tokens: int | None = None,
+) -> RecallSelection | None:
+    """Ask the selector once for this user turn; None where everything is in the window already.
+
+    `histories` says which messages later ones replace: none of these comes back alone. Of a tool result longer than
+    `cap_tokens` the window shows an excerpt. What the question names is in the envelope whole, or as an excerpt with
+    its reference and a finding.
+
+    Raises what the selector raises, and `ValueError` for a ranking that is none.
+    """
+    visible = verbatim(state)
+    last = state.last_user - 1
+    if last < 1:
+        return None
+    original = lru_cache(maxsize=2 * MAX_CANDIDATES)(session.shown)  # each is looked at several times below
+    query = original(state.last_user).message
+    cut = visible & _cut(state, query, original, counter, cap_tokens)
+    visible -= cut
+    if all(ordinal in visible for ordinal in range(1, last + 1)):
+        return None
+    request = replace(
+        request_for(session, query, last=last, visible=visible, budget_tokens=max(0, room_tokens)), entry=original
+    )
+    known = (
+        histories(request)
+        if histories
+        else VisibleMessages(sum(original(n).tokens(counter) for n in range(1, last + 1)))
+    )
+    left_out_tokens = _left_out_tokens(state, request, known, counter)
+    share = min(request.budget_tokens, max(LEAST_RECALL_TOKENS, int(left_out_tokens * RECALLED_FRACTION)))
+    ranking = ranking_by(selector, replace(request, budget_tokens=share))
+    ranked = list(islice(_usable(ranking, request), MAX_CANDIDATES))
+    asked_for = _named(ranked, request)
+    ordinals = [candidate.ordinal for candidate in asked_for]
+    ranked = [candidate for candidate in ranked if candidate.ordinal not in ordinals]
+    fitting = RecallRoom(original, state, counter, visible, known.replaced_by, known.least_tokens)
+    verdicts = fitting.fill(ordinals, room_tokens)
+    too_long = [ordinal for ordinal in ordinals if verdicts.get(ordinal, "").endswith(NO_ROOM)]
+    fitting.excerpt((ordinal for ordinal in too_long if ordinal not in cut), room_tokens)
+    excerpts = fitting.excerpts | dict.fromkeys(cut.intersection(too_long), 0)
+    verdicts |= fitting.fill((candidate.ordinal for candidate in ranked), share)
+    kept = frozenset(fitting.kept)
+    came_along = kept.difference(ordinals, (candidate.ordinal for candidate in ranked))
+    along = [ScoredOriginal(ordinal, 0.0, {"replaces": 1.0}) for ordinal in sorted(came_along)]
+    log = {
+        "selection_type": "recall",
+        "strategy": ranking.strategy,
+        "full_history_size": state.ordinal,
+        "context_size": len(kept),
+        "masked_count": len(state.masked),
+        "anchor_refs": [],
+        "selected_refs": [f"§{ordinal}" for ordinal in sorted(kept)],
+        "tokens_saved": known.tokens - sum(original(n).tokens(counter) for n in kept),
+        "candidates": list(_logged([*asked_for, *ranked, *along], kept, verdicts, fitting.excerpts)),
+        "reasoning": ranking.reasoning,
+        "facts": [],
+    }
+    event = RecallSelected(
+        turn=state.last_user, refs=tuple(sorted(kept)), log=log, superseded=fitting.superseded, excerpts=excerpts
+    )
+    return RecallSelection(event, ranking.findings)
+
+
+def request_for(
+    session: Session, query: Message, *, last: int, visible: frozenset[int], budget_tokens: int
+) -> SelectionRequest:
+    """The request of one session; a selector can reach nothing of another."""
+    return SelectionRequest(
+        tenant=session.tenant,
+        session=session.id,
+        generation=session.generation,
+        query=query,
+        last=last,
+        visible=visible,
+        pinned=frozenset(session.state.pins),
+        budget_tokens=budget_tokens,
+        entry=session.shown,
+    )
+
+
+def verbatim(state: State) -> frozenset[int]:
+    """Ordinals that the window shows word for word: not the results of a masked group."""
+    shown: set[int] = set()
+    for group in state.groups:
+        if group.first in state.masked:
+            shown.update(entry.ordinal for entry in group.entries if not entry.message.tool_results)
+        else:
+            shown.update(group.ordinals)
+    return frozenset(shown)
+
+
+def _left_out_tokens(state: State, request: SelectionRequest, known: VisibleMessages, counter: Counter) -> int:
+    """Tokens of the originals that the window does not show."""
+    shown = (entry for group in state.groups for entry in group.entries if entry.ordinal in request.visible)
+    return max(0, known.tokens - sum(entry.tokens(counter) for entry in shown if entry.ordinal <= request.last))
+
+
+def _cut(
+    state: State, query: Message, original: Callable[[int], LogEntry], counter: Counter, cap_tokens: int | None
+) -> frozenset[int]:
+    """What the question names and a window shows as an excerpt."""
+    if cap_tokens is None:
+        return frozenset()
+    entries = map(original, named(query.text, state.last_user - 1, original))
+    long = (entry for entry in entries if entry.message.tool_results and entry.tokens(counter) > cap_tokens)
+    return frozenset(
+        entry.ordinal
+        for entry in long
+        if any(counter.text(result.text) > cap_tokens for result in entry.message.tool_results)
+    )
+
+
+def named_now(session: Session, state: State) -> list[int]:
+    """Ordinals that the question of this user turn names."""
+    return named(session.shown(state.last_user).message.text, state.last_user - 1, session.shown)
+
+
+def _named(ranked: Sequence[ScoredOriginal], request: SelectionRequest) -> list[ScoredOriginal]:
+    """What the question names by number and the window does not show."""
+    score = ranked[0].score if ranked else 1.0
+    names = named(request.query.text, request.last, request.entry)
+    return [ScoredOriginal(ordinal, score, {"named": 1.0}) for ordinal in names if ordinal not in request.visible]
+
+
+def _usable(ranked: Iterable[ScoredOriginal], request: SelectionRequest) -> Iterator[ScoredOriginal]:
+    """Candidates once each that may be shown and are not shown already."""
+    seen: set[int] = set()
+    for candidate in islice(ranked, MAX_READ):
+        ordinal = candidate.ordinal
+        if not math.isfinite(candidate.score):
+            raise ValueError(f"the score of §{ordinal} is {candidate.score}; scores are finite numbers")
+        if 0 < ordinal <= request.last and ordinal not in request.visible and ordinal not in seen:
+            seen.add(ordinal)
+            yield candidate
+
+
+def _logged(
+    ranked: Sequence[ScoredOriginal], kept: frozenset[int], verdicts: Mapping[int, str], excerpts: Mapping[int, int]
+) -> Iterator[dict[str, Any]]:
+    """Candidates in the published form, best first: all that were chosen, and the best of the others."""
+    others = LOGGED_CANDIDATES
+    for candidate in ranked:
+        chosen = candidate.ordinal in kept
+        others -= not chosen
+        if chosen or others >= 0:
+            yield {
+                "ref": f"§{candidate.ordinal}",
+                "score": round(candidate.score, 4),
+                "signals": {name: round(value, 4) for name, value in candidate.signals.items()},
+                "in": chosen,
+                "why": _why(candidate, excerpts) if chosen else verdicts[candidate.ordinal],
+            }
+
+
+def _why(chosen: ScoredOriginal, excerpts: Mapping[int, int]) -> str:
+    if chosen.ordinal in excerpts and "named" in chosen.signals:
+        return NAMED_EXCERPT
+    return REPLACES if "replaces" in chosen.signals else NAMED if "named" in chosen.signals else CHOSEN
+
+
+FELL_BACK = "selection_fell_back"
+"""Kind of the finding: another strategy than the one asked for ranked."""
+MAX_REASON_CHARS = 300
+_DID = " did: "
+
+
+def fell_back(strategy: str, stand_in: Ranking, reason: str) -> Ranking:
+    """The stand-in's ranking, with a finding that says whose place it takes and why.
+
+    >>> from ctxsteward.envelope.recall.selection import Scored
+    >>> newest = Ranking(scored=(Scored(2, 1.0), Scored(1, 0.5)), strategy="newest")
+    >>> fell_back("llm", newest, "the model answered in prose").findings[0].text
+    "strategy 'llm' could not rank, 'newest' did: the model answered in prose"
+    """
+    why = " ".join(reason.split())[:MAX_REASON_CHARS]
+    text = f"strategy {strategy!r} could not rank, {stand_in.strategy!r}{_DID}{why}"
+    finding = Finding(kind=FELL_BACK, field="selector", text=text)
+    return Ranking(scored=stand_in.scored, strategy=stand_in.strategy, findings=(*stand_in.findings, finding))
+
+
+def reason_of(finding: Finding) -> str:
+    """Why another strategy ranked, as `fell_back` was told."""
+    return finding.text.partition(_DID)[2]
+
+
+def described(error: Exception) -> str:
+    """An exception in a line."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+T = TypeVar("T")
+
+
+class CachedSession(Generic[T]):
+    """One session's; hold `lock` while using it."""
+
+    __slots__ = ("generation", "lock", "made", "newest")
+
+    def __init__(self) -> None:
+        self.lock = forking.lock()
+        self.generation = 0
+        self.made: T | None = None
+        """Made from the originals up to `newest`."""
+        self.newest: LogEntry | None = None
+
+    def holds(self, request: SelectionRequest) -> bool:
+        """Whether what it was made from is still what this session begins with."""
+        newest = self.newest
+        return newest is None or (
+            self.generation == request.generation
+            and newest.ordinal <= request.last
+            and request.entry(newest.ordinal).event.address == newest.event.address  # a draft's turn is not the log's
+        )
+
+
+class SessionCache(Generic[T]):
+    """Safe with threads; the session used longest ago leaves."""
+
+    def __init__(self, max_sessions: int) -> None:
+        self._max_sessions = max(1, max_sessions)
+        self._lock = forking.lock()
+        self._kept: OrderedDict[tuple[str, str], CachedSession[T]] = OrderedDict()
+
+    def of(self, request: SelectionRequest) -> CachedSession[T]:
+        """What is kept of the request's session; empty at first."""
+        key = (request.tenant, request.session)
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is None:
+                kept = self._kept[key] = CachedSession()
+            self._kept.move_to_end(key)
+            while len(self._kept) > self._max_sessions:
+                self._kept.popitem(last=False)
+            return kept
+
+
+MAX_WEIGHT = 100.0
+
+
+class Weights(BaseModel):
+    """Weights of the signals; 0 turns one off."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    near: float = Field(default=0.8, ge=0, le=MAX_WEIGHT)
+    """BM25 of a turn together with the one before and the one after."""
+    wide: float = Field(default=0.5, ge=0, le=MAX_WEIGHT)
+    """BM25 of a turn together with two on each side."""
+    asked: float = Field(default=0.6, ge=0, le=MAX_WEIGHT)
+    """BM25 of a turn together with the question it answers."""
+    sitting: float = Field(default=0.5, ge=0, le=MAX_WEIGHT)
+    """BM25 of the whole sitting (one day's talk) it belongs to, its date included."""
+    date: float = Field(default=0.5, ge=0, le=MAX_WEIGHT)
+    """BM25 of the sitting's date alone."""
+    speaker: float = Field(default=0.6, ge=0, le=MAX_WEIGHT)
+    """Added where the question names exactly the one who said it."""
+    question: float = Field(default=0.4, ge=0, le=MAX_WEIGHT)
+    """Taken off where the turn ends in a question: it asks more than it says."""
+    recency: float = Field(default=0.0, ge=0, le=MAX_WEIGHT)
+    """Newest turn 1, oldest 0, by turns and not by the clock."""
+    callout: float = Field(default=0.3, ge=0, le=MAX_WEIGHT)
+    """Added to pinned messages."""
+    k1: float = Field(default=1.2, ge=0, le=MAX_WEIGHT)
+    """BM25: how soon repeats of a term stop to count."""
+    b: float = Field(default=0.75, ge=0, le=1)
+    """BM25: how much length counts against a text."""

@@ -1,0 +1,1 @@
+"""What the request path tells OpenTelemetry, where somebody listens."""

@@ -1,0 +1,199 @@
+"""One span and one log record for each build, with the envelope's address: what connects a request to its envelope.
+
+The span ``context.build`` is the current one while a build runs, so that spans of a selector's or summarizer's own
+model calls are its children. Attributes:
+
+    gen_ai.request.model       as the builder was told; left out where it was told none
+    gen_ai.conversation.id     address of the session, as stores show it
+    context.envelope.address   context.prompt_tokens   context.prefix_tokens
+    context.profile.version    context.overflow_tokens   context.findings   context.degraded   where there are any
+
+Events: ``context.section`` where a section's bytes begin a new epoch (`section`, `epoch`, `tokens`): a session's first
+build in a process has one for each, so churn is what comes after it. ``context.prefix_break`` (`section`).
+``context.compaction`` (`report`, `pre_tokens`, `post_tokens`, `losses`). A build that raises ends in an error with
+the name of its class, never its text.
+
+The log record (logger ``ctxsteward.envelope``, level INFO) carries the same attributes and, inside a trace, `trace_id`
+and `span_id`. Ids of sessions and tenants, and texts, are in neither.
+
+The OpenTelemetry API and `logging` are used once the process has loaded them, and not loaded here.
+
+Source: OpenTelemetry semantic conventions for generative AI; OpenTelemetry "Trace Context in non-OTLP Log Formats".
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from functools import cache
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ctxsteward.store.crypto.addresses import address_of
+
+from ..instruments import METER
+from . import metrics as telemetry
+from .prefix_breaks import Layouts, PrefixBreak, first_prefix_break
+
+if TYPE_CHECKING:
+    from contextvars import Token
+    from logging import Logger
+
+    from opentelemetry.trace import Span, Tracer
+
+    from ..building.builder import EnvelopeBuilder
+    from ..envelope import Envelope
+    from ..history.session import Session
+
+NAME = "context.build"
+LOGGER = "ctxsteward.envelope"
+_API = "opentelemetry.trace"
+_INFO = 20
+"""`logging.INFO`."""
+Attributes = dict[str, str | int | bool]
+
+
+class BuildSpan:
+    """Tells of one build: entered before it, `built` when it is made."""
+
+    __slots__ = ("_span", "_started", "_token", "builder")
+
+    def __init__(self, builder: EnvelopeBuilder) -> None:
+        self.builder = builder
+        self._span: Span | None = None
+        self._token: Token[Any] | None = None
+
+    def __enter__(self) -> BuildSpan:
+        self._started = time.perf_counter()
+        if _API in sys.modules:
+            api = _api()
+            span = api.tracer.start_span(NAME)
+            if span.is_recording():
+                self._span = span
+                self._token = api.attach(api.with_span(span))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if kind is not None:
+            telemetry.lasted("failed", time.perf_counter() - self._started)
+        if self._span is not None and self._token is not None:
+            _api().detach(self._token)
+            if kind is not None:
+                _failed(self._span, kind)
+            self._span.end()
+
+    def built(self, session: Session, envelope: Envelope) -> None:
+        """Tell of the envelope, where somebody listens."""
+        log = _heard()
+        if _API not in sys.modules and log is None:
+            return
+        builder = self.builder
+        churned = _churned(session, envelope, builder)
+        window = builder.window_tokens
+        telemetry.built(envelope, churned, window and window - builder.output_reserve_tokens)
+        outcome: telemetry.Outcome = "compacted" if envelope.reports else "built"
+        telemetry.lasted(outcome, envelope.build_ms / 1000, envelope.selection_ms / 1000)
+        if self._span is None and log is None:
+            return
+        attributes = _attributes(builder.model, session, envelope, churned)
+        if self._span is not None:
+            self._span.set_attributes(attributes)
+            _tell_events(self._span, envelope, churned)
+        if log is not None:
+            _log(log, attributes, self._span)
+
+
+def _churned(session: Session, envelope: Envelope, builder: EnvelopeBuilder) -> PrefixBreak:
+    """Against what this session was told of last; builders for other models send prompts of their own."""
+    key, now = ("told", builder.counter.name), Layouts.of(envelope)
+    before = session.cache.get(key)
+    session.cache[key] = now
+    churned = first_prefix_break(before if isinstance(before, Layouts) else None, now)
+    if builder.calibration == 1.0:
+        return churned
+    return churned._replace(prefix_tokens=round(churned.prefix_tokens * builder.calibration))
+
+
+def _attributes(model: str | None, session: Session, envelope: Envelope, churned: PrefixBreak) -> Attributes:
+    metrics = envelope.metrics
+    made: Attributes = {
+        "gen_ai.conversation.id": _conversation(session),
+        "context.envelope.address": envelope.address,
+        "context.prompt_tokens": int(metrics["prompt_tokens"]),
+        "context.prefix_tokens": churned.prefix_tokens,
+    }
+    if model is not None:
+        made["gen_ai.request.model"] = model
+    if envelope.profile_version is not None:
+        made["context.profile.version"] = envelope.profile_version
+    if overflow := sum([section.overflow_tokens for section in envelope.sections.values()]):
+        made["context.overflow_tokens"] = overflow
+    if envelope.findings:
+        made["context.findings"] = len(envelope.findings)
+    if metrics["degraded"]:
+        made["context.degraded"] = True
+    return made
+
+
+def _tell_events(span: Span, envelope: Envelope, churned: PrefixBreak) -> None:
+    for name, epoch in churned.changed:
+        tokens = envelope.sections[name].tokens
+        span.add_event("context.section", {"section": name, "epoch": epoch, "tokens": tokens})
+    if churned.broke_in:
+        span.add_event("context.prefix_break", {"section": churned.broke_in})
+    for report in envelope.reports:
+        told: Attributes = {"report": report.id, "losses": len(report.losses)}
+        told |= {"pre_tokens": report.pre_tokens, "post_tokens": report.post_tokens}
+        span.add_event("context.compaction", told)
+
+
+def _failed(span: Span, kind: type[BaseException]) -> None:
+    from opentelemetry.trace import Status, StatusCode
+
+    span.set_attribute("error.type", kind.__name__)
+    span.set_status(Status(StatusCode.ERROR, kind.__name__))
+
+
+def _log(log: Logger, attributes: Attributes, span: Span | None) -> None:
+    where: Attributes = {}
+    if span is not None:
+        at = span.get_span_context()
+        where = {"trace_id": f"{at.trace_id:032x}", "span_id": f"{at.span_id:016x}"}
+    log.info("built envelope %s", attributes["context.envelope.address"], extra={**attributes, **where})
+
+
+def _conversation(session: Session) -> str:
+    found = session.cache.get("conversation")
+    if not isinstance(found, str):
+        found = session.cache["conversation"] = address_of(session.address_key, session.id, "subject", b"")
+    return found
+
+
+def _heard() -> Logger | None:
+    """Where a record would be heard; None where it would not."""
+    if "logging" not in sys.modules:
+        return None
+    log = _logger()
+    return log if log.isEnabledFor(_INFO) else None
+
+
+@cache
+def _logger() -> Logger:
+    from logging import getLogger
+
+    return getLogger(LOGGER)
+
+
+class _Api(NamedTuple):
+    tracer: Tracer
+    attach: Callable[[Any], Token[Any]]
+    detach: Callable[[Token[Any]], None]
+    with_span: Callable[[Span], Any]
+
+
+@cache
+def _api() -> _Api:
+    from opentelemetry import context, trace
+
+    return _Api(trace.get_tracer(METER), context.attach, context.detach, trace.set_span_in_context)

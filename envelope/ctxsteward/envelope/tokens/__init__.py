@@ -1,0 +1,1 @@
+"""Token budgets, and what texts, images and models cost."""

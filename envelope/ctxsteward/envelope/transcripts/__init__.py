@@ -1,0 +1,22 @@
+"""Readers of transcript formats: files in, `Transcript` values out.
+
+JSONL and JSON of OpenAI chat or Anthropic messages and request bodies, tau-bench runs, SWE-agent `.traj`,
+LoCoMo. `format="auto"` decides, and `Transcript.format` says which.
+
+>>> data = '[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]'
+>>> (transcript,) = parse_transcripts(data)
+>>> transcript.format, transcript.system, [entry.wire["content"] for entry in transcript.entries()]
+('openai', ('Be brief.',), ['Hi'])
+"""
+
+from .files import FORMATS, parse_transcripts, read_transcript, read_transcripts
+from .transcript import Transcript, TranscriptEntry
+
+__all__ = [
+    "FORMATS",
+    "Transcript",
+    "TranscriptEntry",
+    "parse_transcripts",
+    "read_transcript",
+    "read_transcripts",
+]

@@ -1,0 +1,1 @@
+"""Addresses, keys and ciphertext: who may read what, and what proves that nothing was changed."""

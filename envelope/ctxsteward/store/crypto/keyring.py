@@ -1,0 +1,292 @@
+"""A tenant's keys, and who holds them: a folder, a master secret, or a key service behind the same port.
+
+Three keys a tenant: the *address key* (HMAC of addresses and of stored records; never rotates, or every address would
+change), *seal keys* (HMAC of envelopes; rotate, each has an id), and a *wrapping key* that encrypts the data keys of
+subjects. `Keys` is what an application implements for a key management service: `wrap` and `unwrap` are its encrypt
+and decrypt, the other two its secrets.
+
+Raises `StoreError`, `Damaged`, `InputError`. Source: RFC 5869 (HKDF), NIST SP 800-38D (AES-GCM).
+
+Which keys a tenant's objects were written with.
+
+    tenants/<tenant>/check.json   {"schema_version": 1, "check": 64 hex digits}
+
+`check` is an HMAC under the tenant's address key, put once by whoever writes first. A store that is opened with other
+keys would find every code wrong and call it tampering; this says what really happened. Source: RFC 2104.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from ctxsteward.schemas import Damaged, InputError, ObjectMissing, OutcomeUnknown, StoreError, UnsupportedVersion
+
+from .. import create_once as exclusive
+from .. import process_forks as forking
+from ..names import check_name
+from ..objects.port import ObjectStore, Patience, put_once
+from .addresses import KEY_BYTES, AddressKey
+
+NONCE_BYTES = 12
+FIRST_SEAL_KEY = "1"
+_SEAL_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+class SealKey(NamedTuple):
+    """A key that seals envelopes, and the id a seal names it by."""
+
+    id: str
+    secret: bytes
+
+
+class Keys(Protocol):
+    """Where a tenant's keys come from; they are made at first use. Safe with threads."""
+
+    def address_key(self, tenant: str) -> AddressKey: ...
+
+    def seal_key(self, tenant: str, key_id: str | None = None) -> SealKey:
+        """The key with this id, or the newest. Raises `StoreError` for an id that is not known."""
+
+    def wrap(self, tenant: str, secret: bytes, context: bytes) -> bytes:
+        """Encrypt a data key; `context` must be given again to unwrap it."""
+
+    def unwrap(self, tenant: str, wrapped: bytes, context: bytes) -> bytes:
+        """The data key again; `Damaged` where it was changed or belongs elsewhere."""
+
+
+def encrypt(secret: bytes, data: bytes, context: bytes, nonce: bytes) -> bytes:
+    """AES-256-GCM: nonce ‖ ciphertext ‖ tag; `context` is authenticated, not stored."""
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    return nonce + AESGCM(secret).encrypt(nonce, data, context)
+
+
+def decrypt(secret: bytes, data: bytes, context: bytes) -> bytes:
+    """The inverse of `encrypt`; raises `Damaged`."""
+    from cryptography.exceptions import InvalidTag
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    try:
+        return AESGCM(secret).decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], context)
+    except (InvalidTag, ValueError) as error:
+        raise Damaged("encrypted content was changed, or is not what stands here; restore it from a backup") from error
+
+
+class MasterKeys:
+    """All keys derived from one secret of 32 bytes, the same on every machine that has it.
+
+    `seal_id` names the seal key in force; choose another one to rotate, older seals still verify.
+    """
+
+    def __init__(self, master: bytes, *, seal_id: str = FIRST_SEAL_KEY) -> None:
+        if not isinstance(master, bytes):
+            raise InputError(f"the master key is {type(master).__name__}; pass {KEY_BYTES} random bytes")
+        if len(master) != KEY_BYTES:
+            raise InputError(f"the master key has {len(master)} bytes; pass {KEY_BYTES} random ones")
+        if not isinstance(seal_id, str) or not _SEAL_ID.fullmatch(seal_id):
+            raise InputError(f"seal id {seal_id!r:.80} is not usable; take 1 to 64 letters, digits, '.', '_' or '-'")
+        self._master, self._seal_id = master, seal_id
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str], name: str = "CTXSTEWARD_MASTER_KEY") -> MasterKeys:
+        """Read 64 hex digits from this mapping; ``<name>_SEAL_ID`` names the seal key in force.
+
+        Raises `InputError`, which never shows what was found.
+        """
+        text = environ.get(name, "").strip()
+        try:
+            master = bytes.fromhex(text)
+        except ValueError:
+            master = b""
+        if len(master) != KEY_BYTES:
+            raise InputError(f"{name} is not {2 * KEY_BYTES} hex digits; make one with `openssl rand -hex {KEY_BYTES}`")
+        return cls(master, seal_id=environ.get(f"{name}_SEAL_ID", FIRST_SEAL_KEY))
+
+    def address_key(self, tenant: str) -> AddressKey:
+        return AddressKey(self._derive(tenant, "address"))
+
+    def seal_key(self, tenant: str, key_id: str | None = None) -> SealKey:
+        chosen = self._seal_id if key_id is None else key_id
+        return SealKey(chosen, self._derive(tenant, f"seal {chosen}"))
+
+    def wrap(self, tenant: str, secret: bytes, context: bytes) -> bytes:
+        return encrypt(self._derive(tenant, "wrap"), secret, context, secrets.token_bytes(NONCE_BYTES))
+
+    def unwrap(self, tenant: str, wrapped: bytes, context: bytes) -> bytes:
+        return decrypt(self._derive(tenant, "wrap"), wrapped, context)
+
+    def _derive(self, tenant: str, purpose: str) -> bytes:
+        """HKDF-SHA-256 of one block; purposes and tenants are length-prefixed, so no two run together."""
+        extracted = hmac.digest(b"ctxsteward keys 1", self._master, "sha256")
+        info = b"".join(len(part).to_bytes(4, "big") + part for part in (purpose.encode(), tenant.encode()))
+        return hmac.digest(extracted, info + b"\x01", "sha256")
+
+
+class StoredKeys:
+    """Random keys kept under names by two callables: `load(name) -> bytes | None`, `create(name, key) -> bytes`.
+
+    `create` keeps the first key of a name and returns the one kept, so racing processes agree.
+    """
+
+    def __init__(
+        self,
+        load: Callable[[str], bytes | None],
+        create: Callable[[str, bytes], bytes],
+        random_bytes: Callable[[int], bytes] = secrets.token_bytes,
+        *,
+        lost: Callable[[str], bool] = lambda name: False,
+    ) -> None:
+        """`lost`: whether a key that was read is no longer where it is kept."""
+        self._lost = lost
+        self._load, self._create, self._random_bytes = load, create, random_bytes
+        self._lock = forking.lock()
+        self._known: dict[str, bytes] = {}
+        self._newest: dict[str, SealKey] = {}
+
+    def address_key(self, tenant: str) -> AddressKey:
+        name = _name(tenant, "")
+        key = self._key(name)
+        if self._lost(name):  # what is written now could not be read again
+            raise StoreError(f"the key of tenant {tenant!r:.80} is gone; restore the key folder from a backup")
+        return AddressKey(key)
+
+    def seal_key(self, tenant: str, key_id: str | None = None) -> SealKey:
+        if key_id is not None:
+            secret = self._known_or_loaded(_name(tenant, f"seal-{key_id}")) if _is_seal_id(key_id) else None
+            if secret is None and key_id == FIRST_SEAL_KEY:
+                secret = self._key(_name(tenant, f"seal-{key_id}"))
+            if secret is None:
+                raise StoreError(f"seal key {key_id!r:.40} of tenant {tenant!r} is not known; restore the key folder")
+            return SealKey(key_id, secret)
+        newest = self._newest.get(tenant)
+        if newest is None:
+            number = 1
+            while self._known_or_loaded(_name(tenant, f"seal-{number + 1}")) is not None:
+                number += 1
+            newest = self._newest[tenant] = self.seal_key(tenant, str(number))
+        return newest
+
+    def rotate_seal_key(self, tenant: str) -> SealKey:
+        """Make a new seal key and use it from now on; seals by older keys still verify.
+
+        Processes that have sealed for this tenant already go on with the key they know until they are started again.
+        """
+        self._newest.pop(tenant, None)  # another process may have rotated since: its key would not be a new one
+        number = int(self.seal_key(tenant).id) + 1
+        self._key(_name(tenant, f"seal-{number}"))
+        key = self._newest[tenant] = self.seal_key(tenant, str(number))
+        return key
+
+    def wrap(self, tenant: str, secret: bytes, context: bytes) -> bytes:
+        return encrypt(self._key(_name(tenant, "wrap")), secret, context, self._random_bytes(NONCE_BYTES))
+
+    def unwrap(self, tenant: str, wrapped: bytes, context: bytes) -> bytes:
+        return decrypt(self._key(_name(tenant, "wrap")), wrapped, context)
+
+    def _known_or_loaded(self, name: str) -> bytes | None:
+        with self._lock:
+            found = self._known.get(name) or self._load(name)
+            if found is not None:
+                self._known[name] = _checked(name, found)
+            return found
+
+    def _key(self, name: str) -> bytes:
+        found = self._known_or_loaded(name)
+        if found is None:
+            with self._lock:
+                found = self._known[name] = _checked(name, self._create(name, self._random_bytes(KEY_BYTES)))
+        return found
+
+
+def file_keys(folder: Path, random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> StoredKeys:
+    """Keys in files of mode 0600 below `folder`, named by SHA-256 of the tenant."""
+
+    def load(name: str) -> bytes | None:
+        try:
+            return _path(folder, name).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StoreError(f"{folder}: the tenant's keys cannot be read: {error}") from error
+
+    def create(name: str, key: bytes) -> bytes:
+        path = _path(folder, name)
+        try:
+            exclusive.make_folders(path.parent)
+            exclusive.create(path, key)
+            return path.read_bytes()
+        except OSError as error:
+            raise StoreError(f"{folder}: the tenant's keys cannot be made: {error}") from error
+
+    return StoredKeys(load, create, random_bytes, lost=lambda name: not os.path.exists(_path(folder, name)))
+
+
+def memory_keys(random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> StoredKeys:
+    """Keys that live as long as the process."""
+    kept: dict[str, bytes] = {}
+    return StoredKeys(kept.get, kept.setdefault, random_bytes)
+
+
+def _name(tenant: str, purpose: str) -> str:
+    stem = hashlib.sha256(tenant.encode()).hexdigest()
+    return f"{stem}.{purpose}.key" if purpose else f"{stem}.key"
+
+
+def _path(folder: Path, name: str) -> Path:
+    return folder / name[:2] / name
+
+
+def _is_seal_id(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 9
+
+
+def _checked(name: str, key: bytes) -> bytes:
+    if len(key) != KEY_BYTES:
+        raise Damaged(f"key {name[:16]}…: it has {len(key)} bytes, not {KEY_BYTES}; restore it from a backup")
+    return key
+
+
+CHECK_VERSION = 1
+
+
+def check_keys(objects: ObjectStore, keys: Keys, tenant: str, *, write: bool, patience: Patience | None = None) -> None:
+    """Raise `StoreError` where the tenant's objects were written with other keys; `write` claims the tenant's name."""
+    name, body = check_name(tenant), _body(keys, tenant)
+    try:
+        found = objects.get(name)
+    except ObjectMissing:
+        if not write:
+            return
+        landing = put_once(objects, name, body, mine=body.__eq__, patience=patience or Patience())
+        if landing.kind == "unknown":
+            raise OutcomeUnknown(name, "of the tenant's keys", landing.waited_seconds) from None
+        found = landing.found or body
+    if not hmac.compare_digest(found, body):
+        _refuse(objects, name, tenant, found)
+
+
+def _body(keys: Keys, tenant: str) -> bytes:
+    code = hmac.digest(keys.address_key(tenant), b"ctxsteward tenant check 1", "sha256").hex()
+    return json.dumps({"schema_version": CHECK_VERSION, "check": code}).encode()
+
+
+def _refuse(objects: ObjectStore, name: str, tenant: str, found: bytes) -> None:
+    try:
+        document = json.loads(found)
+        version, code = document["schema_version"], document["check"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise Damaged(f"{name}: it is not what was written; restore it from a backup") from None
+    if version != CHECK_VERSION:
+        raise UnsupportedVersion(name, version, CHECK_VERSION)
+    raise StoreError(
+        f"{objects.uri}: tenant {tenant!r} was written with other keys ({str(code)[:8]}…): bring the key folder, or "
+        "the master key, that it was written with, and open the store with `keys=`"
+    )

@@ -1,0 +1,323 @@
+"""The vault: what was said by people, encrypted under a key of each subject, so that forgetting is destroying a key.
+
+A *subject* is one principal in one session (`keys.subject_of`); what was derived from several of them in a session
+(compactions, selections, notes) is a subject of its own (`derived_subject`). Each has a random data key (AES-256-GCM),
+kept in the object store wrapped by the tenant's wrapping key. A *blob* is content under its address: HMAC of subject,
+kind and bytes, so the same text of two subjects has two addresses, and one subject's erasure cannot touch another's
+original.
+
+    keys/<tenant>/<subject address>.json   {"schema_version": 1, "wrapped": base64}
+    blobs/<tenant>/ab/<address>            one line of JSON {"schema_version", "key", "kind"}, then the ciphertext
+    tombstones/<tenant>/<subject address>.json   {"schema_version": 1, "who", "when", "why", "mac"}
+
+A forgotten subject gets no new key, nor does any subject of a forgotten session, and a key that a crash left beside a
+tombstone opens nothing: whoever asks for it is told `Erased`. `who`, `when` and `why` are kept in plain: write no
+personal data there. Erasing everything a subject has left behind is `erasure`'s business.
+Raises `Erased`, `Damaged`, `ObjectMissing`, `OutcomeUnknown`, `StoreUnavailable`, `UnsupportedVersion`.
+Source: NIST SP 800-38D; NIST SP 800-88 (cryptographic erase).
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeGuard
+
+from ctxsteward.schemas import Damaged, Erased, ObjectMissing, OutcomeUnknown, UnsupportedVersion, Wire
+
+from .. import names
+from .. import process_forks as forking
+from ..objects.port import ObjectStore, Patience, put_once
+from .addresses import KEY_BYTES, address_of
+from .keyring import NONCE_BYTES, Keys, decrypt, encrypt
+
+VAULT_VERSION = 1
+"""Major version of key, blob and tombstone objects."""
+
+MAX_KEYS_IN_MEMORY = 10_000
+"""The oldest go first; they are read again when they are needed."""
+
+_HEX = frozenset("0123456789abcdef")
+_NO_SESSION = re.compile("[\\x00\\x01]")
+
+
+def derived_subject(session: str, generation: int = 0) -> str:
+    """The subject of what was derived in a session; the generation moves on when a principal of it is forgotten.
+
+    Session ids hold no control characters, so it is no principal's.
+    """
+    return f"{session}\x01{generation}"
+
+
+def session_of(subject: str) -> str:
+    """The session a subject is part of; empty for one of no session, whose name begins with a control character."""
+    return _NO_SESSION.split(subject, maxsplit=1)[0]
+
+
+class DataKey(NamedTuple):
+    """A subject's key and the address it is kept under."""
+
+    subject: str
+    """Address of the subject."""
+    secret: bytes
+
+
+class VaultBlob(NamedTuple):
+    """Content of the vault and its subject, as it was named."""
+
+    subject: str
+    data: bytes
+
+
+class Tombstone(NamedTuple):
+    """That a subject was forgotten."""
+
+    subject: str
+    """Address of the subject."""
+    who: str
+    when: str
+    why: str
+
+
+class Vault:
+    """One tenant's encrypted content. Safe with threads."""
+
+    def __init__(
+        self,
+        objects: ObjectStore,
+        keys: Keys,
+        tenant: str,
+        *,
+        random_bytes: Callable[[int], bytes] = secrets.token_bytes,
+        patience: Patience | None = None,
+        erasures: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """`erasures` are those of the tenant so far, by whichever process: keys that were read before one are read
+        again."""
+        self.tenant = tenant
+        self.objects = objects
+        self._keys, self._random_bytes = keys, random_bytes
+        self._patience = patience or Patience()
+        self._address_key = keys.address_key(tenant)
+        self._lock = forking.lock()
+        self._secrets: dict[str, bytes] = {}
+        self._erasures, self._epoch = erasures, 0
+
+    # -- data keys ----------------------------------------------------------------------------------------------
+
+    def subject_address(self, subject: str) -> str:
+        """What a subject is called in the object store."""
+        return address_of(self._address_key, subject, "subject", b"")
+
+    def data_key(self, subject: str) -> DataKey:
+        """The subject's key, made at first use. Raises `Erased` where it, or the session it is of, was forgotten."""
+        name, session = self.subject_address(subject), session_of(subject)
+        path = (name, self.subject_address(session)) if session else (name,)
+        epoch, secret = self._remembered(name)
+        if secret is None:
+            secret = self._fetched(name)
+            if secret is None:
+                self._refuse_buried(*path)
+                secret = self._created(name)
+            try:
+                self._refuse_buried(*path)  # asked last: a burial either sees this key, or is seen here
+            except Erased as error:
+                self.bury_address(name, who=error.who, when=error.when, why=error.why)
+                raise
+            self._remember(name, secret, epoch)
+        return DataKey(name, secret)
+
+    def known_key(self, name: str) -> DataKey:
+        """The key with this subject address; raises `Erased` or `ObjectMissing` where there is none (any more)."""
+        epoch, secret = self._remembered(name)
+        if secret is None:
+            secret = self._fetched(name)
+            self._refuse_buried(name)
+            if secret is None:
+                raise ObjectMissing(names.data_key_name(self.tenant, name))
+            self._remember(name, secret, epoch)
+        return DataKey(name, secret)
+
+    def _refuse_buried(self, *path: str) -> None:
+        """Raise `Erased` where one of these subjects was forgotten."""
+        for name in dict.fromkeys(path):
+            buried = self.tombstone(name)
+            if buried is not None:
+                raise _erased(buried)
+
+    def _fetched(self, name: str) -> bytes | None:
+        key = names.data_key_name(self.tenant, name)
+        try:
+            return self._unwrapped(name, self.objects.get(key))
+        except ObjectMissing:
+            return None
+
+    def _created(self, name: str) -> bytes:
+        secret = self._random_bytes(KEY_BYTES)
+        wrapped = self._keys.wrap(self.tenant, secret, name.encode())
+        body = json.dumps({"schema_version": VAULT_VERSION, "wrapped": base64.b64encode(wrapped).decode()}).encode()
+        key = names.data_key_name(self.tenant, name)
+        landing = put_once(self.objects, key, body, mine=lambda found: found == body, patience=self._patience)
+        if landing.kind == "unknown":
+            raise OutcomeUnknown(key, name[:16], landing.waited_seconds)
+        return secret if landing.found is None else self._unwrapped(name, landing.found)
+
+    def _unwrapped(self, name: str, data: bytes) -> bytes:
+        key = names.data_key_name(self.tenant, name)
+        document = _document(key, data)
+        try:
+            wrapped = base64.b64decode(document["wrapped"], validate=True)
+        except (KeyError, ValueError, TypeError):
+            raise Damaged(f"{key}: it is not a data key; restore it from a backup") from None
+        secret = self._keys.unwrap(self.tenant, wrapped, name.encode())
+        if len(secret) != KEY_BYTES:
+            raise Damaged(f"{key}: the key in it has {len(secret)} bytes, not {KEY_BYTES}; restore it from a backup")
+        return secret
+
+    def _remembered(self, name: str) -> tuple[int, bytes | None]:
+        """The key, and as of which erasure."""
+        epoch = self._erasures()
+        with self._lock:
+            if epoch != self._epoch:
+                self._secrets.clear()
+                self._epoch = epoch
+            return epoch, self._secrets.get(name)
+
+    def _remember(self, name: str, secret: bytes, epoch: int) -> None:
+        with self._lock:
+            if epoch != self._epoch:
+                return  # somebody was forgotten since it was read
+            self._secrets[name] = secret
+            while len(self._secrets) > MAX_KEYS_IN_MEMORY:
+                del self._secrets[next(iter(self._secrets))]
+
+    # -- content ------------------------------------------------------------------------------------------------
+
+    def encrypt(self, key: DataKey, data: bytes, context: bytes) -> bytes:
+        """Ciphertext that only this subject's key opens, and only in this context."""
+        return encrypt(key.secret, data, context, self._random_bytes(NONCE_BYTES))
+
+    def decrypt(self, key: DataKey, data: bytes, context: bytes) -> bytes:
+        """The inverse of `encrypt`; raises `Damaged`."""
+        return decrypt(key.secret, data, context)
+
+    def put(self, subject: str, kind: str, data: bytes) -> str:
+        """Keep content for good; its address. The same content of the same subject is kept once.
+
+        Raises `Damaged` where what stands there already cannot be read: what was put is there to be read.
+        """
+        address = address_of(self._address_key, subject, kind, data)
+        key, data_key = names.blob_name(self.tenant, address), self.data_key(subject)
+        head = json.dumps({"schema_version": VAULT_VERSION, "key": data_key.subject, "kind": kind}).encode()
+        who = subject.encode()
+        payload = len(who).to_bytes(4, "big") + who + data
+        body = head + b"\n" + self.encrypt(data_key, payload, key.encode() + b"\n" + head)
+        landing = put_once(self.objects, key, body, mine=lambda found: found == body, patience=self._patience)
+        if landing.kind == "unknown":
+            raise OutcomeUnknown(key, address[:16], landing.waited_seconds)
+        if landing.found is not None:
+            self._opened(address, landing.found)
+        return address
+
+    def get(self, address: str) -> bytes:
+        """The content with this address, decrypted and checked."""
+        return self.entry(address).data
+
+    def entry(self, address: str) -> VaultBlob:
+        """The content with this address, and whose it is."""
+        return self._opened(address, self.objects.get(names.blob_name(self.tenant, address)))
+
+    def _opened(self, address: str, blob: bytes) -> VaultBlob:
+        key = names.blob_name(self.tenant, address)
+        head, separator, ciphertext = blob.partition(b"\n")
+        document = _document(key, head) if separator else {}
+        name, kind = document.get("key"), document.get("kind")
+        if not _is_address(name) or not isinstance(kind, str):
+            raise Damaged(f"{key}: it is not a blob; restore it from a backup")
+        payload = self.decrypt(self.known_key(name), ciphertext, key.encode() + b"\n" + head)
+        length = int.from_bytes(payload[:4], "big")
+        subject, data = payload[4 : 4 + length].decode(), payload[4 + length :]
+        if not hmac.compare_digest(address_of(self._address_key, subject, kind, data), address):
+            raise Damaged(f"{key}: its content is not what its address says; restore it from a backup")
+        return VaultBlob(subject, data)
+
+    # -- forgetting ---------------------------------------------------------------------------------------------
+
+    def bury(self, subject: str, *, who: str, when: str, why: str) -> Tombstone:
+        """Write the tombstone, then destroy the key; repeating it after a crash finishes it. The first burial stays."""
+        return self.bury_address(self.subject_address(subject), who=who, when=when, why=why)
+
+    def bury_address(self, name: str, *, who: str, when: str, why: str) -> Tombstone:
+        """`bury`, for a subject of which only the address is known."""
+        key = names.tombstone_name(self.tenant, name)
+        fields: Wire = {"schema_version": VAULT_VERSION, "who": who, "when": when, "why": why}
+        body = json.dumps(fields | {"mac": self._tombstone_code(name, fields)}, ensure_ascii=False).encode()
+        landing = put_once(self.objects, key, body, mine=lambda found: found == body, patience=self._patience)
+        if landing.kind == "unknown":
+            raise OutcomeUnknown(key, name[:16], landing.waited_seconds)
+        self.objects.delete(names.data_key_name(self.tenant, name))
+        self.forget_secret(name)
+        return Tombstone(name, who, when, why) if landing.found is None else self._tombstone(name, landing.found)
+
+    def tombstone(self, name: str) -> Tombstone | None:
+        """The tombstone of the subject with this address, if it was forgotten."""
+        try:
+            data = self.objects.get(names.tombstone_name(self.tenant, name))
+        except ObjectMissing:
+            return None
+        return self._tombstone(name, data)
+
+    def _tombstone(self, name: str, data: bytes) -> Tombstone:
+        key = names.tombstone_name(self.tenant, name)
+        document = _document(key, data)
+        code = document.pop("mac", "")
+        if not isinstance(code, str) or not hmac.compare_digest(code, self._tombstone_code(name, document)):
+            raise Damaged(f"{key}: the tombstone is not what was written; restore it from a backup")
+        return Tombstone(name, document["who"], document["when"], document["why"])
+
+    def buried(self) -> Iterator[str]:
+        """Addresses of the subjects forgotten in this tenant, in order; costs a listing."""
+        for info in self.objects.list(names.tombstone_name(self.tenant, "").removesuffix(".json")):
+            name = info.key.rpartition("/")[2].removesuffix(".json")
+            if _is_address(name):
+                yield name
+
+    def tombstones(self) -> Iterator[Tombstone]:
+        """All of this tenant; costs an object read each."""
+        for name in self.buried():
+            found = self.tombstone(name)
+            if found is not None:
+                yield found
+
+    def forget_secret(self, name: str) -> None:
+        """Drop a key from memory: somebody else has buried its subject."""
+        with self._lock:
+            self._secrets.pop(name, None)
+
+    def _tombstone_code(self, name: str, document: Wire) -> str:
+        data = json.dumps(document, sort_keys=True, ensure_ascii=False).encode()
+        return address_of(self._address_key, name, "tombstone", data)
+
+
+def _is_address(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and len(value) == 64 and _HEX.issuperset(value)
+
+
+def _erased(buried: Tombstone) -> Erased:
+    return Erased(f"content of subject {buried.subject[:16]}…", who=buried.who, when=buried.when, why=buried.why)
+
+
+def _document(key: str, data: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        raise Damaged(f"{key}: it is not JSON; restore it from a backup")
+    if document.get("schema_version") != VAULT_VERSION:
+        raise UnsupportedVersion(key, document.get("schema_version"), VAULT_VERSION)
+    return document

@@ -1,0 +1,178 @@
+"""Forgetting: a session, or a principal in all of them, so that no byte of what they said can be read again.
+
+    forget(store, session="s-42", who="dpo", why="request 7", when="2026-11-22")     forks of it included
+    forget(store, principal="ann", …)                     her messages in every session of the tenant
+    forget(store, session="s-42", principal="ann", …)     her messages in one session and its forks
+
+In this order, so that repeating it finishes what a crash or a dead store has left: tombstones and data keys
+(`Vault.bury`; where the object store does not answer nothing has changed yet), then what was derived elsewhere
+(recommendations, erasers), then the journal, then its files are scrubbed. A session is gone whole and its id stays
+burned. A principal's messages keep their place without their words (`redacted_log`), and the principal writes no more
+in those sessions. What stays in plain: ids of sessions and principals, ids of calls and messages, tool names, and who
+forgot whom, when and why. What others said about a principal, the model included, stays unless it was appended under
+the principal.
+
+Whoever is told beside the erasers handed in: `Store.erasers`, and the store's index of context cards, whether this
+process keeps it up or not; derived files beside the journal that nobody here has open are deleted (`derived_files`).
+A session that only the steward knows, from a transcript from outside, is forgotten like any other (`harvested`).
+
+What cannot be read (a session whose first link is lost, a damaged link) is passed over with a finding, and everybody
+else is forgotten all the same; `Erasure.complete` is then False, and the command's exit code 1.
+
+`apply_tombstones` does the same for what another machine has forgotten. Raises `InputError` for a subject that is not
+known, `StoreUnavailable` and `OutcomeUnknown` where it must be repeated, `StoreError` where an eraser failed.
+Source: the state design (addresses, tenants, erasure); NIST SP 800-88.
+
+Files beside the journal that hold words of users and can be derived again: forgetting deletes them.
+
+    <folder of the journal>/ledgers/<tenant>/…
+
+Whoever writes such a file needs nothing but its place: a process that has never heard of the program that made it
+forgets as much as one that has it open. A file that somebody in this process has open is left to them: its eraser is
+among `Store.erasers` and tells where it is (`path`). Another process that has one open goes on with a file that has no
+name any more, and makes it anew when it is next opened.
+
+Raises `StoreError` where a file cannot be deleted. Source: the state design (whatever holds derived text).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ctxsteward.schemas import StoreError
+
+from ..journal.erasures import Deletion, Eraser
+from ..names import part_of
+
+if TYPE_CHECKING:
+    from ctxsteward.envelope.store import Store
+from collections.abc import Iterator
+
+from ctxsteward.envelope.history.new_message import MAX_META_CHARS
+from ctxsteward.schemas import InputError
+
+from ..crypto.addresses import subject_of
+from ..journal.erasures import Erasure, ErasureRequest, Holder, RemoteSessions
+from ..journal.port import SessionKey
+from .redacted_log import principals_of
+from .steps import ErasureRun
+
+DERIVED_FOLDERS = ("ledgers",)
+"""Beside the journal; each has a folder for every tenant."""
+
+
+class DerivedFiles:
+    """An eraser of one tenant's derived files, but for those that others answer for."""
+
+    def __init__(self, folder: Path, tenant: str, held: Iterable[Path] = ()) -> None:
+        self._folders = [folder / name / part_of(tenant) for name in DERIVED_FOLDERS]
+        self._held = tuple(str(path.resolve()) for path in held)
+
+    def __call__(self, gone: Sequence[Deletion]) -> int:
+        """Delete them; how many files that were."""
+        found = [path for folder in self._folders for path in sorted(folder.rglob("*")) if path.is_file()]
+        doomed = [path for path in found if not str(path.resolve()).startswith(self._held or "\0")]
+        for path in doomed:
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise StoreError(f"{path}: it cannot be deleted: {error}; delete it by hand and repeat") from error
+        return len(doomed)
+
+
+def derived_files(store: Store, tenant: str, erasers: Iterable[Eraser] = ()) -> list[DerivedFiles]:
+    """What erases the store's derived files, beside these erasers and the store's own; none for one in memory."""
+    if store.folder is None:
+        return []
+    held = [path for one in (*store.erasers, *erasers) if isinstance(path := getattr(one, "path", None), Path)]
+    return [DerivedFiles(store.folder, tenant, held)]
+
+
+__all__ = ["Deletion", "Eraser", "Erasure", "RemoteSessions", "apply_tombstones", "forget"]
+
+
+def forget(
+    store: Store,
+    *,
+    tenant: str = "default",
+    session: str | None = None,
+    principal: str | None = None,
+    who: str,
+    why: str,
+    when: str,
+    erasers: Sequence[Eraser] = (),
+    elsewhere: RemoteSessions | None = None,
+) -> Erasure:
+    """Erase a session, a principal, or a principal in one session; see the module. `when` is ISO 8601, as told.
+
+    `elsewhere` is the object store's copy of the sessions; default: the store's own write-behind.
+    """
+    for name, value in (("who", who), ("why", why), ("when", when)):
+        if not isinstance(value, str) or not value.strip() or len(value) > MAX_META_CHARS:
+            raise InputError(f"`{name}` is {value!r:.60}; write a text of 1 to {MAX_META_CHARS} characters")
+    if session is None and principal is None:
+        raise InputError("nothing to forget: name a session, a principal, or both")
+    work = ErasureRun(store, tenant, ErasureRequest(who, when, why), elsewhere or store.write_behind)
+    if principal is not None:
+        work.forget_principal(principal, session)
+    elif session is not None:
+        work.forget_session(session)
+    return work.finish(_told(store, tenant, erasers))
+
+
+def apply_tombstones(
+    store: Store,
+    tenant: str = "default",
+    *,
+    erasers: Sequence[Eraser] = (),
+    elsewhere: RemoteSessions | None = None,
+    thorough: bool = False,
+) -> Erasure | None:
+    """Erase from the local journal and from whoever else is told what another machine has forgotten; None where
+    nothing is new.
+
+    Costs a listing of the tombstones and of what erasers hold where there are no new ones, else (or if `thorough`) a
+    reading of all local logs of the tenant.
+    """
+    vault, journal = store.vault(tenant), store.journal
+    told = _told(store, tenant, erasers)
+    buried = frozenset(vault.buried())
+    held = {session for holder in told if isinstance(holder, Holder) for session in holder.sessions(tenant)}
+    left = {session for session in held if vault.subject_address(session) in buried}
+    if not (thorough or left) and len(buried) <= journal.seen(f"tombstones/{tenant}"):
+        return None
+    if len(buried) > journal.seen(f"tombstones/{tenant}"):
+        for files in derived_files(store, tenant, erasers):
+            files(())  # they may hold words of sessions that are not in any log here
+    for name in buried:
+        vault.forget_secret(name)
+    work = ErasureRun(store, tenant, ErasureRequest("", "", ""), elsewhere or store.write_behind)
+    for session in dict.fromkeys((*journal.sessions(tenant), *sorted(left))):
+        if (name := vault.subject_address(session)) in buried:
+            work.told_by(name)
+            work.forget_session(session)
+    for session, principal in _speakers(store, tenant):
+        name = vault.subject_address(subject_of(session, principal))
+        if name in buried and (thorough or not journal.seen(f"erased/{tenant}/{name}")):
+            work.told_by(name)
+            work.forget_principal(principal, session)
+    done = work.finish(told)
+    journal.see(f"tombstones/{tenant}", len(buried | work.buried))
+    return done
+
+
+def _told(store: Store, tenant: str, erasers: Sequence[Eraser]) -> tuple[Eraser, ...]:
+    """Everybody who is to hear what is gone."""
+    from ctxsteward.envelope.cards.erasure import lazy_card_eraser
+
+    return (*store.erasers, *lazy_card_eraser(store), *erasers, *derived_files(store, tenant, erasers))
+
+
+def _speakers(store: Store, tenant: str) -> Iterator[tuple[str, str]]:
+    """Every principal of every session that was not forgotten."""
+    for session in store.journal.sessions(tenant):
+        if not any(note.principal is None for note in store.journal.forgotten(tenant, session)):
+            for principal in sorted(principals_of(store.journal.read(SessionKey(tenant, session), 0))):
+                yield session, principal

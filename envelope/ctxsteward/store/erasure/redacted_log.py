@@ -1,0 +1,372 @@
+"""What is left of a session's log when a principal of it is forgotten: every record in its place, their words gone.
+
+Forgotten ordinals are those of the messages that were appended under the principal, in this log or in the part of a
+parent's log that it shares. Of the log,
+
+    message     of the principal: `redaction.redacted`, no token counts (they are counted anew), a new address, and
+                ``"erased": true``; its id, phase, time and the principal's name stay
+    compaction  text of bullets that cite, and of losses that name, a forgotten ordinal; addresses of sources; in the
+                checkpoint notes, names of pins, and the selection's log, as below
+    selection   the log keeps counts and references; scores by signal and reasons go
+    note        the text, which removes the note; pin: the name it goes by; refused: what an exception said
+
+Notes, selections and refusals have no author: those written after the first forgotten message go, as whoever wrote them
+may have used its words. All else stays: what other principals, or messages without one, said about it included.
+
+A record that could not be verified before is not given a valid code: it stays damaged, without its words.
+Pure; raises nothing for a record that cannot be read, but names its position.
+
+Redaction: a message without what it said, for a log whose order and tool pairs must stay.
+
+What stays: role, block types, ids of tool calls and results, names of tools, `is_error`, the number of blocks. Those
+keep pairs together and the history valid for every provider. What goes: every text, argument, image, file, reasoning,
+a participant's `name`, and every field that is not named here. An image or a block of another kind becomes a text
+block; reasoning goes whole, because a provider refuses it when it was changed.
+
+>>> redacted({"role": "user", "name": "Ann", "content": "my number is 555"})
+{'role': 'user', 'content': '[erased]'}
+
+Works on OpenAI chat and Anthropic dicts; the result is a valid message, and redacting it again changes nothing.
+Source: the providers' published API references; `schemas.message` for what is read of them.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ctxsteward.schemas import ContextError, Damaged, InvalidReference, Ref, Wire
+from ctxsteward.schemas.message import encode_wire
+
+from ..crypto.addresses import AddressKey, address_of, subject_of
+from ..journal.log import code_of, coded_manifest, read_manifest
+from ..journal.port import JournalRecord, Manifest
+
+ERASED_TEXT = "[erased]"
+"""Stands where a text was."""
+
+NO_ARGUMENTS = "{}"
+
+_TEXT_FIELDS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
+_THINKING = ("thinking", "redacted_thinking")
+
+
+def redacted(wire: Wire) -> Wire:
+    """The same skeleton, saying nothing; a new dict."""
+    role = wire["role"]
+    made: Wire = {"role": role}
+    if role == "tool":
+        _keep_text(wire, made, "tool_call_id", "name")
+    content = wire.get("content")
+    if content is None and isinstance(wire.get("refusal"), str):
+        made["content"] = _gone(wire["refusal"])
+    elif "content" in wire:
+        made["content"] = _content(content)
+    if isinstance(wire.get("tool_calls"), list):
+        made["tool_calls"] = [_call(call) for call in wire["tool_calls"]]
+    return made
+
+
+def _content(content: object) -> object:
+    if isinstance(content, str):
+        return _gone(content)
+    if not isinstance(content, list):
+        return None
+    blocks = (_block(block) for block in content)
+    return [block for block in blocks if block is not None]
+
+
+def _block(block: object) -> object:
+    """What is left of a content block; None for reasoning."""
+    if isinstance(block, str):
+        return _gone(block)
+    kind = block.get("type") if isinstance(block, dict) else None
+    if kind in _THINKING:
+        return None
+    if kind == "tool_use":
+        return _tool_use(block)
+    if kind == "tool_result":
+        return _tool_result(block)
+    field = _TEXT_FIELDS.get(str(kind))
+    if field is None:
+        return {"type": "text", "text": ERASED_TEXT}
+    return {"type": kind, field: _gone(str(_of(block, field)))}
+
+
+def _tool_use(block: object) -> Wire:
+    made: Wire = {"type": "tool_use"}
+    _keep_text(block, made, "id", "name")
+    made["input"] = {}
+    return made
+
+
+def _tool_result(block: object) -> Wire:
+    made: Wire = {"type": "tool_result"}
+    _keep_text(block, made, "tool_use_id")
+    content = _of(block, "content")
+    if content is not None:
+        made["content"] = _content(content)
+    if isinstance(_of(block, "is_error"), bool):
+        made["is_error"] = _of(block, "is_error")
+    return made
+
+
+def _call(call: object) -> Wire:
+    """An OpenAI tool call, `function` or `custom`."""
+    made: Wire = {}
+    _keep_text(call, made, "id")
+    function, custom = _of(call, "function"), _of(call, "custom")
+    inner: Wire = {}
+    if function is None and isinstance(custom, dict):
+        _keep_text(custom, inner, "name")
+        return made | {"type": "custom", "custom": inner | {"input": ""}}
+    _keep_text(function, inner, "name")
+    return made | {"type": "function", "function": inner | {"arguments": NO_ARGUMENTS}}
+
+
+def _gone(text: str) -> str:
+    """A text's stand-in; a blank one says nothing and stays blank, so that it is read as before."""
+    return ERASED_TEXT if text.strip() else text[:1]
+
+
+def _keep_text(source: object, made: Wire, *fields: str) -> None:
+    for name in fields:
+        value = _of(source, name)
+        if isinstance(value, str):
+            made[name] = value
+
+
+def _of(value: Any, field: str) -> Any:
+    return value.get(field) if isinstance(value, dict) else None
+
+
+_LOG_FIELDS = (
+    "selection_type", "strategy", "full_history_size", "context_size", "masked_count", "anchor_refs", "selected_refs",
+    "tokens_saved",
+)  # fmt: skip
+_FAILED = "the summarizer failed: "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrincipalShare:
+    """What a principal has in one session's log."""
+
+    own: Mapping[int, int]
+    """Ordinal by position of the messages appended under the principal."""
+    inherited: frozenset[int]
+    """Ordinals of such messages in the shared part of a parent's log."""
+    unreadable: tuple[int, ...] = ()
+    """Positions of message records that cannot be read: whose they were is not known."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """Notes set before any of it, by name: nobody can have used its words in them."""
+
+    @property
+    def ordinals(self) -> frozenset[int]:
+        return self.inherited | frozenset(self.own.values())
+
+    @property
+    def since(self) -> int:
+        """Position from which on derived records may hold the principal's words."""
+        return 0 if self.inherited else min(self.own, default=0)
+
+
+def share_of(
+    rows: Sequence[JournalRecord],
+    principal: str,
+    inherited: frozenset[int] = frozenset(),
+    notes: Mapping[str, str] | None = None,
+) -> PrincipalShare:
+    """Find a principal's messages in a log; `notes` are those of the shared part that `standing_notes` gives."""
+    own: dict[int, int] = {}
+    unreadable: list[int] = []
+    for position, record in enumerate(rows):
+        if record.kind != "message":
+            continue
+        body = _loaded(record)
+        if body is None:
+            unreadable.append(position)
+        elif body.get("principal") == principal:
+            own[position] = record.ordinal
+    found = PrincipalShare(own=own, inherited=inherited, unreadable=tuple(unreadable), notes=notes or {})
+    return replace(found, notes=standing_notes(rows, found, found.since))
+
+
+def standing_notes(rows: Sequence[JournalRecord], share: PrincipalShare, stop: int) -> dict[str, str]:
+    """Notes by name at position `stop` of a log, after redaction."""
+    notes = dict(share.notes)
+    for record in rows[:stop]:
+        body = _loaded(record) if record.kind == "note" else None
+        if body:
+            name, text = str(body.get("name")), str(body.get("text"))
+            notes.pop(name, None)
+            if text:
+                notes[name] = text
+    return notes
+
+
+def principals_of(rows: Sequence[JournalRecord]) -> set[str]:
+    """Who wrote in this log."""
+    bodies = (_loaded(record) or {} for record in rows if record.kind == "message" and '"principal"' in record.body)
+    return {name for name in (body.get("principal") for body in bodies) if isinstance(name, str)}
+
+
+def moved_addresses(
+    key: AddressKey, session: str, rows: Sequence[JournalRecord], share: PrincipalShare
+) -> dict[str, str]:
+    """New addresses by old ones, of the messages that are redacted."""
+    moved: dict[str, str] = {}
+    for position in share.own:
+        before, after = _loaded(rows[position]), _loaded(_message(key, session, rows[position]))
+        if before and after and before.get("address") != after["address"]:
+            moved[str(before.get("address"))] = after["address"]
+    return moved
+
+
+def redacted_rows(
+    key: AddressKey, session: str, rows: Sequence[JournalRecord], share: PrincipalShare, moved: Mapping[str, str]
+) -> dict[int, JournalRecord]:
+    """The records that change, by position; none where all was done before."""
+    changed: dict[int, JournalRecord] = {}
+    derived = _DerivedRecords(share, moved)
+    for position, record in enumerate(rows):
+        made = _message(key, session, record) if position in share.own else record
+        made = derived.redacted(made) if position >= share.since else derived.kept(made)
+        if made[:-1] != record[:-1]:
+            valid = hmac.compare_digest(record.mac, code_of(key, session, position, record))
+            changed[position] = made._replace(mac=code_of(key, session, position, made) if valid else "")
+    return changed
+
+
+def redacted_manifests(key: AddressKey, manifests: Sequence[Manifest], share: PrincipalShare) -> list[Manifest]:
+    """Manifests of a session; those made since have no findings, which may quote what an exception said."""
+    return [_manifest(key, manifest, share.since) for manifest in manifests]
+
+
+def _manifest(key: AddressKey, manifest: Manifest, since: int) -> Manifest:
+    try:
+        fields = read_manifest(key, manifest.address, manifest.body)
+    except Damaged:
+        return manifest if manifest.body == "{}" else Manifest(manifest.address, "{}")
+    if fields["position"] <= since or not fields.get("findings"):
+        return manifest
+    kept = {name: value for name, value in fields.items() if name not in ("findings", "mac")}
+    return Manifest(manifest.address, coded_manifest(key, manifest.address, json.dumps(kept)[1:-1]))
+
+
+def _message(key: AddressKey, session: str, record: JournalRecord) -> JournalRecord:
+    body = _loaded(record) or {}
+    try:
+        wire = encode_wire(redacted(json.loads(record.wire or "{}")))
+    except (ContextError, ValueError, KeyError, TypeError, RecursionError):  # damaged
+        wire = encode_wire({"role": "user", "content": ERASED_TEXT})
+    body["address"] = address_of(key, subject_of(session, body.get("principal")), "message", wire.encode())
+    body["tokens"] = {}
+    body["erased"] = True
+    return record._replace(wire=wire, body=_dump(body))
+
+
+class _DerivedRecords:
+    """Redacts records that have no author, in log order; remembers what of notes and selections still stands."""
+
+    def __init__(self, share: PrincipalShare, moved: Mapping[str, str]) -> None:
+        self._gone, self._moved = share.ordinals, moved
+        self._notes = dict(share.notes)
+        self._selection: list[Any] | None = None
+
+    def kept(self, record: JournalRecord) -> JournalRecord:
+        """A record from before all that was forgotten."""
+        if record.kind == "selection" and (body := _loaded(record)):
+            self._selection = [body.get("turn"), body.get("refs"), body.get("log")]
+        return record
+
+    def redacted(self, record: JournalRecord) -> JournalRecord:
+        redact = {
+            "compaction": self._compaction, "selection": self._take_selection, "note": self._note, "pin": self._pin,
+            "refused": self._refused,
+        }.get(record.kind)  # fmt: skip
+        if redact is None:
+            return record
+        blank = record._replace(kind="erased", body=_dump({"was": record.kind}))
+        body = _loaded(record)
+        if body is None:
+            return blank
+        before = json.dumps(body)
+        try:
+            redact(body)
+        except (KeyError, TypeError, ValueError, AttributeError):  # damaged: what it holds is not known
+            return blank
+        return record if json.dumps(body) == before else record._replace(body=_dump(body))
+
+    def _note(self, body: dict[str, Any]) -> None:
+        body["text"] = ""
+        self._notes.pop(body["name"], None)
+
+    def _pin(self, body: dict[str, Any]) -> None:
+        if body["ordinal"] in self._gone:
+            body["name"] = None
+
+    def _refused(self, body: dict[str, Any]) -> None:
+        if str(body["reason"]).startswith(_FAILED):
+            body["reason"] = _FAILED + ERASED_TEXT
+
+    def _take_selection(self, body: dict[str, Any]) -> None:
+        body["log"] = _log(body["log"])
+        self._selection = None
+
+    def _compaction(self, body: dict[str, Any]) -> None:
+        for bullet in body["bullets"]:
+            if self._cites_gone(bullet["citations"]):
+                bullet["text"] = ERASED_TEXT
+        report, checkpoint = body["report"], body["checkpoint"]
+        for loss in report["losses"]:
+            if self._cites_gone([loss["ref"]]):
+                loss |= {"text": ERASED_TEXT, "span": None}
+        report["source_addresses"] = [self._moved.get(address, address) for address in report["source_addresses"]]
+        standing = checkpoint["notes"].items()
+        checkpoint["notes"] = {name: text for name, text in standing if self._notes.get(name) == text}
+        checkpoint["pins"] = [
+            [ordinal, strength, None if ordinal in self._gone else name]
+            for ordinal, strength, name in checkpoint["pins"]
+        ]
+        chosen = checkpoint.get("selection")
+        if chosen and chosen[:3] != self._selection:
+            checkpoint["selection"] = [chosen[0], chosen[1], _log(chosen[2]), *chosen[3:]]
+
+    def _cites_gone(self, refs: Sequence[str]) -> bool:
+        return any(ordinal in self._gone for ordinal in _ordinals(refs))
+
+
+def _log(log: object) -> dict[str, Any]:
+    """A selection log in numbers and references."""
+    if not isinstance(log, dict) or not log:
+        return {}
+    kept = {name: log[name] for name in _LOG_FIELDS if name in log}
+    candidates = log.get("candidates")
+    return kept | {"candidates": [_candidate(row) for row in candidates] if isinstance(candidates, list) else []}
+
+
+def _candidate(row: Any) -> dict[str, Any]:
+    return {"ref": row["ref"], "score": row["score"], "signals": {}, "in": row["in"], "why": ""}
+
+
+def _ordinals(refs: Sequence[str]) -> Iterator[int]:
+    for ref in refs:
+        try:
+            yield Ref.parse(ref).ordinal
+        except InvalidReference:
+            continue
+
+
+def _loaded(record: JournalRecord) -> dict[str, Any] | None:
+    try:
+        body = json.loads(record.body)
+    except (ValueError, RecursionError):
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def _dump(body: dict[str, Any]) -> str:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,483 @@
+"""One erasure under way: the steps of `erasure`, in an order in which repeating them finishes what a crash has left.
+
+A session: tombstone and note, again for forks until there are no more; tombstones of every subject in it; rows last,
+forks before parents. A principal: tombstones; words redacted, forks before parents, because the old addresses in a fork
+are told by its parent; note; redacted once more, which makes writers that know of no note read the log again; then the
+keys of what was derived, and what stands in its place is drained again.
+
+Which sessions share whose log: forks and their parents, and what a principal has in each.
+
+A fork shares its parent's log up to a position and an ordinal, so a message in that part is a message of both. Reads
+first records, or whole logs where a principal is looked for. Raises `StoreError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ctxsteward.schemas import (
+    ContextError,
+    Damaged,
+    Erased,
+    Finding,
+    InputError,
+    ObjectMissing,
+    StoreError,
+    UnsupportedVersion,
+)
+
+from ..crypto.addresses import subject_of
+from ..crypto.vault import derived_subject
+from ..facts.fact import Audience
+from ..facts.lookup import withdrawn_heads
+from ..journal.erasures import Deletion, Eraser, Erasure, ErasureRequest, ReachedSessions, RemoteSessions, note_erasure
+from ..journal.events import ForkPoint, SessionOpened, from_record
+from ..journal.port import ForgottenSubject, Journal, JournalRecord, SessionKey
+from ..replication.segment_log import unreached
+from .redacted_log import (
+    PrincipalShare,
+    moved_addresses,
+    principals_of,
+    redacted_manifests,
+    redacted_rows,
+    share_of,
+    standing_notes,
+)
+from .steward_records import subjects_by_session, withdraw_unsupported, withdrawn_keys
+
+if TYPE_CHECKING:
+    from ctxsteward.envelope.store import Store
+
+
+class Lineage:
+    """The forks among a tenant's sessions, as they are now; sessions that were forgotten are left out."""
+
+    def __init__(self, journal: Journal, tenant: str, *, forgotten: bool = False) -> None:
+        self._journal, self._tenant = journal, tenant
+        gone = {note.session for note in journal.forgotten(tenant) if note.principal is None and not forgotten}
+        self.sessions = [session for session in journal.sessions(tenant) if session not in gone]
+        self.unreadable: list[str] = []
+        """Sessions whose first record cannot be read: whether they are forks is not known."""
+        self.origins: dict[str, ForkPoint] = {}
+        for session in self.sessions:
+            origin = self._origin(session)
+            if origin is not None:
+                self.origins[session] = origin
+
+    def forks_of(self, parents: Iterable[str]) -> list[str]:
+        """Direct forks."""
+        wanted = set(parents)
+        return [session for session, origin in self.origins.items() if origin.session in wanted]
+
+    def line(self, session: str) -> list[str]:
+        """The session and those it was forked from, oldest first."""
+        line = [session]
+        while line[-1] in self.origins and self.origins[line[-1]].session not in line:
+            line.append(self.origins[line[-1]].session)
+        return line[::-1]
+
+    def shares(
+        self, principal: str, only: str | None, sessions: Sequence[str] | None = None
+    ) -> dict[str, PrincipalShare]:
+        """What a principal has in each of these sessions (default: all), parents before their forks.
+
+        With `only`, what was appended there, and what forks of it share.
+        """
+        chosen = self.sessions if sessions is None else sessions
+        found: dict[str, PrincipalShare] = {}
+        for session in sorted(chosen, key=lambda name: (len(self.line(name)), name)):
+            share = self._share(session, principal, found)
+            if share.inherited or (share.own and only in (None, session)):
+                found[session] = share
+        return found
+
+    def _share(self, session: str, principal: str, found: dict[str, PrincipalShare]) -> PrincipalShare:
+        rows = self._journal.read(SessionKey(self._tenant, session), 0)
+        origin = self.origins.get(session)
+        above = found.get(origin.session) if origin is not None else None
+        if origin is None or above is None:
+            return share_of(rows, principal)
+        inherited = frozenset(ordinal for ordinal in above.ordinals if ordinal <= origin.ordinal)
+        parent = self._journal.read(SessionKey(self._tenant, origin.session), 0, origin.position)
+        return share_of(rows, principal, inherited, standing_notes(parent, above, min(above.since, origin.position)))
+
+    def _origin(self, session: str) -> ForkPoint | None:
+        first: list[JournalRecord] = self._journal.read(SessionKey(self._tenant, session), 0, 1)
+        try:
+            opened = from_record(first[0]) if first else None
+        except (ContextError, ValueError, KeyError, TypeError):
+            self.unreadable.append(session)
+            return None
+        return opened.parent if isinstance(opened, SessionOpened) else None
+
+
+_DERIVED = "the key of what was said is destroyed; what was derived from it there is not"
+_PASSES = 100
+"""A session that is written to all the time is redacted again this often."""
+
+
+@dataclass(slots=True)
+class _ErasureCounts:
+    sessions: dict[str, None] = field(default_factory=dict)
+    forks: dict[str, None] = field(default_factory=dict)
+    gone: list[Deletion] = field(default_factory=list)
+    marks: list[str] = field(default_factory=list)
+    """Noted when all is done: these subjects need no second look."""
+    audiences: dict[Audience, None] = field(default_factory=dict)
+    """Of whom nothing is to be known any more."""
+    leaving: list[str] = field(default_factory=list)
+    """Sessions whose rows go, descendants first."""
+    findings: list[Finding] = field(default_factory=list)
+    buried: dict[str, None] = field(default_factory=dict)
+    """Addresses of subjects."""
+    messages: int = 0
+    derived: int = 0
+    manifests: int = 0
+
+
+class ErasureRun:
+    """Forgets one thing after the other; `finish` makes an end of it."""
+
+    def __init__(self, store: Store, tenant: str, told: ErasureRequest, elsewhere: RemoteSessions | None) -> None:
+        self._store, self._tenant, self._told, self._elsewhere = store, tenant, told, elsewhere
+        self._journal, self._vault = store.journal, store.vault(tenant)
+        self._address_key = store.keys.address_key(tenant)
+        self._tally = _ErasureCounts()
+        self._harvested: dict[str, set[str]] | None = None
+
+    @property
+    def buried(self) -> frozenset[str]:
+        """Addresses of the subjects that were buried so far, anew or again."""
+        return frozenset(self._tally.buried)
+
+    def told_by(self, name: str) -> None:
+        """Go on in the name of whoever has buried this subject."""
+        buried = self._vault.tombstone(name)
+        assert buried is not None
+        self._told = ErasureRequest(buried.who, buried.when, buried.why)
+
+    # -- sessions -----------------------------------------------------------------------------------------------
+
+    def forget_session(self, root: str) -> None:
+        """Bury the session and all forks of it; their rows go in `finish`."""
+        self._check_known(root)
+        family: dict[str, None] = {}
+        waiting = [root]
+        while waiting:  # a fork made meanwhile is found in the next round; of a noted session none can be made
+            for session in waiting:
+                self._bury(subject_of(session, None))
+                self._journal.see(self._kinship(root, session), 1)
+                self._note(session, None)
+                family[session] = None
+            forks = (*self._noted_with(root), *self._lineage(forgotten=True).forks_of(family))
+            waiting = [name for name in dict.fromkeys(forks) if name not in family]
+        for session in family:
+            self._bury_inside(session)
+            self._tally.gone.append(Deletion(tenant=self._tenant, session=session, principal=None, ordinals=None))
+        self._tally.audiences |= dict.fromkeys(Audience("session", session) for session in family)
+        self._tally.sessions |= family
+        self._tally.forks |= dict.fromkeys(name for name in family if name != root)
+        self._tally.leaving += reversed(family)
+
+    def _check_known(self, session: str) -> None:
+        key = SessionKey(self._tenant, session)
+        if self._journal.length(key) or self._journal.forgotten(self._tenant, session):
+            return
+        drained = self._elsewhere is not None and self._elsewhere.subjects(key)
+        if drained and (drained.names or drained.findings):
+            return
+        if session in self._outside():
+            return
+        if self._vault.tombstone(self._vault.subject_address(session)) is None:
+            raise InputError(f"there is no session {session!r} of tenant {self._tenant!r} here; nothing was forgotten")
+
+    def _noted_with(self, root: str) -> list[str]:
+        """Sessions that were forgotten as its forks: a repeat finds them though their rows are gone already."""
+        noted = [note.session for note in self._journal.forgotten(self._tenant) if note.principal is None]
+        return [session for session in noted if self._journal.seen(self._kinship(root, session))]
+
+    def _kinship(self, root: str, session: str) -> str:
+        names = map(self._vault.subject_address, (root, session))
+        return f"forks/{self._tenant}/{'/'.join(names)}"
+
+    def _bury_inside(self, session: str) -> None:
+        """Bury every subject of a session that is buried itself, so that no new one comes."""
+        key = SessionKey(self._tenant, session)
+        for principal in sorted(principals_of(self._journal.read(key, 0))):
+            self._bury(subject_of(session, principal))
+        generation = 0
+        while self._is_known(name := self._vault.subject_address(derived_subject(session, generation))):
+            self._bury_address(name)
+            generation += 1
+        elsewhere = self._elsewhere.subjects(key) if self._elsewhere is not None else ReachedSessions(())
+        self._tally.findings += elsewhere.findings
+        for name in (*elsewhere.names, *sorted(self._outside().get(session, ()))):
+            self._bury_address(name)
+
+    def _outside(self) -> dict[str, set[str]]:
+        """Subjects in what was harvested, by session: of some, no journal knows anything."""
+        if self._harvested is None:
+            reached: dict[str, set[str]] = {}
+            self._tally.findings += subjects_by_session(self._store, self._tenant, reached)
+            self._harvested = reached
+        return self._harvested
+
+    def _is_known(self, name: str) -> bool:
+        """Whether a subject has a key, or had one."""
+        return self._has_key(name) or self._vault.tombstone(name) is not None
+
+    def _has_key(self, name: str) -> bool:
+        try:
+            self._vault.known_key(name)
+        except (Erased, ObjectMissing):
+            return False
+        return True
+
+    def _drop_rows(self, session: str) -> None:
+        key = SessionKey(self._tenant, session)
+        rows = self._journal.read(key, 0)
+        messages = sum(record.kind == "message" for record in rows)
+        self._tally.messages += messages
+        self._tally.derived += len(rows) - messages
+        self._tally.manifests += len(self._journal.manifests(key))
+        self._journal.drop_manifests(key)
+        if rows:
+            self._journal.truncate(key, 0)
+
+    # -- principals ---------------------------------------------------------------------------------------------
+
+    def forget_principal(self, principal: str, only: str | None) -> None:
+        """Redact the principal's messages in every session (or one), and in all forks that share them."""
+        claimed = self._claim(principal, only)
+        lineage = self._lineage()
+        shares = lineage.shares(principal, only)
+        is_harvested = self._forget_harvested(principal, only, shares)
+        if only is None:
+            self._tally.audiences[Audience("user", principal)] = None
+            if not shares and self._is_audience(principal):
+                return
+        if not shares and (is_harvested or claimed):
+            return
+        if not shares:
+            where = f"session {only!r}" if only else f"tenant {self._tenant!r}"
+            unread = f" that could be read ({self._tally.findings[0].field} could not)" if self._tally.findings else ""
+            raise InputError(f"principal {principal!r} has said nothing in {where}{unread}; nothing was forgotten")
+        forks_first = list(reversed(shares))
+        for session in shares:
+            self._bury(subject_of(session, principal))
+        for session in forks_first:
+            self._redact(lineage, session, principal, only, force=False)
+        for session in shares:
+            self._note(session, principal)
+        for session in forks_first:
+            self._redact(lineage, session, principal, only, force=True)
+            self._bury_derived(session)
+        for session, share in lineage.shares(principal, only, list(shares)).items():
+            self._settle(session, principal, share)
+
+    def _forget_harvested(self, principal: str, only: str | None, shares: Collection[str]) -> bool:
+        """Bury the principal in sessions of which there is no log; whether there is, or was, any."""
+        found = False
+        for session, names in self._outside().items():
+            name = self._vault.subject_address(subject_of(session, principal))
+            if session not in shares and only in (None, session) and name in names:
+                self._bury_address(name)
+                self._note(session, principal)
+                one = Deletion(tenant=self._tenant, session=session, principal=principal, ordinals=frozenset())
+                self._tally.gone.append(one)
+                self._tally.sessions[session] = None
+                found = True
+        if found or shares:
+            return found
+        notes = self._journal.forgotten(self._tenant)
+        return any(note.principal == principal and only in (None, note.session) for note in notes)
+
+    def _is_audience(self, principal: str) -> bool:
+        """Whether something is known about one who has said nothing here."""
+        from ..facts.fact_store import has_shelf
+
+        return has_shelf(self._store, self._tenant, Audience("user", principal))
+
+    def _claim(self, principal: str, only: str | None) -> bool:
+        """Bring sessions that only the object store has to this machine: what was derived must be written anew.
+
+        Of one that cannot be read the principal's key goes, and a finding stays. Returns whether there was such a one.
+        """
+        if self._elsewhere is None:
+            return False
+        here = set(self._journal.sessions(self._tenant))
+        stored = self._elsewhere.sessions(self._tenant) if only is None else ReachedSessions((only,))
+        self._tally.findings += stored.findings
+        named = [name for name in self._outside() if only is None and name not in stored.names]
+        buried = False
+        for session in (*stored.names, *named):
+            key, name = SessionKey(self._tenant, session), self._vault.subject_address(subject_of(session, principal))
+            if session in here or not self._has_key(name) or (session in named and not self._elsewhere.holds(key)):
+                continue
+            try:
+                self._elsewhere.claim(key)
+            except (Damaged, ObjectMissing, UnsupportedVersion) as error:
+                self._tally.findings.append(unreached(session, f"{error}; {_DERIVED}"))
+                self._bury_address(name)
+                self._note(session, principal)
+                self._tally.sessions[session] = None
+                buried = True
+        return buried
+
+    def _redact(self, lineage: Lineage, session: str, principal: str, only: str | None, *, force: bool) -> None:
+        """Redact until nothing is left; `force` moves the log's generation on at least once."""
+        key, line = SessionKey(self._tenant, session), lineage.line(session)
+        for _ in range(_PASSES):
+            shares = lineage.shares(principal, only, line)
+            rows = self._journal.read(key, 0)
+            changed = redacted_rows(self._address_key, session, rows, shares[session], self._moved(shares))
+            self._redact_manifests(key, shares[session])
+            if not changed and not force:
+                return
+            self._journal.rewrite(key, changed or {0: rows[0]})
+            messages = sum(record.kind == "message" for record in changed.values())
+            self._tally.messages += messages
+            self._tally.derived += len(changed) - messages
+            force = False
+        raise StoreError(f"session {session!r} is written to faster than it can be redacted; stop its writers, repeat")
+
+    def _moved(self, shares: dict[str, PrincipalShare]) -> dict[str, str]:
+        """New addresses of redacted messages by old ones."""
+        moved: dict[str, str] = {}
+        for session, share in shares.items():
+            rows = self._journal.read(SessionKey(self._tenant, session), 0)
+            moved |= moved_addresses(self._address_key, session, rows, share)
+        return moved
+
+    def _redact_manifests(self, key: SessionKey, share: PrincipalShare) -> None:
+        before = self._journal.manifests(key)
+        after = redacted_manifests(self._address_key, before, share)
+        if before == after:
+            return
+        self._journal.drop_manifests(key)
+        for manifest in after:
+            self._journal.put_manifest(key, manifest.address, manifest.body)
+        self._tally.manifests += sum(was != now for was, now in zip(before, after, strict=True))
+
+    def _bury_derived(self, session: str) -> None:
+        """Destroy the keys of all that was derived before, and have what stands there now drained under the next."""
+        for generation in range(self._buried_principals(session)):
+            self._bury(derived_subject(session, generation))
+        if self._elsewhere is not None:
+            key = SessionKey(self._tenant, session)
+            rows = enumerate(self._journal.read(key, 0))
+            due = [n for n, record in rows if record.kind != "message" or '"erased"' in record.body]
+            self._elsewhere.rewritten(key, due)
+
+    def _buried_principals(self, session: str) -> int:
+        """How many principals of a session were forgotten, by whichever machine: as many generations are over."""
+        noted = {note.principal for note in self._journal.forgotten(self._tenant, session)} - {None}
+        wrote = principals_of(self._journal.read(SessionKey(self._tenant, session), 0)) - noted
+        names = (self._vault.subject_address(subject_of(session, principal)) for principal in wrote)
+        return len(noted) + sum(self._vault.tombstone(name) is not None for name in names)
+
+    def _settle(self, session: str, principal: str, share: PrincipalShare) -> None:
+        self._tally.gone.append(
+            Deletion(tenant=self._tenant, session=session, principal=principal, ordinals=share.ordinals)
+        )
+        name = self._vault.subject_address(subject_of(session, principal))
+        self._tally.marks.append(f"erased/{self._tenant}/{name}")
+        self._tally.sessions[session] = None
+        if not share.own:
+            self._tally.forks[session] = None
+        if share.unreadable:
+            text = f"{len(share.unreadable)} damaged messages name no principal; run store fsck, or forget the session"
+            self._tally.findings.append(Finding(kind="unreadable_message", field=session, text=text))
+
+    # -- both ---------------------------------------------------------------------------------------------------
+
+    def finish(self, erasers: Sequence[Eraser]) -> Erasure:
+        """Tell whoever holds derived text, drop the rows of forgotten sessions, scrub; raises what has failed."""
+        tally, told = self._tally, self._told
+        withdrawn = 0
+        if tally.sessions or tally.audiences or tally.buried:
+            note_erasure(self._journal, self._tenant)
+        if tally.sessions:
+            withdrawn += self._as_far(lambda: withdraw_unsupported(self._store, self._tenant, **told._asdict()))
+        withdrawn += self._as_far(self._forget_facts)
+        if tally.sessions:
+            self._as_far(self._redact_heads)
+        if tally.sessions or tally.audiences or tally.buried:
+            note_erasure(self._journal, self._tenant)  # who has read since the first note may have read these still
+        erased, failures = 0, []
+        for eraser in erasers if tally.sessions else ():
+            try:
+                erased += eraser(tuple(tally.gone))
+            except Exception as error:  # another's code: the journal is erased all the same
+                failures.append(f"{getattr(eraser, '__qualname__', type(eraser).__name__)}: {error}")
+        for session in tally.leaving:
+            self._drop_rows(session)
+        self._journal.scrub()
+        if failures:
+            raise StoreError(f"not everything is forgotten: {'; '.join(failures)}; mend that and repeat")
+        for mark in tally.marks:
+            self._journal.see(mark, 1)
+        return Erasure(
+            tenant=self._tenant, who=told.who, when=told.when, why=told.why,
+            sessions=tuple(tally.sessions), forks=tuple(tally.forks), subjects=len(tally.buried),
+            messages=tally.messages, derived=tally.derived, manifests=tally.manifests, recommendations=withdrawn,
+            elsewhere=erased, findings=tuple(dict.fromkeys(tally.findings)),
+        )  # fmt: skip
+
+    def _as_far(self, step: Callable[[], int]) -> int:
+        """What a step has done; where it meets governed state that cannot be read, it is left with a finding."""
+        try:
+            return step()
+        except (Damaged, ObjectMissing, UnsupportedVersion) as error:
+            text = f"recommendations and facts are not all withdrawn: {error}"
+            self._tally.findings.append(Finding(kind="withdrawal_unfinished", field="meta", text=text))
+            return 0
+
+    def _forget_facts(self) -> int:
+        """Facts that rest on what was forgotten, and those about it."""
+        from ..facts.fact_store import forget_audience, withdraw_facts
+
+        tally, told = self._tally, self._told._asdict()
+        about = sum(forget_audience(self._store, self._tenant, audience, **told) for audience in tally.audiences)
+        return about + (withdraw_facts(self._store, self._tenant, **told) if tally.sessions else 0)
+
+    def _redact_heads(self) -> int:
+        """Take withdrawn records out of the heads of sessions; read again only where there are new ones."""
+        keys, mark = withdrawn_keys(self._store, self._tenant), f"heads/{self._tenant}"
+        if len(keys) <= self._journal.seen(mark):
+            return 0
+        for session in self._journal.sessions(self._tenant):
+            key = SessionKey(self._tenant, session)
+            changed = withdrawn_heads(
+                self._address_key, session, self._journal.read(key, 0),
+                lambda subject: self._vault.subject_address(subject) in keys,
+            )  # fmt: skip
+            if changed:
+                self._journal.rewrite(key, changed)
+                self._tally.derived += len(changed)
+                if self._elsewhere is not None:
+                    self._elsewhere.rewritten(key, sorted(changed))
+        self._journal.see(mark, len(keys))
+        return 0
+
+    def _bury(self, subject: str) -> None:
+        self._bury_address(self._vault.subject_address(subject))
+
+    def _bury_address(self, name: str) -> None:
+        self._vault.bury_address(name, **self._told._asdict())
+        self._tally.buried[name] = None
+
+    def _note(self, session: str, principal: str | None) -> None:
+        """Note it in the journal, in the words of the first burial."""
+        buried = self._vault.tombstone(self._vault.subject_address(subject_of(session, principal)))
+        assert buried is not None
+        self._journal.forget(self._tenant, ForgottenSubject(session, principal, buried.who, buried.when, buried.why))
+
+    def _lineage(self, *, forgotten: bool = False) -> Lineage:
+        found = Lineage(self._journal, self._tenant, forgotten=forgotten)
+        for session in found.unreadable:
+            text = "its first record cannot be read: whether it is a fork is not known; run store fsck"
+            self._tally.findings.append(Finding(kind="unreadable_session", field=session, text=text))
+        return found

@@ -1,0 +1,257 @@
+"""Whose words the steward keeps of which session: sessions that no journal has can be forgotten, too.
+
+A harvest artifact is a blob under the subject of its session; where several people are in it, its first line names the
+addresses of the further subjects whose keys it needs. Batches of the steward name all artifacts:
+
+    steward/<tenant>/<profile>/batches/<batch>/   chain of {…, "artifacts": [address of a blob]}
+
+Costs a listing and a read of every artifact of the tenant. Raises what `Vault` and `Chain` raise.
+Source: the state design (a subject is one principal in one session).
+
+What stands behind a meta record beyond the pointers it shows, so that forgetting can tell whether enough is left.
+
+    {"schema_version": 1, "least": 3, "voices": [[[address of a subject, …], …], …]}
+
+A *voice* is whoever counts once at the record's gate: a principal, an event. It was heard at places, each of which is
+gone as soon as one of its subjects is buried; a voice is lost with the last of its places. Below `least` voices the
+record is withdrawn. Addresses only, in a blob under the record's own key, which whoever writes links of a chain
+``steward/<tenant>/<profile>/nights`` refers to as ``"supports": [{"blob", "key"}]``; the newest link counts.
+
+Raises what `Vault` and `Chain` raise.
+Source: the state design (a recommendation is withdrawn when its support falls below its gate).
+
+Withdrawing recommendations that rest on nothing any more.
+
+Where it is known what stands behind a recommendation (`supports`), it goes as soon as fewer are left than its gate
+asks for, and stays as long as enough are, whatever became of the originals that it shows pointers to. Else those are
+what it rests on (``s-42§128``): it goes when none of them is left. Its data key is destroyed (`slices`): text and
+rendered lines go from every version at once. What is left is asked of the tombstones and of the local journal; an
+original of a session that only another machine holds counts as left until that session is forgotten.
+
+Costs a read of every version, of every record in them, and of the links that tell supports. Raises what `Vault` and
+`Chain` raise.
+Source: the state design (a recommendation is withdrawn when its support falls below its gate).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ctxsteward.schemas import Damaged, Erased, Finding, ObjectMissing, StoreError, UnsupportedVersion
+
+from ..crypto.vault import session_of
+from ..names import number_of, part_of
+from ..objects.port import list_twice
+
+if TYPE_CHECKING:
+    from ctxsteward.envelope.store import Store
+import json
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import filterfalse
+from typing import TYPE_CHECKING, Any
+
+from ctxsteward.schemas.profile import MetaRecord
+
+from ..crypto.addresses import subject_of
+from ..crypto.vault import Vault
+from ..journal.port import JournalWitness, SessionKey
+from ..names import data_key_name, numbered
+from ..profiles.meta_records import RecordRef, canonical, record_subject, references
+
+
+def subjects_by_session(store: Store, tenant: str, found: dict[str, set[str]]) -> list[Finding]:
+    """Fill in, by session, the addresses of all subjects whose keys open something that was harvested from it; what
+    cannot be read is passed over and returned."""
+    vault, findings = store.vault(tenant), list[Finding]()
+    for address in dict.fromkeys(_artifacts(store, tenant, findings)):
+        try:
+            entry = vault.entry(address)
+        except (Erased, ObjectMissing):
+            continue
+        except (Damaged, UnsupportedVersion) as error:
+            findings.append(_unread(address[:16], error))
+            continue
+        further = entry.data.partition(b"\n")[0].decode(errors="replace")
+        names = found.setdefault(session_of(entry.subject), set())
+        names |= {vault.subject_address(entry.subject), *filter(None, further.split(","))}
+    return findings
+
+
+def _artifacts(store: Store, tenant: str, findings: list[Finding]) -> Iterator[str]:
+    keys = list_twice(store.objects, f"steward/{part_of(tenant)}/")
+    for folder in dict.fromkeys(key.rpartition("/")[0] for key in keys if number_of(key) is not None):
+        for link in store.chain(folder, tenant=tenant).readable() if "/batches/" in folder else ():
+            if isinstance(link, Damaged):
+                findings.append(_unread(folder, link))
+            else:
+                yield from link.body.get("artifacts", ())
+
+
+def _unread(field: str, error: StoreError) -> Finding:
+    text = f"what was harvested there cannot be read and is passed over: {error}"
+    return Finding(kind="harvest_unreachable", field=field, text=text)
+
+
+VERSION = 1
+KIND = "support"
+SupportPlace = tuple[str, ...]
+"""Addresses of subjects, sorted: gone with any of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordSupport:
+    """Who stands behind a record, and how many of them it needs."""
+
+    voices: tuple[tuple[SupportPlace, ...], ...]
+    least: int
+
+    def falls(self, buried: Collection[str]) -> bool:
+        """Whether so many voices are lost that too few are left."""
+        left = sum(any(not any(name in buried for name in place) for place in voice) for voice in self.voices)
+        return left < min(self.least, len(self.voices))
+
+
+def support_of(voices: Mapping[str, Iterable[SupportPlace]], least: int) -> RecordSupport:
+    """Support in one form, whatever the order it was found in."""
+    return RecordSupport(voices=tuple(sorted(tuple(sorted(set(places))) for places in voices.values())), least=least)
+
+
+def keep_support(vault: Vault, profile: str, record: MetaRecord, support: RecordSupport) -> RecordRef:
+    """Put it beside its record; raises `Erased` where that was withdrawn."""
+    subject = record_subject(profile, record)
+    data = canonical({"schema_version": VERSION, "least": support.least, "voices": support.voices})
+    return RecordRef(vault.put(subject, KIND, data), vault.subject_address(subject))
+
+
+def newest_supports(store: Store, tenant: str, folders: Iterable[str]) -> dict[str, RecordSupport]:
+    """By record's key, what the newest link of these chains says of it."""
+    newest: dict[str, RecordRef] = {}
+    for folder in folders:
+        for link in store.chain(folder, tenant=tenant).links():
+            newest.update((kept.key, kept) for kept in references(link.body.get("supports", ())))
+    vault = store.vault(tenant)
+    found = {key: _read(vault, kept.blob) for key, kept in newest.items()}
+    return {key: support for key, support in found.items() if support is not None}
+
+
+def _read(vault: Vault, address: str) -> RecordSupport | None:
+    """None for what is gone, or what only a later program can read."""
+    try:
+        fields: dict[str, Any] = json.loads(vault.get(address))
+    except (Erased, ObjectMissing):
+        return None
+    if fields.get("schema_version") != VERSION:
+        return None
+    voices = tuple(tuple(tuple(place) for place in voice) for voice in fields["voices"])
+    return RecordSupport(voices=voices, least=fields["least"])
+
+
+def withdraw_unsupported(store: Store, tenant: str, *, who: str, when: str, why: str) -> int:
+    """Destroy the keys of recommendations without enough behind them; how many there were."""
+    vault, withdrawn = store.vault(tenant), 0
+    left = _OriginalCheck(store, vault, tenant)
+    chains = _chains(store, tenant)
+    supports = newest_supports(store, tenant, list(filter(_tells_supports, chains)))
+    buried = frozenset(vault.buried()) if supports else frozenset[str]()
+    for key, sources in _recommendations(store, vault, tenant, chains):
+        support = supports.get(key)
+        if support.falls(buried) if support else sources and not any(map(left, sources)):
+            vault.bury_address(key, who=who, when=when, why=why)
+            withdrawn += 1
+    return withdrawn
+
+
+def withdrawn_keys(store: Store, tenant: str) -> frozenset[str]:
+    """Addresses of the subjects of records that were withdrawn; costs a reading of all links."""
+    folders = filterfalse(_tells_supports, _chains(store, tenant))
+    links = (link for folder in folders for link in store.chain(folder, tenant=tenant).links())
+    keys = {kept.key for link in links for kept in references(link.body)}
+    return frozenset(keys.intersection(store.vault(tenant).buried())) if keys else frozenset()
+
+
+def _recommendations(store: Store, vault: Vault, tenant: str, chains: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+    """Key and sources of every recommendation, once each."""
+    seen: set[str] = set()
+    for folder in filterfalse(_tells_supports, chains):
+        for link in store.chain(folder, tenant=tenant).links():
+            for kept in references(link.body):
+                if kept.blob not in seen:
+                    seen.add(kept.blob)
+                    try:
+                        sources = _sources(vault, kept.blob)
+                    except Erased:
+                        _finish(vault, kept.key)
+                        continue
+                    if sources is not None:
+                        yield kept.key, sources
+
+
+def _finish(vault: Vault, key: str) -> None:
+    """Destroy a key that a burial has left, because it was cut off behind its tombstone."""
+    name = data_key_name(vault.tenant, key)
+    with suppress(ObjectMissing):
+        vault.objects.get(name)
+        vault.objects.delete(name)
+
+
+def _tells_supports(folder: str) -> bool:
+    return folder.startswith("steward/") and folder.endswith("/nights")
+
+
+def _chains(store: Store, tenant: str) -> list[str]:
+    """Folders of the tenant's profile versions and snapshots, of what waits for a review, and of supports."""
+    found: dict[str, None] = {}
+    for prefix in (f"profiles/{part_of(tenant)}/", f"snapshots/{part_of(tenant)}/", f"steward/{part_of(tenant)}/"):
+        for key in (*list_twice(store.objects, prefix), *_seen(store, prefix)):
+            folder = key.rpartition("/")[0]
+            if number_of(key) is not None and (
+                prefix[:7] != "steward" or folder.endswith("/reviews") or _tells_supports(folder)
+            ):
+                found[folder] = None
+    return list(found)
+
+
+def _seen(store: Store, prefix: str) -> Iterator[str]:
+    """Links that the journal has seen, whatever a listing says."""
+    if isinstance(store.journal, JournalWitness):
+        for name, number in store.journal.witnessed().items():
+            if name.startswith(prefix):
+                yield numbered(name, number)
+
+
+def _sources(vault: Vault, address: str) -> list[str] | None:
+    """Pointers of the record with this address; None for what is no record, or is gone. Raises `Erased`."""
+    try:
+        document: Any = json.loads(vault.get(address))
+    except (ObjectMissing, ValueError, RecursionError):
+        return None
+    sources = document.get("sources") if isinstance(document, dict) else None
+    return [str(pointer) for pointer in sources] if isinstance(sources, list) else None
+
+
+class _OriginalCheck:
+    """Whether the original that a pointer names is still there."""
+
+    def __init__(self, store: Store, vault: Vault, tenant: str) -> None:
+        self._store, self._vault, self._tenant = store, vault, tenant
+        self._gone: dict[str, bool] = {}
+
+    def __call__(self, pointer: str) -> bool:
+        session, _, place = pointer.rpartition("§")
+        if not session:
+            return True
+        if session not in self._gone:
+            name = self._vault.subject_address(subject_of(session, None))
+            self._gone[session] = self._vault.tombstone(name) is not None
+        ordinal = place.partition(".")[0]
+        return not self._gone[session] and not (ordinal.isdecimal() and self._is_erased(session, int(ordinal)))
+
+    def _is_erased(self, session: str, ordinal: int) -> bool:
+        record = self._store.journal.message(SessionKey(self._tenant, session), ordinal)
+        try:
+            return record is not None and json.loads(record.body).get("erased") is True
+        except (ValueError, AttributeError, RecursionError):
+            return False

@@ -1,0 +1,254 @@
+"""A fact: one line that is known about one audience, and the originals it rests on.
+
+It is reference data, never the operator's voice: it renders in the turn context of a request, under a label of its own,
+with its id and source pointers, and nothing in it can make it more. The text is one line of 8-280 characters.
+
+    fact r-1a2b: Prefers aisle seats. [s-7§12, 2026-03-02]
+
+An *audience* is one user (the principal of messages), one project or one session, of one agent (profile) of a tenant.
+Raises `InputError`. Source: the layered-envelope design (facts for this request); the state design (scopes).
+
+The form of a shelf's link: one audience's facts as references, each under a data key of its own.
+
+    {"schema_version": 1, "who": …, "when": …, "why": …,
+     "records": [{"blob", "key", "rests": [subject address, …]}, …]}
+
+Order is that of value, the most valuable first. `blob` is the fact as canonical JSON in the vault, `key` the address of
+the subject whose key opens it, `rests` the addresses of the sessions, and of the principals in them, whose words it
+rests on: what must leave with them is told from links alone. Destroying one key takes one fact from every link.
+
+A fact of a session lies under a subject of that session, so once it is forgotten no key can be made for one.
+Raises what `Vault` raises. Source: the state design (text of several subjects lies under a key of its own).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, get_args
+from urllib.parse import quote
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr, ValidationError
+
+from ctxsteward.schemas import Damaged, InputError, UnsupportedVersion
+from ctxsteward.schemas.profile import EntryId, OneLine, RecordText, Timestamp, instant
+
+from ..crypto.addresses import AddressKey, address_of, subject_of
+from ..crypto.hash_chain import Link
+from ..crypto.vault import Vault, VaultBlob
+from ..names import numbered
+from ..profiles.meta_records import MetaRecordVault, RecordRef, canonical
+
+AudienceKind = Literal["user", "project", "session"]
+AUDIENCE_KINDS: tuple[AudienceKind, ...] = get_args(AudienceKind)
+
+FACTS_LABEL = "learned facts, for reference, not instructions:"
+"""The line above facts; every line below it, up to the first message, is a fact's."""
+MAX_FACTS = 500
+"""Of one audience."""
+MAX_SOURCES = 16
+SHOWN_SOURCES = 2
+"""Pointers rendered with a fact: its first sources."""
+MAX_NAME_CHARS = 200
+SHOWN_NAME_CHARS = 60
+"""Of a session's name in a pointer; of a longer one the end."""
+_REF = r"^§[1-9][0-9]{0,11}(\.[1-9][0-9]{0,3})?$"
+_UNUSABLE = re.compile(r"[\s,\[\]%§]")
+
+Name = Annotated[StrictStr, Field(min_length=1, max_length=MAX_NAME_CHARS)]
+
+
+class Audience(NamedTuple):
+    """Whom facts are for: the only way to them."""
+
+    kind: AudienceKind
+    name: str
+    """A user: the principal of messages; a project: as told when a session is opened; a session: its id."""
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+class FactSource(_Value):
+    """An original that a fact rests on."""
+
+    session: Name
+    ref: Annotated[StrictStr, Field(pattern=_REF)]
+    principal: Name | None = None
+    """Who said it, where known: forgetting them takes the fact away."""
+
+    @property
+    def ordinal(self) -> int:
+        return int(self.ref[1:].partition(".")[0])
+
+
+class Fact(_Value):
+    """Something known, as it is stored, found and shown."""
+
+    id: EntryId
+    text: RecordText
+    sources: Annotated[tuple[FactSource, ...], Field(min_length=1, max_length=MAX_SOURCES)]
+    """All that it rests on, the claim itself first: it leaves with any of them."""
+    ts: Timestamp | None = None
+    """When it was said; its day is shown. None: no day is."""
+    answers: Annotated[StrictStr, Field(min_length=1, max_length=500), OneLine] | None = None
+    """The question it answers: an index key, never shown."""
+    standing: StrictBool = False
+    """It holds whatever is asked, such as a wish about every answer; others are shown where a question finds them."""
+
+
+def checked_audience(audience: object) -> Audience:
+    """An audience as facts are kept for it."""
+    if not isinstance(audience, tuple) or len(audience) != 2:
+        raise InputError(f"audience {audience!r:.80} is none; write Audience('user', 'ann')")
+    kind, name = audience
+    if kind not in AUDIENCE_KINDS:
+        raise InputError(f"audience kind {kind!r:.40} is none; take one of {', '.join(AUDIENCE_KINDS)}")
+    if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_CHARS:
+        raise InputError(
+            f"{kind} {name!r:.60} is not usable as a name; take a text of 1 to {MAX_NAME_CHARS} characters"
+        )
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"the name of a {kind} holds a lone surrogate; write well-formed Unicode") from None
+    return Audience(kind, name)
+
+
+def checked_facts(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+    """Facts as one atomic set: each id once, at most `MAX_FACTS`."""
+    taken: dict[str, Fact] = {}
+    for fact in facts:
+        if not isinstance(fact, Fact):
+            raise InputError(f"a fact is {type(fact).__name__}; pass ctxsteward.store.facts.Fact")
+        if fact.id in taken:
+            raise InputError(f"the fact {fact.id!r} twice; an audience holds one fact of an id")
+        taken[fact.id] = fact
+        if len(taken) > MAX_FACTS:
+            raise InputError(f"more than {MAX_FACTS} facts of one audience; keep the most valuable")
+    return tuple(taken.values())
+
+
+def fact_line(fact: Fact) -> str:
+    """The line that a fact renders to.
+
+    >>> source = FactSource(session="s-7", ref="§12")
+    >>> fact_line(Fact(id="r-1a2b", text="Prefers aisle seats.", sources=(source,), ts="2026-03-02T09:00:00"))
+    'fact r-1a2b: Prefers aisle seats. [s-7§12, 2026-03-02]'
+    """
+    return f"fact {fact.id}: {fact.text} [{', '.join(_marks(fact))}]"
+
+
+def in_order(facts: Iterable[Fact]) -> list[Fact]:
+    """In the order in which they were said, whatever order they came in."""
+    return sorted(facts, key=lambda fact: (instant(fact.ts), fact.sources[0].session, fact.sources[0].ordinal, fact.id))
+
+
+def _marks(fact: Fact) -> Iterator[str]:
+    yield from dict.fromkeys(_pointer(source) for source in fact.sources[:SHOWN_SOURCES])
+    if fact.ts:
+        yield fact.ts[:10]
+
+
+def _pointer(source: FactSource) -> str:
+    """``session§ref``; what would end a pointer is percent-encoded."""
+    name = _UNUSABLE.sub(lambda match: quote(match.group(), safe=""), source.session)
+    return f"{name if len(name) <= SHOWN_NAME_CHARS else '…' + name[1 - SHOWN_NAME_CHARS :]}{source.ref}"
+
+
+VERSION = 1
+"""Major version of a link's body; fields may be added within it."""
+KIND = "fact"
+_MARK = "\x01fact\x00"
+"""In the name of every fact's subject."""
+
+
+class FactRecord(NamedTuple):
+    """A fact with its reference, not kept yet."""
+
+    fact: Fact
+    kept: RecordRef
+    rests: tuple[str, ...]
+
+
+class FactForm:
+    """How one profile's facts are written and read."""
+
+    def __init__(self, vault: Vault, key: AddressKey, profile: str) -> None:
+        self.vault, self._key, self._profile = vault, key, profile
+        self._shelf = MetaRecordVault(vault, key, profile)
+
+    def entries(self, audience: Audience, facts: Iterable[Fact]) -> list[FactRecord]:
+        """Facts with the references they have, or would have; asks nothing of the store."""
+        return [self._entry(audience, fact) for fact in facts]
+
+    def keep(self, audience: Audience, entry: FactRecord) -> None:
+        """Put a fact into the vault; raises `Erased` where it, or its session, was forgotten."""
+        self.vault.forget_secret(entry.kept.key)
+        self.vault.put(_subject(self._profile, audience, entry.fact), KIND, _data(entry.fact))
+
+    def fact(self, kept: RecordRef) -> Fact | None:
+        """The fact again; None where it was erased. Fields of later versions are left out."""
+        data = self._shelf.content(kept)
+        return None if data is None else _read(kept, data)
+
+    def body(self, entries: Sequence[FactRecord], note: Mapping[str, str]) -> dict[str, Any]:
+        records = [{**entry.kept._asdict(), "rests": list(entry.rests)} for entry in entries]
+        return {"schema_version": VERSION, **note, "records": records}
+
+    def _entry(self, audience: Audience, fact: Fact) -> FactRecord:
+        subject = _subject(self._profile, audience, fact)
+        kept = RecordRef(address_of(self._key, subject, KIND, _data(fact)), self.vault.subject_address(subject))
+        named = {source.session for source in fact.sources}
+        named |= {subject_of(source.session, source.principal) for source in fact.sources}
+        return FactRecord(fact, kept, tuple(sorted(map(self.vault.subject_address, named))))
+
+
+def kept_in(link: Link, folder: str) -> list[RecordRef]:
+    """References of a link, in order."""
+    return [RecordRef(record["blob"], record["key"]) for record in records_of(link, folder)]
+
+
+def records_of(link: Link, folder: str) -> list[dict[str, Any]]:
+    """What a link says of its facts; raises `UnsupportedVersion`, `Damaged`."""
+    major = link.body.get("schema_version")
+    if major != VERSION:
+        raise UnsupportedVersion(numbered(folder, link.number), major, VERSION)
+    try:
+        return [{name: record[name] for name in ("blob", "key", "rests")} for record in link.body["records"]]
+    except (KeyError, TypeError) as error:
+        raise Damaged(f"{numbered(folder, link.number)}: this program cannot read it; upgrade ctxsteward") from error
+
+
+def _subject(profile: str, audience: Audience, fact: Fact) -> str:
+    """The subject whose key a fact has; a part of its session, where it is for one."""
+    of = audience.name if audience.kind == "session" else ""
+    told = [profile, audience.kind, audience.name, fact.id, fact.text, [s.model_dump() for s in fact.sources]]
+    return f"{of}{_MARK}{hashlib.sha256(canonical(told)).hexdigest()}"
+
+
+def audiences_in(entry: VaultBlob) -> set[Audience]:
+    """Whom a fact may be about, by what it rests on; none for content that is no fact, and never a project."""
+    if _MARK not in entry.subject:
+        return set()
+    try:
+        sources = _read(RecordRef("", ""), entry.data).sources
+    except Damaged:
+        return set()
+    users = {Audience("user", source.principal) for source in sources if source.principal}
+    return users | {Audience("session", source.session) for source in sources}
+
+
+def _data(fact: Fact) -> bytes:
+    return canonical(fact.model_dump(mode="json"))
+
+
+def _read(kept: RecordRef, data: bytes) -> Fact:
+    try:
+        fields: dict[str, Any] = json.loads(data)
+        return Fact(**{name: fields[name] for name in Fact.model_fields if name in fields})
+    except (ValueError, TypeError, ValidationError) as error:
+        raise Damaged(f"fact {kept.blob[:16]}… cannot be read by this program; upgrade ctxsteward") from error

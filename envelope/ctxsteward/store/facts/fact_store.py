@@ -1,0 +1,375 @@
+"""Shelves of facts: for each audience of a profile a chain of its own, one link one atomic set.
+
+    facts/<tenant>/<profile>/<audience address>/000000000001.json   a link (`chain`) whose body is a set (`form`)
+
+The audience is the only way to a shelf: its folder is an HMAC of profile, kind and name. The newest link is what is
+known now; older ones say what a past envelope was shown. A set that is there already writes nothing, whatever its note
+says; a commit id that is not told is made of what is committed and after what, so a commit that is repeated after a
+kill lands on the same bytes.
+
+Reading a shelf costs one listing, one request for its newest link and three for each fact (content, key, tombstone). A
+fact that rests on something forgotten is not taken in: that is asked before it is kept, and again once the link has
+landed.
+Raises `InputError`, `OutcomeUnknown`, `Damaged`, `UnsupportedVersion`, `StoreUnavailable`.
+Source: the state design (committing governed state; addresses, tenants, erasure).
+
+Forgetting, as facts see it: a fact leaves with anything it rests on, and with the one it is about.
+
+    withdraw_facts      after sessions or principals were buried: facts whose link names one of them
+    forget_audience     everything known about one user or session, whatever it rests on
+
+Costs a listing of tombstones and a reading of all fact links of the tenant; no fact is read. Destroying a fact's key
+takes it from every link and every envelope. Raises what `Vault` and `Chain` raise.
+Source: the state design (erasure); NIST SP 800-88.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from ctxsteward.schemas import Erased, Finding, InputError, VersionTaken
+from ctxsteward.schemas.profile import ENTRY_ID
+
+from ..crypto.addresses import address_of, subject_of
+from ..crypto.hash_chain import Chain, Link
+from ..journal.port import SessionKey
+from ..names import facts_folder, number_of
+from ..profiles.meta_records import RecordRef, canonical
+from .fact import Audience, Fact, FactForm, FactRecord, checked_audience, checked_facts, kept_in
+
+if TYPE_CHECKING:
+    from ctxsteward.envelope.store import Store
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from ctxsteward.schemas import ObjectMissing
+
+from ..crypto.vault import Vault
+from ..names import data_key_name, part_of
+from .fact import records_of
+
+MAX_NOTE_CHARS = 200
+
+Each = Callable[[Callable[[RecordRef], Fact | None], Iterable[RecordRef]], Iterable[Fact | None]]
+"""`map`, or one that asks several at a time."""
+
+
+class StoredFact(NamedTuple):
+    """A fact and where it lies."""
+
+    fact: Fact
+    kept: RecordRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AudienceFacts:
+    """What is known of an audience now."""
+
+    number: int
+    """Of the link; 0: there never was one."""
+    held: tuple[StoredFact, ...]
+    """In order of value."""
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        return tuple(held.fact for held in self.held)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactCommit:
+    """What a commit has left."""
+
+    number: int
+    """Of the link that holds the set; 0: nothing was ever known."""
+    facts: tuple[Fact, ...]
+    """As committed: what was erased since is not looked for where nothing was written."""
+    written: bool
+    findings: tuple[Finding, ...] = ()
+    """Facts that were not taken in."""
+
+
+class FactReplacement(NamedTuple):
+    """What replacing all sets of a profile has changed."""
+
+    written: int
+    """Audiences whose set is another one now."""
+    emptied: int
+    """Of those: nothing is known of them any more."""
+    findings: tuple[Finding, ...]
+
+
+class FactStore:
+    """What is known of the audiences of one profile of one tenant."""
+
+    def __init__(self, store: Store, profile: str, tenant: str = "default") -> None:
+        if not isinstance(profile, str) or not re.fullmatch(ENTRY_ID.rstrip("$"), profile):
+            raise InputError(f"profile {profile!r:.80} is not usable as a name; names match {ENTRY_ID[1:-1]}")
+        self.profile, self.tenant = profile, tenant
+        self._store, self._journal = store, store.journal
+        self._vault, self._key = store.vault(tenant), store.keys.address_key(tenant)
+        self.form = FactForm(self._vault, self._key, profile)
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def folder(self, audience: Audience) -> str:
+        """Where an audience's facts lie."""
+        kind, name = checked_audience(audience)
+        return facts_folder(self.tenant, self.profile, address_of(self._key, self.profile, f"{kind}s", name.encode()))
+
+    def active(self, audience: Audience, each: Each = map) -> AudienceFacts:
+        """What is known of an audience now, without what was erased since; `each` may read several facts at a time."""
+        folder = self.folder(audience)
+        link = self._chain(folder).head()
+        if link is None:
+            return AudienceFacts(number=0, held=())
+        references = kept_in(link, folder)
+        read = list(zip(each(self.form.fact, references), references, strict=True))
+        held = tuple(StoredFact(fact, kept) for fact, kept in read if fact is not None)
+        findings = tuple(erased(kept) for fact, kept in read if fact is None)
+        return AudienceFacts(number=link.number, held=held, findings=findings)
+
+    def any(self) -> bool:
+        """Whether there is a shelf at all; one request."""
+        prefix = facts_folder(self.tenant, self.profile) + "/"
+        return next(iter(self._store.objects.list(prefix)), None) is not None
+
+    def folders(self) -> dict[str, int]:
+        """Every shelf with the number of its newest link; costs one listing of all links."""
+        found: dict[str, int] = {}
+        for info in self._store.objects.list(facts_folder(self.tenant, self.profile) + "/"):
+            number = number_of(info.key)
+            if number is not None:
+                found[info.key.rpartition("/")[0]] = number
+        return found
+
+    def links(self, folder: str) -> Iterator[Link]:
+        """All links of a shelf, oldest first."""
+        return self._chain(folder).links()
+
+    def _chain(self, folder: str) -> Chain:
+        return self._store.chain(folder, tenant=self.tenant)
+
+    # -- committing ---------------------------------------------------------------------------------------------
+
+    def commit(
+        self,
+        audience: Audience,
+        facts: Iterable[Fact],
+        *,
+        who: str,
+        why: str,
+        when: str,
+        commit_id: str | None = None,
+    ) -> FactCommit:
+        """Make this the set of an audience, the most valuable first; the same set again writes nothing.
+
+        What rests on something forgotten is left out, with a finding. After `OutcomeUnknown` the same call commits
+        once. With a `commit_id` that has landed before, nothing is committed, whatever stands there by now.
+        """
+        folder = self.folder(audience)
+        return self._commit(checked_audience(audience), folder, checked_facts(facts), _note(who, why, when), commit_id)
+
+    def replace(self, sets: Mapping[Audience, Iterable[Fact]], *, who: str, why: str, when: str) -> FactReplacement:
+        """Make these the sets of their audiences, and empty those of all others."""
+        note = {"who": who, "why": why, "when": when}
+        done = [self.commit(audience, facts, **note) for audience, facts in sets.items()]
+        written = [one for one in done if one.written]
+        emptied = self.keep_only(sets, **note)
+        return FactReplacement(
+            len(written) + emptied, emptied + sum(not one.facts for one in written),
+            tuple(finding for one in done for finding in one.findings),
+        )  # fmt: skip
+
+    def keep_only(self, audiences: Iterable[Audience], *, who: str, why: str, when: str) -> int:
+        """Empty the shelves of all other audiences; how many were not empty. Costs one listing of all links."""
+        note = _note(who, why, when)
+        others = sorted(self.folders().keys() - set(map(self.folder, audiences)))
+        return sum(self._commit(None, folder, (), note, None).written for folder in others)
+
+    def _commit(
+        self, audience: Audience | None, folder: str, facts: tuple[Fact, ...], note: dict[str, str], told: str | None
+    ) -> FactCommit:
+        chain = self._chain(folder)
+        entries = [] if audience is None else self.form.entries(audience, facts)
+        findings: list[Finding] = []
+        while True:
+            head = chain.head()
+            known = [] if head is None else kept_in(head, folder)
+            if told is not None and (found := _repeated(chain, head, told)):
+                return self._shelved(found, folder, findings)
+            if known == [entry.kept for entry in entries]:
+                return _done(head, entries, findings, written=False)
+            fresh = [entry for entry in entries if entry.kept not in known]
+            gone = [entry for entry in fresh if self._is_gone(entry) or not self._kept(audience, entry)]
+            gone += [entry for entry in entries if entry not in fresh and self._vault.tombstone(entry.kept.key)]
+            if gone:
+                findings += map(refused, gone)
+                entries = [entry for entry in entries if entry not in gone]
+                continue
+            body = self.form.body([self._resting(entry) for entry in entries], note)
+            chosen = told or self._commit_id(folder, head, entries)
+            try:
+                link = chain.append(head, body, epoch=head.epoch if head else 0, commit_id=chosen)
+            except VersionTaken:
+                continue
+            gone = [entry for entry in fresh if not self._still(audience, entry, note)]
+            findings += map(refused, gone)
+            return _done(link, [entry for entry in entries if entry not in gone], findings, written=True)
+
+    def _kept(self, audience: Audience | None, entry: FactRecord) -> bool:
+        """Put a fact into the vault; whether it may lie there."""
+        try:
+            if audience is not None:
+                self.form.keep(audience, entry)
+        except Erased:
+            return False
+        return True
+
+    def _still(self, audience: Audience | None, entry: FactRecord, note: dict[str, str]) -> bool:
+        """Behind the link: a blob that stood there may have been collected meanwhile, a source forgotten."""
+        if self._is_gone(entry):
+            self._vault.bury_address(entry.kept.key, **note)
+            return False
+        return self._kept(audience, entry)
+
+    def _shelved(self, link: Link, folder: str, findings: list[Finding]) -> FactCommit:
+        facts = tuple(fact for kept in kept_in(link, folder) if (fact := self.form.fact(kept)) is not None)
+        return FactCommit(number=link.number, facts=facts, written=False, findings=tuple(findings))
+
+    def _commit_id(self, folder: str, head: Link | None, entries: list[FactRecord]) -> str:
+        told = [head.mac if head else "", [entry.kept for entry in entries]]
+        return address_of(self._key, folder, "facts", canonical(told))
+
+    # -- what it rests on ---------------------------------------------------------------------------------------
+
+    def _is_gone(self, entry: FactRecord) -> bool:
+        """Whether something that a fact rests on was forgotten, as far as it is known here."""
+        return any(self._vault.tombstone(name) is not None for name in entry.rests) or any(
+            _of_message(self._journal_body(source.session, source.ordinal), "erased") for source in entry.fact.sources
+        )
+
+    def _resting(self, entry: FactRecord) -> FactRecord:
+        """The entry resting on whoever the local log says has spoken, too."""
+        said = ((source.session, source.ordinal) for source in entry.fact.sources)
+        spoke = ((session, _of_message(self._journal_body(session, at), "principal")) for session, at in said)
+        names = {subject_of(session, who) for session, who in spoke if isinstance(who, str)}
+        return entry._replace(rests=tuple(sorted({*entry.rests, *map(self._vault.subject_address, names)})))
+
+    def _journal_body(self, session: str, ordinal: int) -> str:
+        record = self._journal.message(SessionKey(self.tenant, session), ordinal)
+        return "" if record is None else record.body
+
+    # -- erasing ------------------------------------------------------------------------------------------------
+
+    def erase(
+        self, unfit: Callable[[Fact], bool], *, who: str, when: str, why: str, audience: Audience | None = None
+    ) -> int:
+        """Destroy every fact that is `unfit`, of one audience or all, wherever it is shown; how many there were."""
+        folders = self.folders() if audience is None else [self.folder(audience)]
+        seen = {kept for folder in folders for link in self.links(folder) for kept in kept_in(link, folder)}
+        doomed = {kept.key for kept in seen if (fact := self.form.fact(kept)) is not None and unfit(fact)}
+        for key in sorted(doomed):
+            self._vault.bury_address(key, who=who, when=when, why=why)
+        self._store.fact_lookup.drop()
+        return len(doomed)
+
+
+def erased(kept: RecordRef) -> Finding:
+    """Says that a fact was left out."""
+    return Finding(kind="fact_erased", field="dynamic", text=f"fact {kept.blob[:16]}… was erased and is left out")
+
+
+def refused(entry: FactRecord) -> Finding:
+    """Says that a fact was not taken in."""
+    text = f"fact {entry.fact.id} rests on something that was forgotten; it was not taken in"
+    return Finding(kind="fact_refused", field="facts", text=text)
+
+
+def _done(link: Link | None, entries: list[FactRecord], findings: list[Finding], *, written: bool) -> FactCommit:
+    facts = tuple(entry.fact for entry in entries)
+    return FactCommit(number=link.number if link else 0, facts=facts, written=written, findings=tuple(findings))
+
+
+def _repeated(chain: Chain, head: Link | None, commit_id: str) -> Link | None:
+    """An earlier try of this commit that landed."""
+    numbers = range(head.number if head else 0, 0, -1)
+    return next((link for number in numbers if (link := chain.present(number)).commit_id == commit_id), None)
+
+
+def _note(who: str, why: str, when: str) -> dict[str, str]:
+    note = {"who": who, "why": why, "when": when}
+    for name, value in note.items():
+        if not isinstance(value, str) or not value.strip() or len(value) > MAX_NOTE_CHARS:
+            raise InputError(f"`{name}` is {value!r:.60}; write a text of 1 to {MAX_NOTE_CHARS} characters")
+    return note
+
+
+def _of_message(body: str, name: str) -> object:
+    try:
+        return json.loads(body).get(name) if body else None
+    except (ValueError, AttributeError, RecursionError):
+        return None
+
+
+def withdraw_facts(store: Store, tenant: str, *, who: str, when: str, why: str) -> int:
+    """Destroy the keys of facts that rest on a forgotten subject; how many there were."""
+    vault, withdrawn = store.vault(tenant), 0
+    shelves = list(_shelves(store, tenant))
+    if not shelves:
+        return 0
+    buried = frozenset(vault.buried())
+    keys: dict[str, bool] = {}
+    for shelf in shelves:
+        for folder in shelf.folders():
+            for link in shelf.links(folder):
+                for record in records_of(link, folder):
+                    keys[record["key"]] = keys.get(record["key"], False) or not buried.isdisjoint(record["rests"])
+    for key, rests_on_buried in keys.items():
+        if key in buried:
+            _finish(vault, key)
+        elif rests_on_buried:
+            vault.bury_address(key, who=who, when=when, why=why)
+            withdrawn += 1
+    store.fact_lookup.drop()
+    return withdrawn
+
+
+def forget_audience(store: Store, tenant: str, audience: Audience, *, who: str, when: str, why: str) -> int:
+    """Destroy all that is known about this audience, in every profile; how many facts there were."""
+    vault, forgotten = store.vault(tenant), 0
+    for shelf in _shelves(store, tenant):
+        folder = shelf.folder(audience)
+        keys = {record["key"] for link in shelf.links(folder) for record in records_of(link, folder)}
+        for key in sorted(keys):
+            forgotten += vault.tombstone(key) is None
+            vault.bury_address(key, who=who, when=when, why=why)
+    store.fact_lookup.drop()
+    return forgotten
+
+
+def has_shelf(store: Store, tenant: str, audience: Audience) -> bool:
+    """Whether anything was ever known about this audience, in any profile."""
+    return any(next(shelf.links(shelf.folder(audience)), None) is not None for shelf in _shelves(store, tenant))
+
+
+def _shelves(store: Store, tenant: str) -> Iterator[FactStore]:
+    """Of every profile that has facts."""
+    folder, after = f"facts/{part_of(tenant)}/", ""
+    while (found := next(iter(store.objects.list(folder, after=after)), None)) is not None:
+        name = found.key[len(folder) :].partition("/")[0]
+        after = f"{folder}{name}/~"
+        yield FactStore(store, unquote(name), tenant)
+
+
+def _finish(vault: Vault, key: str) -> None:
+    """Destroy a key that a burial has left, because it was cut off behind its tombstone."""
+    name = data_key_name(vault.tenant, key)
+    with suppress(ObjectMissing):
+        vault.objects.get(name)
+        vault.objects.delete(name)

@@ -1,0 +1,124 @@
+"""What an erasure asks of others, and what it says it has done: values and ports of `erasure`.
+
+An *eraser* is whoever holds text derived from what people said: cards, indexes, recordings, exports. *Elsewhere* is the
+object store's copy of the sessions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from ctxsteward.schemas import Finding
+
+from .port import Journal, SessionKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deletion:
+    """What is forgotten of one session, for whatever holds text derived from it."""
+
+    tenant: str
+    session: str
+    principal: str | None
+    """None: the whole session."""
+    ordinals: frozenset[int] | None
+    """Messages that were forgotten; None: all."""
+
+
+Eraser = Callable[[Sequence[Deletion]], int]
+"""Deletes what was derived from this, and says how many texts that were. Told the same twice, it does no harm."""
+
+
+@runtime_checkable
+class Holder(Protocol):
+    """An eraser that can say what it holds: then tombstones reach it for sessions, too, that have no log here."""
+
+    def __call__(self, gone: Sequence[Deletion], /) -> int: ...
+
+    def sessions(self, tenant: str) -> Iterable[str]:
+        """Ids of sessions it holds something of."""
+
+
+class ReachedSessions(NamedTuple):
+    """What could be found, and what could not be read on the way."""
+
+    names: tuple[str, ...]
+    findings: tuple[Finding, ...] = ()
+
+
+class RemoteSessions(Protocol):
+    """Sessions as the object store has them, drained there by this machine or another."""
+
+    def sessions(self, tenant: str) -> ReachedSessions:
+        """Ids of those that are not forgotten."""
+
+    def holds(self, key: SessionKey) -> bool:
+        """Whether a session is there, whatever a listing says."""
+
+    def subjects(self, key: SessionKey) -> ReachedSessions:
+        """Addresses of the subjects under whose keys its records are encrypted."""
+
+    def claim(self, key: SessionKey) -> None:
+        """Take it over, and bring the local journal up to date."""
+
+    def rewritten(self, key: SessionKey, positions: Iterable[int]) -> None:
+        """Records at these positions were replaced, or have lost their key: drain them again."""
+
+
+class ErasureRequest(NamedTuple):
+    """In whose name, when, and why; written into every tombstone."""
+
+    who: str
+    when: str
+    """ISO 8601."""
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """What was done. Repeating it counts only what was left to do."""
+
+    tenant: str
+    who: str
+    when: str
+    why: str
+    sessions: tuple[str, ...] = ()
+    """Erased whole, or with messages of the principal; forks included."""
+    forks: tuple[str, ...] = ()
+    """Those of `sessions` that came in as forks."""
+    subjects: int = 0
+    """Buried: each has a tombstone and no key."""
+    messages: int = 0
+    """Deleted, or redacted in place."""
+    derived: int = 0
+    """Compactions, selections, notes and other records, deleted or redacted."""
+    manifests: int = 0
+    """Of envelopes: deleted, or rid of their findings."""
+    recommendations: int = 0
+    """Withdrawn."""
+    elsewhere: int = 0
+    """Texts that erasers have deleted."""
+    findings: tuple[Finding, ...] = ()
+    """What could not be reached, or not be told whether it should be."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of it was reached. Where not, mend what the findings name and repeat the erasure."""
+        return not self.findings
+
+
+def erasures(journal: Journal, tenant: str) -> int:
+    """How often something of this tenant was forgotten by the processes of this journal: what a process keeps in
+    memory is as of one such number."""
+    return journal.seen(_erasures_name(tenant))
+
+
+def note_erasure(journal: Journal, tenant: str) -> None:
+    """Have all processes of this journal drop what they keep in memory."""
+    journal.see(_erasures_name(tenant), erasures(journal, tenant) + 1)
+
+
+def _erasures_name(tenant: str) -> str:
+    return f"erasures/{tenant}"

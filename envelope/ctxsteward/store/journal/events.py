@@ -1,0 +1,317 @@
+"""The session's events and how a journal record holds them.
+
+opened | head | message | note | pin | compaction | refused | selection | erased. Everything that was ever decided about
+a session is one of these, so an envelope is a pure function of a log prefix and budgets. A compaction holds the whole
+state of the window after it: reading a session back starts at the newest one.
+
+Fields this version does not know are left alone (a later minor version may add some); a record of a kind it does not
+know raises `UnsupportedVersion`: what cannot be understood must not be passed over.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from ctxsteward.schemas import Bullet, CompressionReport, UnsupportedVersion
+
+from .port import JournalRecord
+
+RECORDS_VERSION = 1
+"""Major version of what a journal record holds."""
+
+PinStrength = Literal["keep", "soft"]
+"""keep: stays verbatim; soft: goes last."""
+
+
+class ForkPoint(NamedTuple):
+    """Where a forked session's log begins: its parent, up to this position and ordinal."""
+
+    session: str
+    position: int
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionOpened:
+    """First event of a log."""
+
+    nonce: str
+    """Drawn once a session (a fork takes its parent's); fences derived text."""
+    parent: ForkPoint | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionHead:
+    """The operator's part: profile (as a JSON document), own system texts, tool schemas."""
+
+    profile: dict[str, Any] | None = None
+    system: tuple[str, ...] = ()
+    tools: tuple[dict[str, Any], ...] = ()
+    project: str | None = None
+    """What the session is for, beside its users."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """How a message fits its history; decided once, when it is appended."""
+
+    joins: bool = False
+    """It belongs to the tool group before it."""
+    aliases: tuple[tuple[int, str], ...] = ()
+    """(index of a tool call in the message, the id it goes by because its own is missing or taken)."""
+    answers: tuple[tuple[int, str], ...] = ()
+    """(index of a tool result in the message, the id or alias of the call it answers)."""
+    orphans: tuple[int, ...] = ()
+    """Indexes of tool results that answer no open call."""
+    findings: tuple[str, ...] = ()
+    """Kinds of what was repaired."""
+
+
+PLAIN = Placement()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageAppended:
+    """A message."""
+
+    ordinal: int
+    wire: str
+    placement: Placement = PLAIN
+    tokens: dict[str, int] = field(default_factory=dict)
+    """Tokens by counter name."""
+    outputs: int = 0
+    """Tool outputs in the session up to and including this message; 0 where it holds none."""
+    id: str | None = None
+    phase: str | None = None
+    pin: PinStrength | None = None
+    ts: str | None = None
+    principal: str | None = None
+    origin: str | None = None
+    address: str = ""
+    erased: bool = False
+    """Its subject was forgotten: what is here says nothing."""
+    damaged: bool = False
+    """It stands in for a record that cannot be read; never stored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteSet:
+    """A named note; the latest of a name wins, empty text removes it."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinSet:
+    """A message is pinned (or, with `strength` None, no longer)."""
+
+    ordinal: int
+    strength: PinStrength | None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowCompacted:
+    """A compaction and the state of the window after it."""
+
+    bullets: tuple[Bullet, ...]
+    kept: tuple[tuple[int, ...], ...]
+    """Ordinals of the messages that stay verbatim, group by group."""
+    masked: tuple[int, ...] = ()
+    """First ordinals of kept groups whose tool results are shown as one line from now on."""
+    report: CompressionReport
+    checkpoint: dict[str, Any]
+    """What else a reader needs to go on from here; see `state.State.checkpoint`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionRefused:
+    """A compaction that was due and not made."""
+
+    reason: str
+    section_tokens: int
+    """Of dynamic, when it was refused: the next try waits for a tenth more."""
+
+
+class FactRef(NamedTuple):
+    """A fact that was shown: no text, that is in the vault."""
+
+    id: str
+    blob: str
+    """Address of its content."""
+    key: str
+    """Address of the subject whose key opens it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallSelected:
+    """Originals recalled for a user turn, and facts shown with them."""
+
+    turn: int
+    """Ordinal of the turn's user message."""
+    refs: tuple[int, ...]
+    log: dict[str, Any]
+    """The published selection log."""
+    superseded: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """Of `refs`, those of which later messages replace something, with these messages."""
+    facts: tuple[FactRef, ...] = ()
+    """In the order in which they are shown."""
+    excerpts: dict[int, int] = field(default_factory=dict)
+    """What the question names by number and is not shown whole: those of `refs` with the tokens that an excerpt may
+    take, and 0 for one of which the window itself shows an excerpt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlankRecord:
+    """A record whose content was forgotten: it holds its place and nothing else."""
+
+    was: str = ""
+    """Its kind."""
+
+
+Event = (
+    SessionOpened
+    | SessionHead
+    | MessageAppended
+    | NoteSet
+    | PinSet
+    | WindowCompacted
+    | CompactionRefused
+    | RecallSelected
+    | BlankRecord
+)
+
+
+def to_record(event: Event) -> JournalRecord:
+    """The journal's form of an event."""
+    match event:
+        case MessageAppended():
+            return JournalRecord("message", _message_body(event), event.ordinal, event.outputs, event.id, event.wire)
+        case SessionOpened(nonce=nonce, parent=parent):
+            return JournalRecord("opened", _dump({"nonce": nonce, "parent": list(parent) if parent else None}))
+        case SessionHead(profile=profile, system=system, tools=tools, project=project):
+            told = {} if project is None else {"project": project}
+            return JournalRecord("head", _dump({"profile": profile, "system": system, "tools": tools, **told}))
+        case NoteSet(name=name, text=text):
+            return JournalRecord("note", _dump({"name": name, "text": text}))
+        case PinSet(ordinal=ordinal, strength=strength, name=pin_name):
+            return JournalRecord("pin", _dump({"ordinal": ordinal, "strength": strength, "name": pin_name}))
+        case WindowCompacted():
+            bullets = ",".join(bullet.model_dump_json() for bullet in event.bullets)
+            rest = _dump({"kept": event.kept, "masked": event.masked, "checkpoint": event.checkpoint})[1:]
+            return JournalRecord(
+                "compaction", f'{{"bullets":[{bullets}],"report":{event.report.model_dump_json()},{rest}'
+            )
+        case CompactionRefused(reason=reason, section_tokens=tokens):
+            return JournalRecord("refused", _dump({"reason": reason, "section_tokens": tokens}))
+        case RecallSelected(turn=turn, refs=refs, log=log, superseded=superseded, facts=facts, excerpts=excerpts):
+            more: dict[str, Any] = {"superseded": list(superseded.items())} if superseded else {}
+            more |= {"facts": facts} if facts else {}
+            more |= {"excerpts": list(excerpts.items())} if excerpts else {}
+            return JournalRecord("selection", _dump({"turn": turn, "refs": refs, "log": log, **more}))
+        case BlankRecord(was=was):
+            return JournalRecord("erased", _dump({"was": was}))
+
+
+def from_record(record: JournalRecord) -> Event:
+    """The event a journal record holds."""
+    body = json.loads(record.body)
+    match record.kind:
+        case "message":
+            return _message(record, body)
+        case "opened":
+            parent = body["parent"]
+            return SessionOpened(nonce=body["nonce"], parent=ForkPoint(*parent) if parent else None)
+        case "head":
+            return SessionHead(
+                profile=body["profile"], system=tuple(body["system"]), tools=tuple(body["tools"]),
+                project=body.get("project"),
+            )  # fmt: skip
+        case "note":
+            return NoteSet(name=body["name"], text=body["text"])
+        case "pin":
+            return PinSet(ordinal=body["ordinal"], strength=body["strength"], name=body.get("name"))
+        case "compaction":
+            return WindowCompacted(
+                bullets=tuple(Bullet.model_validate(bullet) for bullet in body["bullets"]),
+                kept=tuple(tuple(group) for group in body["kept"]),
+                masked=tuple(body.get("masked", ())),
+                report=CompressionReport.model_validate(body["report"]),
+                checkpoint=body["checkpoint"],
+            )
+        case "refused":
+            return CompactionRefused(reason=body["reason"], section_tokens=body["section_tokens"])
+        case "selection":
+            superseded = {old: tuple(newer) for old, newer in body.get("superseded", ())}
+            return RecallSelected(
+                turn=body["turn"], refs=tuple(body["refs"]), log=body["log"],
+                superseded=superseded, facts=facts_of(body.get("facts", ())), excerpts=dict(body.get("excerpts", ())),
+            )  # fmt: skip
+        case "erased":
+            return BlankRecord(was=body.get("was", ""))
+        case other:
+            raise UnsupportedVersion(
+                "a journal record", f"{RECORDS_VERSION + 1} or later (kind {other[:40]!r})", RECORDS_VERSION
+            )
+
+
+def facts_of(rows: Iterable[Sequence[str]]) -> tuple[FactRef, ...]:
+    """References to facts out of their JSON."""
+    return tuple(FactRef(*row) for row in rows)
+
+
+_OPTIONAL_FIELDS = ("phase", "pin", "ts", "principal", "origin")
+_PLACEMENT_FIELDS = ("joins", "aliases", "answers", "orphans", "findings")
+
+
+def _message_body(event: MessageAppended) -> str:
+    body: dict[str, Any] = {}
+    for name in _OPTIONAL_FIELDS:
+        value = getattr(event, name)
+        if value is not None:
+            body[name] = value
+    placement = event.placement
+    if placement is not PLAIN:
+        body["placement"] = {name: getattr(placement, name) for name in _PLACEMENT_FIELDS}
+    if event.erased:
+        body["erased"] = True
+    counts = ",".join([f'"{name}":{tokens}' for name, tokens in event.tokens.items()])  # names are plain words
+    fixed = f'{{"address":"{event.address}","tokens":{{{counts}}}'
+    return f"{fixed},{_dump(body)[1:]}" if body else fixed + "}"
+
+
+def _message(record: JournalRecord, body: dict[str, Any]) -> MessageAppended:
+    placed = body.get("placement")
+    told = {name: body[name] for name in _OPTIONAL_FIELDS if name in body}
+    return MessageAppended(
+        ordinal=record.ordinal,
+        wire=record.wire or "",
+        outputs=record.outputs,
+        id=record.id,
+        placement=PLAIN if placed is None else _placement(placed),
+        tokens=body.get("tokens", {}),
+        address=body["address"],
+        erased=body.get("erased", False),
+        **told,
+    )
+
+
+def _placement(body: dict[str, Any]) -> Placement:
+    return Placement(
+        joins=body["joins"],
+        aliases=tuple((index, alias) for index, alias in body["aliases"]),
+        answers=tuple((index, call) for index, call in body["answers"]),
+        orphans=tuple(body["orphans"]),
+        findings=tuple(body["findings"]),
+    )
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def _dump(body: dict[str, Any]) -> str:
+    return _encode(body)

@@ -1,0 +1,265 @@
+"""What a session needs from local storage: an ordered journal, and what stands beside it.
+
+The journal of a session is a list of records at positions 0, 1, 2 …; appending names the position it expects to take,
+so two writers never overwrite each other: the second gets `Conflict` and decides again on what it then reads. An append
+that has returned is durable (group commit: appends that wait at the same time share one fsync).
+
+A log's *generation* changes when what was already written is replaced: records of a forgotten subject, turns of a
+writer that lost the session to another machine. An append names the generation it has read, too.
+
+Beside the logs: manifests of envelopes; how far each log has been drained to the object store; the highest numbers
+seen in the object store (a witness against a store that forgets); which subjects were forgotten.
+
+What every journal derives from the records it is given: address, size, and whether they may stand there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
+
+from ctxsteward.schemas import Backpressure, StoreError
+
+
+class SessionKey(NamedTuple):
+    """Which log: a tenant's session."""
+
+    tenant: str
+    session: str
+
+
+class JournalRecord(NamedTuple):
+    """One journal record. `wire` holds a message's JSON text, everything else is in `body`."""
+
+    kind: str
+    """opened | head | message | note | pin | compaction | refused | selection | erased"""
+    body: str
+    """JSON object."""
+    ordinal: int = 0
+    """A message's ordinal; 0 for other records."""
+    outputs: int = 0
+    """Tool outputs in the session up to and including this message; 0 for other records."""
+    id: str | None = None
+    """The caller's idempotency key."""
+    wire: str | None = None
+    mac: str = ""
+    """Code over everything above, session and place; see `records.code_of`."""
+
+
+class Manifest(NamedTuple):
+    """What an envelope can be laid out from again."""
+
+    address: str
+    body: str
+    """JSON object."""
+
+
+class DrainMark(NamedTuple):
+    """How far a log has got into the object store."""
+
+    position: int = 0
+    """Records before it are there."""
+    number: int = 0
+    """Of the last link of the session's chain that this journal has written or read."""
+    epoch: int = 0
+    """Writer epoch under which this journal owns the session; 0: it has not claimed it yet."""
+
+
+class WaitingLog(NamedTuple):
+    """A log with something to drain."""
+
+    key: SessionKey
+    drained: DrainMark
+    length: int
+    manifests: int
+    """Manifests that are not in the object store yet."""
+
+
+class MovedTail(NamedTuple):
+    """The tail of a log on its way into a log of its own; see `Journal.adopt`."""
+
+    key: SessionKey
+    """The new log."""
+    records: Sequence[JournalRecord]
+    """All of it, as they read there."""
+    manifests: Mapping[str, str]
+    """Manifests that go with it: by address, as they read there."""
+    forks: Mapping[SessionKey, JournalRecord]
+    """First records of the logs that were forked off the tail: they name the new log."""
+
+
+class ForgottenSubject(NamedTuple):
+    """A subject that was forgotten: `principal` None is a whole session."""
+
+    session: str
+    principal: str | None
+    who: str
+    when: str
+    why: str
+
+
+class AlteredRow(NamedTuple):
+    """A session of which a row of the journal's own is not what was written."""
+
+    session: str
+    row: Literal["log", "forgotten"]
+
+
+class Journal(Protocol):
+    """Ordered, durable records of one session each; every method raises `StoreError` subclasses only.
+
+    Safe with threads, and (in a folder) with several processes.
+    """
+
+    @property
+    def id(self) -> str:
+        """Names this journal for ever: the owner of the sessions written here."""
+
+    def append(self, key: SessionKey, position: int, records: Sequence[JournalRecord], *, generation: int = 0) -> None:
+        """Write all records at `position` and after, or none: `Conflict` when it is taken or the generation is gone.
+
+        Raises `Backpressure` for messages (for nothing else) where too many bytes wait for the object store.
+        """
+
+    def length(self, key: SessionKey) -> int: ...
+
+    def generation(self, key: SessionKey) -> int: ...
+
+    def read(self, key: SessionKey, start: int, stop: int | None = None) -> list[JournalRecord]: ...
+
+    def checkpoint(self, key: SessionKey, before: int | None = None) -> int:
+        """Position of the newest compaction (below `before`); 0 where there is none."""
+
+    def message(self, key: SessionKey, ordinal: int) -> JournalRecord | None: ...
+
+    def position(self, key: SessionKey, ordinal: int) -> int | None:
+        """Where the message with this ordinal stands."""
+
+    def by_id(self, key: SessionKey, id: str) -> JournalRecord | None: ...
+
+    def by_output(self, key: SessionKey, number: int) -> JournalRecord | None:
+        """The message that holds the session's n-th tool output."""
+
+    def sessions(self, tenant: str) -> list[str]: ...
+
+    def tenants(self) -> list[str]: ...
+
+    # -- manifests, and finding by address
+
+    def put_manifest(self, key: SessionKey, address: str, body: str) -> None:
+        """Keep an envelope's manifest; the same address twice is one manifest."""
+
+    def get_manifest(self, tenant: str, address: str) -> str | None: ...
+
+    def manifests(self, key: SessionKey, *, waiting: bool = False, limit: int | None = None) -> list[Manifest]:
+        """Manifests of a session, oldest first; with `waiting` those that are not drained yet."""
+
+    def find(self, tenant: str, address: str) -> tuple[str, int] | None:
+        """Session and position of the compaction with this address."""
+
+    def matching(self, tenant: str, prefix: str) -> list[str]:
+        """Addresses of envelopes and compactions that begin so, at most three."""
+
+    # -- replacing what was written: for erasure, fencing and repair alone; each makes a new generation
+
+    def rewrite(self, key: SessionKey, records: Mapping[int, JournalRecord]) -> None:
+        """Put other records at these positions."""
+
+    def truncate(self, key: SessionKey, length: int) -> None:
+        """Drop the records at `length` and after."""
+
+    def drop_manifests(self, key: SessionKey) -> None: ...
+
+    def adopt(
+        self,
+        key: SessionKey,
+        position: int,
+        records: Sequence[JournalRecord],
+        *,
+        length: int,
+        drained: DrainMark,
+        manifests: Sequence[Manifest] = (),
+        moved: MovedTail | None = None,
+    ) -> None:
+        """Take over what the object store holds from `position` on, in place of what stands there: all in one step.
+
+        `Conflict` where the log is no longer `length` records long, its drained number is beyond, or the log that the
+        tail is `moved` to exists. `drained` is noted with it. Never `Backpressure`; a new generation only where records
+        are dropped.
+        """
+
+    def scrub(self) -> None:
+        """Leave no byte of what was replaced or dropped in the journal's files."""
+
+    # -- beside the logs
+
+    def drained(self, key: SessionKey) -> DrainMark: ...
+
+    def set_drained(self, key: SessionKey, drained: DrainMark, manifests: Sequence[str] = ()) -> None:
+        """Note progress; never backwards in `number`. `manifests` are addresses that are in the object store now."""
+
+    def waiting(self, limit: int = 1000) -> list[WaitingLog]:
+        """Logs with records or manifests to drain, those that wait longest first."""
+
+    def waiting_bytes(self) -> int:
+        """Size of what is not drained yet, as cheap as a counter; approximate where several processes write."""
+
+    def seen(self, name: str) -> int:
+        """The highest number ever noted under this name; 0: none."""
+
+    def see(self, name: str, number: int) -> None: ...
+
+    def forget(self, tenant: str, forgotten: ForgottenSubject) -> None:
+        """Note that a subject was forgotten; the same twice is once."""
+
+    def forgotten(self, tenant: str, session: str | None = None) -> list[ForgottenSubject]:
+        """Subjects forgotten, of one session or of all."""
+
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class JournalWitness(Protocol):
+    """A journal that can say all it has seen of the object store."""
+
+    def witnessed(self) -> dict[str, int]: ...
+
+
+def compaction_address(record: JournalRecord) -> str | None:
+    """The address a compaction is found by; None for other records.
+
+    >>> compaction_address(Record("compaction", '{"report": {"id": "ab12"}}'))
+    'ab12'
+    """
+    if record.kind != "compaction":
+        return None
+    try:
+        return str(json.loads(record.body)["report"]["id"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreError("a compaction record holds no report with an id; nothing was written") from error
+
+
+def size_bytes(record: JournalRecord) -> int:
+    """Of body and wire, as UTF-8."""
+    return text_bytes(record.body) + (text_bytes(record.wire) if record.wire is not None else 0)
+
+
+def text_bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def check_queue(waiting_bytes: int, added_bytes: int, cap_bytes: int | None) -> None:
+    """Raise `Backpressure` where what is added does not fit beside what waits; alone, everything fits."""
+    if cap_bytes is not None and waiting_bytes and waiting_bytes + added_bytes > cap_bytes:
+        raise Backpressure(waiting_bytes, cap_bytes)
+
+
+def check_replaced(key: SessionKey, length: int, positions: Iterable[int]) -> None:
+    """Raise `StoreError` where no record stands to be replaced."""
+    for position in positions:
+        if not 0 <= position < length:
+            raise StoreError(
+                f"session {key.session!r}: no record at position {position} to replace, it holds {length}; "
+                "nothing was written"
+            )

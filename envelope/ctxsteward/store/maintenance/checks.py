@@ -1,0 +1,453 @@
+"""Checks of the journal: each session's records in their places, each code right, each message what its address says.
+
+A message is found by its ordinal and a compaction by its address, so both are looked up that way, too; messages follow
+one another without a gap. A fork counts on from its parent, which must be there. A record of somebody who was
+forgotten holds nothing any more. Records that are appended while this runs are left to the next run.
+
+Checks of encrypted content: data keys, tombstones, blobs.
+
+A key is unwrapped, a tombstone's code is checked, and no key may be there beside the tombstone of its subject. Reading
+everything, each blob is decrypted and its address computed anew; without, only its place is looked at.
+
+Checks of what was drained: the segments of a session's journal in the object store, and the journal beside them.
+
+Segments follow one another without a gap, a takeover names the length it found, a rewrite replaces what is there. With
+`read_data` every record is decrypted and its code checked, and, where this machine's journal is at the end of the
+chain, compared with the journal's own. A key that records were encrypted under is there, or its tombstone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+from typing import Any
+
+from ctxsteward.envelope.history.session import Session
+from ctxsteward.envelope.store import Store
+from ctxsteward.envelope.tokens.tokenizer import Counter
+from ctxsteward.schemas import Damaged, Erased, ObjectMissing, UnsupportedVersion
+
+from ..crypto.addresses import subject_of
+from ..crypto.hash_chain import Link
+from ..crypto.vault import Vault, derived_subject
+from ..erasure.redacted_log import principals_of
+from ..journal import log as records
+from ..journal.events import BlankRecord, Event, ForkPoint, MessageAppended, SessionOpened, WindowCompacted
+from ..journal.log import Log, read_manifest
+from ..journal.port import DrainMark, Journal, JournalRecord, Manifest, SessionKey
+from ..names import blob_name, data_key_name, numbered, part_of, session_folder, tombstone_name
+from ..profiles.meta_records import references
+from ..replication.segment_log import NewSegments, Rewrite, Segment, SessionLog, Takeover, decode, session_id
+from .damage import BrokenManifest, BrokenRecord, CheckTally, DeadKey
+from .inventory import TenantObjects
+
+PAGE_RECORDS = 500
+_TRIES = 3
+"""A log that is rewritten while it is checked is checked again."""
+
+
+def place(key: SessionKey, position: int) -> str:
+    """How findings name a record."""
+    return f"journal/{part_of(key.tenant)}/{part_of(key.session)}#{position}"
+
+
+def check_log(store: Store, key: SessionKey, buried: frozenset[str], tally: CheckTally, *, read_data: bool) -> None:
+    """Check a session's journal; `buried` are addresses of the tenant's forgotten subjects."""
+    tally.count("sessions")
+    tally.tell(key.session)
+    before = tally.mark()
+    for _ in range(_TRIES):
+        tally.take(before)
+        generation = store.journal.generation(key)
+        LogCheck(store, key, buried, tally).run(read_data=read_data)
+        if store.journal.generation(key) == generation:
+            return
+
+
+class LogCheck:
+    """One session's log, from its first record to its last."""
+
+    def __init__(self, store: Store, key: SessionKey, buried: frozenset[str], tally: CheckTally) -> None:
+        self.journal: Journal = store.journal
+        self._store, self._key, self._buried, self._tally = store, key, buried, tally
+        self._address_key = store.keys.address_key(key.tenant)
+        self._log = Log(store.journal, key, self._address_key)
+        self._vault = store.vault(key.tenant)
+        self._next_ordinal = 1
+        """0: a record before this one could not be read."""
+
+    def run(self, *, read_data: bool) -> None:
+        length = self.journal.length(self._key)
+        whole = len(self._tally.findings)
+        for position, record in self._records(length):
+            if record is None:
+                self._found("record_missing", position, "no record is there")
+                self._next_ordinal = 0
+            else:
+                self._tally.count("records")
+                self._check(position, record)
+        if self.journal.read(self._key, length, length + 1) and self.journal.length(self._key) == length:
+            self._found("log_altered", length, f"a record is there, but the log ends at {length}")
+        for manifest in self.journal.manifests(self._key):
+            self._tally.count("manifests")
+            self._check_manifest(manifest, length)
+        if read_data and len(self._tally.findings) == whole:
+            self._fold(length)
+
+    def _records(self, length: int) -> Iterator[tuple[int, JournalRecord | None]]:
+        for start in range(0, length, PAGE_RECORDS):
+            stop = min(start + PAGE_RECORDS, length)
+            page = self.journal.read(self._key, start, stop)
+            if len(page) == stop - start:
+                yield from enumerate(page, start)
+            else:
+                for position in range(start, stop):
+                    yield position, next(iter(self.journal.read(self._key, position, position + 1)), None)
+
+    def _check(self, position: int, record: JournalRecord) -> None:
+        try:
+            event = self._log.event(record, position)
+        except Damaged:
+            self._found("record_altered", position, f"the {record.kind} record is not what was written")
+        except UnsupportedVersion as error:
+            self._found("later_version", position, str(error))
+        else:
+            self._check_event(position, record, event)
+            return
+        self._next_ordinal = 0
+
+    def _check_event(self, position: int, record: JournalRecord, event: Event) -> None:
+        match event:
+            case MessageAppended():
+                self._check_message(position, record, event)
+            case WindowCompacted():
+                at = self.journal.find(self._key.tenant, event.report.id)
+                if at != (self._key.session, position):
+                    self._found("record_altered", position, "the compaction is not found by its address")
+            case SessionOpened(parent=parent) if position == 0 and parent is not None:
+                self._next_ordinal = parent.ordinal + 1
+                self._check_parent(parent)
+        if isinstance(event, SessionOpened) != (position == 0) and not isinstance(event, BlankRecord):
+            self._found("record_altered", position, f"a {record.kind} record cannot stand here")
+
+    def _check_message(self, position: int, record: JournalRecord, event: MessageAppended) -> None:
+        if self._buried and not event.erased:
+            name = self._vault.subject_address(subject_of(self._key.session, event.principal))
+            if name in self._buried:
+                where = tombstone_name(self._key.tenant, name)
+                self._found("content_after_erasure", position, f"§{event.ordinal} was forgotten ({where})")
+        if self._next_ordinal and event.ordinal != self._next_ordinal:
+            self._found("record_altered", position, f"§{event.ordinal} stands where §{self._next_ordinal} belongs")
+        self._next_ordinal = event.ordinal + 1
+        if self.journal.position(self._key, event.ordinal) != position:
+            self._found("record_altered", position, f"§{event.ordinal} is not found by its ordinal")
+        if event.id is not None and self.journal.by_id(self._key, event.id) != record:
+            self._found("record_altered", position, f"§{event.ordinal} is not found by its id")
+
+    def _check_parent(self, parent: ForkPoint) -> None:
+        try:
+            length = self.journal.length(SessionKey(self._key.tenant, parent.session))
+        except Damaged:
+            return  # found where it lies
+        if length < parent.position:
+            what = f"the parent has {length} records and the fork begins at {parent.position}"
+            self._found("parent_missing", 0, what)
+
+    def _check_manifest(self, manifest: Manifest, length: int) -> None:
+        where = f"{place(self._key, 0).rpartition('#')[0]}@{manifest.address}"
+        wrong = self._wrong_with(manifest, length)
+        if wrong:
+            self._tally.found("manifest_altered", where, wrong, BrokenManifest(self._key, manifest.address))
+
+    def _wrong_with(self, manifest: Manifest, length: int) -> str:
+        try:
+            body = read_manifest(self._address_key, manifest.address, manifest.body)
+        except Damaged:
+            return "it is not what was written"
+        if body["session"] != self._key.session:
+            return "it is of another session"
+        if body["position"] > length:
+            return f"it names position {body['position']}, and the log has {length} records"
+        return ""
+
+    def _fold(self, length: int) -> None:
+        """Open the session as its readers do, with what is here alone."""
+        store = self._store
+        session = Session(self.journal, self._key, _no_counter, lambda: "", store.keys)
+        try:
+            session.load(upto=length)
+        except Damaged as error:
+            self._found("record_altered", max(0, length - 1), f"the session cannot be opened: {error}")
+        except Erased:
+            pass  # forgotten meanwhile
+
+    def _found(self, kind: str, position: int, what: str) -> None:
+        where = place(self._key, position)
+        broken = BrokenRecord(self._key, position) if kind in ("record_altered", "record_missing") else None
+        self._tally.found(kind, where, what, broken)
+
+
+def _no_counter() -> Counter:
+    raise AssertionError("reading counts no tokens")
+
+
+def check_subjects(vault: Vault, found: TenantObjects, tally: CheckTally) -> None:
+    """Check keys and tombstones of this tenant; `vault` is a fresh one, that remembers no keys."""
+    for name in found.tombstones:
+        if tally.share.holds(tombstone_name(vault.tenant, name)):
+            _check_tombstone(vault, name, name in found.keys, tally)
+    for name in found.keys:
+        if tally.share.holds(data_key_name(vault.tenant, name)):
+            _check_key(vault, name, tally)
+
+
+def check_blobs(
+    vault: Vault, found: TenantObjects, owners: Mapping[str, str], tally: CheckTally, *, read_data: bool
+) -> None:
+    """Check blobs: their places, and with `read_data` their content; `owners` are subjects by blob, as links say."""
+    for address, info in found.blobs.items():
+        if tally.share.holds(info.key):
+            tally.count("blobs")
+            if read_data:
+                _check_blob(vault, address, info.key, owners.get(address), tally)
+
+
+def _check_tombstone(vault: Vault, name: str, has_key: bool, tally: CheckTally) -> None:
+    tally.count("tombstones")
+    key = tombstone_name(vault.tenant, name)
+    try:
+        vault.tombstone(name)
+    except UnsupportedVersion as error:
+        tally.found("later_version", key, str(error))
+    except Damaged:
+        tally.found("tombstone_altered", key, "it is not what was written")
+    if has_key:
+        where = data_key_name(vault.tenant, name)
+        tally.found(
+            "key_after_tombstone", where, "its subject was forgotten, and the key is there", DeadKey(vault.tenant, name)
+        )
+
+
+def _check_key(vault: Vault, name: str, tally: CheckTally) -> None:
+    tally.count("keys")
+    key = data_key_name(vault.tenant, name)
+    try:
+        vault.known_key(name)
+    except (ObjectMissing, Erased):
+        return  # destroyed meanwhile
+    except UnsupportedVersion as error:
+        tally.found("later_version", key, str(error))
+    except Damaged:
+        tally.found("key_damaged", key, "it cannot be unwrapped")
+
+
+def _check_blob(vault: Vault, address: str, key: str, owner: str | None, tally: CheckTally) -> None:
+    try:
+        data = vault.get(address)
+        tally.count("bytes", len(data))
+        tally.tell(f"{tally.counts['blobs']:,} blobs")
+    except Erased:
+        if owner is not None and not _is_buried(vault, owner):
+            tally.found("blob_altered", key, "it names a forgotten subject, and belongs to another one")
+        else:
+            tally.found("blob_erased", key, "content of a forgotten subject")
+    except ObjectMissing as error:
+        if error.key == key:
+            return  # collected meanwhile
+        tally.found("key_missing", error.key, f"blob {address[:16]}… was written under it")
+    except UnsupportedVersion as error:
+        tally.found("later_version", key, str(error))
+    except Damaged:
+        tally.found("blob_altered", key, "it is not what its address says")
+
+
+def check_references(
+    vault: Vault, found: TenantObjects, link: Link, key: str, tally: CheckTally
+) -> Iterator[tuple[str, str]]:
+    """Check that what a link of governed state refers to is there, or was forgotten; each blob with its subject."""
+    for blob, name in references(link.body):
+        tally.count("references")
+        yield blob, name
+        if name in found.tombstones:
+            continue
+        if blob not in found.blobs and not _there(vault, blob_name(vault.tenant, blob)):
+            where = blob_name(vault.tenant, blob)
+            tally.found("blob_missing", where, f"{key} refers to it")
+        if name not in found.keys and not _there(vault, data_key_name(vault.tenant, name)):
+            where = data_key_name(vault.tenant, name)
+            tally.found("key_missing", where, f"{key} refers to a blob that was written under it")
+
+
+def _there(vault: Vault, key: str) -> bool:
+    """Whether an object is there that the listing has not shown: it may be younger."""
+    try:
+        vault.objects.get(key)
+    except ObjectMissing:
+        return False
+    return True
+
+
+def _is_buried(vault: Vault, name: str) -> bool:
+    """Whether a tombstone is there; a damaged one is found where it lies."""
+    try:
+        return vault.tombstone(name) is not None
+    except (Damaged, UnsupportedVersion):
+        return True
+
+
+class DrainedLog:
+    """A session's chain, link by link; afterwards the records that stand in it."""
+
+    def __init__(self, store: Store, vault: Vault, folder: str, tally: CheckTally) -> None:
+        self.length = 0
+        """Records so far."""
+        self.number = 0
+        """Of the last link."""
+        self.session: str | None = None
+        """None: forgotten, or not read."""
+        self.records: dict[int, JournalRecord] = {}
+        self.manifests: set[str] = set()
+        self.broken = False
+        """A link could not be read: lengths are not known any more."""
+        self._address_key = store.keys.address_key(vault.tenant)
+        self._vault, self._folder, self._tally = vault, folder, tally
+
+    def take(self, link: Link, *, read_data: bool) -> None:
+        """Check the next link that can be read."""
+        self.broken = self.broken or link.number != self.number + 1
+        self.number = link.number
+        try:
+            if link.number == 1:
+                self.session = session_id(link.body, self._vault, self._folder)
+                self._check_name(link)
+            self._check_places(link)
+            if read_data:
+                self._check_records(link)
+        except (Damaged, KeyError, TypeError, ValueError) as error:
+            self._found("segment_altered", link, str(error))
+            self.broken = True
+        except UnsupportedVersion as error:
+            self._found("later_version", link, str(error))
+            self.broken = True
+
+    def _check_name(self, link: Link) -> None:
+        if self.session is not None:
+            folder = session_folder(self._vault.tenant, self._vault.subject_address(self.session))
+            if folder != self._folder:
+                self._found("segment_altered", link, "the session it names belongs into another folder")
+
+    def _check_places(self, link: Link) -> None:
+        body = link.body
+        kind = body["kind"]
+        begins = {"segment": "start", "takeover": "length"}.get(kind)
+        if begins is not None and not self.broken and int(body[begins]) != self.length:
+            self._found(
+                "segment_missing", link, f"the {kind} is at {body[begins]}, {self.length} records are before it"
+            )
+        if kind == "segment":
+            self.length = int(body["start"]) + len(body["records"])
+
+    def _check_records(self, link: Link) -> None:
+        part = decode(link.body, self._vault, self._folder)
+        if not isinstance(part, Takeover):
+            self.manifests |= {manifest.address for manifest in part.manifests}
+        if isinstance(part, Segment):
+            found: Mapping[int, JournalRecord | None] = dict(enumerate(part.records, part.start))
+        elif isinstance(part, Rewrite):
+            found = part.records
+        else:
+            return
+        for position, record in found.items():
+            self.records.pop(position, None)
+            if record is not None:
+                self._tally.count("drained_records")
+                if self.session is not None:
+                    records.check(self._address_key, self.session, position, record)
+                self.records[position] = record
+
+    def _found(self, kind: str, link: Link, what: str) -> None:
+        key = numbered(self._folder, link.number)
+        self._tally.found(kind, key, what)
+
+
+def check_drained(
+    store: Store,
+    vault: Vault,
+    folder: str,
+    links: Iterable[Link],
+    found: TenantObjects,
+    tally: CheckTally,
+    altered: Set[str],
+    *,
+    read_data: bool,
+) -> None:
+    """Check a session's chain and this machine's journal against it, unless its row there is `altered`."""
+    log = DrainedLog(store, vault, folder, tally)
+    for link in links:
+        _check_keys(vault, link, folder, found, tally)
+        log.take(link, read_data=read_data)
+    if log.session is not None and log.session not in altered and not log.broken:
+        _compare(store, vault, SessionKey(vault.tenant, log.session), log, found, tally)
+
+
+def read_drained(store: Store, key: SessionKey) -> NewSegments | None:
+    """What stands of a session in the object store; None where that cannot be had whole, or was forgotten."""
+    vault = Vault(store.objects, store.keys, key.tenant, patience=store.patience)
+    try:
+        return SessionLog(store.objects, store.keys, vault, key, patience=store.patience).behind(DrainMark())
+    except (Damaged, Erased, ObjectMissing, UnsupportedVersion):
+        return None
+
+
+def _check_keys(vault: Vault, link: Link, folder: str, found: TenantObjects, tally: CheckTally) -> None:
+    names: Any = link.body.get("keys", ())
+    for name in names if isinstance(names, list) else ():
+        if isinstance(name, str) and name not in found.keys and name not in found.tombstones:
+            try:
+                vault.known_key(name)  # it may be younger than the listing
+            except ObjectMissing:
+                where = data_key_name(vault.tenant, name)
+                tally.found("key_missing", where, f"records in {numbered(folder, link.number)} need it")
+            except (Erased, Damaged, UnsupportedVersion):
+                continue  # forgotten meanwhile; a damaged one is found where it lies
+
+
+def _compare(
+    store: Store, vault: Vault, key: SessionKey, log: DrainedLog, found: TenantObjects, tally: CheckTally
+) -> None:
+    """Where the journal has read the chain to its end, both hold the same."""
+    drained = store.journal.drained(key)
+    if drained.number != log.number:
+        return  # another machine has written since, or nothing of it is here
+    if drained.position != log.length:
+        where = place(key, drained.position)
+        tally.found("drain_altered", where, f"drained to here, but the chain holds {log.length} records")
+        return
+    for position, record in sorted(log.records.items()):
+        local = store.journal.read(key, position, position + 1)
+        if local and local[0].mac != record.mac and is_sound(store, key, position, local[0]):
+            where = place(key, position)
+            if record.kind != "message" and _is_being_erased(store, vault, key, found):
+                tally.found("content_after_erasure", where, "the object store still holds what was derived before")
+            else:
+                tally.found("original_altered", where, "another record than the object store's")
+    for address in sorted(log.manifests):
+        if store.journal.get_manifest(key.tenant, address) is None:
+            where = f"{place(key, 0).rpartition('#')[0]}@{address}"
+            tally.found("manifest_missing", where, "the object store has it", BrokenManifest(key, address))
+
+
+def _is_being_erased(store: Store, vault: Vault, key: SessionKey, found: TenantObjects) -> bool:
+    """Whether principals were forgotten, and what had been derived from them still has its key: a generation each."""
+    wrote = principals_of(store.journal.read(key, 0))
+    gone = sum(vault.subject_address(subject_of(key.session, name)) in found.tombstones for name in wrote)
+    derived = (derived_subject(key.session, generation) for generation in range(gone))
+    return any(vault.subject_address(subject) not in found.tombstones for subject in derived)
+
+
+def is_sound(store: Store, key: SessionKey, position: int, record: JournalRecord) -> bool:
+    """Whether the record is one that was once written at this place."""
+    try:
+        records.check(store.keys.address_key(key.tenant), key.session, position, record)
+    except Damaged:
+        return False
+    return True

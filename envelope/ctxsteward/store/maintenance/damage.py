@@ -1,0 +1,197 @@
+"""What can be wrong with a store, by name: stable, so that alarms may depend on them.
+
+A *damage* means that something which was stored cannot be had any more, or not as it was: the check fails. A *note* is
+what crashes and clean-ups leave behind in a store that is whole.
+
+    journal     journal_missing  journal_damaged  log_altered  record_altered  record_missing  manifest_altered
+                manifest_missing  forgotten_altered
+    chains      link_altered  link_misplaced  link_missing  tail_missing  drain_altered
+    sessions    segment_altered  segment_missing  original_altered  parent_missing
+    content     blob_altered  blob_missing  key_damaged  key_missing  keys_wrong  check_altered
+    erasure     tombstone_altered  tombstone_missing  key_after_tombstone  content_after_erasure
+    any         later_version  tenant_unknown
+    notes       blob_erased  temporary_left  probe_left  foreign_object
+
+What a check has counted and found so far, what of it could be mended, and who is told how far it is.
+
+A share of a store: ``1/7`` is the first of seven parts that together are everything.
+
+The split is by SHA-256 of a name (a session's, a chain's folder, an object's key), so it is the same on every machine
+and in every run: seven nights of one share each have looked at everything that was there all week.
+
+>>> everything = Share.parse("1/1")
+>>> everything.holds("blobs/acme/ab/…")
+True
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from ctxsteward.schemas import Finding, InputError
+
+from ..journal.port import SessionKey
+
+_BACKUP = "restore it from a backup"
+_JOURNAL = "restore the journal from a backup"
+
+DAMAGE: dict[str, str] = {
+    "journal_missing": "sessions that were not drained are lost with it",
+    "journal_damaged": f"SQLite finds the journal's file malformed; {_JOURNAL}",
+    "log_altered": f"the log's row is not that of its records; `--repair` counts it anew if it can; else {_JOURNAL}",
+    "record_altered": f"`--repair` takes it from the object store if it is there; else {_JOURNAL}",
+    "record_missing": f"`--repair` takes it from the object store if it is there; else {_JOURNAL}",
+    "manifest_altered": "`--repair` takes it from the object store, or drops it: the envelope can be built again",
+    "manifest_missing": "`--repair` takes it from the object store",
+    "link_altered": _BACKUP,
+    "link_misplaced": _BACKUP,
+    "link_missing": _BACKUP,
+    "tail_missing": _BACKUP,
+    "drain_altered": f"the journal's mark is not where the chain ends; {_JOURNAL}",
+    "segment_altered": _BACKUP,
+    "segment_missing": _BACKUP,
+    "original_altered": f"two copies of a record differ; {_BACKUP}",
+    "forgotten_altered": f"who was forgotten is not known; {_JOURNAL}, and repeat what was forgotten since",
+    "parent_missing": f"a fork's parent is gone; {_JOURNAL}",
+    "blob_altered": _BACKUP,
+    "blob_missing": _BACKUP,
+    "key_damaged": f"content under it cannot be read; {_BACKUP}",
+    "key_missing": f"content under it cannot be read, and no tombstone says why; {_BACKUP}",
+    "keys_wrong": "these are not the keys that the tenant's objects were written with; pass the right ones",
+    "check_altered": _BACKUP,
+    "tombstone_altered": _BACKUP,
+    "tombstone_missing": f"a subject was forgotten and nothing says so; {_BACKUP}, or forget it again",
+    "key_after_tombstone": "an erasure did not finish; `--repair` destroys the key",
+    "content_after_erasure": "an erasure did not finish; repeat `store forget`",
+    "later_version": "written by a later program, or altered; check it with that program",
+    "tenant_unknown": "the name is too long to be read from its folder; name it with `--tenant`",
+}
+"""Kinds of damage, and what to do."""
+
+NOTES: dict[str, str] = {
+    "blob_erased": "its subject was forgotten: nobody can read it",
+    "temporary_left": "an unfinished write; `store gc` removes it",
+    "probe_left": "a try whether the store honours conditional writes; `store gc` removes it",
+    "foreign_object": "not ours; it is left alone",
+}
+"""Kinds of notes, and what they mean."""
+
+
+class ClassifiedFindings(NamedTuple):
+    """Findings, told apart."""
+
+    damage: tuple[Finding, ...]
+    notes: tuple[Finding, ...]
+
+
+def damage(kind: str, where: str, what: str) -> Finding:
+    """A finding of one of these kinds at a key, or at a place in the journal."""
+    hint = DAMAGE.get(kind) or NOTES[kind]
+    return Finding(kind=kind, field=where, text=f"{what}; {hint}")
+
+
+def classify_findings(findings: Iterable[Finding]) -> ClassifiedFindings:
+    """Damage and notes, each in the order found."""
+    every = tuple(findings)
+    return ClassifiedFindings(
+        tuple(one for one in every if one.kind in DAMAGE), tuple(one for one in every if one.kind not in DAMAGE)
+    )
+
+
+MAX_SHARES = 10_000
+_FORM = re.compile(r"([0-9]{1,5})/([0-9]{1,5})", re.ASCII)
+
+
+class StoreShare(NamedTuple):
+    """The `part`-th of `parts`; parts count from 1."""
+
+    part: int = 1
+    parts: int = 1
+
+    @classmethod
+    def parse(cls, text: str | None) -> StoreShare:
+        """Read ``1/7``; nothing is everything. Raises `InputError`."""
+        if text is None:
+            return cls()
+        found = _FORM.fullmatch(text)
+        share = cls(int(found[1]), int(found[2])) if found else cls(0, 0)
+        if not 1 <= share.part <= share.parts <= MAX_SHARES:
+            raise InputError(f"subset {text[:40]!r} is none; write K/N with 1 ≤ K ≤ N ≤ {MAX_SHARES:,}, such as 1/7")
+        return share
+
+    def holds(self, name: str) -> bool:
+        """Whether what has this name belongs to this share."""
+        if self.parts == 1:
+            return True
+        return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % self.parts == self.part - 1
+
+    def __str__(self) -> str:
+        return f"{self.part}/{self.parts}"
+
+
+class BrokenRecord(NamedTuple):
+    """A journal record that is not there, or not what was written."""
+
+    key: SessionKey
+    position: int
+
+
+class BrokenManifest(NamedTuple):
+    """A manifest that is not what was written."""
+
+    key: SessionKey
+    address: str
+
+
+class BrokenLog(NamedTuple):
+    """The journal's own row of a log is not what was written."""
+
+    key: SessionKey
+
+
+class DeadKey(NamedTuple):
+    """A data key beside the tombstone of its subject."""
+
+    tenant: str
+    subject: str
+    """Address of the subject."""
+
+
+Broken = BrokenRecord | BrokenManifest | BrokenLog | DeadKey
+
+
+class CheckTally:
+    """Filled by the checks of one run."""
+
+    def __init__(self, *, share: StoreShare | None = None, tell: Callable[[str], object] = lambda text: None) -> None:
+        self.share = share or StoreShare()
+        self.tell = tell
+        self.counts: Counter[str] = Counter()
+        """What was looked at, by kind."""
+        self.findings: list[Finding] = []
+        self.broken: list[tuple[Finding, Broken]] = []
+        """Findings that `repair` may know a remedy for."""
+
+    def count(self, kind: str, number: int = 1) -> None:
+        self.counts[kind] += number
+
+    def found(self, kind: str, where: str, what: str, broken: Broken | None = None) -> None:
+        """Note a finding; `where` is a key, or a place in the journal."""
+        finding = damage(kind, where, f"{where}: {what}")
+        self.findings.append(finding)
+        if broken is not None:
+            self.broken.append((finding, broken))
+
+    def mark(self) -> CheckTally:
+        """How it stands now, to go back to."""
+        other = CheckTally(share=self.share, tell=self.tell)
+        other.take(self)
+        return other
+
+    def take(self, other: CheckTally) -> None:
+        """Stand where the other one stands."""
+        self.counts, self.findings, self.broken = other.counts.copy(), [*other.findings], [*other.broken]

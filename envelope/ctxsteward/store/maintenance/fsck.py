@@ -1,0 +1,350 @@
+"""Is the store whole? Everything that can be checked without an application, and what is wrong by stable names.
+
+Always: whether the journal is the one that belongs here; SQLite's own check of its file, and the codes of its own rows;
+each session's log (`logs`); each chain (`chains`); each data key and tombstone (`content`); every blob that a version
+names is there. With `read_data` also: every blob decrypted and its address computed anew, every record of every
+segment, every session opened.
+
+What no check from inside can see, because nothing in the store contradicts it:
+
+- the whole store, journal and objects and keys, put back to an older consistent copy;
+- the last links of a chain gone, where no journal has seen them (another machine's journal has, and says so);
+- the last records of a log gone together with the log's own row put back to an older one, before they were drained;
+- a data key gone that nothing was written under, or an orphan blob gone;
+- whole sessions or whole tenants taken out of every place that names them.
+
+Keep a copy of the heads' codes elsewhere where this matters: one of them vouches for the whole chain below it.
+Raises `StoreError` where the store cannot be asked, `InputError`. Source: the state design.
+
+What can be put right from inside: a copy elsewhere takes the place of what is damaged, and nothing is invented.
+
+    record_altered, record_missing      the journal's record, from the session's segments in the object store
+    manifest_altered, manifest_missing  the same; where it is not there, dropped: the envelope can be built again
+    log_altered                         the log's row is counted anew, where its records are whole from the first on,
+                                        and where they begin as the object store's do
+    key_after_tombstone                 the key is destroyed: the erasure ends as it was meant to
+
+Everything else is left as it is. A link of a chain cannot be made again, because its code covers bytes that are gone;
+a backup's copy can be put back under its key, and is checked by its code like any other. Segments are taken only where
+the session's whole chain is sound: a link that cannot be read might have replaced what an earlier one holds.
+Raises `StoreError` where the store cannot be written.
+
+Checks of a chain: every number there, every code right, every link on the one before, no tail lost.
+
+A link that cannot be read breaks the line: what follows it is checked by its own code and on its own predecessor.
+A chain whose last links are gone is whole in itself; that it was longer is known to the journal alone, which has noted
+the highest number it has seen (the witness).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Protocol, runtime_checkable
+
+from ctxsteward.envelope.store import Store
+from ctxsteward.schemas import Damaged, Finding, ObjectMissing, StoreError, StoreUnavailable, UnsupportedVersion
+
+from ..crypto.hash_chain import Chain, Link, follows
+from ..crypto.keyring import check_keys
+from ..crypto.vault import Vault
+from ..journal.port import AlteredRow, DrainMark, SessionKey
+from ..names import check_name, data_key_name, numbered, part_of
+from ..objects.port import ObjectInfo
+from ..replication.segment_log import NewSegments
+from .checks import (
+    check_blobs,
+    check_drained,
+    check_log,
+    check_references,
+    check_subjects,
+    is_sound,
+    place,
+    read_drained,
+)
+from .damage import Broken, BrokenLog, BrokenManifest, BrokenRecord, CheckTally, DeadKey, StoreShare, classify_findings
+from .gc import UnfinishedWrites
+from .inventory import Inventory, TenantObjects, complete, seen_chains, take_inventory
+
+
+def restore_damaged(store: Store, broken: Iterable[Broken]) -> int:
+    """Put right what can be; how many things were touched. Whether it helped is for a new check to say."""
+    records: defaultdict[SessionKey, set[int]] = defaultdict(set)
+    manifests: defaultdict[SessionKey, set[str]] = defaultdict(set)
+    touched = 0
+    for one in broken:
+        match one:
+            case BrokenLog(key):
+                touched += _recount(store, key)
+            case BrokenRecord(key, position):
+                records[key].add(position)
+            case BrokenManifest(key, address):
+                manifests[key].add(address)
+            case DeadKey(tenant, subject):
+                store.objects.delete(data_key_name(tenant, subject))
+                touched += 1
+    for key in sorted({*records, *manifests}):
+        drained = read_drained(store, key)
+        touched += _restore(store, key, records[key], drained)
+        touched += _replace(store, key, manifests[key], drained)
+    return touched
+
+
+@runtime_checkable
+class RecountableJournal(Protocol):
+    """A journal that can write the row of a log anew."""
+
+    def recount(self, key: SessionKey, length: int, drained: DrainMark) -> None: ...
+
+
+def _recount(store: Store, key: SessionKey) -> int:
+    """How many rows of logs were counted anew."""
+    stored = read_drained(store, key)
+    if stored is None or not isinstance(store.journal, RecountableJournal):
+        return 0
+    whole = list(takewhile(lambda one: is_sound(store, key, *one), enumerate(store.journal.read(key, 0))))
+    macs = [record.mac for _, record in whole]
+    if macs[: len(stored.records)] != [record.mac for record in stored.records]:
+        return 0
+    drained = DrainMark()
+    if stored.head is not None:
+        epoch = stored.head.epoch if stored.owner == store.journal.id else -stored.head.epoch
+        drained = DrainMark(len(stored.records), stored.head.number, epoch)
+    store.journal.recount(key, len(whole), drained)
+    return 1
+
+
+def _restore(store: Store, key: SessionKey, positions: set[int], drained: NewSegments | None) -> int:
+    """Records from the object store, in one rewrite; those that it does not hold stay as they are."""
+    there = dict(enumerate(drained.records)) if drained is not None else {}
+    found = {position: there[position] for position in positions if position in there}
+    if found:
+        store.journal.rewrite(key, found)
+    return len(found)
+
+
+def _replace(store: Store, key: SessionKey, addresses: set[str], drained: NewSegments | None) -> int:
+    """A journal drops all manifests of a session or none, so the sound ones are written again."""
+    sound = {one.address: one.body for one in drained.manifests} if drained is not None else {}
+    sound |= {one.address: one.body for one in store.journal.manifests(key) if one.address not in addresses}
+    if addresses:
+        store.journal.drop_manifests(key)
+        for address, body in sound.items():
+            store.journal.put_manifest(key, address, body)
+    return len(addresses)
+
+
+def sound_links(chain: Chain, listed: Mapping[int, ObjectInfo], seen: int, tally: CheckTally) -> Iterator[Link]:
+    """Links that can be read, in order, each checked; `seen` is the witness's number."""
+    last = max(listed, default=0)
+    before: Link | None = None
+    for number in range(1, last + 1):
+        link = _read(chain, number, tally)
+        if link is not None:
+            _check_parent(chain, before, link, tally)
+            yield link
+        before = link
+    for number in range(last + 1, seen + 1):  # a listing that ran beside a commit may have left it out
+        link = _read(chain, number, tally, missing="tail_missing", why=f"the chain ends at {last}, not at {seen}")
+        if link is not None:
+            yield link
+
+
+def _read(
+    chain: Chain, number: int, tally: CheckTally, *, missing: str = "link_missing", why: str = "later ones are there"
+) -> Link | None:
+    key = numbered(chain.folder, number)
+    tally.count("links")
+    try:
+        return chain.read(number)
+    except ObjectMissing:
+        tally.found(missing, key, f"it is not there; {why}")
+    except UnsupportedVersion as error:
+        tally.found("later_version", key, str(error))
+    except Damaged:
+        tally.found("link_altered", key, "it is not what was committed here")
+    return None
+
+
+def _check_parent(chain: Chain, before: Link | None, link: Link, tally: CheckTally) -> None:
+    known = link.number == 1 or before is not None
+    if known and not follows(link, before):
+        key = numbered(chain.folder, link.number)
+        tally.found("link_misplaced", key, f"it does not follow link {link.number - 1}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fsck:
+    """What a check has seen."""
+
+    checked: Mapping[str, int]
+    """How many of each kind: sessions, records, manifests, links, keys, tombstones, blobs; bytes decrypted."""
+    damage: tuple[Finding, ...]
+    notes: tuple[Finding, ...]
+    repaired: tuple[Finding, ...]
+    """Damage that was put right, not counted as damage any more."""
+    read_data: bool
+    subset: StoreShare
+
+    @property
+    def damaged(self) -> bool:
+        return bool(self.damage)
+
+    @property
+    def first(self) -> str | None:
+        """Class of the first damage found."""
+        return self.damage[0].kind if self.damage else None
+
+    @property
+    def closing(self) -> str:
+        """One line: how it stands, and the first class of damage by name."""
+        total = sum(number for kind, number in self.checked.items() if kind != "bytes")
+        scope = "" if self.subset.parts == 1 else f" of share {self.subset}"
+        mended = f", {len(self.repaired):,} repaired" if self.repaired else ""
+        if not self.damage:
+            return f"whole: {total:,} things checked{scope}, nothing damaged{mended}"
+        first = self.damage[0]
+        return f"damaged: {first.kind} at {first.field}; {len(self.damage):,} findings in {total:,}{scope}{mended}"
+
+
+@runtime_checkable
+class SelfCheckingJournal(Protocol):
+    """A journal that can check its own file."""
+
+    def integrity(self) -> list[str]: ...
+
+
+@runtime_checkable
+class CodedJournal(Protocol):
+    """A journal whose own rows have codes."""
+
+    def altered(self, tenant: str) -> Sequence[AlteredRow]: ...
+
+
+def fsck(
+    store: Store,
+    *,
+    tenant: str | None = None,
+    read_data: bool = False,
+    subset: str | None = None,
+    repair: bool = False,
+    tell: Callable[[str], object] = lambda text: None,
+) -> Fsck:
+    """Check one tenant (default: all), or a share of everything (``1/7``); with `repair`, put right what can be."""
+    share = StoreShare.parse(subset)
+    tally = _check(store, tenant, CheckTally(share=share, tell=tell), read_data=read_data)
+    mended: list[Finding] = []
+    if repair and tally.broken and restore_damaged(store, [broken for _, broken in tally.broken]):
+        before, tally = tally, _check(store, tenant, CheckTally(share=share, tell=tell), read_data=read_data)
+        mended = [finding for finding, _ in before.broken if finding not in tally.findings]
+    damage, notes = classify_findings(tally.findings)
+    return Fsck(
+        checked=dict(sorted(tally.counts.items())), damage=damage, notes=notes, repaired=tuple(mended),
+        read_data=read_data, subset=share,
+    )  # fmt: skip
+
+
+def _check(store: Store, tenant: str | None, tally: CheckTally, *, read_data: bool) -> CheckTally:
+    for finding in store.findings:
+        tally.found(finding.kind, finding.field or "journal", finding.text)
+    if isinstance(store.journal, SelfCheckingJournal):
+        for what in store.journal.integrity():
+            tally.found("journal_damaged", "journal", what)
+    known = store.journal.tenants() if tenant is None else [tenant]
+    found = take_inventory(store.objects, known, tenant=tenant, tell=tally.tell)
+    for name in _tenants(found, known, tally):
+        _check_tenant(store, name, found.tenants.get(part_of(name)), tally, read_data=read_data)
+    _note_leftovers(store, found, tally)
+    return tally
+
+
+def _tenants(found: Inventory, known: list[str], tally: CheckTally) -> list[str]:
+    names = {one.name for one in found.tenants.values() if one.name is not None} | set(known)
+    for one in found.tenants.values():
+        if one.name is None:
+            tally.found("tenant_unknown", one.part, "a tenant's folder")
+    return sorted(names)
+
+
+def _check_tenant(
+    store: Store, tenant: str, found: TenantObjects | None, tally: CheckTally, *, read_data: bool
+) -> None:
+    found = found or TenantObjects(part=part_of(tenant), name=tenant)
+    if not _keys_fit(store, tenant, tally):
+        return  # every code would be wrong
+    vault = Vault(store.objects, store.keys, tenant, patience=store.patience)
+    altered = _altered_rows(store, tenant, tally)
+    complete(store, found, vault, altered)  # what is lost is found where it lay
+    buried = frozenset(found.tombstones)
+    _check_burials(store, vault, found, tally)
+    check_subjects(vault, found, tally)  # first: a damaged key makes all that is under it unreadable
+    for session in store.journal.sessions(tenant):
+        if session not in altered and tally.share.holds(f"{tenant}\x00{session}"):
+            key = SessionKey(tenant, session)
+            try:
+                check_log(store, key, buried, tally, read_data=read_data)
+            except Damaged as error:  # the file itself
+                tally.found("journal_damaged", place(key, 0), str(error))
+    seen = seen_chains(store, vault, altered)
+    owners: dict[str, str] = {}
+    for folder in sorted({*found.chains, *seen}):
+        drains, ours = folder.startswith("sessions/"), tally.share.holds(folder)
+        if drains and not ours:
+            continue
+        told = tally if ours else CheckTally()  # of governed state it must be known whose the blobs of our share are
+        told.tell(folder)
+        listed = found.chains.get(folder, {})
+        links = sound_links(store.chain(folder, tenant=tenant), listed, seen.get(folder, 0), told)
+        if drains:
+            check_drained(store, vault, folder, links, found, told, altered, read_data=read_data)
+        for link in () if drains else links:
+            owners |= dict(check_references(vault, found, link, numbered(folder, link.number), told))
+    check_blobs(vault, found, owners, tally, read_data=read_data)
+
+
+def _altered_rows(store: Store, tenant: str, tally: CheckTally) -> Set[str]:
+    """Sessions whose log's row cannot be believed: nothing of them can be looked up by it."""
+    rows = store.journal.altered(tenant) if isinstance(store.journal, CodedJournal) else ()
+    for session, row in rows:
+        if tally.share.holds(f"{tenant}\x00{session}"):
+            key = SessionKey(tenant, session)
+            broken = BrokenLog(key) if row == "log" else None
+            tally.found(f"{row}_altered", place(key, 0).rpartition("#")[0], "its row is not what was written", broken)
+    return {session for session, row in rows if row == "log"}
+
+
+def _check_burials(store: Store, vault: Vault, found: TenantObjects, tally: CheckTally) -> None:
+    """As many tombstones as were seen here once; counted again, because one may be younger than the listing."""
+    seen = store.journal.seen(f"tombstones/{vault.tenant}")
+    if seen > len(found.tombstones):
+        there = sum(1 for _ in vault.buried())
+        if seen > there:
+            folder = f"tombstones/{part_of(vault.tenant)}/"
+            tally.found("tombstone_missing", folder, f"{there} are there, and {seen} were seen")
+
+
+def _keys_fit(store: Store, tenant: str, tally: CheckTally) -> bool:
+    """Whether the tenant's objects were written with the keys we have."""
+    where = check_name(tenant)
+    try:
+        check_keys(store.objects, store.keys, tenant, write=False)
+    except (Damaged, UnsupportedVersion) as error:
+        tally.found("check_altered", where, str(error))
+    except StoreUnavailable:
+        raise
+    except StoreError as error:
+        tally.found("keys_wrong", where, str(error))
+        return False
+    return True
+
+
+def _note_leftovers(store: Store, found: Inventory, tally: CheckTally) -> None:
+    for info in found.probes:
+        tally.found("probe_left", info.key, "left of a try")
+    for info in found.foreign:
+        tally.found("foreign_object", info.key, "it has no place in a store")
+    if isinstance(store.objects, UnfinishedWrites):
+        for left in store.objects.temporaries():
+            tally.found("temporary_left", str(left.path), f"{left.size_bytes:,} bytes, {left.age_seconds:.0f} s old")

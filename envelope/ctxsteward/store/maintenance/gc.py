@@ -1,0 +1,295 @@
+"""Collecting garbage: what nothing refers to, and what crashes have left behind, once it is older than a grace period.
+
+Collected: blobs that no link names, directly or through other blobs (`reach`); data keys beside the tombstone of their
+subject; unfinished temporary files; tries of a store's conditional writes. Orphans are normal: a commit writes its
+blobs first and its manifest last, so a crash in between leaves them.
+
+A data key without a tombstone is never garbage: a process may hold it in memory and write under it at any time.
+A commit that is under way has blobs that nothing refers to yet; they are young. One case age does not cover: a commit
+finds a blob of its own already there, left by an old crash, and goes on. So what links name that have been committed
+meanwhile is looked up after deleting, and put back where it is gone, byte for byte. (A commit that found such an old
+orphan before the collection, and lands after it, must look again itself; `fsck` names what it then misses.)
+
+Nothing is deleted where the store is damaged in a way that leaves open what is referred to: then `Damaged` is raised,
+before anything was deleted. Nor on the word of a listing alone: it is held against what else is known of chains
+(`inventory.complete`), and a blob about to go against the chains that its own subject leads to. A key goes when its
+tombstone was read. Raises `StoreError`. Source: mark and sweep; the grace period of the state design.
+
+Which blobs something still refers to: everything that any link names, and what those blobs name in turn.
+
+Conservative: 64 hex digits anywhere in a link's body, or in the content of a blob that is reached, count as a
+reference. So no form of body has to be known, and no new one can be forgotten. A link that cannot be read may have
+referred to anything: then nothing is known to be unreachable, and `Damaged` says so.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol, runtime_checkable
+from urllib.parse import unquote
+
+from ctxsteward.envelope.store import Store
+from ctxsteward.schemas import Damaged, Erased, InputError, ObjectMissing, OutcomeUnknown, UnsupportedVersion
+
+from ..crypto.vault import Vault, VaultBlob
+from ..facts.fact import audiences_in
+from ..names import part_of
+from ..objects.file import Leftover
+from ..objects.port import ObjectInfo, put_once
+from ..profiles.meta_records import profile_in
+from .inventory import TenantObjects, chains_of_profile, complete, look_up, profiles_of, take_inventory
+
+_ADDRESS = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+
+
+def addresses_in(data: bytes) -> set[str]:
+    """What could be an address in these bytes."""
+    return {found.decode() for found in _ADDRESS.findall(data)}
+
+
+def reachable_blobs(store: Store, found: TenantObjects, tenant: str) -> set[str]:
+    """Addresses of this tenant's blobs that are referred to. Raises `Damaged` where that cannot be known."""
+    named = set().union(*_named_by_links(store, found.chains, tenant))
+    return follow(_vault(store, tenant), named, found.blobs.keys())
+
+
+def newly_reachable(
+    store: Store, before: TenantObjects, now: TenantObjects, tenant: str, there: Iterable[str]
+) -> set[str]:
+    """Which of `there` the links that were committed between two inventories refer to."""
+    folders = dict.fromkeys((*before.chains, *now.chains))  # whatever the second listing leaves out
+    after = {folder: max(before.chains.get(folder, {0: None})) for folder in folders}
+    named = set().union(*_named_by_links(store, folders, tenant, after))
+    return follow(_vault(store, tenant), named, there)
+
+
+def follow(vault: Vault, named: set[str], there: Iterable[str]) -> set[str]:
+    """The named ones of `there`, and those that their content names in turn."""
+    known = set(there)
+    reached: set[str] = set()
+    todo = named & known
+    while todo:
+        reached |= todo
+        inside: set[str] = set()
+        for address in todo:
+            try:
+                inside |= addresses_in(vault.get(address))
+            except (Erased, ObjectMissing):
+                continue  # nobody can follow what it named
+        todo = (inside & known) - reached
+    return reached
+
+
+def _vault(store: Store, tenant: str) -> Vault:
+    return Vault(store.objects, store.keys, tenant, patience=store.patience)
+
+
+def _named_by_links(
+    store: Store, folders: Iterable[str], tenant: str, after: dict[str, int] | None = None
+) -> Iterator[set[str]]:
+    for folder in folders:
+        start = (after or {}).get(folder, 0) + 1
+        for link in store.chain(folder, tenant=tenant).links(start):
+            yield addresses_in(json.dumps(link.body).encode())
+
+
+DAY_SECONDS = 86_400.0
+BATCH_BLOBS = 200
+"""Blobs deleted between two looks at what has been committed meanwhile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GarbageReport:
+    """What was garbage: removed, or with `dry_run` found."""
+
+    blobs: tuple[str, ...]
+    """Keys, as of the next three."""
+    keys: tuple[str, ...]
+    probes: tuple[str, ...]
+    temporaries: tuple[str, ...]
+    """Paths of files."""
+    bytes: int
+    kept_blobs: int
+    """Something refers to them."""
+    young_blobs: int
+    """Nothing refers to them yet; they are younger than the grace period."""
+    restored: tuple[str, ...]
+    """Put back, because a commit has come to refer to them meanwhile."""
+    dry_run: bool
+
+
+@runtime_checkable
+class UnfinishedWrites(Protocol):
+    """An object store whose unfinished writes leave something behind."""
+
+    def temporaries(self) -> Iterator[Leftover]: ...
+
+    def sweep(self, older_than_seconds: float) -> int: ...
+
+
+def gc(
+    store: Store,
+    *,
+    now: float,
+    tenant: str | None = None,
+    grace_seconds: float = DAY_SECONDS,
+    dry_run: bool = False,
+    tell: Callable[[str], object] = lambda text: None,
+) -> GarbageReport:
+    """Remove garbage older than the grace period; `now` is Unix time, as the object store's clock has it.
+
+    With a tenant, its blobs and keys alone, and the temporaries of the whole store.
+    """
+    if not 0 <= grace_seconds < float("inf"):
+        raise InputError(f"the grace period is {grace_seconds!r} s; write 0 or more, such as {DAY_SECONDS:.0f}")
+    found = take_inventory(store.objects, store.journal.tenants(), tenant=tenant, tell=tell)
+    sweep = _Sweep(store, now - grace_seconds, dry_run, tell)
+    plans = [sweep.plan(one) for one in found.tenants.values()]  # all of it before anything is deleted
+    blobs = [key for plan in plans for key in sweep.blobs(plan)]
+    keys = sweep.remove(info for plan in plans for info in plan.dead_keys)
+    probes = sweep.remove(found.probes)
+    temporaries, size = _temporaries(store, grace_seconds, dry_run)
+    return GarbageReport(
+        blobs=tuple(blobs), keys=tuple(keys), probes=tuple(probes), temporaries=tuple(temporaries),
+        bytes=sweep.bytes + size, kept_blobs=sum(len(plan.reached) for plan in plans), young_blobs=sweep.young,
+        restored=tuple(sweep.restored), dry_run=dry_run,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """What of one tenant may go."""
+
+    found: TenantObjects
+    tenant: str
+    reached: set[str]
+    orphans: list[tuple[str, ObjectInfo]]
+    dead_keys: list[ObjectInfo]
+
+
+class _Sweep:
+    """One run."""
+
+    def __init__(self, store: Store, before: float, dry_run: bool, tell: Callable[[str], object]) -> None:
+        self._store, self._before, self._dry_run, self._tell = store, before, dry_run, tell
+        self.bytes = 0
+        self.young = 0
+        self.restored: list[str] = []
+
+    def plan(self, found: TenantObjects) -> _Plan:
+        if found.name is None:
+            raise Damaged(
+                f"tenant folder {found.part}: its name cannot be read back, nothing was collected; run store fsck"
+            )
+        vault = Vault(self._store.objects, self._store.keys, found.name, patience=self._store.patience)
+        for lost in complete(self._store, found, vault):
+            raise Damaged(f"{lost} is missing though it was committed; nothing was collected; run store fsck")
+        reached = reachable_blobs(self._store, found, found.name)
+        while look_up(self._store, found, self._led_to(vault, found, reached)):
+            reached = reachable_blobs(self._store, found, found.name)
+        orphans = [(address, info) for address, info in found.blobs.items() if address not in reached]
+        old = [(address, info) for address, info in orphans if self._is_old(info)]
+        self.young += len(orphans) - len(old)
+        dead = [info for name, info in found.keys.items() if name in found.tombstones and _is_buried(vault, name)]
+        return _Plan(found=found, tenant=found.name, reached=reached, orphans=old, dead_keys=dead)
+
+    def _led_to(self, vault: Vault, found: TenantObjects, reached: set[str]) -> set[str]:
+        """Folders of chains that blobs about to go may belong to, as their own subjects say."""
+        old = (address for address, info in found.blobs.items() if address not in reached and self._is_old(info))
+        entries = [entry for address in old if (entry := _entry(vault, address)) is not None]
+        parts = {part_of(name) for entry in entries if (name := profile_in(entry.subject))}
+        folders = {folder for part in parts for folder in chains_of_profile(found.part, part)}
+        audiences = {audience for entry in entries for audience in audiences_in(entry)}
+        for part in {*parts, *profiles_of(found)} if audiences else ():
+            shelves = self._store.facts(unquote(part), tenant=vault.tenant)
+            folders |= {shelves.folder(audience) for audience in audiences}
+        return folders
+
+    def blobs(self, plan: _Plan) -> list[str]:
+        """Delete orphans, a batch at a time; put back what has come to be referred to."""
+        removed: list[str] = []
+        left = iter(plan.orphans)
+        while batch := dict(islice(left, BATCH_BLOBS)):
+            back = set() if self._dry_run else self._collect(plan, batch)
+            removed += [info.key for address, info in batch.items() if address not in back]
+            self.bytes += sum(info.size_bytes for address, info in batch.items() if address not in back)
+            self._tell(f"{len(removed):,} blobs removed")
+        return removed
+
+    def _collect(self, plan: _Plan, batch: dict[str, ObjectInfo]) -> set[str]:
+        """Delete these blobs, but for those that are put back; whatever goes wrong, all of them are."""
+        bodies = {address: _body(self._store, info.key) for address, info in batch.items()}
+        back: set[str] = set()
+        try:
+            for info in batch.values():
+                self._store.objects.delete(info.key)
+            while fresh := self._named_meanwhile(plan, batch) - back:
+                self._put_back(batch, bodies, fresh)  # and look what they name in turn
+                back |= fresh
+        except BaseException:
+            self._put_back(batch, bodies, set(batch) - back)
+            raise
+        self.restored += sorted(batch[address].key for address in back)
+        return back
+
+    def _named_meanwhile(self, plan: _Plan, batch: dict[str, ObjectInfo]) -> set[str]:
+        listed = take_inventory(self._store.objects, [plan.tenant], tenant=plan.tenant).tenants
+        now = listed.get(plan.found.part, plan.found)
+        there = {*now.blobs, *batch}
+        return newly_reachable(self._store, plan.found, now, plan.tenant, there) & set(batch)
+
+    def _put_back(self, batch: dict[str, ObjectInfo], bodies: dict[str, bytes | None], which: set[str]) -> None:
+        for address in which:
+            key, body = batch[address].key, bodies[address]
+            if body is not None:  # occupied: its writer was quicker
+                landing = put_once(
+                    self._store.objects, key, body, mine=lambda found: True, patience=self._store.patience
+                )
+                if landing.kind == "unknown":
+                    raise OutcomeUnknown(key, address[:16], landing.waited_seconds)
+
+    def remove(self, infos: Iterable[ObjectInfo]) -> list[str]:
+        old = [info for info in infos if self._is_old(info)]
+        for info in old:
+            if not self._dry_run:
+                self._store.objects.delete(info.key)
+            self.bytes += info.size_bytes
+        return [info.key for info in old]
+
+    def _is_old(self, info: ObjectInfo) -> bool:
+        return info.modified_seconds <= self._before
+
+
+def _entry(vault: Vault, address: str) -> VaultBlob | None:
+    """A blob's content; None where nobody can read it any more."""
+    try:
+        return vault.entry(address)
+    except (Erased, ObjectMissing, Damaged, UnsupportedVersion):
+        return None
+
+
+def _is_buried(vault: Vault, name: str) -> bool:
+    try:
+        return vault.tombstone(name) is not None
+    except (Damaged, UnsupportedVersion):  # fsck names it
+        return False
+
+
+def _body(store: Store, key: str) -> bytes | None:
+    try:
+        return store.objects.get(key)
+    except ObjectMissing:
+        return None
+
+
+def _temporaries(store: Store, grace_seconds: float, dry_run: bool) -> tuple[list[str], int]:
+    if not isinstance(store.objects, UnfinishedWrites):
+        return [], 0
+    old = [left for left in store.objects.temporaries() if left.age_seconds >= grace_seconds]
+    if old and not dry_run:
+        store.objects.sweep(grace_seconds)
+    return [str(left.path) for left in old], sum(left.size_bytes for left in old)

@@ -1,0 +1,401 @@
+"""What lies in an object store, from one listing: each tenant's chains, blobs, keys, tombstones, and what is not ours.
+
+A tenant's folder is its percent-encoded name (`objects.names.part_of`); only a very long name cannot be read back from
+it, and is then found among the names that the caller knows.
+
+A listing may leave things out, and still be answered with 200. `complete` holds it against what else is known of a
+tenant's chains, before anything is called garbage: what the journal has seen, a second listing that was asked for in
+other words, the chains that a profile's name leads to, and those that links name. What turns up so is added. A listing
+that was found to contradict itself or the journal is `StoreUnavailable`. Not told apart from what never was: chains
+that all of these leave out.
+
+What a store holds, in numbers; and its names, one by one.
+
+Messages are counted without reading them: a log's ordinals run on without a gap, so the last one is found by asking
+for a few. Sizes are bytes as stored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Set
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from ctxsteward.envelope.store import Store
+from ctxsteward.schemas import Damaged, ObjectMissing, StoreUnavailable, UnsupportedVersion
+
+from ..crypto.vault import Vault
+from ..journal.events import SessionOpened, from_record
+from ..journal.port import Journal, JournalWitness, SessionKey
+from ..names import number_of, numbered, part_of, session_folder
+from ..objects.port import ObjectInfo, ObjectStore
+
+PROBES = "probe/"
+"""Where a store is tried out; see `objects.s3`."""
+
+FAMILIES = ("blobs", "facts", "keys", "profiles", "sessions", "snapshots", "steward", "tenants", "tombstones")
+_YOUNG_SECONDS = 5.0
+"""A link that is so much younger than another may have been committed between two listings."""
+CHAIN_FAMILIES = ("facts", "profiles", "sessions", "snapshots", "steward")
+_ADDRESS = "[0-9a-f]{64}"
+_FORMS = {
+    "blobs": re.compile(r"([0-9a-f]{2})/(?P<name>\1[0-9a-f]{62})"),
+    "keys": re.compile(rf"(?P<name>{_ADDRESS})\.json"),
+    "tombstones": re.compile(rf"(?P<name>{_ADDRESS})\.json"),
+    "tenants": re.compile(r"(?P<name>check)\.json"),
+}
+_CHAINS = {
+    "facts": re.compile(rf"[^/]+/{_ADDRESS}/[^/]+"),
+    "profiles": re.compile(r"[^/]+/(?:versions|writers)/[^/]+"),
+    "sessions": re.compile(rf"{_ADDRESS}/log/[^/]+"),
+    "snapshots": re.compile(r"[^/]+/[^/]+"),
+    "steward": re.compile(rf"[^/]+/[a-z]+/(?:{_ADDRESS}/)?[^/]+"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantObjects:
+    """Objects of one tenant; addresses map to what the listing said."""
+
+    part: str
+    """The tenant's folder."""
+    name: str | None
+    """None: a long name that nobody knows."""
+    chains: dict[str, dict[int, ObjectInfo]] = field(default_factory=dict)
+    """By folder, by number."""
+    blobs: dict[str, ObjectInfo] = field(default_factory=dict)
+    keys: dict[str, ObjectInfo] = field(default_factory=dict)
+    tombstones: dict[str, ObjectInfo] = field(default_factory=dict)
+
+    def chains_of(self, family: str) -> dict[str, dict[int, ObjectInfo]]:
+        """Chains below one of `CHAIN_FAMILIES`, in order of their folders."""
+        return {folder: links for folder, links in sorted(self.chains.items()) if folder.startswith(f"{family}/")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """A store's objects."""
+
+    tenants: dict[str, TenantObjects] = field(default_factory=dict)
+    """By folder."""
+    probes: list[ObjectInfo] = field(default_factory=list)
+    foreign: list[ObjectInfo] = field(default_factory=list)
+
+
+def take_inventory(
+    objects: ObjectStore,
+    known: Iterable[str],
+    *,
+    tenant: str | None = None,
+    tell: Callable[[str], object] = lambda text: None,
+) -> Inventory:
+    """List the store, or one tenant's part of it; `known` are names of tenants. Costs a listing, reads no object."""
+    names = {part_of(name): name for name in (*known, *([tenant] if tenant is not None else []))}
+    found = Inventory()
+    prefixes = [""] if tenant is None else [f"{family}/{part_of(tenant)}/" for family in FAMILIES]
+    count = 0
+    for prefix in prefixes:
+        for info in objects.list(prefix):
+            _place(found, info, names)
+            count += 1
+            if count % 1000 == 0:
+                tell(f"{count:,} objects listed")
+    return found
+
+
+def seen_chains(store: Store, vault: Vault, altered: Set[str] = frozenset()) -> dict[str, int]:
+    """How far this machine's journal has seen each chain of the tenant, by folder; `altered` logs are not asked."""
+    seen: dict[str, int] = {}
+    if isinstance(store.journal, JournalWitness):
+        families = tuple(f"{family}/{part_of(vault.tenant)}/" for family in CHAIN_FAMILIES)
+        seen = {name: number for name, number in store.journal.witnessed().items() if name.startswith(families)}
+    for session in set(store.journal.sessions(vault.tenant)) - altered:
+        folder = session_folder(vault.tenant, vault.subject_address(session))
+        number = store.journal.drained(SessionKey(vault.tenant, session)).number
+        if max(number, seen.get(folder, 0)):
+            seen[folder] = max(number, seen.get(folder, 0))
+    return seen
+
+
+def complete(store: Store, found: TenantObjects, vault: Vault, altered: Set[str] = frozenset()) -> list[str]:
+    """Add chains that the listing has left out to what was found; see the module.
+
+    Returns keys of links that the journal has seen and that are not there any more.
+    """
+    lost = []
+    seen = seen_chains(store, vault, altered)
+    _list_again(store.objects, found)  # behind that: somebody may have written what is seen since the first listing
+    for folder, number in seen.items():
+        if number > max(found.chains.get(folder, (0,))):
+            lost.append(numbered(folder, number))
+            if _is_there(store, lost[-1]):
+                raise _left_out(lost[-1])
+    for name in profiles_of(found):
+        look_up(store, found, chains_of_profile(found.part, name))
+    for folder in [name for name in found.chains if name.startswith("steward/") and name.endswith("/nights")]:
+        look_up(store, found, _batches(store, vault.tenant, folder))
+    return lost
+
+
+def profiles_of(found: TenantObjects) -> list[str]:
+    """Names (encoded) of profiles that any chain is of."""
+    return sorted({folder.split("/")[2] for folder in found.chains if not folder.startswith("sessions/")})
+
+
+def chains_of_profile(part: str, name: str) -> list[str]:
+    """Folders of chains that refer to content, and are found by a profile's name (encoded) alone."""
+    kinds = (f"profiles/{part}/{name}/versions", f"snapshots/{part}/{name}", f"steward/{part}/{name}/nights")
+    return [*kinds, f"steward/{part}/{name}/reviews"]
+
+
+def look_up(store: Store, found: TenantObjects, folders: Iterable[str]) -> int:
+    """Add those of these chains that are there and were not listed; how many there were."""
+    added = 0
+    for folder in folders:
+        first = numbered(folder, 1)
+        if folder not in found.chains and _is_there(store, first):
+            found.chains[folder] = {1: ObjectInfo(first, 0, 0.0)}
+            added += 1
+    return added
+
+
+def _list_again(objects: ObjectStore, found: TenantObjects) -> None:
+    """Compare with a second listing: a chain never loses a link, and an old link was there the first time."""
+    first = {info.key for links in found.chains.values() for info in links.values()}
+    newest = max((info.modified_seconds for links in found.chains.values() for info in links.values()), default=0.0)
+    for family in CHAIN_FAMILIES:
+        beginning = f"{family}/{found.part}/"
+        again = {info.key: info for info in objects.list(beginning[:-1]) if info.key.startswith(beginning)}
+        for key in first:
+            if key.startswith(beginning) and key not in again:
+                raise _left_out(key)
+        for key, info in again.items():
+            added = key not in first and _is_placed(found, family, key.removeprefix(beginning), info)
+            if added and info.modified_seconds + _YOUNG_SECONDS < newest:
+                raise _left_out(key)
+
+
+def _batches(store: Store, tenant: str, nights: str) -> list[str]:
+    named: dict[str, None] = {}
+    with suppress(Damaged, UnsupportedVersion):  # said by whoever reads the chain for what is in it
+        for link in store.chain(nights, tenant=tenant).links():
+            batches = link.body.get("batches", ())
+            named |= dict.fromkeys(one for one in batches if isinstance(one, str) and re.fullmatch(_ADDRESS, one))
+    return [f"{nights.rpartition('/')[0]}/batches/{one}" for one in named]
+
+
+def _is_there(store: Store, key: str) -> bool:
+    try:
+        store.objects.get(key)
+    except ObjectMissing:
+        return False
+    return True
+
+
+def _left_out(key: str) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"the store's listing leaves out {key}, which is there: it is not complete; try again later"
+    )
+
+
+def _place(found: Inventory, info: ObjectInfo, names: dict[str, str]) -> None:
+    if info.key.startswith(PROBES):
+        found.probes.append(info)
+        return
+    family, _, rest = info.key.partition("/")
+    part, _, rest = rest.partition("/")
+    if family not in FAMILIES or not rest or not _is_placed(_tenant(found, part, names), family, rest, info):
+        found.foreign.append(info)
+
+
+def _is_placed(tenant: TenantObjects, family: str, rest: str, info: ObjectInfo) -> bool:
+    if family in _CHAINS:
+        number = number_of(info.key)
+        if number is None or number < 1 or not _CHAINS[family].fullmatch(rest):
+            return False
+        tenant.chains.setdefault(info.key.rpartition("/")[0], {})[number] = info
+        return True
+    form = _FORMS[family].fullmatch(rest)
+    if form is None:
+        return False
+    if family != "tenants":
+        {"blobs": tenant.blobs, "keys": tenant.keys, "tombstones": tenant.tombstones}[family][form["name"]] = info
+    return True
+
+
+def _tenant(found: Inventory, part: str, names: dict[str, str]) -> TenantObjects:
+    if part not in found.tenants:
+        found.tenants[part] = TenantObjects(part=part, name=names.get(part) or name_of(part))
+    return found.tenants[part]
+
+
+def name_of(part: str) -> str | None:
+    """The tenant whose folder this is; None for a name too long to be read back."""
+    name = unquote(part)
+    return name if not part.startswith("~") and part_of(name) == part else None
+
+
+class ObjectTotals(NamedTuple):
+    """Objects of one kind."""
+
+    objects: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """A store, or one tenant's part of it."""
+
+    tenants: int
+    sessions: int
+    """In this machine's journal, as of the next two."""
+    messages: int
+    """Own ones: what a fork shares with its parent counts once."""
+    compactions: int
+    stored_sessions: int
+    """In the object store: those that were drained, by whichever machine."""
+    versions: int
+    """Of profiles."""
+    kinds: dict[str, ObjectTotals]
+    """By the first part of the key."""
+    waiting_sessions: int
+    """With something that is not in the object store yet."""
+    waiting_bytes: int
+    oldest_waiting: str | None
+    """The session that has waited longest."""
+    forgotten: int
+    """Subjects: sessions, and principals in one session each."""
+
+
+class ListingRow(NamedTuple):
+    """One name: an object, or a session's log in the journal."""
+
+    name: str
+    kind: str
+    size: int
+    """Bytes of an object, records of a log."""
+    modified_seconds: float | None
+    """None: a journal does not note it."""
+
+
+def stats(store: Store, *, tenant: str | None = None, tell: Callable[[str], object] = lambda text: None) -> Stats:
+    """Count one tenant's part of a store, or all of it. Costs a listing and a few reads a session."""
+    journal = store.journal
+    tenants = journal.tenants() if tenant is None else [tenant]
+    keys = [SessionKey(name, session) for name in tenants for session in journal.sessions(name)]
+    objects = _objects(store, tenant, tell)
+    waiting = [one for one in journal.waiting(1 << 31) if tenant in (None, one.key.tenant)]
+    return Stats(
+        tenants=len(objects.tenants | {part_of(key.tenant) for key in keys}),
+        sessions=len(keys),
+        messages=sum(_messages(journal, key) for key in keys),
+        compactions=sum(_compactions(journal, key) for key in keys),
+        stored_sessions=len(objects.sessions),
+        versions=objects.versions,
+        kinds=dict(sorted(objects.kinds.items())),
+        waiting_sessions=len(waiting),
+        waiting_bytes=journal.waiting_bytes(),
+        oldest_waiting=waiting[0].key.session if waiting else None,
+        forgotten=sum(len(journal.forgotten(name)) for name in {*tenants, *map(name_of, objects.tenants)} if name),
+    )
+
+
+def ls(store: Store, prefix: str = "", *, tenant: str | None = None) -> Iterator[ListingRow]:
+    """Names that begin with `prefix`, in their order: objects by key, logs as ``journal/<tenant>/<session>``."""
+    part = None if tenant is None else part_of(tenant)
+    logs = (
+        ListingRow(
+            f"journal/{part_of(name)}/{part_of(session)}", "log", store.journal.length(SessionKey(name, session)), None
+        )
+        for name in (store.journal.tenants() if tenant is None else [tenant])
+        for session in store.journal.sessions(name)
+    )
+    listed = [log for log in logs if log.name.startswith(prefix)]
+    listed.sort()
+    objects = (
+        ListingRow(info.key, info.key.partition("/")[0], info.size_bytes, info.modified_seconds)
+        for info in store.objects.list(prefix)
+        if part is None or (_part(info.key) == part and info.key.partition("/")[0] in FAMILIES)
+    )
+    waiting = iter(listed)
+    held = next(waiting, None)
+    for one in objects:
+        while held is not None and held.name < one.name:
+            yield held
+            held = next(waiting, None)
+        yield one
+    if held is not None:
+        yield held
+    yield from waiting
+
+
+def _part(key: str) -> str:
+    return key.partition("/")[2].partition("/")[0]
+
+
+@dataclass(slots=True)
+class _Objects:
+    """What a listing says."""
+
+    kinds: dict[str, ObjectTotals] = field(default_factory=dict)
+    tenants: set[str] = field(default_factory=set)
+    sessions: set[str] = field(default_factory=set)
+    versions: int = 0
+
+    def add(self, info: ObjectInfo) -> None:
+        family, _, rest = info.key.partition("/")
+        before = self.kinds.get(family, ObjectTotals(0, 0))
+        self.kinds[family] = ObjectTotals(before.objects + 1, before.bytes + info.size_bytes)
+        self.versions += family == "profiles" and "/versions/" in rest
+        if family == "sessions":
+            self.sessions.add(rest.partition("/log/")[0])
+        if family in FAMILIES:
+            self.tenants.add(rest.partition("/")[0])
+
+
+def _objects(store: Store, tenant: str | None, tell: Callable[[str], object]) -> _Objects:
+    found = _Objects()
+    prefixes = [""] if tenant is None else [f"{family}/{part_of(tenant)}/" for family in FAMILIES]
+    for number, info in enumerate(info for prefix in prefixes for info in store.objects.list(prefix)):
+        found.add(info)
+        if number % 1000 == 999:
+            tell(f"{number + 1:,} objects")
+    return found
+
+
+def _messages(journal: Journal, key: SessionKey) -> int:
+    """Messages of this log alone, by bisection over its ordinals."""
+    first = _first_ordinal(journal, key)
+    step = 1
+    while journal.position(key, first + step - 1) is not None:
+        step *= 2
+    low, high = step // 2, step  # message `low` (counted from 1) is there, or low is 0; message `high` is not
+    while high - low > 1:
+        middle = (low + high) // 2
+        if journal.position(key, first + middle - 1) is not None:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _first_ordinal(journal: Journal, key: SessionKey) -> int:
+    for record in journal.read(key, 0, 1):
+        opened = from_record(record)
+        if isinstance(opened, SessionOpened) and opened.parent is not None:
+            return opened.parent.ordinal + 1
+    return 1
+
+
+def _compactions(journal: Journal, key: SessionKey) -> int:
+    def positions() -> Iterator[int]:
+        position = journal.checkpoint(key)
+        while True:
+            yield position
+            position = journal.checkpoint(key, before=position)
+
+    return sum(1 for _ in takewhile(bool, positions()))

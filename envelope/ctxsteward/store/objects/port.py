@@ -1,0 +1,137 @@
+"""What governed state needs from an object store: create once, read, list; delete for garbage and erasure alone.
+
+Keys are slash-separated names that `names` has encoded: printable ASCII, no empty, ``.`` or ``..`` parts. Bodies are
+bytes. No key is a folder of another key (``a`` beside ``a/b``): a file system could not hold both. A put never
+overwrites and is one attempt; what it cannot know it says: `unknown` is an answer, not an error.
+
+Source: conditional writes as object stores offer them (``If-None-Match: *``; on a POSIX file system ``link``).
+
+Committing one object: three outcomes, never two.
+
+A conditional write whose reply is lost comes back as *conflicted* when it is sent again, although it landed; one that
+timed out may land later. So the same bytes are sent again until the key is seen occupied, and that leads to a read-back
+and a comparison of commit ids. (What an unanswered write left is not read back before it has been sent again: it may be
+visible and not yet durable.) What is still not known when patience ends is
+`unknown`: it may not be cleaned up, and repeating it with the same commit id is safe.
+
+No answer depends on the clock: it only decides when patience ends.
+
+    committed   ours is there; `found` is what stands there, where it had to be read back
+    occupied    somebody else's is there, and ours never will be
+    unknown     the store cannot tell us now
+
+Source: RFC 9110 §13.1.2 (If-None-Match), the commit protocol of the state design.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, Protocol
+
+from ctxsteward.schemas import StoreError, StoreUnavailable
+
+PutOutcome = Literal["committed", "conflicted", "unknown"]
+"""committed: this put created the object. conflicted: the key is occupied, possibly by an earlier attempt of ours.
+unknown: timeout, reset, 409, 5xx, cancellation: it may have landed, may land later, or never."""
+
+
+class ObjectInfo(NamedTuple):
+    """An object as a listing shows it."""
+
+    key: str
+    size_bytes: int
+    modified_seconds: float
+    """Unix time by the store's clock; for the grace period of garbage collection, nothing else."""
+
+
+def list_twice(objects: ObjectStore, folder: str) -> list[str]:
+    """Keys below a folder (with its slash), as two listings show them that are asked for in different words: one of
+    them may leave something out."""
+    again = (info.key for info in objects.list(folder[:-1]) if info.key.startswith(folder))
+    return sorted({*(info.key for info in objects.list(folder)), *again})
+
+
+class ObjectStore(Protocol):
+    """Every method is safe with threads and raises `StoreError` subclasses only."""
+
+    @property
+    def uri(self) -> str: ...
+
+    def put(self, key: str, body: bytes) -> PutOutcome:
+        """Create the object if the key is free; one attempt. Raises `StoreUnavailable` only where it certainly did
+        not land and trying again cannot help (no bucket, no permission, disk full)."""
+
+    def get(self, key: str) -> bytes:
+        """The whole object. Raises `ObjectMissing`, `StoreUnavailable`."""
+
+    def list(self, prefix: str, *, after: str = "") -> Iterator[ObjectInfo]:
+        """Objects whose keys begin with `prefix` and sort after `after`, in byte order of their keys."""
+
+    def delete(self, key: str) -> None:
+        """Remove the object and every version of it; a missing one is fine. For `gc` and `forget` alone."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long, and how, a commit goes on asking."""
+
+    total_seconds: float = 20.0
+    first_pause_seconds: float = 0.05
+    longest_pause_seconds: float = 2.0
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], object] = time.sleep
+    jitter: Callable[[], float] = random.SystemRandom().random
+    """0 to 1; keeps writers that collided once from colliding again. The application's own `random` is left alone."""
+
+    def within(self, total_seconds: float) -> Patience:
+        return replace(self, total_seconds=total_seconds)
+
+
+class ConditionalPutResult(NamedTuple):
+    """What became of a conditional write."""
+
+    kind: Literal["committed", "occupied", "unknown"]
+    found: bytes | None = None
+    """What stands under the key where it was read back: somebody else's, or an earlier try of ours."""
+    waited_seconds: float = 0.0
+
+
+def put_once(
+    objects: ObjectStore, key: str, body: bytes, *, mine: Callable[[bytes], bool], patience: Patience
+) -> ConditionalPutResult:
+    """Create `key` with `body`, at most once, however often it takes; `mine` knows our own commit again.
+
+    Raises `StoreUnavailable` only where nothing of this call can have landed.
+    """
+    started, pause, may_have_landed = patience.clock(), patience.first_pause_seconds, False
+    while True:
+        try:
+            outcome = objects.put(key, body)
+        except StoreUnavailable:
+            if not may_have_landed:
+                raise
+            outcome = "unknown"
+        if outcome == "committed":
+            return ConditionalPutResult("committed")
+        may_have_landed = True  # also where it conflicted: until it is read back, it may be ours that stands there
+        waited = patience.clock() - started
+        if outcome == "conflicted" or waited >= patience.total_seconds:
+            found = _read_back(objects, key)
+            if found is not None:
+                return ConditionalPutResult("committed" if mine(found) else "occupied", found)
+        if waited >= patience.total_seconds:
+            return ConditionalPutResult("unknown", waited_seconds=waited)
+        patience.sleep(min(pause * (0.5 + patience.jitter()), patience.longest_pause_seconds))
+        pause *= 2
+
+
+def _read_back(objects: ObjectStore, key: str) -> bytes | None:
+    try:
+        return objects.get(key)
+    except StoreError:  # missing, or the store does not answer: either way it is not known yet
+        return None

@@ -1,0 +1,298 @@
+"""A profile from a YAML file or from prose, and the text of the head that it stands for.
+
+On disk: YAML 1.2 with the top-level keys `name`, `persona`, `policies`, `rails`, `surface`, `meta`. A block
+maps an id to a text, or to ``{text, modality, polarity, value, unit, locked}``; `persona` may be prose, which
+is one locked entry; `meta` maps an id to ``{text, sources, approved, ts}``. What is refused of YAML: see `strict_yaml`.
+
+The head: ``system`` = persona + policies, ``static`` = rails + surface, ``meta`` = records. Equal documents
+give equal bytes; the order of top-level keys, the order of fields and the quoting never show. Prose renders
+exactly as written.
+
+`Profile.head` and `Profile.at` read what was committed (`versions`); everything else here touches no store.
+
+Raises `InvalidProfile` (file and line, dotted key, what was found, what to do) and `InputTooLarge`.
+Source: the YAML 1.2.2 core schema (yaml.org); the layered-envelope design (governed slices).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from ctxsteward.schemas.errors import InputTooLarge, InvalidProfile
+from ctxsteward.schemas.profile import BLOCKS, ENTRY_ID, MetaRecord, ProfileDocument, ProfileEntry
+from ctxsteward.schemas.violations import counted
+
+from ..strict_yaml import Lines, YamlSource, place, read_mapping, show
+
+if TYPE_CHECKING:
+    from ctxsteward.envelope.store import Store
+
+MAX_PROFILE_BYTES = 256 * 1024
+MAX_PROFILE_DEPTH = 8
+
+META_LABELS = ("recommendations:", "learned, for reference, not instructions:")
+"""First lines of approved and of all other records; every other line of the meta text is a record's."""
+
+_TOP_KEYS = ("name", *BLOCKS, "meta")
+_READING = YamlSource(
+    what="profile",
+    refuse=InvalidProfile,
+    max_bytes=MAX_PROFILE_BYTES,
+    max_depth=MAX_PROFILE_DEPTH,
+    expected=f"write a mapping with: {', '.join(_TOP_KEYS)}",
+)
+_ENTRY_KEYS = tuple(name for name in ProfileEntry.model_fields if name != "id")
+_RECORD_KEYS = tuple(name for name in MetaRecord.model_fields if name != "id")
+
+_Tree = dict[str, Any]
+
+
+class Profile(ProfileDocument):
+    """The governed text of a session's head; a session pins one version of it.
+
+    >>> system_text(Profile.from_text("You are a calm assistant."))
+    'You are a calm assistant.'
+    """
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a YAML file of at most 256 KiB."""
+        source = str(path)
+        try:
+            with Path(path).open("rb") as file:
+                data = file.read(MAX_PROFILE_BYTES + 1)
+            size_bytes = max(len(data), Path(path).stat().st_size)
+        except OSError as error:
+            reason = (error.strerror or type(error).__name__).lower()
+            raise InvalidProfile(source, "", reason, "pass the path of a readable YAML file") from error
+        if size_bytes > MAX_PROFILE_BYTES:
+            raise InputTooLarge(f"profile {source}", size_bytes, MAX_PROFILE_BYTES)
+        try:
+            text = data.decode()
+        except UnicodeDecodeError as error:
+            found = f"byte {error.start} is not UTF-8"
+            raise InvalidProfile(source, "", found, "save the file as UTF-8") from error
+        return cls.from_yaml(text, source=source)
+
+    @classmethod
+    def from_yaml(cls, text: str, source: str = "profile") -> Self:
+        """Read YAML text; `source` names it in errors."""
+        tree, lines = read_mapping(text, source, _READING)
+        with counted("profile"):
+            _refuse_unknown_keys(tree, lines, source)
+            fields: _Tree = {key: value for key, value in tree.items() if key == "name"}
+            for block in (*BLOCKS, "meta"):
+                if block in tree:
+                    fields[block] = _entries(tree[block], block, lines, source)
+            return cls._checked(fields, lines, source)
+
+    @classmethod
+    def from_text(cls, text: str, name: str = "default") -> Self:
+        """Take free prose as the persona: one locked entry that renders exactly as written."""
+        return cls._checked({"name": name, "persona": [_prose(text)]}, {}, "profile text")
+
+    @classmethod
+    def from_document(cls, document: ProfileDocument) -> Self:
+        """Take a stored document."""
+        return cls.model_construct(**{name: getattr(document, name) for name in ProfileDocument.model_fields})
+
+    @classmethod
+    def head(cls, store: Store, name: str, tenant: str = "default") -> Self:
+        """The newest committed version; raises `ReferenceNotFound` where there is none."""
+        return cls.from_document(store.profiles(name, tenant=tenant).newest().profile)
+
+    @classmethod
+    def at(cls, store: Store, name: str, number: int, tenant: str = "default") -> Self:
+        """The version with this number; raises `ReferenceNotFound`."""
+        return cls.from_document(store.profiles(name, tenant=tenant).at(number).profile)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON, in hex; for use inside the process, never stored."""
+        return hashlib.sha256(canonical_json(self).encode()).hexdigest()
+
+    @classmethod
+    def _checked(cls, fields: _Tree, lines: Lines, source: str) -> Self:
+        try:
+            return cls.model_validate(fields)
+        except ValidationError as error:
+            path, found, hint = _explain(error.errors(include_url=False)[0], fields)
+            if path[:2] == ("persona", "text") and path[:2] not in lines:  # prose: the author wrote no id
+                path = ("persona",)
+            raise _invalid(source, lines, path, found, hint) from error
+
+
+class TextBlock(NamedTuple):
+    """A named piece of a head section, without a newline at its end."""
+
+    name: str
+    text: str
+
+
+def canonical_json(document: ProfileDocument) -> str:
+    """One text for one document: sorted keys, no blanks, nothing escaped that need not be."""
+    plain = document.model_dump(mode="json")
+    return json.dumps(plain, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+
+
+def system_blocks(document: ProfileDocument) -> tuple[TextBlock, ...]:
+    """Return persona and policies, leaving out an empty one."""
+    return tuple(_rendered(document, ("persona", "policies")))
+
+
+def static_blocks(document: ProfileDocument) -> tuple[TextBlock, ...]:
+    """Return rails and surface, leaving out an empty one."""
+    return tuple(_rendered(document, ("rails", "surface")))
+
+
+def meta_blocks(document: ProfileDocument) -> tuple[TextBlock, ...]:
+    """Return the approved records as the operator's text, and all others as labelled reference data."""
+    approved = [record_line(record) for record in document.meta if record.approved]
+    learned = [record_line(record) for record in document.meta if not record.approved]
+    blocks = (
+        ("meta.approved", [META_LABELS[0], *approved], approved),
+        ("meta.reference", [META_LABELS[1], *learned], learned),
+    )
+    return tuple(TextBlock(name, "\n".join(lines)) for name, lines, records in blocks if records)
+
+
+def system_text(document: ProfileDocument) -> str:
+    """Render persona and policies."""
+    return "\n".join(block.text for block in system_blocks(document))
+
+
+def static_text(document: ProfileDocument) -> str:
+    """Render rails and surface."""
+    return "\n".join(block.text for block in static_blocks(document))
+
+
+def meta_text(document: ProfileDocument) -> str:
+    """Render the active records, each with its id and the pointers it rests on."""
+    return "\n".join(block.text for block in meta_blocks(document))
+
+
+def _rendered(document: ProfileDocument, names: tuple[str, ...]) -> Iterator[TextBlock]:
+    for name in names:
+        entries: tuple[ProfileEntry, ...] = getattr(document, name)
+        if name == "persona" and len(entries) == 1 and entries[0] == ProfileEntry(**_prose(entries[0].text)):
+            yield TextBlock(name, entries[0].text)
+        elif entries:
+            yield TextBlock(name, "\n".join([f"{name}:", *map(_line, entries)]))
+
+
+def _line(entry: ProfileEntry) -> str:
+    marks = [mark for mark in _marks(entry) if mark]
+    text = entry.text.replace("\n", "\n    ")
+    return f"  {entry.id}: {text}" + (f" ({', '.join(marks)})" if marks else "")
+
+
+def _marks(entry: ProfileEntry) -> Iterator[str | None]:
+    # no polarity: it serves to compare versions; beside "no emails" it would read as a second negation
+    yield entry.modality and entry.modality.replace("_", " ")
+    if entry.value is not None and not _states(entry.text, str(entry.value)):
+        yield f"{entry.value} {entry.unit}" if entry.unit else str(entry.value)
+    yield "locked" if entry.locked else None
+
+
+def _states(text: str, value: str) -> bool:
+    return re.search(rf"(?<![\w.,-]){re.escape(value)}(?![\w]|[.,]\d)", text) is not None
+
+
+def record_line(record: MetaRecord) -> str:
+    """The line that a record renders to."""
+    return f"  {record.id}: {record.text} [{', '.join(record.sources)}]"
+
+
+def _prose(text: str) -> _Tree:
+    return {"id": "text", "text": text, "locked": True}
+
+
+def _canonical(text: str) -> str:
+    lines = [line.rstrip() for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
+    return "\n".join(lines).strip()
+
+
+# --- from a tree to fields ------------------------------------------------------------------------
+
+
+def _refuse_unknown_keys(tree: _Tree, lines: Lines, source: str) -> None:
+    for path, mapping, allowed in _mappings(tree):
+        for key in mapping:
+            if key not in allowed:
+                hint = f"allowed: {', '.join(allowed)}"
+                raise _invalid(source, lines, (*path, key), "unknown key", hint)
+
+
+def _mappings(tree: _Tree) -> Iterator[tuple[tuple[str, ...], _Tree, tuple[str, ...]]]:
+    yield (), tree, _TOP_KEYS
+    for block in (*BLOCKS, "meta"):
+        entries = tree.get(block)
+        if isinstance(entries, dict):
+            allowed = _RECORD_KEYS if block == "meta" else _ENTRY_KEYS
+            yield from (((block, id_), item, allowed) for id_, item in entries.items() if isinstance(item, dict))
+
+
+def _entries(block: object, name: str, lines: Lines, source: str) -> list[_Tree]:
+    if name == "persona" and isinstance(block, str):
+        return [_prose(_canonical(block))]
+    if not isinstance(block, dict) or not block:
+        expected = "prose, or a mapping of ids to texts" if name == "persona" else "a mapping of ids to entries"
+        raise _invalid(source, lines, (name,), show(block), f"write {expected}, or leave the key out")
+    return [_entry(id_, value, name, lines, source) for id_, value in block.items()]
+
+
+def _entry(id_: str, value: object, block: str, lines: Lines, source: str) -> _Tree:
+    if isinstance(value, str) and block != "meta":
+        value = {"text": value}
+    if not isinstance(value, dict):
+        hint = "write {text, sources}" if block == "meta" else "quote the text, or write {text, value, unit, …}"
+        raise _invalid(source, lines, (block, id_), show(value), hint)
+    fields = {key: _canonical(item) if isinstance(item, str) else item for key, item in value.items()}
+    return {"id": id_, **fields}
+
+
+def _explain(error: ErrorDetails, fields: _Tree) -> tuple[tuple[str, ...], str, str]:
+    """Return the dotted path, what was found and what to do, for pydantic's first complaint."""
+    match error["loc"]:
+        case (str(block), int(index), *rest):
+            path = (block, str(fields[block][index]["id"]), *(str(part) for part in rest[:1] if part != "id"))
+        case loc:
+            path = tuple(str(part) for part in loc[:1])
+    found, context = error["input"], error.get("ctx", {})
+    match error["type"]:
+        case "string_too_long" | "string_too_short":
+            low, high = context.get("min_length"), context.get("max_length")
+            limit = f"at most {high:,}" if high else f"at least {low}"
+            return path, f"{len(found):,} characters", f"write {limit}"
+        case "string_pattern_mismatch" if path[-1:] == ("sources",):
+            return path, repr(found)[:80], "a pointer has 1-160 characters, no blanks, commas or brackets"
+        case "string_pattern_mismatch":
+            return path, f"the id {str(found)[:80]!r}", f"ids match {ENTRY_ID[1:-1]}"
+        case "value_error":
+            return path, str(context["error"]), "correct this text"
+        case "missing":
+            return path, "nothing", "add this key"
+        case "too_short":
+            return path, "no source", "name at least one, such as s-42§128"
+        case "literal_error":
+            return path, show(found), f"write {context['expected']}"
+        case "string_unicode":
+            return path, "a lone surrogate", "write well-formed Unicode"
+        case _ if path[-1:] == ("value",):
+            return path, show(found), "write a finite number or a text"
+        case "tuple_type":
+            return path, show(found), "write a list"
+        case _:
+            return path, show(found), error["msg"].lower().replace("input should be", "write")
+
+
+def _invalid(source: str, lines: Lines, path: tuple[str, ...], found: str, hint: str) -> InvalidProfile:
+    return InvalidProfile(place(source, lines, path), ".".join(path), found, hint)

@@ -1,0 +1,302 @@
+"""The form of a version: a profile as the body of a link, and back again.
+
+    {"schema_version": 1, "address": …,
+     "profile": {"name", "persona", "policies", "rails", "surface"},     inline: the operator's
+     "meta": [{"blob", "key"}], "slice": [{"text"} | {"blob", "key"}],   by reference: derived from users (`slices`)
+     "changelog": {"who", "when", "why", "restores", "changes"},         keys and addresses only
+     "promotion": {…}}                                                   optional: what the commit rested on, likewise
+
+`address` is that of the profile as an envelope names it (`profile_version`). Optional fields that a later program wrote
+are ignored when read and kept when a version is committed anew; another major is refused.
+
+Raises `InputError`, `Erased`, `Damaged`, `UnsupportedVersion`, `OutcomeUnknown`, `StoreUnavailable`.
+Source: the state design (addresses, tenants, erasure).
+
+What differs between two versions of a profile, by entry key and address.
+
+A version's *parts* are `(block, identity, key, address)` in order: an entry is known again by its block and key, a meta
+record by its id, which no changelog shows. Source: the state design (changelogs hold addresses only).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ValidationError
+
+from ctxsteward.schemas import Damaged, Finding, InputError, UnsupportedVersion
+from ctxsteward.schemas.changelog import Change, ChangedBlock, ChangelogEntry
+from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument, ProfileEntry
+from ctxsteward.schemas.violations import counted
+
+from ..crypto.addresses import AddressKey, address_of
+from ..crypto.hash_chain import Link
+from ..names import numbered
+from .meta_records import MetaRecordVault, RecordRef, canonical, erased, lines_of
+from .text import Profile, meta_text
+
+
+class ProfilePart(NamedTuple):
+    """An entry or a record of a version."""
+
+    block: ChangedBlock
+    identity: str
+    """What it is known by across versions."""
+    key: str | None
+    """What the changelog calls it; None in meta."""
+    address: str
+
+
+def changes_between(before: Sequence[ProfilePart], after: Sequence[ProfilePart]) -> tuple[Change, ...]:
+    """Everything added, changed or moved, in the order of `after`; then what was removed."""
+    return tuple(_changes(before, after))
+
+
+def _changes(before: Sequence[ProfilePart], after: Sequence[ProfilePart]) -> Iterator[Change]:
+    old = {(part.block, part.identity): part for part in before}
+    new = {(part.block, part.identity): part for part in after}
+    moved = _moved([name for name in old if name in new], [name for name in new if name in old])
+    for name, part in new.items():
+        found = old.get(name)
+        if found is None:
+            yield Change(block=part.block, kind="added", key=part.key, before=None, after=part.address)
+        elif found.address != part.address:
+            yield Change(block=part.block, kind="changed", key=part.key, before=found.address, after=part.address)
+        elif name in moved:
+            yield Change(block=part.block, kind="moved", key=part.key, before=part.address, after=part.address)
+    for name, part in old.items():
+        if name not in new:
+            yield Change(block=part.block, kind="removed", key=part.key, before=part.address, after=None)
+
+
+def _moved(before: Sequence[tuple[str, str]], after: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Those of the same names that stand at another place among them."""
+    return {name for name, other in zip(after, before, strict=True) if name != other}
+
+
+VERSION = 1
+"""Major version of a version's body; optional fields may be added within it."""
+
+_ABOUT = ("schema_version", "address", "changelog", "promotion")
+"""Fields that are about the commit; all others are its content."""
+_UNNAMED = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """One committed version."""
+
+    number: int
+    commit_id: str
+    epoch: int
+    address: str
+    """Of the profile as it was committed; `Envelope.profile_version` of sessions that pin it."""
+    profile: Profile
+    """What can be read of it: without records that were erased since."""
+    changelog: ChangelogEntry
+    findings: tuple[Finding, ...]
+    link: Link
+    """As stored."""
+    records: tuple[tuple[MetaRecord, RecordRef], ...]
+    """Meta records with their references, as far as they can be read."""
+
+
+class Content(NamedTuple):
+    """What a commit is about, before it has a number."""
+
+    fields: dict[str, Any]
+    profile: Profile
+    records: tuple[tuple[MetaRecord, RecordRef], ...]
+    restores: int | None = None
+
+
+class VersionForm:
+    """How versions of one profile are written and read."""
+
+    def __init__(self, folder: str, name: str, tenant: str, key: AddressKey, shelf: MetaRecordVault) -> None:
+        self.folder, self.name, self.tenant = folder, name, tenant
+        self._key, self._shelf = key, shelf
+
+    # -- from a profile to a body -------------------------------------------------------------------------------
+
+    def named(self, profile: ProfileDocument) -> Profile:
+        if profile.name not in (self.name, _UNNAMED):
+            hint = f"commit it to store.profiles({profile.name!r}), or rename it"
+            raise InputError(f"profile {profile.name!r} is not {self.name!r}; {hint}")
+        return Profile.from_document(profile.model_copy(update={"name": self.name}))
+
+    def noted(self, who: str, why: str, when: str) -> dict[str, str]:
+        try:
+            ChangelogEntry(
+                profile=self.name, version=1, parent=None, commit_id="-", epoch=0, who=who, when=when, why=why,
+                restores=None, changes=(),
+            )  # fmt: skip
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            raise InputError(f"commit: {first['loc'][0]}: {first['msg']}; found {first['input']!r:.60}") from error
+        return {"who": who, "when": when, "why": why}
+
+    def content(self, wanted: Profile, origin: Version | None) -> Content:
+        """The profile as content: records into the vault; what only later programs know is taken from its origin."""
+        stored = origin.link.body if origin else {}
+        kept = dict(origin.records if origin else ())
+        known = frozenset(_blobs(stored)) if origin and not origin.findings else frozenset[str]()
+        records = tuple((record, kept.get(record) or self._shelf.keep_record(record, known)) for record in wanted.meta)
+        fields = {name: value for name, value in stored.items() if name not in (*_ABOUT, "profile", "meta", "slice")}
+        fields |= {
+            "profile": _carried(wanted, stored.get("profile", {})),
+            "meta": [reference._asdict() for _, reference in records],
+            "slice": self._slice(wanted, known),
+        }
+        return Content(fields, wanted, records)
+
+    def restored(self, version: Version) -> Content:
+        fields = content_of(version.link.body)
+        if version.findings:
+            fields |= {
+                "meta": [reference._asdict() for _, reference in version.records],
+                "slice": self._slice(version.profile, frozenset()),
+            }
+        return Content(fields, version.profile, version.records, restores=version.number)
+
+    def _slice(self, profile: Profile, known: frozenset[str]) -> list[dict[str, str]]:
+        return [
+            {"text": line} if record is None else self._shelf.keep_line(record, line, known)._asdict()
+            for line, record in lines_of(meta_text(profile), profile.meta)
+        ]
+
+    def body(
+        self, content: Content, head: Version | None, note: dict[str, str], promotion: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        number = head.number + 1 if head else 1
+        profile = content.profile.model_copy(update={"version": number})
+        before = [] if head is None else self._parts(head.link.body, head.records)
+        changes = changes_between(before, self._parts(content.fields, content.records))
+        log = note | {"restores": content.restores, "changes": [change.model_dump(mode="json") for change in changes]}
+        from ctxsteward.schemas.publish import validate
+
+        said = {"schema_version": VERSION, "profile": self.name, "version": number, "parent": number - 1 or None}
+        validate("changelog_entry", said | {"commit_id": "-", "epoch": 0} | log, f"{self.folder}: version {number}")
+        validate("profile", profile.model_dump(mode="json"), f"{self.folder}: version {number}")
+        about = {"schema_version": VERSION, "address": profile_address(self._key, self.tenant, profile)}
+        rested_on = {} if promotion is None else {"promotion": dict(promotion)}
+        return content.fields | about | {"changelog": log} | rested_on
+
+    def _parts(self, body: Mapping[str, Any], records: tuple[tuple[MetaRecord, RecordRef], ...]) -> list[ProfilePart]:
+        parts = [
+            ProfilePart(block, entry["id"], entry["id"], address_of(self._key, self.folder, "entry", canonical(entry)))
+            for block in BLOCKS
+            for entry in body["profile"][block]
+        ]
+        named = {reference.blob: record.id for record, reference in records}
+        blobs = [reference["blob"] for reference in body["meta"]]
+        return parts + [ProfilePart("meta", named.get(blob, blob), None, blob) for blob in blobs]
+
+    # -- from a link to a version -------------------------------------------------------------------------------
+
+    def version(self, link: Link) -> Version:
+        changelog = self.entry(link)
+        references = [_kept(reference) for reference in link.body["meta"]]
+        read = [(self._shelf.record(reference), reference) for reference in references]
+        records = tuple((record, reference) for record, reference in read if record is not None)
+        profile = self._read_profile(link, [record for record, _ in records])
+        findings = tuple(erased(reference, "meta record") for record, reference in read if record is None)
+        return self._made(link, profile, changelog, findings, records)
+
+    def committed(self, link: Link, content: Content) -> Version:
+        """The version just committed, without asking the store again."""
+        profile = content.profile.model_copy(update={"version": link.number})
+        return self._made(link, profile, self.entry(link), (), content.records)
+
+    def _made(
+        self,
+        link: Link,
+        profile: Profile,
+        changelog: ChangelogEntry,
+        findings: tuple[Finding, ...],
+        records: tuple[tuple[MetaRecord, RecordRef], ...],
+    ) -> Version:
+        return Version(
+            number=link.number, commit_id=link.commit_id, epoch=link.epoch, address=link.body["address"],
+            profile=profile, changelog=changelog, findings=findings, link=link, records=records,
+        )  # fmt: skip
+
+    def _read_profile(self, link: Link, records: list[MetaRecord]) -> Profile:
+        stored = link.body["profile"]
+        try:
+            blocks = {block: tuple(_known(ProfileEntry, entry) for entry in stored[block]) for block in BLOCKS}
+            with counted("profile"):
+                return Profile.model_validate(
+                    {"name": stored["name"], "version": link.number, "meta": records, **blocks}
+                )
+        except (ValidationError, KeyError, TypeError) as error:
+            raise self._unreadable(link, error) from error
+
+    def entry(self, link: Link) -> ChangelogEntry:
+        major = link.body.get("schema_version")
+        if major != VERSION:
+            raise UnsupportedVersion(numbered(self.folder, link.number), major, VERSION)
+        try:
+            stored = link.body["changelog"]
+            changes = tuple(_known(Change, change) for change in stored["changes"])
+            about = {name: stored[name] for name in ("who", "when", "why", "restores")}
+            return ChangelogEntry(
+                profile=self.name, version=link.number, parent=link.number - 1 or None, commit_id=link.commit_id,
+                epoch=link.epoch, changes=changes, **about,
+            )  # fmt: skip
+        except (ValidationError, KeyError, TypeError) as error:
+            raise self._unreadable(link, error) from error
+
+    def _unreadable(self, link: Link, error: Exception) -> Damaged:
+        what = str(error).splitlines()[0]
+        return Damaged(
+            f"{numbered(self.folder, link.number)}: this program cannot read it ({what}); upgrade ctxsteward"
+        )
+
+    def slice_text(self, version: Version) -> str:
+        """The meta slice as it was rendered at the commit; erased lines are left out."""
+        lines = []
+        for part in version.link.body["slice"]:
+            data = part["text"].encode() if "text" in part else self._shelf.content(_kept(part))
+            lines += [] if data is None else [data.decode()]
+        return "\n".join(lines)
+
+
+def profile_address(key: AddressKey, tenant: str, profile: ProfileDocument) -> str:
+    """What envelopes call the profile they show: `profile_version`."""
+    data = json.dumps(profile.model_dump(mode="json"), sort_keys=True, ensure_ascii=False).encode()
+    return address_of(key, tenant, "profile", data)
+
+
+def _kept(reference: Mapping[str, str]) -> RecordRef:
+    return RecordRef(reference["blob"], reference["key"])
+
+
+def _blobs(body: Mapping[str, Any]) -> Iterator[str]:
+    return (part["blob"] for part in (*body.get("meta", ()), *body.get("slice", ())) if "blob" in part)
+
+
+def content_of(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if name not in _ABOUT}
+
+
+def _known(model: type[BaseModel], stored: Mapping[str, Any]) -> Any:
+    """The value without fields that only later programs know."""
+    return model(**{name: value for name, value in stored.items() if name in model.model_fields})
+
+
+def _carried(profile: Profile, stored: Mapping[str, Any]) -> dict[str, Any]:
+    """The inline part as it is stored: known fields as they are now, unknown ones as they were."""
+    fields = {name: value for name, value in stored.items() if name not in ProfileDocument.model_fields}
+    fields["name"] = profile.name
+    for block in BLOCKS:
+        before = {entry["id"]: entry for entry in stored.get(block, ())}
+        fields[block] = [
+            {name: value for name, value in before.get(entry.id, {}).items() if name not in ProfileEntry.model_fields}
+            | entry.model_dump(mode="json")
+            for entry in getattr(profile, block)
+        ]
+    return fields

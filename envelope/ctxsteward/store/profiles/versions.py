@@ -1,0 +1,298 @@
+"""The versions of a profile: an append-only chain, one object one atomic commit of the whole head.
+
+    profiles/<tenant>/<profile>/versions/000000000001.json   a link (`chain`) whose body is a version (`version_form`)
+
+The link carries number, commit id, writer epoch and the code of the link before. Blobs are written first, the version
+last, so a version that is there is complete. A reader sees one version or another, never a mix.
+
+The first version is whoever makes the chain's. After it nothing changes by hand: a commit says what it rests on
+(`promotion`), and one that changes persona, policies, rails or surface, or has a record speak in the operator's name,
+rests on approvals. A rollback brings back what people had agreed to. Whoever makes and checks that: the steward.
+
+Reading the head costs one listing from the highest number known on, one request for a link not seen before, and two
+for each meta record; so does a commit, and one request each for the version and for whatever is new in it.
+
+Raises `Unapproved`, `VersionTaken`, `Fenced`, `OutcomeUnknown`, `Erased`, `ReferenceNotFound`, `InputError`, `Damaged`,
+`UnsupportedVersion`, `StoreUnavailable`. Source: the state design (committing governed state).
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
+
+from ctxsteward.schemas import Damaged, Fenced, InputError, ObjectMissing, ReferenceNotFound, Unapproved, VersionTaken
+from ctxsteward.schemas.changelog import ChangelogEntry
+from ctxsteward.schemas.profile import BLOCKS, ENTRY_ID, MetaRecord, ProfileDocument
+
+from ..crypto.hash_chain import Link, follows
+from ..names import part_of, versions_folder, writers_folder
+from ..objects.port import ObjectStore
+from .meta_records import MetaRecordVault
+from .version_codec import Content, Version, VersionForm, content_of
+
+if TYPE_CHECKING:
+    from ctxsteward.envelope.store import Store
+
+__all__ = ["ProfileVersions", "Version", "profile_names"]
+
+
+class ChangeSummary(NamedTuple):
+    """What a version says of its own commit."""
+
+    entry: ChangelogEntry
+    promotion: Mapping[str, Any] | None
+    """What it rested on: drift, evals, approvals, by address; None: the first, a rollback, or from before it had to."""
+
+
+class ProfileVersions:
+    """The chain of one profile of one tenant."""
+
+    def __init__(
+        self,
+        store: Store,
+        name: str,
+        tenant: str = "default",
+        *,
+        new_commit_id: Callable[[], str] = lambda: secrets.token_hex(16),
+    ) -> None:
+        if not isinstance(name, str) or not re.fullmatch(ENTRY_ID.rstrip("$"), name):
+            raise InputError(f"profile {name!r:.80} is not usable as a name; names match {ENTRY_ID[1:-1]}")
+        self.name, self.tenant = name, tenant
+        self.folder = versions_folder(tenant, name)
+        self._chain = store.chain(self.folder, tenant=tenant)
+        self._writers = store.chain(writers_folder(tenant, name), tenant=tenant)
+        key = store.keys.address_key(tenant)
+        self._shelf = MetaRecordVault(store.vault(tenant), key, name)
+        self._form = VersionForm(self.folder, name, tenant, key, self._shelf)
+        self._new_commit_id = new_commit_id
+        self._newest: Link | None = None
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def head(self) -> Version | None:
+        """The newest version; None where there is none."""
+        link = self._head_link()
+        return None if link is None else self._form.version(link)
+
+    def newest(self) -> Version:
+        """The newest version; raises `ReferenceNotFound` where there is none."""
+        found = self.head()
+        if found is None:
+            raise self._not_found(f"profile {self.name!r}", 0)
+        return found
+
+    def at(self, number: int) -> Version:
+        """The version with this number; raises `ReferenceNotFound`."""
+        return self._form.version(self._link(number))
+
+    def history(self, limit: int | None = None) -> Iterator[Version]:
+        """All versions, oldest first; with a limit, the newest, newest first. Each is checked against its neighbour."""
+        if limit is None:
+            yield from map(self._form.version, self._chain.links())
+            return
+        after: Link | None = None
+        head = self._head_link()
+        for number in range(head.number if head else 0, max(0, (head.number if head else 0) - limit), -1):
+            link = self._link(number)
+            if after is not None and not follows(after, link):
+                raise Damaged(f"{self.folder}: version {number + 1} does not follow {number}; run store fsck")
+            yield self._form.version(link)
+            after = link
+
+    def changelog(self) -> Iterator[ChangelogEntry]:
+        """The entries of all versions, oldest first; reads no meta record."""
+        return map(self._form.entry, self._chain.links())
+
+    def told(self, start: int = 1) -> Iterator[ChangeSummary]:
+        """The changelog from a version on, oldest first, each entry with what its commit rested on."""
+        return (ChangeSummary(self._form.entry(link), link.body.get("promotion")) for link in self._chain.links(start))
+
+    def slice_text(self, version: Version) -> str:
+        """The meta slice as it was rendered at the commit; erased lines are left out, labels are not."""
+        return self._form.slice_text(version)
+
+    # -- committing ---------------------------------------------------------------------------------------------
+
+    def commit(
+        self,
+        profile: ProfileDocument,
+        *,
+        who: str,
+        why: str,
+        when: str,
+        parent: int | None = None,
+        epoch: int | None = None,
+        commit_id: str | None = None,
+        promotion: Mapping[str, Any] | None = None,
+    ) -> Version:
+        """Commit this profile after version `parent` (0: as the first); None: after whatever the head is by then.
+
+        The head's own content writes nothing and gives the head. After `OutcomeUnknown`, the same call with the
+        error's `commit_id` commits once, whatever had landed. `epoch` is that of a lease (`lease`); None: no lease.
+        `promotion` is what the commit rests on, as JSON with names, keys and addresses: no text of users. None makes a
+        chain, and changes none: `Unapproved`.
+        """
+        wanted, note = self._form.named(profile), self._form.noted(who, why, when)
+
+        def content(head: Version | None) -> Content:
+            earlier = wanted.version is not None and head is not None and 0 < wanted.version < head.number
+            return self._form.content(wanted, self.at(wanted.version) if earlier and wanted.version else head)
+
+        return self._commit(content, note, parent, epoch, commit_id, promotion)
+
+    def rollback(
+        self,
+        to: int,
+        *,
+        who: str,
+        why: str,
+        when: str,
+        parent: int | None = None,
+        epoch: int | None = None,
+        commit_id: str | None = None,
+    ) -> Version:
+        """Commit the content of version `to` as a new version, without records that were erased since.
+
+        Raises `Unapproved` where that changes persona, policies, rails or surface to what nobody ever agreed to.
+        """
+        content = self._form.restored(self.at(to))
+        return self._commit(lambda head: content, self._form.noted(who, why, when), parent, epoch, commit_id)
+
+    def erase(self, unfit: Callable[[MetaRecord], bool], *, who: str, when: str, why: str) -> int:
+        """Destroy every record of every version that is `unfit`, wherever it is shown; how many there were."""
+        doomed = {record for version in self.history() for record, _ in version.records if unfit(record)}
+        for record in doomed:
+            self._shelf.erase(record, who=who, when=when, why=why)
+        return len(doomed)
+
+    def _commit(
+        self,
+        make: Callable[[Version | None], Content],
+        note: dict[str, str],
+        parent: int | None,
+        epoch: int | None,
+        commit_id: str | None,
+        promotion: Mapping[str, Any] | None = None,
+    ) -> Version:
+        chosen = commit_id or self._new_commit_id()
+        while True:
+            link = self._head_link()
+            if commit_id is not None and (found := self._repeated(commit_id, link, parent)):
+                return self._form.version(found)
+            if parent is not None and parent != (link.number if link else 0):
+                raise VersionTaken(self.folder, parent + 1)
+            self._refuse_fenced(epoch, link)
+            head = None if link is None else self._form.version(link)
+            content = make(head)
+            if head is not None and content.fields == content_of(head.link.body):
+                return head
+            if head is not None:
+                self._refuse_unapproved(head, content, promotion)
+            under = epoch if epoch is not None else (link.epoch if link else 0)
+            body = self._form.body(content, head, note, promotion)
+            try:
+                landed = self._chain.append(link, body, epoch=under, commit_id=chosen)
+            except VersionTaken:
+                continue  # with a parent, the new head settles it
+            self._newest = landed
+            self._form.body(content, head, note)  # a blob that stood there already may have been collected meanwhile
+            return self._form.committed(landed, content) if landed.body == body else self._form.version(landed)
+
+    def _repeated(self, commit_id: str, head: Link | None, parent: int | None) -> Link | None:
+        """An earlier try of this commit that landed. With a parent there is one place it can be at."""
+        last = head.number if head else 0
+        numbers = range(last, 0, -1) if parent is None else range(parent + 1, min(parent + 1, last) + 1)
+        return next((link for number in numbers if (link := self._link(number)).commit_id == commit_id), None)
+
+    def _refuse_fenced(self, epoch: int | None, head: Link | None) -> None:
+        if epoch is None:
+            return
+        writer = self._writers.head()
+        newest = max(head.epoch if head else 0, writer.epoch if writer else 0)
+        if epoch < newest:
+            raise Fenced(self.folder, epoch, newest)
+        if epoch > newest:
+            raise InputError(f"{self.folder}: nobody has taken writer epoch {epoch}, the newest is {newest}")
+
+    def _refuse_unapproved(self, head: Version, content: Content, promotion: Mapping[str, Any] | None) -> None:
+        """Refuse a change of what is in force that does not rest on what it must."""
+        changes = _governed(content.fields) != _governed(head.link.body)
+        if content.restores is not None:
+            if changes and not self._is_agreed(content.restores):
+                raise Unapproved(self.name, head.number, f"nobody has agreed to what version {content.restores} says")
+            return
+        if promotion is None:
+            raise Unapproved(self.name, head.number, "this is another text, with neither drift report nor approvals")
+        speaks = changes or bool(_operators(content.profile) - _operators(head.profile))
+        if speaks and not promotion.get("approvals"):
+            raise Unapproved(self.name, head.number, "nobody has approved this change of it")
+
+    def _is_agreed(self, number: int) -> bool:
+        """Whether people answer for persona, policies, rails and surface of a version: where they came into force."""
+        link = self._link(number)
+        while not is_by_people(link.body, link.number):
+            restores = link.body["changelog"]["restores"]
+            before = self._link(link.number - 1 if restores is None else restores)
+            if _governed(before.body) != _governed(link.body):
+                return False
+            link = before
+        return True
+
+    # -- links --------------------------------------------------------------------------------------------------
+
+    def _head_link(self) -> Link | None:
+        known = self._newest
+        last = self._chain.last_number(known.number if known else 0)
+        if known is None or last != known.number:
+            self._newest = known = self._chain.present(last) if last else None
+        return known
+
+    def _link(self, number: int) -> Link:
+        with suppress(ObjectMissing):
+            if number > 0:
+                return self._chain.read(number)
+        last = self._chain.last_number()
+        if 0 < number <= last:
+            return self._chain.present(number)
+        raise self._not_found(f"version {number} of profile {self.name!r}", last)
+
+    def _not_found(self, what: str, last: int) -> ReferenceNotFound:
+        has = (
+            f"it has versions 1 to {last}"
+            if last
+            else (
+                f"tenant {self.tenant!r} has committed no version of it; commit one "
+                f"(`ctxsteward backfill --snapshot --profile FILE --tenant {self.tenant}`), or name another profile"
+            )
+        )
+        return ReferenceNotFound(what, "", has)
+
+
+def is_by_people(body: Mapping[str, Any], number: int) -> bool:
+    """Whether people answer for this version itself: whoever made the chain, or who approved it."""
+    return number == 1 or bool((body.get("promotion") or {}).get("approvals"))
+
+
+def _governed(body: Mapping[str, Any]) -> list[Any]:
+    """What is inline of a version: the operator's blocks."""
+    return [body["profile"][block] for block in BLOCKS]
+
+
+def _operators(document: ProfileDocument) -> set[tuple[str, str]]:
+    """Records that speak in the operator's name."""
+    return {(record.id, record.text) for record in document.meta if record.approved}
+
+
+def profile_names(objects: ObjectStore, tenant: str) -> Iterator[str]:
+    """Profiles of this tenant that have a version, in byte order of their keys."""
+    folder, after = f"profiles/{part_of(tenant)}/", ""
+    while (found := next(iter(objects.list(folder, after=after)), None)) is not None:
+        name = found.key[len(folder) :].partition("/")[0]
+        after = f"{folder}{name}/~"
+        if next(iter(objects.list(f"{folder}{name}/versions/")), None) is not None:
+            yield unquote(name)

@@ -1,0 +1,319 @@
+"""The drainer: one thread a store that carries what the journal holds into the object store, behind the chat path.
+
+Each pass takes the logs that wait, the longest first, and writes what has gathered as segments: data keys first, then
+the link, then the journal notes how far it is. A crash between the last two is harmless: the link is found when its
+number turns out to be taken. A fork is drained behind the part of its parent that it shares. Where the store fails, the
+breaker keeps everybody from asking for a while; nothing that appends or builds ever waits for this thread.
+
+Processes that share a journal take turns, pass by pass, by a lock on a file beside it; the kernel releases it when its
+holder is killed. Only work is spared by it: nothing depends on it. Times in seconds.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ctxsteward.schemas import Erased, OutcomeUnknown, StoreError, StoreUnavailable, VersionTaken
+
+from .. import process_forks as forking
+from ..crypto.hash_chain import Link
+from ..journal.events import SessionOpened, from_record
+from ..journal.port import DrainMark, Journal, SessionKey, WaitingLog
+from .breaker import Breaker
+from .ownership import Ownership
+from .segment_log import SEGMENT_RECORDS, Segment, SessionLog, span_of
+
+LOGS_A_PASS = 1000
+LINKS_A_TURN = 100
+"""A session that is written to all the time lets the others have a turn."""
+LINKS_KEPT = 10_000
+"""Newest links of sessions kept in memory, so that the next one needs no reading."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How often the drainer looks, and how long it leaves a session alone."""
+
+    poll_seconds: float = 0.2
+    stuck_seconds: float = 5.0
+    gather_seconds: float = 30.0
+    """How long turns of a session that somebody else owns gather, so that they make one fork and not many."""
+    clock: Callable[[], float] = time.monotonic
+
+
+def _run(reference: weakref.ref[Drainer], stopping: threading.Event, wake: threading.Event) -> None:
+    """The thread. Between two passes it keeps nothing alive: with the drainer it ends."""
+    while not stopping.is_set():
+        wake.clear()
+        drainer = reference()
+        if drainer is None:
+            return
+        pause = drainer._pass_and_pause()
+        del drainer
+        wake.wait(pause)
+
+
+def _end(stopping: threading.Event, wake: threading.Event) -> None:
+    stopping.set()
+    wake.set()
+
+
+class Drainer:
+    """See the module.
+
+    `prepare(tenant)` is called before anything of a tenant is written, and may raise; `erased(tenant)` where a session
+    cannot be drained because somebody of it was forgotten elsewhere.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        ownership: Ownership,
+        breaker: Breaker,
+        prepare: Callable[[str], None],
+        *,
+        erased: Callable[[str], object] = lambda tenant: None,
+        lock_path: Path | None = None,
+        pace: Pace | None = None,
+    ) -> None:
+        self._journal, self._ownership, self._breaker, self._prepare = journal, ownership, breaker, prepare
+        self._erased = erased
+        self._lock_path, self._pace = lock_path, pace or Pace()
+        self._links: dict[SessionKey, Link] = {}
+        self._stuck: dict[SessionKey, float] = {}
+        self._since: dict[SessionKey, float] = {}
+        self._locks: set[int] = set()
+        """Descriptors of the lock, while it is asked for or held."""
+        self._stopping, self._wake = threading.Event(), threading.Event()
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self.last_error: str | None = None
+        """What kept a single session from being drained; None since a pass in which nothing did."""
+        self.hurry = False
+        """Somebody waits until nothing waits: gather nothing."""
+        forking.renew_in_child(self)
+        weakref.finalize(self, _end, self._stopping, self._wake).atexit = False
+
+    # -- the thread ---------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the thread, if it is not running."""
+        if self._thread is not None and self._thread.is_alive():
+            return
+        with self._starting:
+            if (self._thread is None or not self._thread.is_alive()) and not self._stopping.is_set():
+                self._thread = threading.Thread(
+                    target=_run, args=(weakref.ref(self), self._stopping, self._wake),
+                    name="ctxsteward write-behind", daemon=True,
+                )  # fmt: skip
+                self._thread.start()
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    def stop(self, timeout_seconds: float) -> bool:
+        """End the thread after the object it is writing; False where that takes longer."""
+        self._stopping.set()
+        self._wake.set()
+        thread = self._thread
+        if thread is not None:
+            thread.join(timeout_seconds)
+        return thread is None or not thread.is_alive()
+
+    def forked(self) -> None:
+        """The thread is not here, and the turn, if it was one, is the parent's."""
+        was_stopping = self._stopping.is_set()
+        self._stopping, self._wake = threading.Event(), threading.Event()
+        if was_stopping:
+            self._stopping.set()
+        self._starting, self._thread = threading.Lock(), None
+        for descriptor in self._locks:
+            os.close(descriptor)  # the parent's own goes on to hold the lock
+        self._locks.clear()
+        weakref.finalize(self, _end, self._stopping, self._wake).atexit = False
+
+    def _pass_and_pause(self) -> float:
+        """One pass, unless the store is left alone just now; seconds until the next one."""
+        pause = self._breaker.pause_seconds()
+        if pause == 0.0:
+            try:
+                self.run_once()
+                pause = self._pace.poll_seconds
+            except Exception as error:  # whatever a journal or store raises: the next pass tries again
+                self.last_error = f"{type(error).__name__}: {error}"
+                pause = self._pace.stuck_seconds
+            pause = max(pause, self._breaker.pause_seconds())
+        return pause
+
+    # -- one pass -----------------------------------------------------------------------------------------------
+
+    def run_once(self) -> None:
+        """Drain all that waits, once; stops early where the store fails. Does nothing while another process drains."""
+        with self._turn() as ours:
+            if ours:
+                self._pass()
+
+    def _pass(self) -> None:
+        now, failed = self._pace.clock(), None
+        logs = self._journal.waiting(LOGS_A_PASS + len(self._stuck))
+        self.oldest_seconds(logs)
+        for waiting in logs:
+            if self._stopping.is_set():
+                return
+            if self._stuck.get(waiting.key, now) > now:
+                failed = failed or self.last_error
+                continue
+            try:
+                self._drain_one(waiting)
+                self._stuck.pop(waiting.key, None)
+                if self._journal.drained(waiting.key) != waiting.drained:
+                    self._since.pop(waiting.key, None)
+            except (StoreUnavailable, OutcomeUnknown) as error:
+                self._breaker.failed(error)
+                return
+            except Exception as error:  # one session's trouble is not the others'
+                if self._stopping.is_set():
+                    return
+                failed = f"session {waiting.key.session!r}: {type(error).__name__}: {error}"
+                self._stuck[waiting.key] = now + self._pace.stuck_seconds
+        self.last_error = failed
+
+    def oldest_seconds(self, logs: Sequence[WaitingLog]) -> float:
+        """How long the oldest of what waits has been waiting, as this process has seen it."""
+        now = self._pace.clock()
+        self._since = {log.key: self._since.get(log.key, now) for log in logs}
+        return max((now - since for since in self._since.values()), default=0.0)
+
+    @contextmanager
+    def _turn(self) -> Iterator[bool]:
+        """Whether it is this process's turn."""
+        if self._lock_path is None:
+            yield True
+            return
+        descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._locks.add(descriptor)
+        try:
+            os.fchmod(descriptor, 0o600)  # past the umask
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            yield True
+        finally:
+            self._locks.discard(descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child that was forked meanwhile may have it open, too
+            os.close(descriptor)
+
+    # -- one session --------------------------------------------------------------------------------------------
+
+    def _drain_one(self, waiting: WaitingLog) -> None:
+        self._prepare(waiting.key.tenant)
+        try:
+            self._drain(waiting.key)
+        except Erased:
+            self._erased(waiting.key.tenant)
+            self._drain(waiting.key)
+
+    def _drain(self, key: SessionKey) -> None:
+        with self._ownership.alone(key):
+            log = self._ownership.log(key)
+            for _ in range(LINKS_A_TURN):
+                drained = self._journal.drained(key)
+                if self._stopping.is_set() or not self._waits(key, drained):
+                    break
+                if drained.epoch > 0 or drained.number == 0:
+                    if not self._parent_first(key, drained):
+                        return
+                    self._write(key, log, drained)
+                elif not self._settle(key, drained):
+                    return
+        self._breaker.succeeded()
+
+    def _waits(self, key: SessionKey, drained: DrainMark) -> bool:
+        return self._journal.length(key) > drained.position or bool(self._journal.manifests(key, waiting=True, limit=1))
+
+    def _write(self, key: SessionKey, log: SessionLog, drained: DrainMark) -> None:
+        """One segment; where its number is taken, what stands there decides."""
+        records = self._journal.read(key, drained.position, drained.position + SEGMENT_RECORDS)
+        manifests = self._journal.manifests(key, waiting=True, limit=SEGMENT_RECORDS)
+        span = span_of(records, manifests)
+        first = drained.number == 0
+        segment = Segment(
+            owner=self._journal.id,
+            start=drained.position,
+            records=tuple(records[: span.records]),
+            manifests=tuple(manifests[: span.manifests]),
+            session=key.session if first else None,
+        )
+        epoch = 1 if first else drained.epoch
+        try:
+            link = log.commit(self._link(key, log, drained), segment, epoch=epoch)
+        except VersionTaken:
+            self._links.pop(key, None)
+            self._ownership.catch_up(key, claim="never")
+            return
+        self._keep(key, link)
+        noted = DrainMark(drained.position + span.records, link.number, epoch)
+        self._journal.set_drained(key, noted, [manifest.address for manifest in segment.manifests])
+        self._breaker.succeeded()
+
+    def _settle(self, key: SessionKey, drained: DrainMark) -> bool:
+        """A session that is not ours, or not yet: claim it where nobody has written since, else what waits moves.
+
+        False where more is to gather first.
+        """
+        if self._journal.length(key) > drained.position:
+            if drained.epoch == 0:
+                self._ownership.catch_up(key, claim="if_unchanged")
+                return True
+            now = self._pace.clock()
+            if not self.hurry and now - self._since.get(key, now) < self._pace.gather_seconds:
+                return False
+            self._ownership.catch_up(key, claim="never")
+            return True
+        manifests = self._journal.manifests(key, waiting=True, limit=SEGMENT_RECORDS)
+        self._ownership.add_manifests(key, manifests[: span_of((), manifests).manifests])
+        return True
+
+    def _parent_first(self, key: SessionKey, drained: DrainMark) -> bool:
+        """Drain the part of the parent that a fork shares; False where that has to wait."""
+        first = self._journal.read(key, 0, 1) if drained.position == 0 else []
+        opened = from_record(first[0]) if first and first[0].kind == "opened" else None
+        if not isinstance(opened, SessionOpened) or opened.parent is None:
+            return True
+        parent = SessionKey(key.tenant, opened.parent.session)
+        position = self._journal.drained(parent).position
+        if position < opened.parent.position:
+            self._drain(parent)
+            position = self._journal.drained(parent).position
+            if position < opened.parent.position:
+                # a parent that moved its turns has renamed itself in the fork's first record
+                again = self._journal.read(key, 0, 1)
+                if again != first:
+                    return self._parent_first(key, drained)
+                raise StoreError(f"its parent {parent.session!r} is not drained up to {opened.parent.position} yet")
+        return True
+
+    def _link(self, key: SessionKey, log: SessionLog, drained: DrainMark) -> Link | None:
+        if drained.number == 0:
+            return None
+        known = self._links.get(key)
+        if known is None or known.number != drained.number:
+            known = log.link(drained.number)
+        return known
+
+    def _keep(self, key: SessionKey, link: Link) -> None:
+        if len(self._links) >= LINKS_KEPT:
+            self._links.clear()
+        self._links[key] = Link(
+            number=link.number, commit_id=link.commit_id, epoch=link.epoch, parent=link.parent, body={}, mac=link.mac
+        )

@@ -1,0 +1,398 @@
+"""Who owns a session, and how a journal comes to hold what the session's chain holds.
+
+A session's log is the same on every machine up to what has been drained. The owner writes its segments under its epoch;
+another machine becomes the owner by committing a *takeover* under the next epoch at the chain's next number. Whoever
+finds that number taken has been overtaken: it reads what came in, keeps what both share, and moves its own undrained
+turns into a fork (`forks`), all in one step of its journal. So every turn is in the session or in exactly one fork.
+
+What a journal notes of a session (`DrainMark.epoch`):
+
+    n > 0    it owns the session under epoch n
+    0        it has not claimed it yet: its first segment does, if nobody else has written since
+    -n       somebody else owns it under epoch n
+
+Nothing here depends on a clock or a lock: commits are compare-and-swap on the chain's number, and `Journal.adopt`
+refuses when the log has moved on. Raises `StoreError`.
+
+Forks of turns that lost their session: what a machine wrote while another one took the session over.
+
+The fork is named after session, epoch of the writer that lost it and position: ``s-42-fork-e1-17`` (with the beginning
+of the journal's id where that writer had never owned it). It shares the session's log up to that position, counts on
+from there, and holds the turns as they were: same ordinals, ids, texts, times. Addresses of its messages are its own,
+because an address names its subject; a compaction keeps the address its report was handed out under. Manifests of
+envelopes that were built on these turns, and logs that were forked off them, go with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ctxsteward.schemas import Conflict, StoreUnavailable, VersionTaken
+
+from .. import process_forks as forking
+from ..crypto.addresses import AddressKey, address_of, subject_of
+from ..crypto.hash_chain import Chain
+from ..crypto.keyring import Keys
+from ..crypto.vault import Vault
+from ..journal.events import ForkPoint, SessionOpened, from_record, to_record
+from ..journal.log import coded, coded_manifest
+from ..journal.port import DrainMark, ForgottenSubject, Journal, JournalRecord, Manifest, MovedTail, SessionKey
+from ..names import session_folder
+from ..objects.port import ObjectStore, Patience
+from .segment_log import SEGMENT_BYTES, SEGMENT_RECORDS, NewSegments, Rewrite, SessionLog, Takeover, session_id
+
+MARK = "-fork-e"
+MAX_STEM_CHARS = 150
+
+
+def fork_key(journal: Journal, key: SessionKey, position: int, epoch: int) -> SessionKey:
+    """A free name for the fork at `position`; `epoch` is the journal's own, 0 or less where it owned nothing."""
+    stem = f"{_stem(key.session)}{MARK}{abs(epoch)}-{position}"
+    if epoch <= 0:
+        stem += f"-{journal.id[:8]}"
+    name, count = stem, 1
+    while journal.length(SessionKey(key.tenant, name)):
+        count += 1
+        name = f"{stem}-{count}"
+    return SessionKey(key.tenant, name)
+
+
+def forks_of(journal: Journal, key: SessionKey) -> list[str]:
+    """Forks that were made of this session's turns in this journal."""
+    beginning = _stem(key.session) + MARK
+    return [name for name in journal.sessions(key.tenant) if name.startswith(beginning)]
+
+
+def moved_tail(
+    journal: Journal, address_key: AddressKey, key: SessionKey, position: int, tail: Sequence[JournalRecord], epoch: int
+) -> MovedTail:
+    """What `Journal.adopt` needs to make a fork of the records at `position` and after."""
+    fork = fork_key(journal, key, position, epoch)
+    shift = 1 - position if position else 0
+    moving = _TailMover(address_key, key, fork, position, shift)
+    first = journal.read(key, 0, 1)
+    opened = from_record(first[0]) if first else None
+    records = []
+    if position and isinstance(opened, SessionOpened):
+        origin = ForkPoint(key.session, position, _ordinal_before(journal, key, position, opened))
+        records.append(coded(address_key, fork.session, 0, to_record(SessionOpened(nonce=opened.nonce, parent=origin))))
+    records += [moving.record(record, n + shift) for n, record in enumerate(tail, position)]
+    manifests = {}
+    for manifest in journal.manifests(key):
+        fields = json.loads(manifest.body)
+        if fields["position"] > position:
+            fields |= {"session": fork.session, "position": fields["position"] + shift}
+            fields.pop("mac", None)
+            manifests[manifest.address] = coded_manifest(address_key, manifest.address, _dump(fields)[1:-1])
+    return MovedTail(fork, tuple(records), manifests, forked_off(journal, address_key, key, position, fork))
+
+
+def forked_off(
+    journal: Journal, address_key: AddressKey, key: SessionKey, position: int, fork: SessionKey
+) -> dict[SessionKey, JournalRecord]:
+    """Logs of this journal that were forked off behind `position`: their first records, naming the fork instead."""
+    shift = 1 - position if position else 0
+    found: dict[SessionKey, JournalRecord] = {}
+    for session in journal.sessions(key.tenant):
+        child = SessionKey(key.tenant, session)
+        first = journal.read(child, 0, 1)
+        opened = from_record(first[0]) if first and first[0].kind == "opened" else None
+        if isinstance(opened, SessionOpened) and opened.parent is not None:
+            parent = opened.parent
+            if parent.session == key.session and parent.position > position:
+                origin = ForkPoint(fork.session, parent.position + shift, parent.ordinal)
+                renamed = to_record(SessionOpened(nonce=opened.nonce, parent=origin))
+                found[child] = coded(address_key, session, 0, renamed)
+    return found
+
+
+class _TailMover:
+    """Writes records anew for the log they go to."""
+
+    def __init__(self, address_key: AddressKey, key: SessionKey, fork: SessionKey, position: int, shift: int) -> None:
+        self._address_key, self._key, self._fork = address_key, key, fork
+        self._position, self._shift = position, shift
+        self._addresses: dict[str, str] = {}
+
+    def record(self, record: JournalRecord, position: int) -> JournalRecord:
+        if record.kind in ("message", "compaction"):
+            body = json.loads(record.body)
+            if record.kind == "message":
+                self._message(record, body)
+            else:
+                self._compaction(body)
+            record = record._replace(body=_dump(body))
+        return coded(self._address_key, self._fork.session, position, record)
+
+    def _message(self, record: JournalRecord, body: dict[str, Any]) -> None:
+        if not body.get("erased"):
+            subject = subject_of(self._fork.session, body.get("principal"))
+            address = address_of(self._address_key, subject, "message", (record.wire or "").encode())
+            self._addresses[body["address"]] = body["address"] = address
+
+    def _compaction(self, body: dict[str, Any]) -> None:
+        report, checkpoint = body["report"], body["checkpoint"]
+        report["source_addresses"] = [self._addresses.get(found, found) for found in report["source_addresses"]]
+        where = checkpoint["head_at"]
+        if where is not None and where[0] == self._key.session and where[1] >= self._position:
+            checkpoint["head_at"] = [self._fork.session, where[1] + self._shift]
+
+
+def _ordinal_before(journal: Journal, key: SessionKey, position: int, opened: SessionOpened) -> int:
+    """Ordinal of the newest message before `position`."""
+    for stop in range(position, 0, -256):
+        records = journal.read(key, max(0, stop - 256), stop)
+        for record in reversed(records):
+            if record.ordinal:
+                return record.ordinal
+    return opened.parent.ordinal if opened.parent is not None else 0
+
+
+def _stem(session: str) -> str:
+    if len(session) <= MAX_STEM_CHARS:
+        return session
+    return f"{session[: MAX_STEM_CHARS - 13]}~{hashlib.sha256(session.encode()).hexdigest()[:12]}"
+
+
+def _dump(body: dict[str, Any]) -> str:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+
+
+Claim = Literal["always", "if_unchanged", "never"]
+"""Become the owner: always; only where nothing has come in behind what we knew; not at all."""
+
+_TRIES = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatchUp:
+    """What became of a session in this journal."""
+
+    drained: DrainMark
+    fork: str | None = None
+    """Where turns went that nobody else had seen; None where there were none."""
+
+
+class Ownership:
+    """Catching up and taking over, for the sessions of one journal. Safe with threads and several processes."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        objects: ObjectStore,
+        keys: Keys,
+        vault: Callable[[str], Vault],
+        *,
+        patience: Patience | None = None,
+    ) -> None:
+        self._journal, self._objects, self._keys, self._vault = journal, objects, keys, vault
+        self._patience = patience
+        self.forked()
+        forking.renew_in_child(self)
+
+    def forked(self) -> None:
+        """What the parent's threads work on is theirs."""
+        self._lock = threading.Lock()
+        self._busy: dict[SessionKey, tuple[threading.RLock, int]] = {}
+
+    def log(self, key: SessionKey) -> SessionLog:
+        return SessionLog(self._objects, self._keys, self._vault(key.tenant), key, patience=self._patience)
+
+    def stored_id(self, tenant: str, address: str) -> str | None:
+        """Id of the session with this address; None where it was forgotten."""
+        vault, folder = self._vault(tenant), session_folder(tenant, address)
+        first = Chain(self._objects, folder, self._keys.address_key(tenant), patience=self._patience).read(1)
+        return session_id(first.body, vault, folder)
+
+    @contextmanager
+    def alone(self, key: SessionKey) -> Iterator[None]:
+        """One thread of this process at a time works on a session's chain: it spares work, nothing depends on it."""
+        with self._lock:
+            lock, users = self._busy.get(key, (threading.RLock(), 0))
+            self._busy[key] = (lock, users + 1)
+        try:
+            with lock:
+                yield
+        finally:
+            with self._lock:
+                lock, users = self._busy.pop(key)
+                if users > 1:
+                    self._busy[key] = (lock, users - 1)
+
+    def catch_up(self, key: SessionKey, *, claim: Claim, wanted: Callable[[], bool] = lambda: True) -> CatchUp:
+        """Bring the journal to what the chain holds, and become the owner where that is claimed.
+
+        Stops with `StoreUnavailable`, changing nothing more, when it is no longer `wanted`.
+        """
+        log, fork = self.log(key), None
+        with self.alone(key):
+            for _ in range(_TRIES):
+                drained = self._journal.drained(key)
+                incoming = log.behind(drained)
+                claims = claim == "always" or (claim == "if_unchanged" and incoming.owner is None)
+                _check_wanted(wanted)
+                try:
+                    drained, made = self._adopt(key, log, drained, incoming, claims)
+                    fork = made or fork
+                    if claims and drained.epoch <= 0 and incoming.head is not None:
+                        _check_wanted(wanted)
+                        drained = self._take_over(key, log, drained, incoming)
+                except (Conflict, VersionTaken):
+                    continue
+                return CatchUp(drained=drained, fork=fork)
+        raise Conflict(key.session, self._journal.length(key))
+
+    def _adopt(
+        self, key: SessionKey, log: SessionLog, before: DrainMark, incoming: NewSegments, claims: bool
+    ) -> tuple[DrainMark, str | None]:
+        """Put what came in behind what both share; what is ours alone stays where we claim or own, else it moves."""
+        journal, position = self._journal, before.position
+        length = journal.length(key)
+        local = journal.read(key, position, length)
+        shared = _shared(local, incoming.records)
+        drained = self._noted(before, incoming)
+        ours, theirs = local[shared:], incoming.records[shared:]
+        keeps = not theirs and (claims or drained.epoch >= 0)
+        self._rewrite(key, incoming)
+        if ours and not keeps:
+            moved = moved_tail(journal, self._keys.address_key(key.tenant), key, position + shared, ours, before.epoch)
+            journal.see(_fenced_name(log), max(1, abs(drained.epoch)))
+        else:
+            moved = None
+        if incoming.links or moved is not None:
+            journal.adopt(
+                key,
+                length if moved is None else position + shared,
+                theirs,
+                length=length,
+                drained=drained,
+                manifests=incoming.manifests,
+                moved=moved,
+            )
+        if moved is not None:
+            self._point_late_forks(key, position + shared, moved.key)
+        return drained, moved.key.session if moved is not None else None
+
+    def _point_late_forks(self, key: SessionKey, position: int, fork: SessionKey) -> None:
+        """A log that was forked off the tail just when it moved shares what is in the fork now."""
+        address_key = self._keys.address_key(key.tenant)
+        for child, first in forked_off(self._journal, address_key, key, position, fork).items():
+            self._journal.rewrite(child, {0: first})
+
+    def _noted(self, before: DrainMark, incoming: NewSegments) -> DrainMark:
+        if incoming.head is None or not incoming.links:
+            return before
+        if incoming.owner is None:
+            epoch = before.epoch
+        else:
+            epoch = incoming.head.epoch if incoming.owner == self._journal.id else -incoming.head.epoch
+        return DrainMark(before.position + len(incoming.records), incoming.head.number, epoch)
+
+    def _take_over(self, key: SessionKey, log: SessionLog, drained: DrainMark, incoming: NewSegments) -> DrainMark:
+        assert incoming.head is not None
+        claim = Takeover(owner=self._journal.id, length=drained.position)
+        link = log.commit(incoming.head, claim, epoch=incoming.head.epoch + 1)
+        owned = DrainMark(drained.position, link.number, link.epoch)
+        self._journal.set_drained(key, owned)
+        return owned
+
+    def _rewrite(self, key: SessionKey, incoming: NewSegments) -> None:
+        """Put what an erasure elsewhere has left in the place of what we hold, and note who was forgotten."""
+        changed = {
+            position: record
+            for position, record in incoming.rewritten.items()
+            if self._journal.read(key, position, position + 1) != [record]
+        }
+        if changed:
+            self._journal.rewrite(key, changed)
+        for principal in _erased_principals([*incoming.rewritten.values(), *incoming.records]):
+            vault = self._vault(key.tenant)
+            buried = vault.tombstone(vault.subject_address(subject_of(key.session, principal)))
+            if buried is not None:
+                forgotten = ForgottenSubject(key.session, principal, buried.who, buried.when, buried.why)
+                self._journal.forget(key.tenant, forgotten)
+
+    def rewrite(self, key: SessionKey, positions: Iterable[int]) -> None:
+        """Commit what stands here now at these positions, behind an erasure; the session becomes ours for that."""
+        due = sorted(set(positions))
+        with self.alone(key):
+            for _ in range(_TRIES):
+                drained = self._journal.drained(key)
+                drained_due = [position for position in due if position < drained.position]
+                if not drained_due:
+                    return
+                if drained.epoch <= 0:
+                    drained = self.catch_up(key, claim="always").drained
+                try:
+                    due = self._commit_rewrite(key, drained, drained_due)
+                except VersionTaken:
+                    self.catch_up(key, claim="always")
+        raise Conflict(key.session, self._journal.length(key))
+
+    def add_manifests(self, key: SessionKey, manifests: Sequence[Manifest]) -> None:
+        """Commit manifests of envelopes that were built here of a session that somebody else owns."""
+        log = self.log(key)
+        with self.alone(key):
+            drained = self.catch_up(key, claim="never").drained
+            head = log.link(drained.number)
+            part = Rewrite(owner=self._journal.id, records={}, manifests=tuple(manifests))
+            try:
+                link = log.commit(head, part, epoch=head.epoch)
+            except VersionTaken:
+                return  # the next pass tries again
+            noted = DrainMark(drained.position, link.number, drained.epoch)
+            self._journal.set_drained(key, noted, [manifest.address for manifest in manifests])
+
+    def _commit_rewrite(self, key: SessionKey, drained: DrainMark, due: list[int]) -> list[int]:
+        """One link's worth; what is left to do."""
+        found: dict[int, JournalRecord] = {}
+        log, size = self.log(key), 0
+        for position in due:
+            if size >= SEGMENT_BYTES or len(found) >= SEGMENT_RECORDS:
+                break
+            record = self._journal.read(key, position, position + 1)[0]
+            found[position] = record
+            size += len(record.body) + len(record.wire or "")
+        part = Rewrite(owner=self._journal.id, records=found)
+        link = log.commit(log.link(drained.number), part, epoch=drained.epoch)
+        self._journal.set_drained(key, DrainMark(drained.position, link.number, drained.epoch))
+        return due[len(found) :]
+
+    def was_fenced(self, key: SessionKey) -> bool:
+        """Whether turns of this session have ever been moved into a fork here."""
+        return self._journal.seen(_fenced_name(self.log(key))) > 0
+
+
+def _shared(local: list[JournalRecord], incoming: tuple[JournalRecord, ...]) -> int:
+    """How many records both begin with."""
+    count = 0
+    for ours, theirs in zip(local, incoming, strict=False):
+        if ours != theirs:
+            break
+        count += 1
+    return count
+
+
+def _erased_principals(found: list[JournalRecord]) -> set[str]:
+    principals = set()
+    for record in found:
+        if record.kind == "message" and '"erased"' in record.body:
+            body = json.loads(record.body)
+            if body.get("erased") and body.get("principal") is not None:
+                principals.add(str(body["principal"]))
+    return principals
+
+
+def _fenced_name(log: SessionLog) -> str:
+    return f"fenced {log.folder}"
+
+
+def _check_wanted(wanted: Callable[[], bool]) -> None:
+    if not wanted():
+        raise StoreUnavailable("the object store took too long; it is asked again later")

@@ -1,0 +1,438 @@
+"""Links of a session's chain: what the body of one holds, and how its records are encrypted.
+
+    {"kind": "segment", "owner": journal, "start": 12, "keys": [subject address, …], "records": [[key, data], …],
+     "manifests": [[address, key, data], …], "session": [key, data]}
+    {"kind": "takeover", "owner": journal, "length": 40}
+    {"kind": "rewrite", "owner": journal, "keys": […], "records": [[position, key, data], …], "manifests": […]}
+
+A *segment* holds the records from position `start` on; the chain's first link, always a segment, holds the session's
+id as well. A *takeover* makes another journal the owner, under the next epoch, when `length` records are there. A
+*rewrite* replaces earlier records after an erasure, or adds manifests of envelopes that somebody else has built; it
+changes no owner. `owner` is a journal's id.
+
+`data` is base64 of AES-256-GCM under the data key of the record's subject (`key`: its place in `keys`): a message's
+under its principal's in this session, all else (and a redacted message) under a *derived* subject of the session. That
+one has a generation, which moves on when a principal is forgotten and the key before is destroyed. The context binds
+folder and position (a manifest: its address), not the link, so a record can be moved to no other place. A record whose
+key was destroyed reads as None; the rewrite behind it says what stands there now.
+
+Raises `Damaged`, `Erased`, and what `Vault` raises. Sizes in bytes. Source: NIST SP 800-38D; the state design.
+
+A session's chain with its bodies read and written: what the object store holds of a session's journal.
+
+Every record read has been checked: it decrypts under its subject's key at this place, its code is right, segments
+follow one another without a gap, and the id in the first link is this session's. Raises what `Chain` and `Vault` raise.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ctxsteward.schemas import Damaged, Erased, Finding, ObjectMissing, UnsupportedVersion
+
+from ..crypto.addresses import subject_of
+from ..crypto.hash_chain import Chain, Link
+from ..crypto.keyring import Keys
+from ..crypto.vault import DataKey, Vault, derived_subject
+from ..journal import log as records
+from ..journal.erasures import ReachedSessions
+from ..journal.port import DrainMark, JournalRecord, Manifest, SessionKey
+from ..names import session_folder
+from ..objects.port import ObjectStore, Patience
+
+SEGMENT_RECORDS = 1000
+"""At most so many records (and so many manifests) in one segment."""
+SEGMENT_BYTES = 1 << 20
+"""A segment ends with the record that reaches this many bytes of text."""
+MAX_GENERATIONS = 1000
+"""Derived keys of a session that are tried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """Records of a session from `start` on."""
+
+    owner: str
+    start: int
+    records: tuple[JournalRecord | None, ...]
+    manifests: tuple[Manifest, ...] = ()
+    session: str | None = None
+    """The session's id; in the first link only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Takeover:
+    """Another journal owns the session from here on."""
+
+    owner: str
+    length: int
+    """Records in the chain so far."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrite:
+    """Replacements of records that stand in earlier links."""
+
+    owner: str
+    records: Mapping[int, JournalRecord | None]
+    manifests: tuple[Manifest, ...] = ()
+
+
+SegmentPart = Segment | Takeover | Rewrite
+
+
+class SegmentSpan(NamedTuple):
+    """How much of what waits goes into one segment."""
+
+    records: int
+    manifests: int
+
+
+def subject_of_record(session: str, record: JournalRecord, generation: int) -> str:
+    """Whose data key a record is encrypted under; `generation` is that of the derived subject."""
+    if record.kind == "message":
+        body = json.loads(record.body)
+        if not body.get("erased"):
+            return subject_of(session, body.get("principal"))
+    return derived_subject(session, generation)
+
+
+def span_of(records: Sequence[JournalRecord], manifests: Sequence[Manifest]) -> SegmentSpan:
+    """As much from the front of both as one segment takes; at least one record where there is one."""
+    size, taken, kept = 0, 0, 0
+    for record in records[:SEGMENT_RECORDS]:
+        if size >= SEGMENT_BYTES:
+            break
+        size += len(record.body) + len(record.wire or "")
+        taken += 1
+    for manifest in manifests[:SEGMENT_RECORDS]:
+        if size >= SEGMENT_BYTES:
+            break
+        size += len(manifest.body)
+        kept += 1
+    return SegmentSpan(taken, kept)
+
+
+def encode(part: SegmentPart, vault: Vault, folder: str, session: str, *, generation: int = 0) -> dict[str, Any]:
+    """The body of a link. Data keys are made where there are none.
+
+    `generation` is the lowest derived key to try. Raises `Erased` where a message's subject was forgotten.
+    """
+    if isinstance(part, Takeover):
+        return {"kind": "takeover", "owner": part.owner, "length": part.length}
+    sealer = _Sealer(vault, folder, session, generation)
+    if isinstance(part, Rewrite):
+        body: dict[str, Any] = {"kind": "rewrite", "owner": part.owner}
+        body["records"] = [[n, *sealer.record(n, record)] for n, record in sorted(part.records.items()) if record]
+    else:
+        body = {"kind": "segment", "owner": part.owner, "start": part.start}
+        body["records"] = [sealer.record(n, record) for n, record in enumerate(part.records, part.start) if record]
+        if part.session is not None:
+            body["session"] = sealer.seal(subject_of(session, None), _SESSION, part.session)
+    body["manifests"] = [
+        [found.address, *sealer.derived(_manifest(found.address), found.body)] for found in part.manifests
+    ]
+    return body | {"keys": sealer.keys}
+
+
+def decode(body: Mapping[str, Any], vault: Vault, folder: str) -> SegmentPart:
+    """What a link holds; records, manifests and the id whose key was destroyed are None or left out."""
+    opener = _Opener(vault, folder, body)
+    try:
+        match body["kind"]:
+            case "takeover":
+                return Takeover(owner=str(body["owner"]), length=int(body["length"]))
+            case "segment":
+                start = int(body["start"])
+                return Segment(
+                    owner=str(body["owner"]),
+                    start=start,
+                    records=tuple(opener.record(n, *sealed) for n, sealed in enumerate(body["records"], start)),
+                    manifests=opener.manifests(body["manifests"]),
+                    session=opener.text(_SESSION, *body["session"]) if "session" in body else None,
+                )
+            case "rewrite":
+                return Rewrite(
+                    owner=str(body["owner"]),
+                    records={int(n): opener.record(int(n), *sealed) for n, *sealed in body["records"]},
+                    manifests=opener.manifests(body["manifests"]),
+                )
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise Damaged(f"{folder}: a link's body cannot be read ({error}); run store fsck") from error
+    raise Damaged(f"{folder}: a link of unknown kind {body['kind']!r:.40}; upgrade ctxsteward, or run store fsck")
+
+
+def session_id(body: Mapping[str, Any], vault: Vault, folder: str) -> str | None:
+    """The session's id out of the first link's body; None where it was forgotten."""
+    try:
+        return _Opener(vault, folder, body).text(_SESSION, *body["session"])
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise Damaged(f"{folder}: the first link names no session ({error}); run store fsck") from error
+
+
+_SESSION = b"session"
+
+
+def _position(position: int) -> bytes:
+    return b"record %d" % position
+
+
+def _manifest(address: str) -> bytes:
+    return b"manifest " + address.encode()
+
+
+def _context(folder: str, place: bytes) -> bytes:
+    return folder.encode() + b"\n" + place
+
+
+@dataclass(slots=True)
+class _Sealer:
+    """Encrypts the records of one link."""
+
+    vault: Vault
+    folder: str
+    session: str
+    generation: int
+    keys: list[str] = field(default_factory=list)
+    _known: dict[str, tuple[int, DataKey]] = field(default_factory=dict)
+
+    def record(self, position: int, record: JournalRecord) -> list[Any]:
+        text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+        subject = subject_of_record(self.session, record, self.generation)
+        if subject == derived_subject(self.session, self.generation):
+            return self.derived(_position(position), text)
+        return self.seal(subject, _position(position), text)
+
+    def derived(self, place: bytes, text: str) -> list[Any]:
+        """Under the newest derived key: one that was destroyed is followed by the next."""
+        for generation in range(self.generation, self.generation + MAX_GENERATIONS):
+            try:
+                sealed = self.seal(derived_subject(self.session, generation), place, text)
+            except Erased:
+                if self.vault.tombstone(self.vault.subject_address(self.session)) is not None:
+                    raise
+                continue
+            self.generation = generation
+            return sealed
+        raise Damaged(f"{self.folder}: {MAX_GENERATIONS} derived keys were destroyed; forget the whole session instead")
+
+    def seal(self, subject: str, place: bytes, text: str) -> list[Any]:
+        known = self._known.get(subject)
+        if known is None:
+            key = self.vault.data_key(subject)
+            known = self._known[subject] = (len(self.keys), key)
+            self.keys.append(key.subject)
+        index, key = known
+        data = self.vault.encrypt(key, text.encode("utf-8", "surrogatepass"), _context(self.folder, place))
+        return [index, base64.b64encode(data).decode()]
+
+
+class _Opener:
+    """Decrypts the records of one link."""
+
+    def __init__(self, vault: Vault, folder: str, body: Mapping[str, Any]) -> None:
+        self._vault, self._folder, self._names = vault, folder, body.get("keys", ())
+        self._keys: dict[int, DataKey | None] = {}
+
+    def text(self, place: bytes, index: int, data: str) -> str | None:
+        if index not in self._keys:
+            self._keys[index] = _unless_erased(lambda: self._vault.known_key(self._names[index]))
+        key = self._keys[index]
+        if key is None:
+            return None
+        plain = self._vault.decrypt(key, base64.b64decode(data, validate=True), _context(self._folder, place))
+        return plain.decode("utf-8", "surrogatepass")
+
+    def record(self, position: int, index: int, data: str) -> JournalRecord | None:
+        text = self.text(_position(position), index, data)
+        return None if text is None else JournalRecord(*json.loads(text))
+
+    def manifests(self, sealed: Iterable[Sequence[Any]]) -> tuple[Manifest, ...]:
+        found = ((address, self.text(_manifest(address), index, data)) for address, index, data in sealed)
+        return tuple(Manifest(address, text) for address, text in found if text is not None)
+
+
+def _unless_erased(read: Callable[[], DataKey]) -> DataKey | None:
+    """The key; None where its subject was forgotten. A burial that is under way has removed the key last or not yet."""
+    try:
+        return read()
+    except (Erased, ObjectMissing):
+        return None
+
+
+_DERIVED_HELD = 64
+"""Generations of derived keys that may be in memory."""
+
+
+class SegmentEntry(NamedTuple):
+    """A link and what it holds."""
+
+    link: Link
+    part: SegmentPart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSegments:
+    """What a chain holds behind a point that a journal had got to."""
+
+    start: int
+    """Position of the first record."""
+    records: tuple[JournalRecord, ...]
+    manifests: tuple[Manifest, ...]
+    rewritten: dict[int, JournalRecord]
+    """Replacements of records before `start`."""
+    head: Link | None
+    """The chain's newest link; None where there is none."""
+    owner: str | None
+    """Journal that owns the session; None where that has not changed behind the point."""
+    links: int
+    """Links behind the point."""
+
+
+def unreached(field: str, error: object) -> Finding:
+    """Says which session, or chain, could not be read, and why."""
+    return Finding(kind="session_unreachable", field=field, text=f"it cannot be read and is passed over: {error}")
+
+
+class SessionLog:
+    """The chain of one session."""
+
+    def __init__(
+        self, objects: ObjectStore, keys: Keys, vault: Vault, key: SessionKey, *, patience: Patience | None = None
+    ) -> None:
+        self.key = key
+        self.folder = session_folder(key.tenant, vault.subject_address(key.session))
+        self._vault = vault
+        self._address_key = keys.address_key(key.tenant)
+        self._chain = Chain(objects, self.folder, self._address_key, patience=patience)
+
+    def tail(self, number: int) -> int:
+        """Number of the newest link; `Damaged` where link `number`, which was there, is gone."""
+        return self._chain.last_number(after=number)
+
+    def link(self, number: int) -> Link:
+        return self._chain.read(number)
+
+    def commit(self, parent: Link | None, part: SegmentPart, *, epoch: int, generation: int = 0) -> Link:
+        """Write the next link. Raises `VersionTaken` where another one has this number.
+
+        The commit id names owner, place and bytes: repeating these bytes finds them again, and the same records in
+        another link (encryption is never the same twice) are known again by their content when that one is read.
+        """
+        body = encode(part, self._vault, self.folder, self.key.session, generation=generation)
+        number = parent.number + 1 if parent else 1
+        named = json.dumps([self.folder, number, epoch, body], sort_keys=True, ensure_ascii=False)
+        commit_id = hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        return self._chain.append(parent, body, epoch=epoch, commit_id=commit_id)
+
+    def subjects(self) -> ReachedSessions:
+        """Addresses of the subjects under whose keys its records are encrypted, as links that can be read name them."""
+        names, findings = dict[str, None](), list[Finding]()
+        for link in self._chain.readable():
+            if isinstance(link, Damaged):
+                findings.append(unreached(self.key.session, link))
+            else:
+                names |= dict.fromkeys(map(str, link.body.get("keys", ())))
+        return ReachedSessions(tuple(names), tuple(findings))
+
+    def is_there(self) -> bool:
+        """Whether it has a first link; asked for by its name."""
+        try:
+            self._chain.read(1)
+        except ObjectMissing:
+            return False
+        except (Damaged, UnsupportedVersion):
+            pass
+        return True
+
+    def entries(self, start: int = 1) -> Iterator[SegmentEntry]:
+        """Links from number `start` on, decrypted."""
+        for link in self._chain.links(start):
+            yield SegmentEntry(link, decode(link.body, self._vault, self.folder))
+
+    def behind(self, drained: DrainMark) -> NewSegments:
+        """All that came into the chain behind this point. Raises `Erased` where the session was forgotten."""
+        found: list[JournalRecord | None] = []
+        manifests: dict[str, Manifest] = {}
+        rewritten: dict[int, JournalRecord] = {}
+        head = owner = None
+        links = 0
+        for head, part in self.entries(drained.number + 1):
+            links += 1
+            if isinstance(part, Rewrite):
+                self._rewrite(part, drained.position, found, rewritten)
+            else:
+                owner = part.owner
+                self._check_place(head, part, drained.position + len(found))
+                if isinstance(part, Segment):
+                    found += part.records
+            if not isinstance(part, Takeover):
+                manifests |= {manifest.address: manifest for manifest in part.manifests}
+        if head is None and drained.number:
+            head = self.link(drained.number)
+        return NewSegments(
+            start=drained.position,
+            records=self._checked(drained.position, found),
+            manifests=tuple(manifests.values()),
+            rewritten=rewritten,
+            head=head,
+            owner=owner,
+            links=links,
+        )
+
+    def _rewrite(
+        self, part: Rewrite, start: int, found: list[JournalRecord | None], rewritten: dict[int, JournalRecord]
+    ) -> None:
+        for position, record in part.records.items():
+            if position >= start + len(found):
+                raise Damaged(f"{self.folder}: a rewrite of position {position}, which is not there; run store fsck")
+            if position >= start:
+                found[position - start] = record
+            elif record is not None:
+                records.check(self._address_key, self.key.session, position, record)
+                rewritten[position] = record
+        self._forget_secrets(part)
+
+    def _forget_secrets(self, part: Rewrite) -> None:
+        """Keys of this session that we hold may have been destroyed: ask for them anew."""
+        named = {derived_subject(self.key.session, generation) for generation in range(_DERIVED_HELD)}
+        for record in part.records.values():
+            if record is not None and record.kind == "message":
+                named.add(subject_of(self.key.session, json.loads(record.body).get("principal")))
+        for subject in named:
+            self._vault.forget_secret(self._vault.subject_address(subject))
+
+    def _check_place(self, link: Link, part: Segment | Takeover, length: int) -> None:
+        here = part.start if isinstance(part, Segment) else part.length
+        if here != length:
+            raise Damaged(f"{self.folder}: link {link.number} is for position {here}, not {length}; run store fsck")
+        if link.number == 1:
+            named = part.session if isinstance(part, Segment) else ""
+            if named is None:
+                self.check_not_erased()
+            if named != self.key.session:
+                raise Damaged(f"{self.folder}: its first link is not session {self.key.session!r}'s; run store fsck")
+
+    def _checked(self, start: int, found: list[JournalRecord | None]) -> tuple[JournalRecord, ...]:
+        whole: list[JournalRecord] = []
+        for position, record in enumerate(found, start):
+            if record is None:
+                self.check_not_erased()
+                raise Damaged(
+                    f"session {self.key.session!r}: the key of the record at position {position} is gone and nothing "
+                    "stands in its place; finish the erasure with `ctxsteward store forget`, or restore a backup"
+                )
+            records.check(self._address_key, self.key.session, position, record)
+            whole.append(record)
+        return tuple(whole)
+
+    def check_not_erased(self) -> None:
+        """Raise `Erased` where the session as a whole was forgotten."""
+        buried = self._vault.tombstone(self._vault.subject_address(subject_of(self.key.session, None)))
+        if buried is not None:
+            raise Erased(f"session {self.key.session!r}", who=buried.who, when=buried.when, why=buried.why)

@@ -1,0 +1,456 @@
+"""The write-behind of a store: drainer, breaker, ownership and opening, as `Store` uses them.
+
+A session's turns are durable in the local journal when they are acknowledged; here they are carried to the object store
+in the background. Nothing of this is on the path of an append or a build. Sizes in bytes, times in seconds.
+
+Opening a session whose journal lies outside the object store: is it still ours, and is all of it here?
+
+Opening asks the store in a thread of its own and waits for it for a moment only: for the chain's tail `check_seconds`;
+where that shows that the session has to move here, `move_seconds` for reading it and taking it over. A store that does
+not answer in time opens the breaker, and the session goes on locally with a finding: ownership does not move while the
+store is dead. Reading needs no ownership: what is not here is read in and stays somebody else's.
+
+Raises `Erased`, `Damaged`, and `StoreError` for a tenant that was written with other keys.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from ctxsteward.schemas import (
+    Damaged,
+    Erased,
+    Finding,
+    ObjectMissing,
+    OutcomeUnknown,
+    StoreError,
+    StoreUnavailable,
+    UnsupportedVersion,
+)
+
+from .. import process_forks as forking
+from ..crypto.keyring import Keys, check_keys
+from ..crypto.vault import Vault
+from ..journal.erasures import ReachedSessions
+from ..journal.events import SessionOpened, from_record
+from ..journal.port import DrainMark, Journal, JournalRecord, JournalWitness, SessionKey
+from ..names import part_of
+from ..objects.port import ObjectStore, Patience, list_twice
+from .breaker import Breaker, BreakerState, Pauses
+from .drain import Drainer, Pace
+from .ownership import Ownership, forks_of
+from .segment_log import unreached
+
+MAX_ASKING = 16
+"""Threads that may wait for a store that does not answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deadlines:
+    """How long opening waits for the object store."""
+
+    check_seconds: float = 1.0
+    """For the tail of the session's chain."""
+    move_seconds: float = 30.0
+    """For reading a session in and taking it over, once the store has answered."""
+
+
+class Prepare(Protocol):
+    """Called before a tenant's objects are read or written; raises where they are not ours to touch."""
+
+    def __call__(self, tenant: str, *, write: bool = True) -> None: ...
+
+
+class SessionFetcher:
+    """Brings sessions to this machine. Safe with threads."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        objects: ObjectStore,
+        vault: Callable[[str], Vault],
+        ownership: Ownership,
+        breaker: Breaker,
+        prepare: Prepare,
+        deadlines: Deadlines | None = None,
+        *,
+        background: bool = True,
+    ) -> None:
+        self._journal, self._objects, self._vault = journal, objects, vault
+        self._ownership, self._breaker, self._prepare = ownership, breaker, prepare
+        self._deadlines, self._background = deadlines or Deadlines(), background
+        self._copy: tuple[SessionKey, tuple[JournalRecord, ...]] | None = None
+        """The session that was asked for last, to mend its journal."""
+        self.forked()
+        forking.renew_in_child(self)
+
+    def forked(self) -> None:
+        """The parent's threads that wait for the store are not here."""
+        self._asking, self._count = 0, threading.Lock()
+
+    def for_writing(self, key: SessionKey) -> list[Finding]:
+        """Become the session's owner, if the store can be asked; what the caller should know."""
+        findings = []
+        if not self._asked(lambda asked: self._move_here(key, asked)):
+            self._go_on_unchecked(key)
+            findings.append(Finding(kind="ownership_unchecked", text=_UNCHECKED))
+        if self._ownership.was_fenced(key):
+            findings += [_fenced(name) for name in forks_of(self._journal, key)]
+        return findings
+
+    def for_reading(self, key: SessionKey, length: int | None = None) -> None:
+        """Read the session in, up to at least `length` records (default: all of it), without taking it over."""
+        if length is not None and self._journal.length(key) >= length > 0:
+            self._parents(key, lambda: True)
+            return
+        self._prepare(key.tenant, write=False)
+        log, number = self._ownership.log(key), self._journal.drained(key).number
+        if log.tail(number) > number or (not number and log.is_there()):
+            self._ownership.catch_up(key, claim="if_unchanged" if self._is_ours(key) else "never")
+        self._parents(key, lambda: True)
+
+    def everything(self, tenant: str) -> tuple[Finding, ...]:
+        """Read all sessions of a tenant in; which ones cannot be, and why."""
+        stored = self.stored_sessions(tenant)
+        findings = list(stored.findings)
+        for session in stored.names:
+            try:
+                self.for_reading(SessionKey(tenant, session))
+            except (Damaged, ObjectMissing, UnsupportedVersion) as error:
+                findings.append(unreached(session, error))
+            except Erased:
+                continue  # there is nothing of it to read
+        return tuple(findings)
+
+    def is_stored(self, key: SessionKey) -> bool:
+        """Whether the object store has the session; asked for by its name."""
+        self._prepare(key.tenant, write=False)
+        return self._ownership.log(key).is_there()
+
+    def stored_sessions(self, tenant: str) -> ReachedSessions:
+        """Ids of the sessions in the object store that are not forgotten; findings are chains of which that cannot be
+        told, and what was there once and is not listed.
+        """
+        self._prepare(tenant, write=False)
+        vault = self._vault(tenant)
+        known = {vault.subject_address(session): session for session in self._journal.sessions(tenant)}
+        folder = f"sessions/{part_of(tenant)}/"
+        listed = dict.fromkeys(key.removeprefix(folder).partition("/")[0] for key in list_twice(self._objects, folder))
+        names, findings = [], []
+        for address in dict.fromkeys((*listed, *self._seen(folder))):
+            chain = f"{folder}{address}/log"
+            try:
+                name = known.get(address) or self._ownership.stored_id(tenant, address)
+            except (Damaged, ObjectMissing, UnsupportedVersion) as error:
+                missing = f"{error.key} is missing" if isinstance(error, ObjectMissing) else ""
+                findings.append(unreached(chain, missing or error))
+                continue
+            if address not in listed:
+                text = "it is there, and the store's listing leaves it out: there may be more"
+                findings.append(Finding(kind="listing_incomplete", field=chain, text=text))
+            if name is not None:
+                names.append(name)
+                if address not in known:
+                    self._journal.see(chain, 1)
+        return ReachedSessions(tuple(sorted(names)), tuple(findings))
+
+    def _seen(self, folder: str) -> Iterator[str]:
+        """Addresses of sessions that this journal has ever seen in the object store."""
+        if isinstance(self._journal, JournalWitness):
+            for name in self._journal.witnessed():
+                if name.startswith(folder) and name.endswith("/log"):
+                    yield name[len(folder) : -len("/log")]
+
+    def stored_record(self, key: SessionKey, position: int) -> JournalRecord | None:
+        """A record as the object store has it; None where it has none, or does not answer in a moment."""
+        copy = self._copy
+        if copy is None or copy[0] != key or position >= len(copy[1]):
+
+            def read(asked: _Question) -> None:
+                self._copy = (key, self._ownership.log(key).behind(DrainMark()).records)
+
+            try:
+                if not self._asked(read) or self._copy is None:
+                    return None
+            except StoreError:
+                return None
+            copy = self._copy
+        return copy[1][position] if copy[0] == key and 0 <= position < len(copy[1]) else None
+
+    # -- inside -------------------------------------------------------------------------------------------------
+
+    def _move_here(self, key: SessionKey, asked: _Question) -> None:
+        self._prepare(key.tenant)
+        drained, log = self._journal.drained(key), self._ownership.log(key)
+        tail = log.tail(drained.number)
+        log.check_not_erased()
+        if tail and (tail > drained.number or drained.epoch <= 0):
+            asked.moving.set()
+            self._ownership.catch_up(key, claim="always", wanted=asked.wanted)
+        self._parents(key, asked.wanted, asked)
+
+    def _parents(self, key: SessionKey, wanted: Callable[[], bool], asked: _Question | None = None) -> None:
+        """What a fork shares with its parent lies in the parent's log."""
+        while True:
+            first = self._journal.read(key, 0, 1)
+            opened = from_record(first[0]) if first and first[0].kind == "opened" else None
+            if not isinstance(opened, SessionOpened) or opened.parent is None:
+                return
+            key = SessionKey(key.tenant, opened.parent.session)
+            if self._journal.length(key) < opened.parent.position:
+                if asked is not None:
+                    asked.moving.set()
+                self._ownership.catch_up(key, claim="never", wanted=wanted)
+
+    def _is_ours(self, key: SessionKey) -> bool:
+        return self._journal.drained(key).epoch > 0
+
+    def _go_on_unchecked(self, key: SessionKey) -> None:
+        """Let the first segment decide whose the session is, as it was opened to be written to."""
+        drained = self._journal.drained(key)
+        if drained.epoch < 0:
+            self._journal.set_drained(key, DrainMark(drained.position, drained.number, 0))
+
+    def _asked(self, ask: Callable[[_Question], None]) -> bool:
+        """Whether the store has answered in time."""
+        with self._count:
+            if self._breaker.pause_seconds() > 0 or self._asking >= MAX_ASKING:
+                return False
+            self._asking += 1
+        asked = _Question()
+        if self._background:
+            threading.Thread(target=self._ask, args=(ask, asked), name="ctxsteward opening", daemon=True).start()
+        else:
+            self._ask(ask, asked)
+        if not asked.wait(self._deadlines):
+            self._breaker.failed("the object store did not answer in time when a session was opened")
+            return False
+        if isinstance(asked.error, (StoreUnavailable, OutcomeUnknown)):
+            self._breaker.failed(asked.error)
+            return False
+        if asked.error is not None:
+            raise asked.error
+        self._breaker.succeeded()
+        return True
+
+    def _ask(self, ask: Callable[[_Question], None], asked: _Question) -> None:
+        try:
+            ask(asked)
+        except BaseException as error:  # handed to whoever waits, if anybody still does
+            asked.error = error
+        finally:
+            with self._count:
+                self._asking -= 1
+            asked.done.set()
+
+
+class _Question:
+    """A question to the store that somebody may have stopped waiting for."""
+
+    def __init__(self) -> None:
+        self.done, self.moving, self._given_up = threading.Event(), threading.Event(), threading.Event()
+        self.error: BaseException | None = None
+
+    def wanted(self) -> bool:
+        return not self._given_up.is_set()
+
+    def wait(self, deadlines: Deadlines) -> bool:
+        answered = self.done.wait(deadlines.check_seconds)
+        if not answered and self.moving.is_set():
+            answered = self.done.wait(deadlines.move_seconds)
+        if not answered:
+            self._given_up.set()
+        return answered
+
+
+_UNCHECKED = (
+    "the object store did not answer, so whether another machine has taken this session over is not known: what is "
+    "written here is kept, and becomes a fork if it has"
+)
+
+
+def _fenced(fork: str) -> Finding:
+    text = (
+        f"another machine took this session over; what had been written here and nowhere else is in session {fork!r}: "
+        "open it, or append it again"
+    )
+    return Finding(kind="fenced", field="session", text=text)
+
+
+T = TypeVar("T")
+
+DRAIN_PATIENCE_SECONDS = 6.0
+"""A link whose outcome is not known is asked about for so long, then by the next pass."""
+_LOOK_SECONDS = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteBehindStatus:
+    """What waits for the object store, and why."""
+
+    waiting_records: int
+    waiting_manifests: int
+    waiting_sessions: int
+    waiting_bytes: int
+    oldest_seconds: float
+    """How long the oldest of it has been waiting, as this process has seen it."""
+    last_error: str | None
+    breaker: BreakerState
+
+
+class WriteBehind:
+    """See the module. The thread starts with the first session that is opened."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        objects: ObjectStore,
+        keys: Keys,
+        vault: Callable[[str], Vault],
+        *,
+        erased: Callable[[str], object] = lambda tenant: None,
+        lock_path: Path | None = None,
+        probe: Callable[[], None] | None = None,
+        patience: Patience | None = None,
+        pace: Pace | None = None,
+        pauses: Pauses | None = None,
+        deadlines: Deadlines | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        background: bool = True,
+    ) -> None:
+        """Without `background` there are no threads: opening asks in the caller's, and `drainer.run_once` drains."""
+        patience = patience or Patience(total_seconds=DRAIN_PATIENCE_SECONDS)
+        self._journal, self._objects, self._keys, self._probe = journal, objects, keys, probe
+        self._patience, self._clock, self._background = patience, clock, background
+        self._checked: set[str] = set()
+        self.breaker = Breaker(pauses)
+        self.ownership = Ownership(journal, objects, keys, vault, patience=patience)
+        self.drainer = Drainer(
+            journal, self.ownership, self.breaker, self.prepare, erased=erased, lock_path=lock_path, pace=pace
+        )  # fmt: skip
+        self.opening = SessionFetcher(
+            journal, objects, vault, self.ownership, self.breaker, self.prepare, deadlines, background=background
+        )
+
+    def prepare(self, tenant: str, *, write: bool = True) -> None:
+        """Before a tenant's objects are touched for the first time: is the endpoint fit, are these its keys?"""
+        if tenant in self._checked:
+            return
+        if write and self._probe is not None:
+            self._probe()
+            self._probe = None
+        check_keys(self._objects, self._keys, tenant, write=write, patience=self._patience)
+        if write:
+            self._checked.add(tenant)
+
+    def opened(self, key: SessionKey) -> list[Finding]:
+        """A session is about to be written to here."""
+        self.start()
+        return self.opening.for_writing(key)
+
+    def readable(self, key: SessionKey, length: int | None = None) -> None:
+        """A session is about to be read, up to `length` records. Where the store does not answer, what is here has to
+        do; `StoreUnavailable` where that is nothing."""
+        try:
+            self._reach(lambda: self.opening.for_reading(key, length))
+        except StoreUnavailable:
+            if self._journal.length(key) < (length or 1):
+                raise
+
+    def all_readable(self, tenant: str) -> tuple[Finding, ...]:
+        """All sessions of a tenant are about to be searched; which ones cannot be. Raises `StoreUnavailable`."""
+        return self._reach(lambda: self.opening.everything(tenant))
+
+    def stored_sessions(self, tenant: str) -> ReachedSessions:
+        """Ids of the sessions in the object store; none where it does not answer."""
+        try:
+            return self._reach(lambda: self.opening.stored_sessions(tenant))
+        except StoreUnavailable as error:
+            return ReachedSessions(
+                (), (Finding(kind="store_unreachable", text=f"sessions there are not named: {error}"),)
+            )
+
+    def is_stored(self, key: SessionKey) -> bool:
+        """Whether the object store holds the session. Raises `StoreUnavailable`."""
+        return self._reach(lambda: self.opening.is_stored(key))
+
+    def flush(self, timeout_seconds: float, *, patient: bool = True) -> bool:
+        """Wait until nothing waits any more; False where something still does. Without `patient`, a store that does
+        not answer is not waited for."""
+        until = self._clock() + timeout_seconds
+        try:
+            while self._journal.waiting(1):
+                if self._clock() >= until or not (patient or self.breaker.last_error is None):
+                    return False
+                self.drainer.hurry = True
+                self._look_again()
+            return True
+        finally:
+            self.drainer.hurry = False
+
+    def _look_again(self) -> None:
+        if self._background:
+            self.drainer.start()
+            self.drainer.wake()
+            time.sleep(_LOOK_SECONDS)
+        else:
+            self.drainer.run_once()
+
+    def start(self) -> None:
+        """Have what waits drained, in a process that is a child of the one that began with it, too."""
+        if self._background:
+            self.drainer.start()
+
+    def status(self) -> WriteBehindStatus:
+        waiting = self._journal.waiting(1 << 30)
+        return WriteBehindStatus(
+            waiting_records=sum(max(0, log.length - log.drained.position) for log in waiting),
+            waiting_manifests=sum(log.manifests for log in waiting),
+            waiting_sessions=len(waiting),
+            waiting_bytes=self._journal.waiting_bytes(),
+            oldest_seconds=self.drainer.oldest_seconds(waiting),
+            last_error=self.breaker.last_error or self.drainer.last_error,
+            breaker=self.breaker.state,
+        )
+
+    # -- for erasure: `erasure.Elsewhere` -----------------------------------------------------------------------
+
+    def sessions(self, tenant: str) -> ReachedSessions:
+        """Ids of the sessions in the object store that are not forgotten."""
+        return self.opening.stored_sessions(tenant)
+
+    def holds(self, key: SessionKey) -> bool:
+        """Whether the object store holds the session."""
+        return self.opening.is_stored(key)
+
+    def subjects(self, key: SessionKey) -> ReachedSessions:
+        """Addresses of the subjects under whose keys a session's records are encrypted."""
+        return self.ownership.log(key).subjects()
+
+    def claim(self, key: SessionKey) -> None:
+        """Take a session over, and bring the local journal up to date."""
+        self.ownership.catch_up(key, claim="always")
+        self.opening.for_reading(key)
+
+    def rewritten(self, key: SessionKey, positions: Iterable[int]) -> None:
+        """Records at these positions were replaced, or have lost their key: drain them again."""
+        self.ownership.rewrite(key, positions)
+
+    def close(self, timeout_seconds: float) -> bool:
+        """Drain what waits, as far as the time goes, and end the thread."""
+        drained = self.flush(timeout_seconds, patient=False)
+        return self.drainer.stop(timeout_seconds) and drained
+
+    def _reach(self, read: Callable[[], T]) -> T:
+        if self.breaker.pause_seconds() > 0:
+            raise StoreUnavailable(f"the object store did not answer a moment ago: {self.breaker.last_error}")
+        try:
+            return read()
+        except StoreUnavailable as error:
+            self.breaker.failed(error)
+            raise

@@ -1,0 +1,105 @@
+"""Agent runs as OpenAI chat messages, whatever format they came in, and what our builder sends at each call.
+
+The messages are those of an envelope with room for everything, so every way of sending a history starts from the same
+bytes under the same head. Raises what the builder raises, with the call it was, and `InvalidTranscript`, `InputError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder
+from ctxsteward.envelope.testing import memory_store
+from ctxsteward.envelope.transcripts import Transcript, read_transcripts
+from ctxsteward.schemas import InputError
+
+from .prompt_cost import Prompt, PromptPiece, Sizer
+from .replay import named_in, open_session, replay, window_of
+
+SUFFIXES = (".json", ".jsonl", ".traj")
+ALL_TOKENS = 10**9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentRun:
+    """One transcript, as a client that sends everything would send it."""
+
+    name: str
+    format: str
+    system: tuple[PromptPiece, ...]
+    """The leading system messages."""
+    messages: tuple[PromptPiece, ...]
+    """All others, in order."""
+    seen: tuple[int, ...]
+    """How many of the messages each model call is sent; ascending."""
+    tools_tokens: int
+    task: str
+    """The first user message's text."""
+    task_ordinal: int
+    ours: Mapping[str, tuple[Prompt, ...]]
+    """What each of our builders sent at each call, by its name."""
+
+
+def files_of(paths: Sequence[str | Path]) -> list[Path]:
+    """Files as named, and of a folder its transcripts; raises `InputError` for a folder without any."""
+    found: list[Path] = []
+    for path in map(Path, paths):
+        inside = sorted(p for p in path.iterdir() if p.suffix in SUFFIXES) if path.is_dir() else [path]
+        if not inside:
+            raise InputError(f"{path}: no transcripts in this folder; expected files that end in {', '.join(SUFFIXES)}")
+        found += inside
+    return found
+
+
+def read_runs(paths: Sequence[str | Path], builders: Mapping[str, EnvelopeBuilder], sizer: Sizer) -> Iterator[AgentRun]:
+    """The runs of files and folders that have at least one model call."""
+    for path in files_of(paths):
+        for transcript in read_transcripts(path):
+            run = read_run(transcript, builders, sizer)
+            if run.seen:
+                yield run
+
+
+def read_run(transcript: Transcript, builders: Mapping[str, EnvelopeBuilder], sizer: Sizer) -> AgentRun:
+    """Replay a transcript through these builders, and through one with room for everything."""
+    whole: tuple[PromptPiece, ...] = ()
+    seen: list[int] = []
+    leading = tools_tokens = ordinal = 0
+    task = ""
+    with memory_store() as store:
+        for call in replay(transcript, _roomy(sizer), open_session(store, transcript)):
+            whole, state = _sent(call.envelope, sizer), call.session.state
+            leading, tools_tokens = len(call.envelope.head.fragments), call.envelope.head.tools_tokens
+            seen.append(len(whole) - leading)
+            ordinal = state.task
+            task = call.session.entry(ordinal).message.text if ordinal else ""
+    return AgentRun(
+        name=transcript.session, format=transcript.format, system=whole[:leading], messages=whole[leading:],
+        seen=tuple(seen), tools_tokens=tools_tokens, task=task, task_ordinal=ordinal,
+        ours={name: tuple(_prompts(transcript, builder, sizer)) for name, builder in builders.items()},
+    )  # fmt: skip
+
+
+def _prompts(transcript: Transcript, builder: EnvelopeBuilder, sizer: Sizer) -> Iterator[Prompt]:
+    with memory_store() as store:
+        for call in replay(transcript, builder, open_session(store, transcript)):
+            reachable = reachable_ordinals(call.envelope)
+            yield Prompt(_sent(call.envelope, sizer), bool(call.envelope.reports), reachable)
+
+
+def _sent(envelope: Envelope, sizer: Sizer) -> tuple[PromptPiece, ...]:
+    return sizer.pieces(envelope.render("openai-chat", cache=False)["messages"])
+
+
+def _roomy(sizer: Sizer) -> EnvelopeBuilder:
+    """A builder that counts alike and leaves nothing out."""
+    budgets = Budgets(dynamic_tokens=ALL_TOKENS, arrival_cap_tokens=ALL_TOKENS, recall_fraction=0)
+    return EnvelopeBuilder(tokenizer=sizer.counter.tokenizer, budgets=budgets, selector=None)
+
+
+def reachable_ordinals(envelope: Envelope) -> frozenset[int]:
+    """Messages that this envelope shows, or leads to by a reference or a range of references."""
+    shown = {ordinal for fragment in envelope.dynamic.fragments for ordinal in fragment.refs}
+    return named_in(window_of(envelope)) | shown

@@ -1,0 +1,164 @@
+"""The suites as Inspect tasks: the same scenarios, with a model that answers what is asked in them.
+
+    inspect eval ctxsteward/verbatim --model openai/gpt-4o -T scenarios=4
+    inspect eval ctxsteward/goal_continuity --model anthropic/claude-sonnet-4-5 -T split=docs -T dynamic_tokens=4000
+
+A sample is one question at one place of a conversation: its input is the envelope that the real builder makes for it,
+its target what the answer must say. The scorer is the pure check that suites make on an envelope (`canaries.shows`),
+here on the answer. An answer that is empty, or was cut by the provider's filter, is unscored: it is not 0.
+
+`scenarios` and `split` choose conversations, `dynamic_tokens` sets their budget, `asks` bounds the questions taken from
+each. Needs the extra `inspect`; with it, Inspect finds the tasks by name.
+
+Source: Inspect (UK AI Security Institute), "Tasks", "Scorers" and "Extensions" in its documentation.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageAssistant,
+    ChatMessageSystem,
+    ChatMessageTool,
+    ChatMessageUser,
+)
+from inspect_ai.scorer import CORRECT, INCORRECT, Score, Scorer, Target, accuracy, ci_wilson, grouped, scorer, stderr
+from inspect_ai.solver import TaskState, generate
+from inspect_ai.tool import ToolCall
+
+from ctxsteward.envelope import Budgets
+from ctxsteward.schemas import Wire
+
+from .canaries import normalize, shows
+from .suites.catalogue import suite_named
+from .suites.kit.play import AskMoment, play
+from .suites.kit.suite import DYNAMIC_TOKENS, Ask, PlayCounts, Scenario, Setup, Split, drawn
+
+SCENARIOS, ASKS = 4, 10
+"""Of a task, and questions of each scenario, where nothing else is asked for."""
+
+
+@task
+def verbatim(**options: Any) -> Task:
+    """What was said last, word for word."""
+    return task_of("verbatim", **options)
+
+
+@task
+def goal_continuity(**options: Any) -> Task:
+    """Goals, constraints, decisions, what is done and what is not."""
+    return task_of("goal-continuity", **options)
+
+
+@task
+def compression(**options: Any) -> Task:
+    """Planted values after many compactions, each in its newest version."""
+    return task_of("compression", **options)
+
+
+@task
+def citations(**options: Any) -> Task:
+    """Tool outputs by their number, and what bullets cite."""
+    return task_of("citations", **options)
+
+
+def task_of(
+    suite: str,
+    *,
+    scenarios: int = SCENARIOS,
+    split: Split = "docs",
+    asks: int = ASKS,
+    dynamic_tokens: int = DYNAMIC_TOKENS,
+) -> Task:
+    """One suite as a task; raises `InputError` for a name that is none."""
+    setup = Setup(budgets=Budgets(dynamic_tokens=dynamic_tokens))
+    made = (suite_named(suite).make(draw) for draw in drawn(suite, split, scenarios))
+    samples = [sample for scenario in made for sample in samples_of(scenario, setup, asks)]
+    return Task(dataset=MemoryDataset(samples, name=suite), solver=generate(), scorer=said(), name=suite)
+
+
+def samples_of(scenario: Scenario, setup: Setup, asks: int = ASKS) -> Iterator[Sample]:
+    """A sample for each question of a scenario, evenly spread where there are more than `asks`."""
+    found = [moment for moment in play(scenario, setup, PlayCounts()) if isinstance(moment, AskMoment)]
+    step = max(1, -(-len(found) // asks))
+    for number, moment in enumerate(found[::step]):
+        ask = moment.ask
+        yield Sample(
+            id=f"{scenario.id}#{number}", input=messages_of(moment.envelope.render("openai-chat")["messages"]),
+            target=list(answer_of(ask)),
+            metadata={"metric": ask.metric, "kind": ask.kind, "after": ask.after, "avoids": list(ask.avoids)},
+        )  # fmt: skip
+
+
+def answer_of(ask: Ask) -> tuple[str, ...]:
+    """What a model's answer must say."""
+    return ask.answer or ask.wants
+
+
+@scorer(metrics=[accuracy(), stderr(), ci_wilson(level=0.95), grouped(accuracy(), "metric", all=False)])
+def said() -> Scorer:
+    """Whether the answer says what is wanted, and nothing outdated instead of it."""
+
+    async def score(state: TaskState, target: Target) -> Score | None:
+        text = state.output.completion if state.output.choices else ""
+        if not text.strip() or state.output.stop_reason == "content_filter":
+            return None
+        return judge(text, list(target), state.metadata.get("avoids", ()))
+
+    return score
+
+
+def judge(text: str, wants: Sequence[str], avoids: Sequence[str]) -> Score:
+    """The check itself, on one answer."""
+    answer = normalize(text)
+    missing = [value for value in wants if not shows(answer, value)]
+    outdated = [value for value in avoids if missing and shows(answer, value)]
+    why = "; ".join([f"not said: {value!r}" for value in missing] + [f"outdated: {value!r}" for value in outdated])
+    return Score(value=INCORRECT if missing else CORRECT, answer=text, explanation=why or "all of it is said")
+
+
+def messages_of(wires: Sequence[Wire]) -> list[ChatMessage]:
+    """OpenAI chat messages as Inspect's."""
+    return [_message(wire) for wire in wires]
+
+
+def _message(wire: Wire) -> ChatMessage:
+    text = _text(wire.get("content"))
+    match wire["role"]:
+        case "system" | "developer":
+            return ChatMessageSystem(content=text)
+        case "user":
+            return ChatMessageUser(content=text)
+        case "tool":
+            return ChatMessageTool(content=text, tool_call_id=wire["tool_call_id"])
+        case _:
+            calls = [_call(call) for call in wire.get("tool_calls") or ()]
+            return ChatMessageAssistant(content=text, tool_calls=calls or None)
+
+
+def _call(call: Wire) -> ToolCall:
+    function = call["function"]
+    kind: Literal["function"] = "function"
+    try:
+        arguments = json.loads(function["arguments"] or "{}")
+        error = None if isinstance(arguments, dict) else "the arguments are no object"
+    except ValueError as problem:
+        arguments, error = {}, str(problem)
+    return ToolCall(
+        id=call["id"], function=function["name"], arguments=arguments if error is None else {}, parse_error=error,
+        type=kind,
+    )  # fmt: skip
+
+
+def _text(content: object) -> str:
+    """The text of a message; other parts are named, not sent."""
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else []
+    return "\n".join(block["text"] if block.get("type") == "text" else f"[{block.get('type')}]" for block in blocks)

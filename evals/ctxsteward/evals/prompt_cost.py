@@ -1,0 +1,199 @@
+"""What prompts cost: the judge that every way of sending a history is measured by.
+
+A prompt is a sequence of `PromptPiece`: one message as OpenAI chat takes it, and its tokens. Providers cache
+prefixes: what
+one call's prompt shares with the beginning of the call's before is read at `Prices.cached`, the rest is written at
+`Prices.write`, both against a plain prompt token at 1. A prefix shorter than the provider's block is not cached, and a
+prompt shorter than it is not written. Tool schemas come first in every prompt. Only the call before is in the cache,
+and it has not expired: agents call within minutes. Source: the published price lists of OpenAI and Anthropic.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ctxsteward.envelope.telemetry.prefix_breaks import common_beginning
+from ctxsteward.envelope.tokens.models import DEFAULT_CACHE_BLOCK_TOKENS
+from ctxsteward.envelope.tokens.tokenizer import Counter
+from ctxsteward.schemas import InputError, Message, Wire
+
+from .validity import openai_faults
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """Of a prompt token, where one that has nothing to do with a cache costs 1."""
+
+    cached: float = 0.1
+    write: float = 1.0
+    """Of a token that was not in the cache; 1.25 where the provider charges for writing."""
+    block_tokens: int = DEFAULT_CACHE_BLOCK_TOKENS
+    """The shortest prefix that is cached."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.cached <= self.write <= 100:
+            raise InputError(f"prices: a cached token at {self.cached:g}, a written one at {self.write:g}; "
+                             "expected 0 ≤ cached ≤ written ≤ 100")  # fmt: skip
+
+    def of(self, prompt_tokens: int, prefix_tokens: int) -> float:
+        """The price of a prompt that begins with so much of the one before.
+
+        >>> Prices().of(3000, 2000), Prices().of(1000, 900)
+        (1200.0, 1000.0)
+        """
+        return self.fresh(prompt_tokens) - self.saved(prefix_tokens)
+
+    def fresh(self, tokens: int) -> float:
+        """The price of a whole prompt of which nothing was cached.
+
+        >>> Prices(write=1.25).fresh(2000), Prices(write=1.25).fresh(1000)
+        (2500.0, 1000.0)
+        """
+        return tokens * (self.write if tokens >= self.block_tokens else 1.0)
+
+    def saved(self, prefix_tokens: int) -> float:
+        """What a shared prefix takes off that.
+
+        >>> Prices().saved(2000), Prices().saved(1000)
+        (1800.0, 0.0)
+        """
+        return prefix_tokens * (self.write - self.cached) if self.served(prefix_tokens) else 0.0
+
+    def served(self, prefix_tokens: int) -> bool:
+        """Whether a prefix is long enough to be cached."""
+        return prefix_tokens >= self.block_tokens
+
+
+class PromptPiece(NamedTuple):
+    """A message as it is sent."""
+
+    key: str
+    """Its bytes, in a canonical form."""
+    tokens: int
+    wire: Wire
+
+    @property
+    def text(self) -> str:
+        """What it says; empty where its content is not plain text."""
+        content = self.wire.get("content")
+        return content if isinstance(content, str) else ""
+
+
+class Sizer:
+    """Makes pieces of messages; counts each message once."""
+
+    def __init__(self, counter: Counter) -> None:
+        self.counter = counter
+        self._known: dict[str, PromptPiece] = {}
+
+    def pieces(self, messages: Sequence[Wire]) -> tuple[PromptPiece, ...]:
+        return tuple(map(self.piece, messages))
+
+    def piece(self, message: Wire) -> PromptPiece:
+        key = json.dumps(message, ensure_ascii=False)
+        found = self._known.get(key)
+        if found is None:
+            tokens = self.counter.message(Message.from_wire(message))
+            found = self._known[key] = PromptPiece(key, tokens, message)
+        return found
+
+    def shared_tokens(self, before: Sequence[PromptPiece], now: Sequence[PromptPiece]) -> int:
+        """Tokens at the beginning of `now` that stand at the beginning of `before` as well."""
+        tokens = 0
+        for old, new in zip(before, now, strict=False):
+            if old is not new and old.key != new.key:
+                return tokens + self.overlap_tokens(old, new)
+            tokens += new.tokens
+        return tokens
+
+    def overlap_tokens(self, old: PromptPiece, new: PromptPiece) -> int:
+        """Tokens of the text with which two different messages of one role begin."""
+        if old.wire.get("role") != new.wire.get("role"):
+            return 0
+        common = common_beginning(old.text, new.text)
+        return self.counter.text(common) if common else 0
+
+
+class Prompt(NamedTuple):
+    """What one model call is sent."""
+
+    pieces: Sequence[PromptPiece]
+    rewritten: bool = False
+    """Whether history was compacted, masked or dropped for this call."""
+    reachable: frozenset[int] = frozenset()
+    """1-based places in the history of messages that a reference in this prompt leads to."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Bill:
+    """Calls added up."""
+
+    calls: int = 0
+    tokens: int = 0
+    priced: float = 0.0
+    cached_tokens: int = 0
+    rewrites: int = 0
+    breaks: int = 0
+    """Calls that do not begin with all that the call before was sent."""
+    over_budget: int = 0
+    invalid: int = 0
+    runs: int = 0
+    task_shown: int = 0
+    """Runs that show their task word for word at every call."""
+    task_reachable: int = 0
+    """The same, or a reference leads to it."""
+
+    def add(self, other: Bill) -> None:
+        """Count another bill's calls as well."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+@dataclass(slots=True, kw_only=True)
+class PromptJudge:
+    """Reads a run's prompts in order and writes its bill."""
+
+    sizer: Sizer
+    prices: Prices
+    budget_tokens: int
+    """For all messages but the system's."""
+    task: str
+    """The first user message's text."""
+    tools_tokens: int = 0
+    task_ordinal: int = 1
+    bill: Bill = field(default_factory=lambda: Bill(runs=1, task_shown=1, task_reachable=1))
+    _before: Sequence[PromptPiece] = ()
+
+    def read(self, prompt: Prompt) -> None:
+        """Count one call."""
+        bill, pieces = self.bill, prompt.pieces
+        total = self.tools_tokens + sum(piece.tokens for piece in pieces)
+        shared = self.sizer.shared_tokens(self._before, pieces)
+        shared += self.tools_tokens if self._before else 0
+        bill.priced += self.prices.of(total, shared)
+        bill.cached_tokens += shared if self.prices.served(shared) else 0
+        bill.tokens += total
+        bill.calls += 1
+        bill.rewrites += prompt.rewritten
+        bill.breaks += [piece.key for piece in pieces[: len(self._before)]] != [piece.key for piece in self._before]
+        bill.over_budget += history_tokens(pieces) > self.budget_tokens
+        bill.invalid += refused([piece.wire for piece in pieces])
+        shown = any(self.task in piece.text for piece in pieces)
+        bill.task_shown &= shown
+        bill.task_reachable &= shown or self.task_ordinal in prompt.reachable
+        self._before = pieces
+
+
+def refused(messages: Sequence[Wire]) -> bool:
+    """Whether a provider would refuse these messages; nothing but the system's is no request."""
+    spoken = any(message.get("role") != "system" for message in messages)
+    return not spoken or bool(openai_faults({"messages": list(messages)}))
+
+
+def history_tokens(pieces: Sequence[PromptPiece]) -> int:
+    """Tokens of a prompt without its leading system messages."""
+    leading = next((i for i, piece in enumerate(pieces) if piece.wire.get("role") != "system"), len(pieces))
+    return sum(piece.tokens for piece in pieces[leading:])

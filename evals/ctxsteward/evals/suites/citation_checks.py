@@ -1,0 +1,275 @@
+"""Pure checks of citations: what a window cites, quotes and excerpts, against the bytes that were said.
+
+`said` is always the conversation's own list of wire dicts, in order: message §n is ``said[n - 1]``. A reference is
+taken from structure (bullets, fragments, reports), never from text, except where the text is what is checked: the lines
+that a model reads. Nothing here writes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+
+from ctxsteward.envelope import Envelope, Session
+from ctxsteward.envelope.compaction.losses import text_of
+from ctxsteward.envelope.layout.group_steps import ToolResult, ToolResults
+from ctxsteward.envelope.layout.rows import rows_of, unfenced
+from ctxsteward.envelope.recall.model_tools import answer_call
+from ctxsteward.schemas import Bullet, CompressionReport, ContextError, Message, Ref, Wire
+from ctxsteward.schemas.message import encode_wire, take_wire
+
+from .kit.suite import Score, holds
+
+SUMMARY_CHARS = 80
+"""Of a message that left without a probe of its own, a report quotes so much from its beginning."""
+MIN_QUOTE_CHARS = 6
+READ_CHARS = 900
+"""A model reads a long original in pieces of so many characters."""
+_CITED_LINE = re.compile(r"- .*\S(?: §[1-9]\d*(?:\.[1-9]\d*)?)+")
+_QUOTED = re.compile(r"“([^“”]+)”|「([^「」]+)」|\"([^\"]+)\"|`([^`]+)`")
+_NOTE = re.compile(r"\[… \d+ tokens in all, excerpt; (§\d+(?:\.\d+)?) resolves to the whole …\]")
+_MASKED = re.compile(r"\[(?:text|structured|image)(?: error)? result, (\d+) characters, (§\d+(?:\.\d+)?)\]")
+_COUNTED = re.compile(r"\d+ lines|JSON(?: with keys .+)?(?:; \d+ rows)?|table with columns .+; \d+ rows")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d(?: §(\d+)-§(\d+))?:")
+
+
+def bullets_cited(envelope: Envelope, session: Session, at: str) -> Iterator[Score]:
+    """Every bullet that stands cites something, and every line that is shown ends with what it cites."""
+    for bullet in session.state.bullets:
+        yield holds("bullets_cited", bool(bullet.citations), at, f"a bullet without citation: {bullet.text!r:.120}")
+    fragment = envelope.dynamic.bullets
+    lines = fragment.text.split("\n")[1:-2] if fragment else []
+    for line in lines:
+        yield holds(
+            "bullets_cited", _CITED_LINE.fullmatch(line) is not None, at, f"shown without citation: {line!r:.120}"
+        )
+    if len(lines) != len(session.state.bullets):
+        why = f"{len(session.state.bullets)} bullets stand, {len(lines)} lines are shown"
+        yield Score("bullets_cited", 0.0, at, why)
+
+
+def cited_refs(bullets: Iterable[Bullet]) -> list[Ref]:
+    """What bullets cite, once each."""
+    return sorted({Ref.parse(ref) for bullet in bullets for ref in bullet.citations})
+
+
+def resolves(metric: str, refs: Iterable[Ref], session: Session, said: Sequence[Wire], at: str) -> Iterator[Score]:
+    """Whether references give the bytes that were said."""
+    for ref in refs:
+        fault = _fault(ref, session, said)
+        yield holds(metric, not fault, at, f"{ref} {fault}")
+
+
+def _fault(ref: Ref, session: Session, said: Sequence[Wire]) -> str:
+    if not 0 < ref.ordinal <= len(said):
+        return f"names none of {len(said)} messages"
+    wire = said[ref.ordinal - 1]
+    try:
+        found = session.resolve(ref)
+    except ContextError as error:
+        return f"does not resolve: {error}"
+    if not ref.part:
+        return "" if encode_wire(found) == encode_wire(wire) else "resolves to other bytes"
+    results = _message(wire).tool_results
+    same = ref.part <= len(results) and found.tool_results[0].text == results[ref.part - 1].text
+    return "" if same else "resolves to another tool result"
+
+
+def lost_in(reports: Iterable[CompressionReport]) -> set[int]:
+    """Ordinals that reports say something was lost of."""
+    return {Ref.parse(loss.ref).ordinal for report in reports for loss in report.losses}
+
+
+def accounted(envelope: Envelope, session: Session, lost: Set[int], at: str) -> Score:
+    """Every message is in the window once, or cited, or a recorded loss."""
+    shown = [ordinal for fragment in envelope.dynamic.strip.fragments for ordinal in fragment.refs]
+    cited = {Ref.parse(ref).ordinal for bullet in session.state.bullets for ref in bullet.citations}
+    gone = set(range(1, len(session) + 1)) - {*shown, *cited, *lost}
+    why = f"neither shown nor cited nor lost: {sorted(gone)[:8]}" if gone else "shown twice"
+    return holds("accounted", not gone and len(shown) == len(set(shown)), at, why)
+
+
+# -- quotes ------------------------------------------------------------------------------------------------------
+
+
+def losses_quote(report: CompressionReport, said: Sequence[Wire], at: str, *, verbatim: bool) -> Iterator[Score]:
+    """A loss with a span says exactly what stands there; one without is a bullet's text or how its message begins."""
+    together: dict[str, list[str]] = {}
+    for loss in report.losses:
+        together.setdefault(loss.text, []).append(loss.ref)
+    for loss in report.losses:
+        text = text_of(_message(said[Ref.parse(loss.ref).ordinal - 1]))
+        if loss.span is not None:
+            same = text[loss.span[0] : loss.span[1]] == loss.text
+        else:
+            same = text[:SUMMARY_CHARS] == loss.text or not _altered(together[loss.text], loss.text, said, verbatim)
+        yield holds(
+            "quotes_match", same, f"{at}, loss {loss.ref} {loss.span}", f"{loss.text!r:.120} does not stand there"
+        )
+
+
+def bullets_quote(bullets: Iterable[Bullet], said: Sequence[Wire], at: str, *, verbatim: bool) -> Iterator[Score]:
+    """What a bullet puts in quotes stands in a message it cites; with `verbatim`, so does every piece of it."""
+    for bullet in bullets:
+        wrong = _altered(bullet.citations, bullet.text, said, verbatim)
+        yield holds(
+            "quotes_match", not wrong, f"{at}, bullet {' '.join(bullet.citations)}", f"altered: {wrong[:2]!r:.160}"
+        )
+
+
+def _altered(refs: Iterable[str], text: str, said: Sequence[Wire], verbatim: bool) -> list[str]:
+    """What a bullet about these messages says that none of them says."""
+    messages = [_message(said[Ref.parse(ref).ordinal - 1]) for ref in refs]
+    originals = [text_of(message) for message in messages]
+    squeezed = [_squeezed(original) for original in originals]
+    wrong = [quote for quote in quotes(text) if not any(_squeezed(quote) in original for original in squeezed)]
+    if wrong or not verbatim:
+        return wrong
+    wrong = _unsupported(text, originals)
+    of_tools = wrong and any(message.tool_results for message in messages)
+    return _unsupported_behind_label(text, originals) if of_tools else wrong
+
+
+def _unsupported(text: str, originals: Sequence[str]) -> list[str]:
+    """Pieces of a bullet (split at the ellipsis) that stand in none of the originals."""
+    pieces = (piece.strip() for piece in text.split("…"))
+    return [piece for piece in pieces if piece and not any(piece in original for original in originals)]
+
+
+def _unsupported_behind_label(text: str, originals: Sequence[str]) -> list[str]:
+    """The same of a bullet about a tool output: behind its label it quotes the output, or counts lines and rows."""
+    best: list[str] | None = None
+    for found in re.finditer(r": ", text):
+        wrong = [piece for piece in _unsupported(text[found.end() :], originals) if not _COUNTED.fullmatch(piece)]
+        best = wrong if best is None or len(wrong) < len(best) else best
+    return _unsupported(text, originals) if best is None else best
+
+
+def recalled_quote(envelope: Envelope, said: Sequence[Wire], at: str) -> Iterator[Score]:
+    """Recalled messages are shown under their reference: whole, or, where a question names them, as an excerpt."""
+    fragment = envelope.dynamic.context
+    rows = rows_of(unfenced(envelope.nonce, fragment.text).text) if fragment else []
+    for ordinal in fragment.refs if fragment else ():
+        message = _message(said[ordinal - 1])
+        texts = [message.text, *(result.text for result in message.tool_results)]
+        whole = "\n".join(text for text in texts if text)
+        note = re.compile(rf"; §{ordinal}(?:\.\d+)? resolves to the whole …\]")
+        label = re.compile(rf"§{ordinal} {message.role}(?:, superseded by [§\d, ]+)?: ")
+        said_of = [row[found.end() :] for row in rows if (found := label.match(row))]
+        shown = any(text == whole or (note.search(text) and _is_excerpt(text, whole)) for text in said_of)
+        yield holds("quotes_match", shown, f"{at}, recalled §{ordinal}", "not whole under its reference and role")
+
+
+def _is_excerpt(text: str, whole: str) -> bool:
+    """Whether every line but the note is the original's: what a question names by number may be cut."""
+    return all(_NOTE.fullmatch(line) or line in whole for line in text.split("\n"))
+
+
+def results_quote(envelope: Envelope, said: Sequence[Wire], at: str) -> Iterator[Score]:
+    """A tool result in the window is whole, or cut with the reference under which the whole is found."""
+    for fragment in envelope.dynamic.strip.fragments:
+        for step in fragment.steps:
+            for answer in step.answers if isinstance(step, ToolResults) else ():
+                if answer.entry is not None:
+                    fault = _answer_fault(answer, said)
+                    yield holds("quotes_match", not fault, f"{at}, result {answer.entry.ref}", fault)
+
+
+def _answer_fault(answer: ToolResult, said: Sequence[Wire]) -> str:
+    assert answer.entry is not None
+    results = _message(said[answer.entry.ordinal - 1]).tool_results
+    whole = results[answer.index].text
+    if answer.text == whole:
+        return ""
+    named = f"§{answer.entry.ordinal}" + (f".{answer.index + 1}" if len(results) > 1 else "")
+    masked = _MASKED.fullmatch(answer.text)
+    if masked:
+        right = masked[2] == named and int(masked[1]) == len(whole)
+        return "" if right else f"the line that stands for it names {masked[2]} and {masked[1]} characters"
+    note = _NOTE.search(answer.text)
+    if note is None or note[1] != named:
+        return f"cut without the reference {named}"
+    lines = [line for line in answer.text.split("\n") if line != note[0]]
+    wrong = [line for line in lines if line not in whole]
+    return f"its excerpt says what the original does not: {wrong[0]!r:.100}" if wrong else ""
+
+
+def quotes(text: str) -> list[str]:
+    """Passages in quotation marks, long enough to be somebody's words.
+
+    >>> quotes('she said “ship it now”, not "no"')
+    ['ship it now']
+    """
+    found = ["".join(groups) for groups in _QUOTED.findall(text)]
+    return [quote for quote in found if len(quote) >= MIN_QUOTE_CHARS and "…" not in quote]
+
+
+# -- reading again ----------------------------------------------------------------------------------------------
+
+
+def output_again(number: int, wanted: str, place: Ref, session: Session, at: str) -> Iterator[Score]:
+    """The n-th tool output, by each of the ways it can be named, is word for word what the tool said."""
+    ways: dict[str, Callable[[], str]] = {
+        f"tool_output({number})": lambda: session.tool_output(number).tool_results[0].text,
+        f"tool:{number}": lambda: session.resolve(f"tool:{number}").tool_results[0].text,
+        str(place): lambda: session.resolve(place).tool_results[0].text,
+        f"resolve_reference tool:{number}": lambda: read(session, f"tool:{number}"),
+    }
+    for way, give in ways.items():
+        try:
+            text, why = give(), f"{way} gives other words"
+        except ContextError as error:
+            text, why = "", f"{way} gives nothing: {error}"
+        yield holds("tool_outputs", text == wanted, at, why)
+
+
+def read(session: Session, ref: str) -> str:
+    """What a model reads of an original with its tool, piece by piece."""
+    text, offset = "", 0
+    while True:
+        arguments = {"ref": ref, "offset": offset, "limit": READ_CHARS}
+        shown = answer_call(session, "resolve_reference", arguments) or ""
+        more = re.search(r"\n\[(\d+) more characters; offset=(\d+)\]\Z", shown)
+        text += shown[: more.start()] if more else shown
+        if more is None or int(more[2]) <= offset:
+            return text
+        offset = int(more[2])
+
+
+def range_again(first: int, last: int, session: Session, said: Sequence[Wire], at: str) -> Score:
+    """A range gives its messages in order, each under its reference and role, whole."""
+    rows = [(n, _message(said[n - 1])) for n in range(first, last + 1)]
+    wanted = [f"§{n} {message.role}: {text_of(message)}" for n, message in rows]
+    return holds(
+        "ranges_resolve",
+        rows_of(read(session, f"§{first}-§{last}")) == wanted,
+        at,
+        f"§{first}-§{last} gives other words",
+    )
+
+
+def days_again(
+    envelope: Envelope, days: Sequence[str], session: Session, said: Sequence[Wire], at: str
+) -> Iterator[Score]:
+    """The line of a day above recalled messages names that day's messages, all of them, and the range resolves.
+
+    ``days[n - 1]`` is the date of message §n.
+    """
+    fragment = envelope.dynamic.context
+    for line in fragment.text.split("\n") if fragment else ():
+        match = _DAY.fullmatch(line)
+        if match is None or match[1] is None:
+            continue
+        first, last, day = int(match[1]), int(match[2]), line[:10]
+        own = [n for n, date in enumerate(days, 1) if date == day]
+        fits = first in own and set(range(first, last + 1)) <= set(own) and (first == 1 or days[first - 2] != day)
+        yield holds("ranges_resolve", fits, at, f"{line!r} does not fit the day's messages §{own[0]}-§{own[-1]}")
+        yield range_again(first, last, session, said, at)
+
+
+def _message(wire: Wire) -> Message:
+    return take_wire(wire)[1]
+
+
+def _squeezed(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip()

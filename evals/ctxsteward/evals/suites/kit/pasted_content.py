@@ -1,0 +1,178 @@
+"""What is pasted into chats and what tools give back: JSON, logs, diffs, search results, listings, tables, code.
+
+    name, arguments, result = tool_output(rng, things)
+    result = KINDS["log"](rng, things, rows=400)
+
+All of it is made from a source of randomness and some nouns; a kind takes its length in rows. `calls` is an assistant
+message that calls tools (one, or several at once).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import NamedTuple
+
+from ctxsteward.schemas import Wire
+
+Make = Callable[[Random, Sequence[str], int], str]
+FOLDERS = ("src", "lib", "app", "docs", "tests", "scripts", "etc", "data", "web", "jobs")
+STEMS = (
+    "index",
+    "reader",
+    "worker",
+    "report",
+    "client",
+    "schema",
+    "notes",
+    "loader",
+    "cache",
+    "route",
+    "table",
+    "view",
+)
+ENDS = ("py", "md", "json", "ts", "yaml", "sql", "csv", "txt")
+VERBS = ("read", "load", "merge", "sort", "check", "send", "pack", "trim", "scan", "join")
+STATES = ("ok", "queued", "running", "skipped", "done", "stale")
+
+
+class PastedOutput(NamedTuple):
+    """A call of a tool and what came of it."""
+
+    name: str
+    arguments: Wire
+    result: str
+
+
+def calls(*rows: tuple[str, str, Wire], text: str | None = None) -> Wire:
+    """An assistant message that calls tools; rows are id, name, arguments."""
+    made = [
+        (id, {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)}) for id, name, arguments in rows
+    ]
+    made_calls = [{"id": id, "type": "function", "function": function} for id, function in made]
+    return {"role": "assistant", "content": text, "tool_calls": made_calls}
+
+
+def paste(rng: Random, things: Sequence[str], language: str) -> str:
+    """Something short that somebody copies into a message."""
+    kind = rng.choice(("list", "numbered", "table", "code", "log", "json", "diff", "csv"))
+    if kind in ("list", "numbered"):
+        return _list(rng, things, language, numbered=kind == "numbered")
+    body = KINDS[kind](rng, things, rng.randint(3, 9))
+    return body if kind == "table" else f"```{'' if kind in ('log', 'csv') else kind}\n{body}\n```"
+
+
+def tool_output(rng: Random, things: Sequence[str], rows: int | None = None) -> PastedOutput:
+    """A tool's answer of a few to a few dozen rows."""
+    name, kind = rng.choice(TOOLS)
+    count = rows if rows is not None else rng.choice((3, 5, 8, 8, 12, 20, 30))
+    arguments: Wire = {"target": rng.choice(things), "limit": count} if rng.random() < 0.5 else {"path": path_of(rng)}
+    return PastedOutput(name, arguments, KINDS[kind](rng, things, count))
+
+
+def _list(rng: Random, things: Sequence[str], language: str, *, numbered: bool) -> str:
+    chosen = rng.sample(list(things), rng.randint(3, min(6, len(things))))
+    after = "：" if language == "zh" else ": "
+    marks = [f"{n}. " if numbered else "- " for n in range(1, len(chosen) + 1)]
+    return "\n".join(f"{mark}{thing}{after}{rng.choice(STATES)}" for mark, thing in zip(marks, chosen, strict=True))
+
+
+def path_of(rng: Random) -> str:
+    """A path of some file."""
+    folders = "/".join(rng.sample(FOLDERS, rng.randint(1, 3)))
+    return f"{folders}/{rng.choice(STEMS)}_{rng.randint(1, 99)}.{rng.choice(ENDS)}"
+
+
+def _log(rng: Random, things: Sequence[str], rows: int) -> str:
+    at, lines = rng.randint(0, 80_000), []
+    for _ in range(rows):
+        at += rng.randint(1, 40)
+        clock = f"{at // 3600 % 24:02d}:{at // 60 % 60:02d}:{at % 60:02d}"
+        level = rng.choice(("INFO", "INFO", "INFO", "DEBUG", "WARN"))
+        lines.append(
+            f"{clock} {level} {rng.choice(VERBS)} {rng.choice(STEMS)}-{rng.randint(1, 40)} in {rng.randint(1, 900)} ms"
+        )
+    return "\n".join(lines)
+
+
+def _json(rng: Random, things: Sequence[str], rows: int) -> str:
+    found = [
+        {
+            "id": rng.randrange(10**6),
+            "name": rng.choice(things),
+            "state": rng.choice(STATES),
+            "score": round(rng.random(), 3),
+        }
+        for _ in range(rows)
+    ]
+    return json.dumps({"items": found, "total": len(found)}, ensure_ascii=False, indent=rng.choice((None, 2)))
+
+
+def _csv(rng: Random, things: Sequence[str], rows: int) -> str:
+    head = "name,state,count,share"
+    return "\n".join(
+        [
+            head,
+            *(
+                f"{rng.choice(things)},{rng.choice(STATES)},{rng.randint(1, 900)},{rng.random():.3f}"
+                for _ in range(rows)
+            ),
+        ]
+    )
+
+
+def _table(rng: Random, things: Sequence[str], rows: int) -> str:
+    body = [f"| {rng.choice(things)} | {rng.choice(STATES)} | {rng.randint(1, 99)} |" for _ in range(rows)]
+    return "\n".join(["| what | state | count |", "|---|---|---|", *body])
+
+
+def _code(rng: Random, things: Sequence[str], rows: int) -> str:
+    name = f"{rng.choice(VERBS)}_{rng.choice(STEMS)}"
+    lines = [
+        f"    {rng.choice(STEMS)}_{rng.randint(1, 60)} = {rng.choice(VERBS)}(rows, {rng.random():.3f})"
+        for _ in range(rows)
+    ]
+    return "\n".join([f"def {name}(rows):", *lines, "    return rows"])
+
+
+def _diff(rng: Random, things: Sequence[str], rows: int) -> str:
+    path = path_of(rng)
+    lines = [f"--- a/{path}", f"+++ b/{path}", f"@@ -{rng.randint(1, 90)},{rows} +{rng.randint(1, 90)},{rows} @@"]
+    for _ in range(rows):
+        line = f"{rng.choice(STEMS)} = {rng.choice(VERBS)}({rng.randint(1, 999)})"
+        lines += [f"-{line}", f"+{line}  # {rng.choice(VERBS)}"] if rng.random() < 0.4 else [f" {line}"]
+    return "\n".join(lines)
+
+
+def _search(rng: Random, things: Sequence[str], rows: int) -> str:
+    found = []
+    for place in range(1, rows + 1):
+        one, other = rng.choice(things), rng.choice(things)
+        found.append(f"[{place}] {path_of(rng)}:{rng.randint(1, 400)}: {one} / {other} ({rng.random():.2f})")
+    return "\n".join(found)
+
+
+def _listing(rng: Random, things: Sequence[str], rows: int) -> str:
+    return "\n".join(f"-rw-r--r-- {rng.randint(80, 90_000):>6} {path_of(rng)}" for _ in range(rows))
+
+
+def _traceback(rng: Random, things: Sequence[str], rows: int) -> str:
+    lines = ["Traceback (most recent call last):"]
+    for _ in range(max(1, rows // 2)):
+        lines += [
+            f'  File "{path_of(rng)}", line {rng.randint(1, 400)}, in {rng.choice(VERBS)}',
+            f"    {rng.choice(STEMS)}({rng.randint(1, 9)})",
+        ]
+    return "\n".join([*lines, f"ValueError: {rng.choice(STEMS)} {rng.randint(10, 99)} is not {rng.choice(STATES)}"])
+
+
+KINDS: dict[str, Make] = {
+    "log": _log, "json": _json, "csv": _csv, "table": _table, "code": _code, "diff": _diff, "search": _search,
+    "listing": _listing, "traceback": _traceback,
+}  # fmt: skip
+TOOLS = (
+    ("search_files", "search"), ("list_folder", "listing"), ("tail_log", "log"), ("get_records", "json"),
+    ("query", "csv"), ("show_diff", "diff"), ("read_file", "code"), ("run_checks", "traceback"),
+    ("get_overview", "table"),
+)  # fmt: skip

@@ -1,0 +1,341 @@
+"""What a suite is: how its scenarios are made, and how one is played and judged.
+
+    suite = Suite(name="verbatim", about=…, metrics=(…), make=make, play=play)
+    scenario = suite.make(Draw("verbatim", "ci", 12))
+    scores = list(suite.play(scenario, Setup(), Stage()))
+
+`make` is a function of the draw alone; `play` drives the real builder over the real session and yields scores as it
+goes. A suite is a module; `catalogue` has them by name.
+
+Scenarios: long conversations made from a seed, and what is asked in them.
+
+A `Draw` names a scenario before it is made: a suite, a split and a number say everything, so the id of a result is all
+that is needed to make the same conversation again. Every ninth scenario is long. The splits share no seed, and suites
+with phrasings of their own hold some back: ``docs`` is what figures in the docs are made from and what rules may be
+tuned on, ``ci`` is what CI runs.
+
+Raises `InputError` for an id that names none.
+
+Scores: what one check of one scenario came to, and how they add up.
+
+A suite yields a `Score` for everything it could judge and an `UnscoredCheck` for what it could not: that is a value
+with a
+reason, never 0. `ScoreTally` adds up one metric of one scenario; what scenarios share is added up in `intervals`, over
+scenarios, since checks within one conversation are not independent.
+
+What is under test: how a suite opens stores and builds envelopes.
+
+The default is the product's own default; a team puts its budgets, profile, tokenizer and summarizer here and runs the
+same suites over them. A suite asks for smaller budgets where its scenarios must outgrow them; what the team has set
+itself stands.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from random import Random
+from typing import Literal, NamedTuple, Self
+
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Selector, Session, Store, open_store
+from ctxsteward.schemas import InputError, Summarizer, Wire
+from ctxsteward.schemas.profile import ProfileDocument
+
+Language = Literal["en", "zh"]
+Split = Literal["docs", "ci"]
+
+TURNS = (50, 90)
+LONG_TURNS = (200, 400)
+LONG_EVERY = 9
+_ID = re.compile(r"([a-z-]+)/(docs|ci)-([0-9]{1,6})")
+
+
+class Draw(NamedTuple):
+    """Which scenario: all that its making may depend on."""
+
+    suite: str
+    split: Split
+    number: int
+
+    @property
+    def id(self) -> str:
+        return f"{self.suite}/{self.split}-{self.number}"
+
+    @property
+    def language(self) -> Language:
+        """English and Chinese in turn, long scenarios as well."""
+        return "en" if self.number % 2 == 0 else "zh"
+
+    @property
+    def turns(self) -> int:
+        """User turns: 50 to 90, 200 to 400 in every ninth."""
+        return self.random("turns").randint(*(LONG_TURNS if self.number % LONG_EVERY == 0 else TURNS))
+
+    def random(self, what: str = "") -> Random:
+        """A source of randomness that this draw, and what it is for, determine."""
+        return Random(f"{self.id} {what}")
+
+    @classmethod
+    def parse(cls, id: str) -> Self:
+        """The draw of an id, as results name it.
+
+        >>> Draw.parse("verbatim/ci-12").turns
+        64
+        """
+        found = _ID.fullmatch(id)
+        if found is None:
+            raise InputError(f"scenario {id!r:.80} is none; ids look like verbatim/ci-12")
+        return cls(found[1], "docs" if found[2] == "docs" else "ci", int(found[3]))
+
+
+def drawn(suite: str, split: Split, count: int) -> Iterator[Draw]:
+    """The first `count` scenarios of a suite; a larger count has the smaller one's in it."""
+    return (Draw(suite, split, number) for number in range(count))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A question at one place of a conversation, and what its answer needs.
+
+    Without a model, the envelope for the question is looked at; with one, its answer is.
+    """
+
+    metric: str
+    """Which figure it counts for."""
+    after: int
+    """How many messages were said before."""
+    question: str
+    wants: tuple[str, ...]
+    """Every one of them must be shown."""
+    avoids: tuple[str, ...] = ()
+    """Outdated or foreign values: none may be shown unless what is wanted is shown too."""
+    kind: str = ""
+    """What sort of thing is asked for, for the report."""
+    answer: tuple[str, ...] = ()
+    """What a model's answer says, where that is less than what it must be shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """One conversation of OpenAI chat messages, with what is asked at places of it."""
+
+    draw: Draw
+    messages: tuple[Wire, ...]
+    asks: tuple[Ask, ...] = ()
+    system: str | None = None
+    tools: tuple[Wire, ...] = ()
+    profile: ProfileDocument | None = None
+    tags: dict[str, str] = field(default_factory=dict)
+    """What was drawn for it, for the report: kinds of attacks, faults, …"""
+
+    @property
+    def id(self) -> str:
+        return self.draw.id
+
+    @property
+    def turns(self) -> int:
+        """User turns."""
+        return sum(message["role"] == "user" for message in self.messages)
+
+
+Kind = Literal["rate", "mean", "ratio", "count"]
+"""rate: share of checks that held, 0..1; mean: of values; ratio: of two quantities, a mean of one value a scenario;
+count: a sum, where every one is one too many."""
+
+MISSES_KEPT = 5
+"""Of one metric of one scenario."""
+WHY_CHARS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A figure that a suite gives."""
+
+    name: str
+    about: str
+    """One sentence: what is counted."""
+    kind: Kind = "rate"
+    better: Literal["higher", "lower"] = "higher"
+    unit: str = ""
+
+
+class Score(NamedTuple):
+    """One check."""
+
+    metric: str
+    value: float
+    """1 or 0 of a rate."""
+    at: str = ""
+    """Where: ``turn 41``, ``§17``."""
+    why: str = ""
+    """What was found, where it is not what is wanted."""
+
+
+class UnscoredCheck(NamedTuple):
+    """A check that could not be made."""
+
+    metric: str
+    reason: str
+    at: str = ""
+
+
+class Miss(NamedTuple):
+    """A check that did not hold."""
+
+    at: str
+    why: str
+
+
+@dataclass(slots=True)
+class ScoreTally:
+    """One metric of one scenario."""
+
+    count: int = 0
+    total: float = 0.0
+    misses: list[Miss] = field(default_factory=list)
+    unscored: Counter[str] = field(default_factory=Counter)
+
+    def add(self, score: Score, metric: Metric) -> None:
+        self.count += 1
+        self.total += score.value
+        missed = score.why if metric.kind != "rate" else score.value < 1 and metric.better == "higher"
+        missed = missed or (metric.kind == "rate" and metric.better == "lower" and score.value > 0)
+        if missed and len(self.misses) < MISSES_KEPT:
+            self.misses.append(Miss(score.at, score.why[:WHY_CHARS]))
+
+    @property
+    def mean(self) -> float:
+        return self.total / self.count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioResult:
+    """What one scenario came to."""
+
+    id: str
+    turns: int
+    messages: int
+    builds: int
+    """Envelopes that were made for model calls."""
+    cpu_seconds: float
+    tallies: dict[str, ScoreTally]
+    """By metric."""
+    error: str | None = None
+    """Why it ended early: an exception of the product is a failed scenario, not a failed run."""
+
+
+def tallied(found: Iterable[Score | UnscoredCheck], metrics: Iterable[Metric]) -> dict[str, ScoreTally]:
+    """Scores added up by metric; a metric that nothing was said of has an empty tally."""
+    known = {metric.name: metric for metric in metrics}
+    tallies = {name: ScoreTally() for name in known}
+    add_to(tallies, found, known)
+    return tallies
+
+
+def add_to(tallies: dict[str, ScoreTally], found: Iterable[Score | UnscoredCheck], known: dict[str, Metric]) -> None:
+    """Add scores to tallies as they come."""
+    for one in found:
+        if isinstance(one, UnscoredCheck):
+            tallies[one.metric].unscored[one.reason] += 1
+        else:
+            tallies[one.metric].add(one, known[one.metric])
+
+
+def holds(metric: str, ok: bool, at: str = "", why: str = "") -> Score:
+    """A check that holds or not.
+
+    >>> holds("verbatim", False, "turn 3", "the last user message is cut").value
+    0.0
+    """
+    return Score(metric, float(ok), at, "" if ok else why)
+
+
+DYNAMIC_TOKENS = 2_000
+"""Of a scenario: 50 turns outgrow it several times."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """Settings of the builder under test."""
+
+    model: str | None = None
+    tokenizer: str = "o200k_base"
+    budgets: Budgets = field(default_factory=Budgets)
+    """Fields that were set count for every suite; `dynamic_tokens` is the suite's where it was not set."""
+    summarizer: str | Summarizer = "extractive"
+    selector: Selector | Literal["heuristic"] | None = "heuristic"
+    profile: ProfileDocument | None = None
+    """Stands in every scenario that brings none of its own."""
+
+    def builder(self, *, dynamic_tokens: int = DYNAMIC_TOKENS) -> EnvelopeBuilder:
+        """A new builder; `dynamic_tokens` where the setup says nothing."""
+        budgets = self.budgets
+        if "dynamic_tokens" not in budgets.model_fields_set:
+            budgets = Budgets(**(budgets.model_dump(exclude_unset=True) | {"dynamic_tokens": dynamic_tokens}))
+        tokenizer = None if self.model else self.tokenizer
+        return EnvelopeBuilder(
+            self.model, tokenizer=tokenizer, budgets=budgets, summarizer=self.summarizer, selector=self.selector
+        )
+
+    def session(self, scenario: Scenario, store: Store, *, tenant: str = "evals") -> Session:
+        """The scenario's session in a store, with its head."""
+        document = scenario.profile or self.profile
+        profile = None if document is None else Profile.from_document(document)
+        return store.session(
+            scenario.id, tenant=tenant, profile=profile, tools=list(scenario.tools), system=scenario.system
+        )
+
+    def store(self) -> Store:
+        """A new store in memory."""
+        return open_store("memory:")
+
+    def describe(self) -> dict[str, str | int | float | None]:
+        """The settings by name, for results: scalars only."""
+        named = self.summarizer if isinstance(self.summarizer, str) else getattr(self.summarizer, "__name__", "own")
+        selector = self.selector if self.selector is None or isinstance(self.selector, str) else "own"
+        set_budgets = {f"budgets.{name}": getattr(self.budgets, name) for name in sorted(self.budgets.model_fields_set)}
+        return {
+            "model": self.model,
+            "tokenizer": self.tokenizer,
+            "summarizer": named,
+            "selector": selector,
+        } | set_budgets
+
+
+SCENARIOS = 26
+"""Of a suite in CI; three of them long."""
+
+
+CpuSeconds = Callable[[], float]
+
+
+@dataclass(slots=True)
+class PlayCounts:
+    """What a playing counts as it goes."""
+
+    builds: int = 0
+    cpu_seconds: CpuSeconds = time.process_time
+    build_cpu_seconds: list[float] = field(default_factory=list)
+    """Of each build, in order."""
+
+
+Scores = Iterator[Score | UnscoredCheck]
+Make = Callable[[Draw], Scenario]
+Play = Callable[[Scenario, Setup, PlayCounts], Scores]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalSuite:
+    """One suite."""
+
+    name: str
+    about: str
+    """One sentence: what it holds to numbers."""
+    metrics: tuple[Metric, ...]
+    make: Make
+    play: Play
+    scenarios: int = SCENARIOS
+    """How many CI runs."""

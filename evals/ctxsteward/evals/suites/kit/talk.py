@@ -1,0 +1,153 @@
+"""What people and assistants say between the things a scenario is about: seeded, in two languages, many subjects.
+
+    talk = Talk.of(draw)
+    talk.user()             a question or remark of the scenario's subject
+    talk.assistant()        a reply
+    talk.tools()            an assistant message with calls, and their results, as a list of messages
+
+A conversation has two or three subjects of its split's pool and drifts from one to the next; its messages are a word, a
+sentence, several paragraphs, a list, a table, code, a log, JSON (`pasted`). Nothing of it is ever asked for later, and
+nothing long is said again word for word while there is another way. The split of a draw decides the pool.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from random import Random
+from typing import Self, TypeVar
+
+from ctxsteward.schemas import Wire
+
+from ...canaries import normalize
+from ...phrasings import SmallTalkPool, SmallTalkSubject
+from ...phrasings import talk_en as texts_talk_en
+from ...phrasings import talk_zh as texts_talk_zh
+from . import pasted_content as pasted
+from .suite import Draw, Language
+
+STAYS = 12
+"""Things said of one subject before another may come up."""
+TRIES = 12
+"""At a phrase that was not said yet and shows nothing that must not be shown."""
+SHORT_CHARS = 20
+"""A word or two may be said again."""
+_SLOT = re.compile(r"\{(\w+)\}")
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class SmallTalk:
+    """A source of small talk; what it says next depends on what it has said."""
+
+    random: Random
+    language: Language
+    pool: SmallTalkPool
+    subjects: tuple[str, ...]
+    turn: int = 0
+    avoid: Collection[str] = ()
+    """Values that only the scenario itself may show: what would show one is not said."""
+    _said: set[str] = field(default_factory=set)
+    _at: int = 0
+    _left: int = STAYS
+
+    @classmethod
+    def of(cls, draw: Draw, avoid: Collection[str] = ()) -> Self:
+        rng = draw.random("talk")
+        texts = texts_talk_en if draw.language == "en" else texts_talk_zh
+        pool = texts.DEV if draw.split == "docs" else texts.HELD_OUT
+        subjects = rng.sample(sorted(pool.subjects), rng.randint(2, 3))
+        return cls(rng, draw.language, pool, tuple(subjects), avoid=frozenset(map(normalize, avoid)))
+
+    @property
+    def subject(self) -> SmallTalkSubject:
+        """What it is about just now."""
+        return self.pool.subjects[self.subjects[self._at]]
+
+    def user(self) -> str:
+        """What a user says in passing."""
+        self._drift()
+        return self._new(lambda: self._remark() if self.random.random() < 0.88 else self._pasted())
+
+    def assistant(self) -> str:
+        """What an assistant replies."""
+        return self._new(lambda: self.random.choices((self._reply, self._answer, self._pasted), (12, 73, 15))[0]())
+
+    def tools(self) -> list[Wire]:
+        """A call and its result; the assistant's next text comes after."""
+        self.turn += 1
+        name, arguments, result = self.fresh(lambda: pasted.tool_output(self.random, self.subject.things))
+        call_id = f"call_{self.turn}_{self.random.randrange(16**6):06x}"
+        return [pasted.calls((call_id, name, arguments)), {"role": "tool", "tool_call_id": call_id, "content": result}]
+
+    def join(self, *sentences: str) -> str:
+        """Sentences as one text; what is pasted stands on lines of its own."""
+        said = [sentence for sentence in sentences if sentence]
+        between = "\n\n" if any("\n" in sentence for sentence in said) else " " if self.language == "en" else ""
+        return between.join(said)
+
+    def is_idle(self, text: str) -> bool:
+        """Whether nothing in a text is the scenario's own."""
+        return not self._shows_any(text)
+
+    # -- forms ----------------------------------------------------------------------------------------------------
+
+    def _remark(self) -> str:
+        opening, closing = self.random.choice(self.pool.openings), self.random.choice(self.pool.closings)
+        text = self._filled(self.random.choice(self.subject.asks))
+        return opening + (text if opening.endswith((": ", ", ")) else text[0].upper() + text[1:]) + closing
+
+    def _answer(self) -> str:
+        count = self.random.choice((1, 1, 1, 2, 2, 3))
+        parts = self.random.sample(self.subject.answers, min(count, len(self.subject.answers)))
+        texts = [self._filled(part) for part in parts]
+        return "\n\n".join(texts) if count > 2 else self.join(*texts)
+
+    def _reply(self) -> str:
+        return self.random.choice(self.pool.replies)
+
+    def _pasted(self) -> str:
+        body = pasted.paste(self.random, self.subject.things, self.language)
+        return f"{self.random.choice(self.pool.captions)}\n{body}"
+
+    # -- choosing -------------------------------------------------------------------------------------------------
+
+    def _drift(self) -> None:
+        self._left -= 1
+        if self._left <= 0 and self.random.random() < 0.4:
+            self._at, self._left = (self._at + 1) % len(self.subjects), STAYS
+
+    def _new(self, make: Callable[[], str]) -> str:
+        text = self.fresh(make)
+        if len(text) > SHORT_CHARS:
+            self._said.add(text)
+        return text
+
+    def fresh(self, make: Callable[[], _T]) -> _T:
+        """What `make` makes, again until it was not said yet and shows nothing that must not be shown."""
+        for _ in range(TRIES):
+            made = make()
+            if str(made) not in self._said and not self._shows_any(str(made)):
+                break
+        return made
+
+    def _shows_any(self, text: str) -> bool:
+        shown = normalize(text)
+        return any(value in shown for value in self.avoid)
+
+    def _filled(self, template: str) -> str:
+        thing = self.random.choice(self.subject.things)
+        return _SLOT.sub(lambda match: thing if match[1] == "thing" else self._number(match[1]), template)
+
+    def _number(self, slot: str) -> str:
+        low, high = {"n1": (3, 9), "n2": (11, 59), "n3": (120, 980)}[slot]
+        return str(self.random.randint(low, high))
+
+
+def user(text: str) -> Wire:
+    return {"role": "user", "content": text}
+
+
+def assistant(text: str) -> Wire:
+    return {"role": "assistant", "content": text}

@@ -1,0 +1,302 @@
+"""What goes wrong between a builder and a provider: tamperings of a request, for the auditor to find.
+
+    sent = TAMPERINGS["a message is dropped"](rng, scene, "anthropic")     # None: there is nothing to tamper with
+
+Each takes a seeded random source, a `TamperingScene` and a provider, and gives what a service would have logged
+(payload,
+provider, seal), different from what was to be sent. They work on the providers' wire forms and know nothing of how the
+auditor reads them.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from ctxsteward.envelope import Envelope
+from ctxsteward.envelope.audit import sealed_request
+from ctxsteward.envelope.envelope import Provider
+from ctxsteward.schemas import Wire
+
+PROVIDERS: tuple[Provider, ...] = ("openai-chat", "anthropic", "openai-responses", "gemini", "text")
+_TURNS = {"openai-responses": "input", "gemini": "contents"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TamperingScene:
+    """An envelope, and what could be sent in its place."""
+
+    expected: Envelope
+    earlier: Envelope | None
+    """Of an earlier call of the session."""
+    neighbour: Envelope
+    """Another session of the tenant."""
+    foreigner: Envelope
+    """A session of another tenant, of the same name."""
+    other_head: Envelope
+    """This session's messages under another profile."""
+    said: Sequence[Wire]
+    """The session's messages, as an application would send them itself."""
+    remarks: Sequence[str]
+    """Whole sentences that somebody would like to put in."""
+
+
+Tampering = Callable[[Random, TamperingScene, Provider], Wire | None]
+
+
+# -- texts -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TextSlot:
+    """A text of a request: where it can be read and written."""
+
+    owner: Any
+    key: Any
+
+    @property
+    def text(self) -> str:
+        text: str = self.owner[self.key]
+        return text
+
+
+_PROSE = frozenset(("content", "text", "output", "instructions", "system_instruction", "prompt"))
+
+
+def slots(payload: Wire) -> list[TextSlot]:
+    """Every prose text of a request, wherever the provider has it."""
+    return [slot for slot in _slots(payload) if slot.text.strip()]
+
+
+def _slots(value: Any) -> Iterator[TextSlot]:
+    rows = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in rows:
+        if isinstance(inner, str) and key in _PROSE:
+            yield TextSlot(value, key)
+        elif key not in ("tools", "arguments", "input_schema", "parameters"):
+            yield from _slots(inner)
+
+
+def _rewritten(change: Callable[[Random, TamperingScene, str], str]) -> Tampering:
+    """One text of the request changed; of a text prompt, one place of it."""
+
+    def tamper(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
+        sent = _logged(scene.expected, provider)
+        for slot in rng.sample(found := slots(sent["payload"]), len(found)):
+            text = change(rng, scene, slot.text)
+            if text != slot.text:
+                slot.owner[slot.key] = text
+                return sent
+        return None
+
+    return tamper
+
+
+def _word(rng: Random, scene: TamperingScene, text: str) -> str:
+    words = list(re.finditer(r"[A-Za-z]{4,}|[\u4e00-\u9fff]{2}", text))
+    if not words:
+        return text
+    found = rng.choice(words)
+    return text[: found.start()] + rng.choice(("granted", "refused", "批准", "拒绝")) + text[found.end() :]
+
+
+def _digit(rng: Random, scene: TamperingScene, text: str) -> str:
+    digits = list(re.finditer(r"[0-9]", text))
+    if not digits:
+        return text
+    found = rng.choice(digits)
+    return text[: found.start()] + str((int(found[0]) + rng.randint(1, 9)) % 10) + text[found.end() :]
+
+
+def _negation(rng: Random, scene: TamperingScene, text: str) -> str:
+    gaps = [found.end() for found in re.finditer(r" |[，。]", text)]
+    at = rng.choice(gaps) if gaps else len(text)
+    return text[:at] + rng.choice(("not ", "never ", "不", "别")) + text[at:]
+
+
+def _cut(rng: Random, scene: TamperingScene, text: str) -> str:
+    if len(text) < 40:
+        return text
+    at = rng.randint(len(text) // 4, len(text) - 12)
+    return text[:at] + rng.choice(("", "…", " [truncated]")) if rng.random() < 0.7 else text[at:]
+
+
+def _remark(rng: Random, scene: TamperingScene, text: str) -> str:
+    return rng.choice((f"{text}\n{rng.choice(scene.remarks)}", f"{rng.choice(scene.remarks)} {text}"))
+
+
+def _unseen(rng: Random, scene: TamperingScene, text: str) -> str:
+    at = rng.randrange(len(text) + 1)
+    return text[:at] + rng.choice("\u200b\u2060\ufeff\u202e\U000e0041") + text[at:]
+
+
+# -- messages ----------------------------------------------------------------------------------------------------
+
+
+def _turns(sent: Wire, provider: Provider) -> list[Wire]:
+    """Messages, items or contents; none of a text prompt."""
+    found: list[Wire] = sent["payload"].get(_TURNS.get(provider, "messages"), [])
+    return found
+
+
+def _dropped(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
+    sent = _logged(scene.expected, provider)
+    turns = _turns(sent, provider)
+    if len(turns) < 2:
+        return None
+    del turns[rng.randrange(len(turns))]
+    return sent
+
+
+def _swapped(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
+    sent = _logged(scene.expected, provider)
+    turns = _turns(sent, provider)
+    places = [at for at in range(len(turns) - 1) if turns[at] != turns[at + 1]]
+    if not places:
+        return None
+    at = rng.choice(places)
+    turns[at], turns[at + 1] = turns[at + 1], turns[at]
+    return sent
+
+
+def _inserted(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
+    sent = _logged(scene.expected, provider)
+    turns, remark = _turns(sent, provider), rng.choice(scene.remarks)
+    if not turns:
+        return None
+    role = rng.choice(("user", "assistant") if provider != "gemini" else ("user", "model"))
+    turn: Wire = (
+        {"role": role, "parts": [{"text": remark}]} if provider == "gemini" else {"role": role, "content": remark}
+    )
+    turns.insert(rng.randrange(len(turns) + 1), turn)
+    return sent
+
+
+def _another_role(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
+    sent = _logged(scene.expected, provider)
+    turns = [turn for turn in _turns(sent, provider) if turn.get("role") in ("user", "assistant", "model")]
+    if not turns:
+        return None
+    turn = rng.choice(turns)
+    others = {"user": ("assistant", "model")[provider == "gemini"], "assistant": "user", "model": "user"}
+    turn["role"] = others[turn["role"]]
+    return sent
+
+
+def _as_system(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
+    """Meta, or a rule, slipped into the head."""
+    sent = _logged(scene.expected, provider)
+    payload, remark = sent["payload"], rng.choice(scene.remarks)
+    line = rng.choice((f"- {remark} [s-7§12]", f"learned, for reference, not instructions:\n  hint: {remark}", remark))
+    if provider == "anthropic":
+        payload.setdefault("system", []).insert(
+            rng.randrange(len(payload.get("system", [])) + 1), {"type": "text", "text": line}
+        )
+    elif provider == "openai-chat":
+        role = rng.choice(("system", "developer"))
+        payload["messages"].insert(rng.randrange(len(payload["messages"]) + 1), {"role": role, "content": line})
+    elif provider == "openai-responses":
+        payload["instructions"] = f"{payload.get('instructions', '')}\n{line}"
+    elif provider == "text":
+        payload["prompt"] = f"<{scene.expected.nonce} meta>\n{line}\n{payload['prompt']}"
+    else:
+        config = payload.setdefault("config", {})
+        config["system_instruction"] = f"{config.get('system_instruction', '')}\n{line}"
+    return sent
+
+
+def _tools(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
+    """A tool that nobody declared."""
+    if provider not in ("openai-chat", "anthropic"):
+        return None
+    sent = _logged(scene.expected, provider)
+    schema = {"type": "object", "properties": {"to": {"type": "string"}}}
+    about = {"name": "transfer_money", "description": rng.choice(scene.remarks)}
+    tool: Wire = {"type": "function", "function": {**about, "parameters": schema}}
+    sent["payload"]["tools"] = [
+        *sent["payload"].get("tools", []), {**about, "input_schema": schema} if provider == "anthropic" else tool,
+    ]  # fmt: skip
+    return sent
+
+
+# -- whole envelopes ---------------------------------------------------------------------------------------------
+
+
+def _instead(choose: Callable[[TamperingScene], Envelope | None], *, keep_seal: bool) -> Tampering:
+    """Another envelope's request; with the seal of the right one, or its own."""
+
+    def tamper(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
+        other = choose(scene)
+        if other is None or other.render(provider, cache=False) == scene.expected.render(provider, cache=False):
+            return None
+        sent = _logged(other, provider)
+        return {**sent, "seal": _logged(scene.expected, provider)["seal"]} if keep_seal else sent
+
+    return tamper
+
+
+def _bypassed(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
+    """The application sends its own history, and the builder's head if any."""
+    if provider != "openai-chat":
+        return None
+    sent = _logged(scene.expected, provider)
+    messages = sent["payload"]["messages"]
+    head = [message for message in messages if message["role"] in ("system", "developer")]
+    own = [*(head if rng.random() < 0.5 else ()), *scene.said[-rng.choice((10, len(scene.said))) :]]
+    sent["payload"]["messages"] = copy.deepcopy(own)
+    return None if own == messages else sent
+
+
+def _no_seal(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
+    sent = _logged(scene.expected, provider)
+    return {**sent, "seal": None} if rng.random() < 0.5 else {name: sent[name] for name in ("payload", "provider")}
+
+
+def _forged_seal(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
+    sent = _logged(scene.expected, provider)
+    if sent["seal"] is None:
+        return None
+    mac = sent["seal"]["mac"]
+    sent["seal"]["mac"] = mac[:-1] + ("0" if mac[-1] != "0" else "1")
+    return sent
+
+
+def _other_seal(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
+    sent = _logged(scene.expected, provider)
+    other = rng.choice([one for one in (scene.earlier, scene.neighbour, scene.foreigner, scene.other_head) if one])
+    seal = _logged(other, provider)["seal"]
+    return None if seal == sent["seal"] or seal is None else {**sent, "seal": seal}
+
+
+def _logged(envelope: Envelope, provider: Provider) -> Wire:
+    return copy.deepcopy(sealed_request(envelope, provider, cache=False))
+
+
+TAMPERINGS: dict[str, Tampering] = {
+    "a word is another": _rewritten(_word),
+    "a digit is another": _rewritten(_digit),
+    "a negation is put in": _rewritten(_negation),
+    "a text is cut": _rewritten(_cut),
+    "a remark is added to a text": _rewritten(_remark),
+    "an invisible character is put in": _rewritten(_unseen),
+    "a message is dropped": _dropped,
+    "two messages change places": _swapped,
+    "a message is put in": _inserted,
+    "a message has another role": _another_role,
+    "meta is slipped in": _as_system,
+    "a tool is slipped in": _tools,
+    "the head is another version's": _instead(lambda scene: scene.other_head, keep_seal=True),
+    "it is an earlier call's": _instead(lambda scene: scene.earlier, keep_seal=True),
+    "it is another session's": _instead(lambda scene: scene.neighbour, keep_seal=True),
+    "it is another session's, seal and all": _instead(lambda scene: scene.neighbour, keep_seal=False),
+    "it is another tenant's": _instead(lambda scene: scene.foreigner, keep_seal=True),
+    "it is another tenant's, seal and all": _instead(lambda scene: scene.foreigner, keep_seal=False),
+    "the application sends its own history": _bypassed,
+    "the seal is missing": _no_seal,
+    "the seal is forged": _forged_seal,
+    "the seal is another envelope's": _other_seal,
+}

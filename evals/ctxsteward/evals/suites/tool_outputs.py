@@ -1,0 +1,167 @@
+"""Tool outputs of many kinds and sizes: what tools say in conversations whose outputs are asked for again.
+
+`exchange` makes an assistant message with one to three calls and their results: in the OpenAI dialect one message a
+result, in the Anthropic dialect one message with all of them (``§n.1``, ``§n.2``). Now and then a result repeats an
+earlier one word for word.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from ctxsteward.schemas import Ref, Wire
+from ctxsteward.schemas.message import take_wire
+
+from .kit.suite import Language
+
+LONG_SHARE = 0.25
+"""Of the outputs: several times as long, mostly over the arrival cap."""
+AGAIN_SHARE = 0.08
+
+_WORDS = [
+    "valve",
+    "ledger",
+    "harbor",
+    "onion",
+    "tariff",
+    "kiln",
+    "orchard",
+    "sensor",
+    "parcel",
+    "lattice",
+    "gravel",
+    "beacon",
+    "cedar",
+    "pulley",
+    "quartz",
+    "spool",
+]
+_SENTENCES = (
+    "The {a} was moved behind the {b} before the audit.",
+    "Nobody signed for the {a}; the {b} is still sealed.",
+    "“Keep the {a} dry,” says the note on the {b}.",
+    "Row {n} counts {m} of {a}, {n} of {b}.",
+    "If the {a} fails again, call extension {n} and quote {b}-{m}.",
+)
+_ZH_WORDS = ("阀门", "账本", "码头", "关税", "果园", "传感器", "包裹", "灯塔", "雪松", "滑轮", "石英", "线轴")
+_ZH_SENTENCES = (
+    "{a}在审计前被移到{b}后面。",
+    "没有人签收{a}，{b}仍然封着。",
+    "{b}上的便条写着：“保持{a}干燥”。",
+    "第 {n} 行：{a} {m} 件，{b} {n} 件。",
+    "如果{a}再次失败，请拨分机 {n}。",
+)
+_NAMES = ("read_page", "query_rows", "tail_log", "get_config", "list_files", "run_check", "fetch_diff")
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedToolOutput:
+    """A tool output of a conversation."""
+
+    place: Ref
+    text: str
+
+
+def outputs_of(messages: Sequence[Wire]) -> list[ScriptedToolOutput]:
+    """All tool outputs in order; the n-th is ``tool:n``."""
+    found: list[ScriptedToolOutput] = []
+    for ordinal, wire in enumerate(messages, 1):
+        results = take_wire(wire)[1].tool_results if _may_hold(wire) else ()
+        found += [ScriptedToolOutput(Ref(ordinal, part), result.text) for part, result in enumerate(results, 1)]
+    return found
+
+
+def _may_hold(wire: Wire) -> bool:
+    return wire["role"] == "tool" or (wire["role"] == "user" and not isinstance(wire["content"], str))
+
+
+def exchange(rng: Random, language: Language, before: Sequence[Wire], *, anthropic: bool) -> list[Wire]:
+    """One round of calls and their results."""
+    made = [
+        (f"call_{len(before)}_{k}_{rng.randrange(16**5):05x}", *_made(rng, language, before))
+        for k in range(_calls(rng))
+    ]
+    if anthropic:
+        uses = [{"type": "tool_use", "id": id, "name": name, "input": {"target": key}} for id, name, key, _ in made]
+        results = [{"type": "tool_result", "tool_use_id": id, "content": text} for id, _, _, text in made]
+        return [{"role": "assistant", "content": uses}, {"role": "user", "content": results}]
+    calls = [
+        {"id": id, "type": "function", "function": {"name": name, "arguments": json.dumps({"target": key})}}
+        for id, name, key, _ in made
+    ]
+    rows: list[Wire] = [{"role": "assistant", "content": None, "tool_calls": calls}]
+    return rows + [{"role": "tool", "tool_call_id": id, "content": text} for id, _, _, text in made]
+
+
+def _calls(rng: Random) -> int:
+    return rng.choice((1, 1, 1, 2, 3))
+
+
+def _made(rng: Random, language: Language, before: Sequence[Wire]) -> tuple[str, str, str]:
+    """Tool name, argument, output."""
+    name, key = rng.choice(_NAMES), f"{rng.choice(_WORDS)}-{rng.randint(10, 9999)}"
+    earlier = [wire for wire in before if wire["role"] == "tool"] if rng.random() < AGAIN_SHARE else []
+    if earlier:
+        return name, key, take_wire(rng.choice(earlier))[1].tool_results[0].text
+    size = rng.randint(25, 60) if rng.random() < LONG_SHARE else rng.randint(2, 9)
+    return name, key, rng.choice(_KINDS)(rng, language, size)
+
+
+def _prose(rng: Random, language: Language, size: int) -> str:
+    sentences, words = (_SENTENCES, _WORDS) if language == "en" else (_ZH_SENTENCES, _ZH_WORDS)
+    rows = []
+    for _ in range(size):
+        a, b = rng.sample(words, 2)
+        rows.append(rng.choice(sentences).format(a=a, b=b, n=rng.randint(2, 99), m=rng.randint(100, 9999)))
+    return (" " if language == "en" else "").join(rows)
+
+
+def _rows(rng: Random, language: Language, size: int) -> str:
+    words = _WORDS if language == "en" else _ZH_WORDS
+    found = [
+        {
+            "id": f"{rng.choice('QRT')}-{rng.randint(1000, 99999)}",
+            "name": rng.choice(words),
+            "price": rng.randint(1, 999) / 4,
+        }
+        for _ in range(size)
+    ]
+    return json.dumps({"rows": found, "next": None}, ensure_ascii=rng.random() < 0.3, indent=rng.choice((None, 1)))
+
+
+def _log(rng: Random, language: Language, size: int) -> str:
+    rows = [
+        f"12:{rng.randint(10, 59)}:0{rng.randint(0, 9)} INFO {rng.choice(_WORDS)} took {rng.randint(3, 900)} ms"
+        for _ in range(size * 2)
+    ]
+    if rng.random() < 0.5:
+        wrong = "Error: connection refused by {}" if language == "en" else "错误：{} 连接被拒绝"
+        rows.insert(rng.randrange(len(rows)), "12:44:01 " + wrong.format(rng.choice(_WORDS)))
+    return "\n".join(rows) + "\n"
+
+
+def _table(rng: Random, language: Language, size: int) -> str:
+    head = "item | count | place" if language == "en" else "品名 | 数量 | 位置"
+    words = _WORDS if language == "en" else _ZH_WORDS
+    return "\n".join(
+        [head, *(f"{rng.choice(words)} | {rng.randint(1, 999)} | §{rng.randint(1, 40)}" for _ in range(size))]
+    )
+
+
+def _config(rng: Random, language: Language, size: int) -> str:
+    rows = [
+        f"{rng.choice(_WORDS)}_{n}:\n  limit: {rng.randint(1, 9999)}\n  path: /srv/{rng.choice(_WORDS)}/{n}.yaml"
+        for n in range(size)
+    ]
+    return "# " + ("settings" if language == "en" else "设置") + "\n" + "\n".join(rows)
+
+
+def _bare(rng: Random, language: Language, size: int) -> str:
+    """Little, odd or nothing at all."""
+    return rng.choice(("ok", "", "0", "\n\n", "null", "[]", "完成" if language == "zh" else "done", "§3", "\t…\u200b"))
+
+
+_KINDS: tuple[Callable[[Random, Language, int], str], ...] = (_prose, _rows, _log, _table, _config, _bare)

@@ -1,0 +1,206 @@
+"""Batches as Prefect tasks: names of transcripts go in, the address of what became of them comes out, never a body.
+
+A task's cache key is its batch alone, and a batch's address is made of what it reads; results are persisted, so a run
+that is repeated after a kill finds every finished batch, also where Prefect still shows the first run as running. A
+batch that fails is a failed state, not a failed run. Its exception is told by name only: its text may quote a
+transcript, and Prefect keeps logs.
+
+Where tasks run: threads of this process, a local Dask cluster, or one that is there already.
+
+Dask is imported only where it is asked for; a local cluster is a `clusters.QuietCluster`.
+
+The nightly steward as a Prefect flow: the shell of `steward.night`, its batches tasks.
+
+    meta_steward_nightly(NightSettings(…))     one night; its report
+
+The inner flow has the task runner that the settings name, so that a deployment's parameters choose it, and is retried
+where the store does not answer. A night that another one is under way for waits as long as a lease lasts: one that was
+killed is taken over, on its machine at once, on another when its lease has run out. A night over nothing (no such
+profile, no transcript in a source) fails before it begins.
+
+Every night leaves a Markdown artifact. Rejected, rolled back, busy or broken, it ends `Failed`, and a caller in this
+process gets `NightFailed` with the report; where people must say something first, it ends `Held`.
+
+Settings hold names of places, reports numbers and codes; what a report quotes goes back to the caller and is not
+persisted. Annotations here are values, not texts: Prefect reads them where a deployment has loaded the flow by its
+name.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from prefect import flow, get_run_logger, tags, task
+from prefect.cache_policies import INPUTS
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
+from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
+
+from ctxsteward.envelope.store import Store, open_store
+from ctxsteward.schemas import InputError
+from ctxsteward.steward.harvest.batches import Batch, BatchFailure, BatchRecords, BatchResult, Run
+from ctxsteward.steward.night.environment import ProcessEnvironment, of_this_process
+from ctxsteward.steward.night.report import NightReport
+from ctxsteward.steward.night.run import run_night
+from ctxsteward.steward.night.telemetry import tell_night
+from ctxsteward.steward.settings import NightSettings
+from ctxsteward.steward.wiring import harvest_in_process, open_night, require
+from ctxsteward.store.profiles.lease import WriterLease
+
+from .runs import call_crashed, claim, export, refuse_relative_paths, run_name, show, tags_of
+
+CACHED = "Cached"
+"""Name of the state of a task that Prefect has not run again."""
+
+
+class HarvestTaskError(Exception):
+    """A batch came to no end."""
+
+
+@task(cache_policy=INPUTS - "settings", persist_result=True, result_serializer="json", task_run_name="{batch.address}")
+def harvest_batch(settings: NightSettings, batch: Batch) -> dict[str, Any]:
+    """Harvest a batch; its address, and what that has cost."""
+    here = of_this_process()
+    try:
+        done = harvest_in_process(settings, batch, here)
+    except Exception as error:
+        raise HarvestTaskError(type(error).__name__) from None
+    return {"address": done.address, "cpu_seconds": done.cpu_seconds, "tokens": done.tokens, "by": here.owner}
+
+
+def on_prefect(settings: NightSettings, records: BatchRecords, results: Path) -> Run:
+    """Run batches as tasks of the flow that is under way; `results` is a folder for addresses."""
+    harvest = harvest_batch.with_options(result_storage=results)
+
+    def run(batches: Iterable[Batch]) -> Iterator[BatchResult | BatchFailure]:
+        submitted = [(batch, harvest.submit(settings, batch)) for batch in batches]
+        for batch, future in submitted:
+            future.wait()
+            yield _ended(batch, future.state, records)
+
+    return run
+
+
+def _ended(batch: Batch, state: State[Any], records: BatchRecords) -> BatchResult | BatchFailure:
+    """What became of a batch, as its record says; what it has cost here is not counted twice."""
+    if not state.is_completed():
+        return BatchFailure(batch, state.name or "Failed")
+    record = records.find(batch.address)
+    if record is None:  # the store lost it, or is another one: Prefect's own word is not enough
+        return BatchFailure(batch, "RecordMissing")
+    told = state.result()
+    if state.name == CACHED or told["by"] == of_this_process().owner:
+        return replace(record, found=state.name == CACHED)
+    return replace(record, found=False, cpu_seconds=told["cpu_seconds"], tokens=told["tokens"])
+
+
+def task_runner(settings: NightSettings) -> TaskRunner[Any]:
+    """The runner that these settings name."""
+    if settings.runner == "threads":
+        return ThreadPoolTaskRunner(max_workers=settings.workers)
+    from prefect_dask.task_runners import DaskTaskRunner
+
+    if settings.dask_address is not None:
+        return DaskTaskRunner(address=settings.dask_address)
+    from .dask_cluster import QuietCluster
+
+    return DaskTaskRunner(cluster_class=QuietCluster, cluster_kwargs={"n_workers": settings.workers})
+
+
+RETRIES, RETRY_SECONDS = 2, 10
+"""Of a night whose store, server or cluster does not answer."""
+POLL_SECONDS = 1.0
+
+
+class NightFailed(Exception):
+    """A night that is no success; `report` is all of it, the message quotes nobody.
+
+    Prefect keeps a pickle of whatever a flow raises: that holds numbers alone.
+    """
+
+    def __init__(self, report: NightReport) -> None:
+        self.report = report
+        super().__init__(f"night {report.night} of {report.profile}: {report.failure}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.report.numbers(),))
+
+
+@flow(name="meta_steward_nightly", flow_run_name=run_name, persist_result=False)
+def meta_steward_nightly(settings: NightSettings) -> NightReport:
+    """Run one night of the steward over whatever transcripts are due."""
+    export()
+    report = one_night(settings)
+    if report.failure:
+        raise NightFailed(report)
+    if report.outcome == "held":
+        held: State[NightReport] = Completed(name="Held", message=f"{report.waiting:,} waits for a person", data=report)
+        return held  # type: ignore[return-value]  # Prefect hands its data on to whoever calls the flow
+    return report
+
+
+def one_night(settings: NightSettings) -> NightReport:
+    """One night of the flow that is under way, its report shown; raises where it cannot begin."""
+    here = of_this_process()
+    claim(settings, here)
+    _begin(settings, here)
+    with tags(*tags_of(settings)):
+        report = night.with_options(task_runner=task_runner(settings))(settings)
+        if report.outcome == "busy":  # a try of its own that lost the store has left a lease behind, or one was faster
+            _begin(settings, here)
+            report = night.with_options(task_runner=task_runner(settings))(settings)
+    show(report)
+    return report
+
+
+@flow(name="night", persist_result=False, retries=RETRIES, retry_delay_seconds=RETRY_SECONDS)
+def night(settings: NightSettings) -> NightReport:
+    """One night, with its batches as tasks."""
+    here = of_this_process()
+    claim(settings, here)
+    with open_night(settings, here) as opening:
+        run = on_prefect(settings, opening.shell.records, opening.results)
+        report = run_night(opening.stages, replace(opening.shell, run=run))
+    tell_night(report)
+    counts = ", ".join(f"{one.stage} {one.count}" for one in report.stages)
+    get_run_logger().info("night %s of %s: %s; %s", report.night, report.profile, report.outcome, counts)
+    return report
+
+
+def _begin(settings: NightSettings, here: ProcessEnvironment) -> None:
+    """Refuse a night over nothing, wait for its turn, and settle runs that were killed."""
+    refuse_relative_paths(settings)
+    with stored(settings, here) as store:
+        require(settings, store)
+        if settings.dry_run:
+            return
+        lapsed = _waited(
+            WriterLease(store, settings.profile, settings.tenant, owner=here.owner, clock=here.clock), settings, here
+        )
+    crashed = call_crashed(lambda owner: here.abandoned(owner) or owner == lapsed)
+    if crashed:
+        get_run_logger().warning("%d runs were killed; this one takes over", crashed)
+
+
+def stored(settings: NightSettings, here: ProcessEnvironment) -> Store:
+    """The store, which is there already; raises `InputError` where none is."""
+    scheme, _, folder = settings.store.partition(":")
+    if scheme == "file" and not (Path(folder) / "objects").is_dir():
+        raise InputError(f"store {settings.store!r:.200}: there is none; correct it, or make one with a first version")
+    return open_store(settings.store, journal=settings.journal, keys=here.keys())
+
+
+def _waited(lease: WriterLease, settings: NightSettings, here: ProcessEnvironment) -> str | None:
+    """Wait while somebody else holds the lease, as long as a dead one would; the owner of one that has run out."""
+    until = time.monotonic() + settings.lease_seconds + POLL_SECONDS
+    while (holder := lease.holder()) is not None:
+        if here.abandoned(holder.owner) or holder.expires_seconds <= here.clock():
+            return holder.owner
+        if time.monotonic() > until:
+            return None
+        time.sleep(POLL_SECONDS)
+    return None

@@ -1,0 +1,57 @@
+"""Nights made up for: one night for each day of a range, in order, each with what had changed until that day's end.
+
+A day that was done is found done; days that came late end with the same observations as days on time. A night that is
+rejected stops no other; in the end the run fails with all of them (`NightsFailed`).
+
+Annotations here are values, not texts: Prefect reads them where a deployment has loaded the flow by its name.
+"""
+
+from collections.abc import Iterator
+from datetime import date, timedelta
+from typing import Any
+
+from prefect import flow
+
+from ctxsteward.schemas import InputError
+from ctxsteward.steward.night.report import NightReport
+from ctxsteward.steward.settings import NightSettings
+
+from .night import one_night
+from .runs import export, run_name
+
+
+class NightsFailed(Exception):
+    """Nights of which some are no success; `reports` are those of all; a pickle holds numbers alone."""
+
+    def __init__(self, reports: list[NightReport]) -> None:
+        self.reports = reports
+        super().__init__("; ".join(f"{one.night}: {one.failure}" for one in reports if one.failure))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), ([one.numbers() for one in self.reports],))
+
+
+@flow(name="replay_nights", flow_run_name=run_name, persist_result=False)
+def replay_nights(settings: NightSettings, first: date, last: date) -> list[NightReport]:
+    """Run the nights from `first` to `last`, both included. Raises `InputError` for a range that holds none."""
+    export()
+    if last < first:
+        raise InputError(f"no night from {first} to {last}; name the earlier day first")
+    reports = [one_night(one) for one in nights_of(settings, first, last)]
+    if any(one.failure for one in reports):
+        raise NightsFailed(reports)
+    return reports
+
+
+def nights_of(settings: NightSettings, first: date, last: date) -> Iterator[NightSettings]:
+    """Settings of each night.
+
+    >>> days = nights_of(NightSettings(), date(2026, 11, 1), date(2026, 11, 2))
+    >>> [(one.night, one.until) for one in days]
+    [('2026-11-01', '2026-11-02T00:00:00+00:00'), ('2026-11-02', '2026-11-03T00:00:00+00:00')]
+    """
+    day = first
+    while day <= last:
+        until = f"{day + timedelta(days=1)}T00:00:00+00:00"
+        yield settings.model_copy(update={"night": str(day), "until": until, "keep_places": False})
+        day += timedelta(days=1)

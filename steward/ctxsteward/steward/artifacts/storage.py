@@ -1,0 +1,106 @@
+"""Artifacts in the store: encrypted blobs under the subject of their session and principal.
+
+An artifact with the words of several principals is encrypted once more under the key of each further one, so that it
+is gone as soon as one of them is forgotten. Its address is that of its content, so harvesting a transcript again finds
+what is there. Whatever refers to it (the steward's batches) keeps it from being collected as garbage.
+
+Raises `Erased` where one of its principals, or its session, was forgotten; `ObjectMissing`, `Damaged`,
+`OutcomeUnknown`, `StoreUnavailable`.
+Source: the state design (addresses, tenants, erasure); NIST SP 800-38D.
+"""
+
+from __future__ import annotations
+
+import hmac
+
+from ctxsteward.envelope.store import Store
+from ctxsteward.schemas import Damaged, Erased, ObjectMissing
+from ctxsteward.store.crypto.addresses import address_of
+from ctxsteward.store.crypto.keyring import NONCE_BYTES, decrypt, encrypt
+from ctxsteward.store.crypto.vault import Vault
+
+from .artifact import Artifact, artifact_bytes, parse_artifact, subject_for
+
+KIND = "harvest"
+_SEPARATOR = b"\n"
+
+
+class ArtifactStore:
+    """One tenant's artifacts."""
+
+    def __init__(self, store: Store, tenant: str) -> None:
+        self._store, self._tenant = store, tenant
+        self._vault: Vault = store.vault(tenant)
+        self._key = store.keys.address_key(tenant)
+
+    def put(self, artifact: Artifact) -> str:
+        """Keep it; its address. Raises `Erased` where somebody in it was forgotten."""
+        subject, data = self._sealed(artifact)
+        return self._vault.put(subject, KIND, data)
+
+    def address(self, artifact: Artifact) -> str | None:
+        """The address it is, or would be, kept under; None where somebody in it was forgotten."""
+        try:
+            subject, data = self._sealed(artifact)
+        except Erased:
+            return None
+        return address_of(self._key, subject, KIND, data)
+
+    def _sealed(self, artifact: Artifact) -> tuple[str, bytes]:
+        """The subject whose blob it is, and its content: under a further key for each further principal."""
+        first, *others = (subject_for(artifact.session, who) for who in artifact.principals)
+        data = artifact_bytes(artifact)
+        layers = []
+        for subject in others:
+            key = self._vault.data_key(subject)
+            nonce = hmac.digest(key.secret, data, "sha256")[:NONCE_BYTES]  # same content, same bytes
+            data = encrypt(key.secret, data, KIND.encode(), nonce)
+            layers.append(key.subject)
+        return first, ",".join(layers).encode() + _SEPARATOR + data
+
+    def get(self, address: str) -> Artifact:
+        """The artifact with this address."""
+        head, separator, data = self._vault.get(address).partition(_SEPARATOR)
+        if not separator:
+            raise Damaged(f"artifact {address[:16]}…: it is not a harvest artifact; harvest its transcript again")
+        for layer in reversed(head.decode().split(",") if head else []):
+            data = decrypt(self._vault.known_key(layer).secret, data, KIND.encode())
+        artifact = parse_artifact(data, f"artifact {address[:16]}…")
+        self._refuse_forgotten(artifact)
+        return artifact
+
+    def find(self, address: str) -> Artifact | None:
+        """The artifact, or None where it was forgotten, by whichever process."""
+        try:
+            return self.get(address)
+        except (Erased, ObjectMissing):
+            return None
+
+    def bury(self, session: str, principals: tuple[str, ...], *, who: str, when: str, why: str) -> None:
+        """Destroy the keys of these principals in a session; none given: of the session itself."""
+        subjects = [subject_for(session, principal) for principal in principals] or [session]
+        for subject in subjects:
+            self._vault.bury(subject, who=who, when=when, why=why)
+
+    def forgotten(self) -> frozenset[str]:
+        """Addresses of all subjects that were forgotten; costs a listing."""
+        return frozenset(self._vault.buried())
+
+    def is_among(self, forgotten: frozenset[str], session: str, principal: str | None) -> bool:
+        """Whether a principal in a session, or (None) the session itself, is among the forgotten."""
+        return self.subject(session, principal) in forgotten
+
+    def subject(self, session: str, principal: str | None) -> str:
+        """The address under which a principal in a session, or (None) the session itself, may be forgotten."""
+        return self._vault.subject_address(session if principal is None else subject_for(session, principal))
+
+    def _refuse_forgotten(self, artifact: Artifact) -> None:
+        """Asked of the tombstones: another process may have written one, or a session have gone without its people."""
+        for subject in dict.fromkeys(_subjects(artifact)):
+            buried = self._vault.tombstone(self._vault.subject_address(subject))
+            if buried is not None:
+                raise Erased(f"session {artifact.session!r}", who=buried.who, when=buried.when, why=buried.why)
+
+
+def _subjects(artifact: Artifact) -> tuple[str, ...]:
+    return (artifact.session, *(subject_for(artifact.session, who) for who in artifact.principals))

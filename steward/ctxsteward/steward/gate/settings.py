@@ -1,0 +1,162 @@
+"""The gate as an application has it: its model and head budgets, its own cases, its margins; told in settings.
+
+    gate:
+      model: gpt-4o                     # or tokenizer: o200k_base
+      budgets: {system_tokens: 600, static_tokens: 400}
+      cases: gate.yaml                  # merged with the shipped ones (`cases`)
+      margins: {hit_rate: 0.1}
+      suites: [verbatim]                # eval suites that are played besides (`together`)
+
+The history of the replay stays as small as the suite has it, so that every case is compacted. Raises `InputError`,
+`InputTooLarge` when the gate is made.
+
+Several gates as one: the frozen cases, and the eval suites that the settings name.
+
+    gate:
+      suites: [verbatim, compression]
+
+Whatever plays suites is installed under the entry-point group ``ctxsteward.eval_gates`` as ``suites``, and is called
+``(names, model=…, tokenizer=…, budgets=…) -> EvalGate``: the steward does not import it. A report of several gates has
+the guards of all; none of them may fall.
+
+Raises `InputError` where nothing is installed, or a suite is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from importlib.metadata import entry_points
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, field_validator
+
+from ctxsteward.envelope.building.builder import EnvelopeBuilder
+from ctxsteward.envelope.tokens.budgets import Budgets
+from ctxsteward.envelope.tokens.models import model_info
+from ctxsteward.schemas import InputError, UnknownModel
+from ctxsteward.schemas.profile import ProfileDocument
+
+from .port import EvalGate, GateReport, Guard
+from .suite import (
+    DYNAMIC_TOKENS,
+    GUARDS,
+    TOKENIZER,
+    FrozenGate,
+    FrozenSuite,
+    HeldOutRequest,
+    KnownReplay,
+    load_suite,
+    no_known_replay,
+    shipped,
+)
+
+Tokens = Annotated[StrictInt, Field(ge=1, le=1_000_000)]
+MAX_HELD = 200
+"""Held cases of one night beside those of the suite: the first by id."""
+
+
+class _GateValue(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class HeadBudgets(_GateValue):
+    """Budgets of the head sections, as the application gives them to its builder; None: the default."""
+
+    system_tokens: Tokens | None = None
+    static_tokens: Tokens | None = None
+    meta_tokens: Tokens | None = None
+
+
+class GateSettings(_GateValue):
+    """How champion and challenger are replayed."""
+
+    model: StrictStr | None = None
+    """Whose tokens are counted; None: those of `tokenizer`."""
+    tokenizer: Literal["o200k_base", "cl100k_base"] | None = None
+    """None: the model's, else ``o200k_base``."""
+    budgets: HeadBudgets = HeadBudgets()
+    cases: StrictStr | None = None
+    """A YAML or JSON file of cases and held events (`cases`), replayed beside the shipped ones."""
+    margins: dict[StrictStr, Annotated[float, Field(ge=0, le=1)]] = Field(default_factory=dict)
+    """By how much the mean of a guard may be worse; a guard that is not named keeps its margin (`suite.GUARDS`)."""
+
+    suites: tuple[StrictStr, ...] = ()
+    """Eval suites that champion and challenger play besides, two scenarios each; each costs seconds a promotion."""
+
+    @field_validator("model")
+    @classmethod
+    def _is_known(cls, model: str | None) -> str | None:
+        try:
+            if model is not None:
+                model_info(model)
+        except UnknownModel as error:
+            raise ValueError(f"no such model is known: {model!r:.60}; name its tokenizer instead") from error
+        return model
+
+    @field_validator("margins")
+    @classmethod
+    def _are_guards(cls, margins: dict[str, float]) -> dict[str, float]:
+        known = [guard.name for guard in GUARDS]
+        for name in margins:
+            if name not in known:
+                raise ValueError(f"no guard is called {name!r:.40}; one of: {', '.join(known)}")
+        return margins
+
+    def builder(self) -> EnvelopeBuilder:
+        """A builder for one replay."""
+        told = {name: value for name, value in self.budgets.model_dump().items() if value is not None}
+        budgets = Budgets(**told).model_copy(update={"dynamic_tokens": DYNAMIC_TOKENS}).held()
+        tokenizer = self.tokenizer or (None if self.model else TOKENIZER)
+        return EnvelopeBuilder(model=self.model, tokenizer=tokenizer, budgets=budgets)
+
+    def suite(self, held: Iterable[HeldOutRequest] = ()) -> FrozenSuite:
+        """The shipped cases, the application's own, and these held ones."""
+        suite = shipped() if self.cases is None else shipped().with_(load_suite(self.cases))
+        more = sorted(set(held))[:MAX_HELD]
+        return suite.with_(FrozenSuite(name="", cases=(), held=tuple(more))) if more else suite
+
+    def guards(self) -> tuple[Guard, ...]:
+        """All guards, with the margins told."""
+        return tuple(guard._replace(margin=self.margins.get(guard.name, guard.margin)) for guard in GUARDS)
+
+
+def configured(
+    settings: GateSettings, held: Iterable[HeldOutRequest] = (), known: KnownReplay = no_known_replay
+) -> FrozenGate:
+    """The frozen gate as the settings have it; `known` gives replays that need not be made again."""
+    builds = settings.model_dump_json(include={"model", "tokenizer", "budgets"})
+    return FrozenGate(
+        suite=settings.suite(held), guards=settings.guards(), builder=settings.builder, builds=builds, known=known
+    )
+
+
+GROUP, NAME = "ctxsteward.eval_gates", "suites"
+
+
+@dataclass(frozen=True, slots=True)
+class CombinedGate:
+    """An `EvalGate` that asks all of its own."""
+
+    gates: tuple[EvalGate, ...]
+
+    def __call__(self, champion: ProfileDocument | None, challenger: ProfileDocument) -> GateReport:
+        reports = [gate(champion, challenger) for gate in self.gates]
+        return replace(
+            reports[0], suite=" and ".join(report.suite for report in reports),
+            results=tuple(result for report in reports for result in report.results),
+            pairs=tuple(pair for report in reports for pair in report.pairs),
+        )  # fmt: skip
+
+
+def with_suites(settings: GateSettings, frozen: EvalGate) -> EvalGate:
+    """The frozen gate, and the suites that the settings name, where they name any."""
+    if not settings.suites:
+        return frozen
+    for point in entry_points(group=GROUP, name=NAME):
+        budgets = {name: value for name, value in settings.budgets.model_dump().items() if value is not None}
+        tokenizer = settings.tokenizer or TOKENIZER
+        return CombinedGate(
+            (frozen, point.load()(settings.suites, model=settings.model, tokenizer=tokenizer, budgets=budgets))
+        )
+    raise InputError(f"gate.suites: nothing that plays eval suites is installed (entry-point group {GROUP})")

@@ -1,0 +1,280 @@
+"""Batches: which transcripts one task takes, and what became of each, kept so that no batch is done twice.
+
+Transcripts due are dealt into batches by an address of their name, so that the same transcripts make the same batches
+in whatever order they are listed, and one more transcript changes one batch alone. What became of a batch is a chain of
+one link, committed once it is finished:
+
+    steward/<tenant>/<profile>/batches/<batch address>/000000000001.json
+    body: {"schema_version": 1, "artifacts": [address], "transcripts": n, "skipped": {reason: n},
+           "quarantined": [[reason, address of a name]], "gone": [[address of a name, address of a session]],
+           "hits": {what: n}, "dated": {where its times are from: n},
+           "uses": [[address of a reading, revision, {fate: [id of a record]}, [address of a subject], version | null,
+           {what: n}]]}
+
+A batch is known by what it reads (names, versions of their content, the harvesters' version), so a night that was
+killed finds its finished batches again. Addresses and numbers only: a name of a transcript may tell something.
+
+Raises `Damaged`, `OutcomeUnknown`, `StoreUnavailable`. Source: the layered-envelope design (replay in batches).
+
+Who runs the batches of a night: this process's threads, or whoever else a shell brings.
+
+A runner is given what it may do to one batch and the batches, and yields what became of each, in their order. A batch
+that raises is a `BatchFailure` and sinks nothing else; its transcripts stay due.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import NamedTuple
+
+from ctxsteward.envelope.store import Store
+from ctxsteward.schemas import ObjectMissing, UnsupportedVersion, VersionTaken
+from ctxsteward.store.crypto.addresses import address_of
+from ctxsteward.store.crypto.hash_chain import Chain, Link
+from ctxsteward.store.names import steward_folder
+
+from ..artifacts.artifact import subject_for
+
+VERSION = 1
+
+
+class DueTranscript(NamedTuple):
+    """One transcript that is due."""
+
+    source: str
+    """URI of its source."""
+    name: str
+    """Where it lies in there."""
+    version: str
+    """Changes with its content."""
+    revision: int = 0
+    """Grows from reading to reading, where the source knows."""
+
+
+class Batch(NamedTuple):
+    """What one task takes."""
+
+    address: str
+    items: tuple[DueTranscript, ...]
+
+
+class WithdrawnTranscript(NamedTuple):
+    """A transcript that its people took back where it came from."""
+
+    item: str
+    """Address of its name."""
+    session: str | None
+    """Address of the session; None: all that came out of the item."""
+
+
+class RefusedTranscript(NamedTuple):
+    """A transcript that could not be used."""
+
+    reason: str
+    """A code."""
+    item: str
+    """Address of its name."""
+
+
+class BatchFailure(NamedTuple):
+    """A batch that came to no end; its transcripts stay due."""
+
+    batch: Batch
+    error: str
+    """Name of the exception's class."""
+
+
+class SessionUse(NamedTuple):
+    """What one session showed: of the version it was under, and of the records in its sight."""
+
+    reading: str
+    """Address of the session where it was read; the same for every reading of it."""
+    revision: int
+    """Of two readings, that of the higher one counts."""
+    fates: Mapping[str, Sequence[str]]
+    """Ids of records by what became of them (`hits.FATES`)."""
+    rests: Sequence[str] = ()
+    """Addresses of the session and of everybody who spoke in it (`Vault.subject_address`): it counts until one of them
+    is forgotten."""
+    version: int | None = None
+    """Of the profile that it was under; None: that is not known."""
+    arm: Mapping[str, int] = MappingProxyType({})
+    """What it showed of that version (`canary.Arm`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchResult:
+    """What became of a batch."""
+
+    address: str
+    artifacts: tuple[str, ...]
+    """Addresses of harvest artifacts, sorted."""
+    transcripts: int = 0
+    """That were read and harvested."""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """Transcripts that are none of the steward's business, by reason."""
+    quarantined: tuple[RefusedTranscript, ...] = ()
+    gone: tuple[WithdrawnTranscript, ...] = ()
+    hits: Mapping[str, int] = field(default_factory=dict)
+    """What use records in force were: `hits.Tally`, in numbers."""
+    uses: tuple[SessionUse, ...] = ()
+    """Session by session, and record by record; sessions under no version that were shown none are left out."""
+    dated: Mapping[str, int] = field(default_factory=dict)
+    """Transcripts by where their times are from (`replayed.Dated`)."""
+    found: bool = False
+    """Finished by an earlier run."""
+    cpu_seconds: float = 0.0
+    """What it took this time."""
+    tokens: int = 0
+    """Of models, this time."""
+
+
+class BatchRecords:
+    """What became of the batches of one profile's transcripts."""
+
+    def __init__(self, store: Store, tenant: str, profile: str, *, extractor: str) -> None:
+        """`extractor`: version of all that turns a transcript into observations."""
+        self._store, self._tenant, self._profile = store, tenant, profile
+        self._key, self._extractor = store.keys.address_key(tenant), extractor
+
+    def batch(self, items: tuple[DueTranscript, ...], salt: str = "") -> Batch:
+        """These items as a batch; another `salt` makes it another batch, that is done anew."""
+        data = json.dumps([self._profile, self._extractor, salt, items]).encode()
+        return Batch(address_of(self._key, self._tenant, "batch", data), items)
+
+    def address(self, item: DueTranscript) -> str:
+        """What an item is called where names may not stand."""
+        return address_of(self._key, self._tenant, "item", json.dumps([item.source, item.name]).encode())
+
+    def session(self, session: str) -> str:
+        """What a session is called where names may not stand."""
+        return address_of(self._key, self._tenant, "session", session.encode())
+
+    def reading(self, item: DueTranscript, session: str) -> str:
+        """What a session of an item is called where names may not stand."""
+        named = json.dumps([item.source, item.name, session]).encode()
+        return address_of(self._key, self._tenant, "reading", named)
+
+    def subjects(self, session: str, principals: Iterable[str]) -> tuple[str, ...]:
+        """A session and its people, by the addresses under which they may be forgotten."""
+        names = {session, *(subject_for(session, who) for who in principals)}
+        return tuple(sorted(map(self._store.vault(self._tenant).subject_address, names)))
+
+    def find(self, address: str) -> BatchResult | None:
+        """What became of this batch; None where it was never finished."""
+        try:
+            return self._read(address, self._chain(address).read(1))
+        except ObjectMissing:
+            return None
+
+    def read(self, address: str) -> BatchResult:
+        """What became of a batch that is known to be finished."""
+        return self._read(address, self._chain(address).present(1))
+
+    def every(self) -> Iterator[BatchResult]:
+        """All batches that were ever finished, by address; costs a listing and a request each."""
+        return map(self.read, self.addresses())
+
+    def addresses(self) -> Iterator[str]:
+        """Of all batches that were ever finished; costs a listing."""
+        folder = steward_folder(self._tenant, self._profile, "batches")
+        return (info.key.split("/")[-2] for info in self._store.objects.list(f"{folder}/"))
+
+    def write(self, result: BatchResult) -> BatchResult:
+        """Keep it; where another worker has finished the same batch first, what that one found."""
+        body = {
+            "schema_version": VERSION,
+            "artifacts": list(result.artifacts),
+            "transcripts": result.transcripts,
+            "skipped": dict(sorted(result.skipped.items())),
+            "quarantined": [list(one) for one in result.quarantined],
+            "gone": [list(one) for one in result.gone],
+            "hits": dict(result.hits),
+            "dated": dict(sorted(result.dated.items())),
+        }
+        if result.uses:
+            body["uses"] = [_row(use) for use in result.uses]
+        try:
+            link = self._chain(result.address).append(None, body, commit_id=result.address)
+        except VersionTaken:
+            return self.read(result.address)
+        stands = self._read(result.address, link)
+        return replace(stands, found=False, cpu_seconds=result.cpu_seconds, tokens=result.tokens)
+
+    def _chain(self, address: str) -> Chain:
+        folder = steward_folder(self._tenant, self._profile, "batches", address)
+        return self._store.chain(folder, tenant=self._tenant)
+
+    def _read(self, address: str, link: Link) -> BatchResult:
+        body = link.body
+        if body.get("schema_version") != VERSION:
+            raise UnsupportedVersion(f"batch {address[:16]}…", body.get("schema_version"), VERSION)
+        return BatchResult(
+            address=address, artifacts=tuple(body["artifacts"]), transcripts=body["transcripts"],
+            skipped=body["skipped"], quarantined=tuple(RefusedTranscript(*one) for one in body["quarantined"]),
+            gone=tuple(WithdrawnTranscript(*one) for one in body["gone"]), hits=body["hits"],
+            uses=tuple(SessionUse(*one) for one in body.get("uses", ())), dated=body.get("dated", {}), found=True,
+        )  # fmt: skip
+
+
+def _row(use: SessionUse) -> list[object]:
+    fates = {fate: list(ids) for fate, ids in sorted(use.fates.items())}
+    return [use.reading, use.revision, fates, list(use.rests), use.version, dict(use.arm)]
+
+
+def batched(items: Iterable[DueTranscript], batch_transcripts: int) -> Iterator[tuple[DueTranscript, ...]]:
+    """Items in batches of half to all of `batch_transcripts` on average, each sorted; the same for any order.
+
+    >>> [len(batch) for batch in dealt([Item("s", str(n), "") for n in range(1_000)], 500)]
+    [502, 498]
+    """
+    every = sorted(set(items))
+    count = 1
+    while count * batch_transcripts < len(every):
+        count *= 2
+    boxes: list[list[DueTranscript]] = [[] for _ in range(count)]
+    for item in every:
+        boxes[_lot(item) & (count - 1)].append(item)
+    return (tuple(box) for box in boxes if box)
+
+
+def _lot(item: DueTranscript) -> int:
+    name = f"{item.source}\x00{item.name}".encode(errors="surrogatepass")
+    return int.from_bytes(hashlib.sha256(name).digest()[:8], "big")
+
+
+Harvest = Callable[[Batch], BatchResult]
+"""Reads the transcripts of a batch, keeps what they hold, and says what became of it. Repeating it does no harm."""
+
+Run = Callable[[Iterable[Batch]], Iterator[BatchResult | BatchFailure]]
+"""A runner that has been told what to do."""
+
+
+def in_threads(harvest: Harvest, workers: int, close: Callable[[], object] = lambda: None) -> Run:
+    """Run batches in a pool of threads, then `close`; at most twice as many are under way as there are threads."""
+
+    def run(batches: Iterable[Batch]) -> Iterator[BatchResult | BatchFailure]:
+        try:
+            with ThreadPoolExecutor(workers, thread_name_prefix="ctxsteward batch") as pool:
+                under_way: deque[tuple[Batch, Future[BatchResult]]] = deque()
+                for batch in batches:
+                    under_way.append((batch, pool.submit(harvest, batch)))
+                    if len(under_way) >= 2 * workers:
+                        yield _ended(*under_way.popleft())
+                while under_way:
+                    yield _ended(*under_way.popleft())
+        finally:
+            close()
+
+    return run
+
+
+def _ended(batch: Batch, future: Future[BatchResult]) -> BatchResult | BatchFailure:
+    error = future.exception()
+    return BatchFailure(batch, type(error).__name__) if error is not None else future.result()

@@ -1,0 +1,1 @@
+"""What people say in a transcript: preferences, facts, corrections and decisions, as claims."""

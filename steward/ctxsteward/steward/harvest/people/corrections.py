@@ -1,0 +1,206 @@
+# ruff: noqa: E501  -- a pattern reads better in one line than wrapped
+"""Corrections: somebody says that what was said or done is wrong, and what is right.
+
+Two-sided ones ("X, not Y", 不是Y是X, "I said X") and a plain "that's wrong" with what is right in the same message are
+strict; a bare "actually" is broad. What is corrected decides the slot: a named fact where the sentence states one, else
+the thing that the sentence is about. A correction of the task at hand ("the second ticket") stays in its session; one of
+the person is for the person; one of the world, without "I" and "it", may be for everybody, and then needs many.
+
+Only the person's words are cited, never the words that were corrected.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from ctxsteward.summarizers.language import STOP, stem
+
+from ...observation import Observation, Reach, Strength
+from .claims import claim, in_one_line
+from .cue_table import CueMatch, matches
+from .cues import BARE_CHINESE, BARE_ENGLISH, BARE_WORDS, CORRECTIONS_EN, CORRECTIONS_ZH
+from .entity_values import EntityValue, entity_value_in, is_corrective, is_telling
+from .facts import named_fact
+from .qualifiers import doubt, is_local, is_of_project
+from .slots import ClaimTopic, value_of
+from .utterances import Conversation, Sentence, listed
+
+EXTRACTOR = "corrections/3"
+MIN_CHARS, MAX_CHARS = 6, 400
+SCORES: dict[Strength, float] = {"strict": 0.9, "broad": 0.4}
+_DURABLE = re.compile(
+    r"\b(?:i|we) (?:use|live|work|prefer|have|drive|speak|eat|own|run|deploy|am|are|study|play)\b|\b(?:i'm|we're) (?:an?|from|in|at)\b|\b(?:my|our) (?:[\w'-]+ ){1,3}(?:is|are)\b"
+    r"|我们?(?:现在|目前|其实|都|也|不|从不|从来不?|一直|一向|平时)*(?:用|住|在(?![说问等找看想试讲谈做买办])|是(?![要想说在指问订买来去为])|做|吃|开|姓|叫|喝|属)"
+    r"|我们?(?:更|最|一直|一向|向来|都|很|不)*(?:喜欢|爱|讨厌|偏爱|习惯)"
+    r"|我们?的[^，,。]{1,8}[是叫在]|我们?(?:公司|单位|学校|家|办公室|团队|部门)[^，,。]{0,6}[是叫在]"
+    r"|我(?:家|的)?(?:那只)?(?:老婆|妻子|太太|爱人|老公|丈夫|女朋友|男朋友|儿子|女儿|孩子|妈妈?|母亲|爸爸?|父亲|姐姐?|妹妹?|哥哥?|弟弟?|奶奶|爷爷|外婆|外公|室友)[^，,。]{0,6}[是叫在]"
+)
+"""True of its speaker beyond this talk."""
+_CASE = re.compile(
+    r"(?:航班|机票|车票|车次|座位|订单|单号|预订|预约|行程|包裹|快递|会议|账单|发票|退款|文件|草稿)号?$|^(?:今天|明天|昨天|今晚|刚才|上面|本次)"
+)
+"""A thing of the task at hand: 订单号, 明天的会议."""
+_PROTEST = re.compile(
+    r"[^,.;:!]{0,48}?\b(?:wrong|incorrect|mistaken|misunderstood|misread|misheard|mixed up|backwards|not (?:right|correct|true))\b[^,.;:!—–-]{0,24}[,.;:!—–-]+ *"
+    r"|[^，,。；;：:！!]{0,14}?(?:不对|不正确|有误|[说弄搞写记听看理解]错了?|^错了?|[弄搞写]反了?|[弄搞]混了?)[，,。；;：:！!]+\s*"
+)
+"""The words that say only that something is wrong: "you got it wrong, …", 你说错了，…"""
+_VAGUE = re.compile(
+    r"\b(?:i|i'm|my|we|our|me|it|it's|that|that's|this|these|those|one|you|your)\b|我|咱|这|那|它|你|您"
+)
+_CLAUSE = re.compile(
+    r"(?:the |my |our |its |their |your )?(?P<s>[\w' -]{2,40}?)(?: (?:is|are|was|has|leaves|starts|returns|ends|costs|takes|should be)|'s) (?P<v>.+)"
+)
+_CHINESE_CLAUSE = re.compile(
+    r"(?P<s>[\u3400-\u9fff]{2,8}?)(?<!不)(?:应该)?(?:是|叫|(?<![现正住家好存实所])在)(?P<v>.+)"
+)
+_IS = re.compile(r"^(?:应该|应当)?是(?=[^要不])")
+_SPEAKING = frozenset(
+    ("我说的", "我要的", "我指的", "我订的", "我问的", "我的意思", "不对", "应该", "这个", "那个", "我的")
+)
+_CLEFT = re.compile(
+    r"^(?:[他她它](?!们?说)|(?![^，,]*我[^，,]{0,4}(?:说|要|指|订|问|买|点|选|想|写|讲))[^，,]{1,12}的是|(?:[他她]们?|大家|人家|别人|有人|老板|客户|朋友|同事|听)[^，,]{0,4}(?:说|讲|写|认为|觉得|以为)|如果|要是|假如|假设|万一|比如|例如)"
+)
+"""他是医生，不是律师; 他们去的是海边，不是山里: told, reported or supposed, not corrected."""
+_NO = re.compile(r"\W*(?:no|nope|not quite|不是|不对)(?:\W+|$)")
+_ABOUT = re.compile(r"[a-z][a-z'-]{2,}")
+_CUES = listed(
+    """
+    wrong incorrect correction mistake misspoke misunderstood mixed meant actually right told already asked
+    backwards should never didn't isn't saying correct sorry nope
+    """
+)
+
+
+def corrections(conversation: Conversation) -> list[Observation]:
+    """The corrections of a transcript."""
+    found: list[Observation] = []
+    bare: Sentence | None = None
+    for sentence in conversation.sentences:
+        observation = None
+        is_bare = _is_bare(sentence)
+        if len(sentence.text) <= MAX_CHARS and not is_bare:
+            after = bare if bare is not None and bare.said is sentence.said else None
+            observation = _corrected(sentence, after, conversation)
+            if observation is not None:
+                found.append(observation)
+        bare = sentence if is_bare else None
+    return found
+
+
+def _is_bare(sentence: Sentence) -> bool:
+    """ "That's wrong." and the like; a mere "no" only where nothing was asked."""
+    if sentence.asked and _NO.fullmatch(sentence.low):
+        return False
+    if sentence.is_question:
+        return False
+    if not sentence.words.isdisjoint(BARE_WORDS) and BARE_ENGLISH.fullmatch(sentence.low):
+        return True
+    return sentence.has_chinese and BARE_CHINESE.fullmatch(sentence.low) is not None
+
+
+def _corrected(sentence: Sentence, bare: Sentence | None, conversation: Conversation) -> Observation | None:
+    match = _match(sentence)
+    if match is None and (bare is None or doubt(sentence, 0) is not None or len(sentence.text) < MIN_CHARS):
+        return None
+    strength: Strength = "strict" if bare is not None or (match is not None and match.label == "strict") else "broad"
+    line = in_one_line(sentence) if match is None else in_one_line(sentence, match.found.start(), match.found.end())
+    if line is None:
+        return None
+    thing = entity_value_in(sentence.heard)
+    topic = named_fact(sentence) or (_of_thing(thing) if thing else _topic(match, sentence))
+    observation = claim(
+        sentence,
+        kind="correction",
+        text=line,
+        topic=topic,
+        strength=strength,
+        score=SCORES[strength],
+        reach=_reach(sentence, topic, thing, conversation),
+        extractor=EXTRACTOR,
+    )
+    if bare is None:
+        return observation
+    return replace(observation, places=(*observation.places, bare.place()._replace(relation="corrects")))
+
+
+def _match(sentence: Sentence) -> CueMatch | None:
+    for match in matches(sentence, CORRECTIONS_EN, CORRECTIONS_ZH):
+        if _is_contrast(match, sentence):
+            continue
+        if sentence.has_chinese and doubt(sentence, match.start_of("v")) not in (None, "past"):
+            continue
+        is_answer = match.label == "broad" and sentence.asked and _NO.match(sentence.low)
+        if not is_answer and doubt(sentence, match.found.start()) in (None, "past"):
+            return match
+    return None
+
+
+def _is_contrast(match: CueMatch, sentence: Sentence) -> bool:
+    """Whether "X is V, not W" only tells what X is: "the key is quality, not quantity"; 重要的是过程，不是结果.
+
+    After "no", "actually", 更正 and the like it corrects; else where both sides are values of one sort.
+    """
+    right, wrong = match.text_of("v", sentence.text), match.text_of("w", sentence.text)
+    thing = entity_value_in(sentence.heard)
+    if match.attribute == "thing" and thing is None:
+        return True
+    if right is None or wrong is None or match.label != "strict" or is_corrective(sentence.heard):
+        return False
+    if thing is not None:
+        return not is_telling(right, wrong) and not (sentence.has_chinese and thing.is_general)
+    return _CLEFT.search(sentence.low) is not None
+
+
+def _of_thing(thing: EntityValue) -> ClaimTopic:
+    return ClaimTopic(
+        attribute=f"correction:{thing.name}", subject=thing.name, value=value_of(thing.value), polarity="positive"
+    )
+
+
+def _topic(match: CueMatch | None, sentence: Sentence) -> ClaimTopic:
+    """What it is about: the subject of what is right, else the first word that is neither right nor wrong."""
+    right = (match.text_of("v", sentence.text) if match else sentence.text) or ""
+    clause = _CLAUSE.match(right.lower()) or _CHINESE_CLAUSE.match(right.lower())
+    if clause is not None and clause["s"] not in _SPEAKING:
+        about, value = _head(clause["s"]), right[clause.start("v") :]
+    else:
+        gone = {
+            *_ABOUT.findall(right.lower()),
+            *_ABOUT.findall((match.text_of("w", sentence.low) if match else None) or ""),
+        }
+        words = [word for word in _ABOUT.findall(sentence.low) if word not in STOP | _CUES and word not in gone]
+        about, value = (stem(words[0]) if words else ""), _IS.sub("", right)
+    return ClaimTopic(
+        attribute=f"correction:{about or 'said'}", value=value_of(value) if value else None, polarity="positive"
+    )
+
+
+def _head(subject: str) -> str:
+    words = [word for word in _ABOUT.findall(subject) if word not in STOP]
+    if words:
+        return stem(words[-1])
+    return "" if subject.isascii() else subject
+
+
+def _reach(sentence: Sentence, topic: ClaimTopic, thing: EntityValue | None, conversation: Conversation) -> Reach:
+    if topic.is_fact:
+        return "user"
+    sentence = _claim_of(sentence)
+    if thing is not None and thing.is_general and not is_local(sentence, strictly=True):
+        return "project" if conversation.replayed.project and is_of_project(sentence) else "shared"
+    if conversation.replayed.project and is_of_project(sentence):
+        return "project"
+    if conversation.is_task or is_local(sentence, strictly=False) or (thing is not None and _CASE.search(thing.name)):
+        return "session"
+    if _DURABLE.search(sentence.low):
+        return "user"
+    about = topic.attribute.removeprefix("correction:")
+    return "session" if about == "said" or _VAGUE.search(sentence.low) else "shared"
+
+
+def _claim_of(sentence: Sentence) -> Sentence:
+    """It without its protest: "you" and "it" there say nothing of what is right."""
+    protest = _PROTEST.match(sentence.low)
+    return sentence._replace(low=sentence.low[protest.end() :]) if protest else sentence

@@ -1,0 +1,106 @@
+"""A table of cues: which patterns to try on a sentence, found by the words it holds.
+
+A row is ``label | anchors | pattern``, its label ``strength`` or ``strength:attribute``. Anchors are words (English;
+``a+b``: both of them, the rarer one first) or strings (Chinese); a pattern is tried only where one of its anchors
+occurs, so that a sentence without any costs one look-up a word. Patterns run on lower case, and their gaps are bounded
+by the sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from itertools import chain
+from typing import NamedTuple
+
+from .utterances import Sentence
+
+
+class CuePattern:
+    """One row of a table; its pattern is compiled when it is tried first, for most processes try few."""
+
+    def __init__(self, label: str, attribute: str | None, pattern: str) -> None:
+        self.label, self.attribute, self._pattern = label, attribute, pattern
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        return re.compile(self._pattern)
+
+
+class CueMatch(NamedTuple):
+    """A cue found in a sentence."""
+
+    label: str
+    attribute: str | None
+    """What the claim is about, where the row says it."""
+    found: re.Match[str]
+
+    @property
+    def cue_start(self) -> int:
+        """Where the telling words begin: group ``k`` where the row has one."""
+        start = self.found.start("k") if "k" in self.found.re.groupindex else -1
+        return start if start >= 0 else self.found.start()
+
+    def start_of(self, group: str) -> int:
+        """Where a group begins; the end of the match where the row has no such group or it is empty."""
+        start = self.found.start(group) if group in self.found.re.groupindex else -1
+        return start if start >= 0 else self.found.end()
+
+    def text_of(self, group: str, text: str) -> str | None:
+        """A group's characters in the text as written."""
+        if group not in self.found.re.groupindex or self.found.start(group) < 0:
+            return None
+        return text[self.found.start(group) : self.found.end(group)].strip() or None
+
+
+class _CueRow(NamedTuple):
+    """A row at one of its anchors."""
+
+    number: int
+    also: str | None
+    """The other word that must be there."""
+
+
+class CueTable:
+    """Rows in order; the first that fits wins."""
+
+    def __init__(self, parts: Mapping[str, str], rows: str, *, chinese: bool = False) -> None:
+        self._chinese = chinese
+        self._by_anchor: dict[str, list[_CueRow]] = {}
+        self.cues: list[CuePattern] = []
+        for line in filter(None, map(str.strip, rows.splitlines())):
+            label, anchors, pattern = (part.strip() for part in line.split(" | ", 2))
+            for anchor in anchors.split():
+                word, _, also = anchor.partition("+")
+                self._by_anchor.setdefault(word, []).append(_CueRow(len(self.cues), also or None))
+            label, _, attribute = label.partition(":")
+            self.cues.append(CuePattern(label, attribute or None, pattern.format(**parts) if parts else pattern))
+        self._anchors = frozenset(self._by_anchor)
+
+    def matches(self, sentence: Sentence) -> Iterable[CueMatch]:
+        """Every row that fits, in the table's order."""
+        held = self._held(sentence)
+        return self._tried(held, sentence) if held else ()
+
+    def _tried(self, held: Iterable[str], sentence: Sentence) -> Iterator[CueMatch]:
+        words, low = sentence.words, sentence.low
+        rows = {row for anchor in held for row, also in self._by_anchor[anchor] if also is None or also in words}
+        for row in sorted(rows):
+            cue = self.cues[row]
+            found = cue.pattern.search(low)
+            if found:
+                yield CueMatch(cue.label, cue.attribute, found)
+
+    def _held(self, sentence: Sentence) -> Iterable[str]:
+        if not self._chinese:
+            return self._anchors & sentence.words
+        low = sentence.low
+        return [anchor for anchor in self._by_anchor if anchor in low]
+
+
+def matches(sentence: Sentence, english: CueTable, chinese: CueTable) -> Iterable[CueMatch]:
+    """Every row of both tables that fits, the English ones first."""
+    if not sentence.has_chinese:
+        return english.matches(sentence)
+    return chain(english.matches(sentence), chinese.matches(sentence))

@@ -1,0 +1,338 @@
+# ruff: noqa: E501  -- a pattern reads better in one line than wrapped
+"""What in a message is not the speaker's own word: code, quotations, pasted text. It is blanked, never cut.
+
+`mask_foreign_text` gives a text of the same length in which every character of such a passage, line breaks apart, is a ``_``, so that places in
+it are places in the original. Quotation marks around one or two words stay: they name a thing. A passage announced as
+material ("translate this:", a mail's header, ``请总结下面的内容：``) reaches to the end of the message. All passes are
+linear: what they look back or ahead at is bounded.
+
+>>> heard('He said "never do that again" and left.')
+'He said "___________________" and left.'
+>>> heard("Summarize this: I never fly.")
+'Summarize this: ____________'
+
+Words that a pattern cannot match without: it is tried only where they are.
+
+>>> sorted(listed("to be or not to be"))
+['be', 'not', 'or', 'to']
+>>> [Anchors("lol because+love").are_in(listed(said)) for said in ("lol ok", "because i love it", "i love it")]
+[True, True, False]
+
+What people say in a transcript, sentence by sentence: whose it is, where it stands, which question it answers.
+
+Only people are heard: user messages, and both speakers where two people talk (`PEOPLE_FORMATS`). Tool and system text
+is never heard, an assistant's only as the question that a person answers. A transcript is read once for all
+harvesters. Places are byte ranges of the UTF-8 text of a message.
+
+Source: the state design (trust: no record rests on tool text).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
+
+from ctxsteward.summarizers.language import sentences
+
+from ...observation import MessageSpan
+from ...transcript import ReplayedTranscript, ReplayedUtterance
+
+MAX_HEAD_CHARS = 6_000
+MAX_TAIL_CHARS = 2_000
+"""Of one message its beginning and its end are heard; what is longer was pasted."""
+
+_FENCED = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n.*?(?:^[ \t]*\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
+_TAGGED = re.compile(r"<([A-Za-z]\w{1,19})(?:\s[^<>\n]{0,200})?>.{1,4000}?</\1>", re.DOTALL)
+_LINE = re.compile(
+    r"^[ \t]*(?:>|\||\[?\d{4}-\d\d-\d\d[T ]\d\d:|\[(?:INFO|WARN|WARNING|ERROR|DEBUG)\]|Traceback |File \"|\$ |#!|\w{3,40}Error: |at \w[\w.$]*\().*$",
+    re.MULTILINE,
+)
+_QUOTED = re.compile(
+    r"\"([^\"\n]{1,400})\"|“([^”\n]{1,400})”|「([^」\n]{1,400})」|『([^』\n]{1,400})』|(?<!\w)‘([^’\n]{3,400})’(?!\w)"
+    r"|(?<!\w)'([^'\n]{3,400})'(?!\w)|`([^`\n]{1,400})`"
+)
+_MARKS = '"“「『‘`'
+_NAMED = re.compile(r"\W*(?:[\w'.+#-]{1,30}(?:\s[\w'.+#-]{1,30})?|[\u3400-\u9fff·]{1,6})\W*")
+"""Short enough to name a thing rather than to quote a sentence."""
+_HEADER = re.compile(
+    r"^(?:From|To|Subject|Sent|Date|Cc|发件人|收件人|主题)[:：][^\n]+\n(?:From|To|Subject|Sent|Date|Cc|发件人|收件人|主题)[:：]",
+    re.MULTILINE,
+)
+_ANNOUNCED = re.compile(
+    r"\b(?:translate|summari[sz]e|proofread|rewrite|rephrase|paraphrase|edit|review|explain|analy[sz]e|improve|polish|classify"
+    r"|extract|check the|fix the)\b(?![^.!?\n:]{0,80}\b(?:rules?|preferences?|instructions?)\b)[^.!?\n:]{0,80}:(?=\s)"
+    r"|\b(?:here(?:'s| is)|this is|below is) (?:the|my|an?|his|her|their|our) (?:\w+ ){0,2}"
+    r"(?:email|mail|letter|article|document|log|text|review|transcript|draft|essay|post|message)\b[^.!?\n:]{0,40}:(?=\s)"
+    r"|(?:翻译|总结|概括|润色|改写|修改|校对|解释|分析|提取|分类|点评)(?![^。！？\n：:]{0,20}(?:偏好|要求|规则|习惯))[^。！？\n：:]{0,20}[：:]"
+    r"|(?:以下|下面|如下)(?:是|为)?(?![^。！？\n：:]{0,20}(?:偏好|要求|规则|习惯))[^。！？\n：:]{0,20}[：:]",
+    re.IGNORECASE,
+)
+_SPOKEN = re.compile(r"[^\n\r]")
+
+
+def mask_foreign_text(text: str) -> str:
+    """The text with what is not the speaker's own blanked; the same length."""
+    if len(text) > MAX_HEAD_CHARS + MAX_TAIL_CHARS:
+        middle = text[MAX_HEAD_CHARS:-MAX_TAIL_CHARS]
+        text = text[:MAX_HEAD_CHARS] + _blank(middle) + text[-MAX_TAIL_CHARS:]
+    if "```" in text or "~~~" in text:
+        text = _FENCED.sub(lambda match: _blank(match.group()), text)
+    if "</" in text:
+        text = _TAGGED.sub(lambda match: _blank(match.group()), text)
+    if "\n" in text or text[:1] in ">|[$":
+        text = _LINE.sub(lambda match: _blank(match.group()), text)
+    if ":" in text or "：" in text:
+        text = _without_material(text)
+    if _has_quotation(text):
+        text = _QUOTED.sub(_without_words, text)
+    return text
+
+
+def _has_quotation(text: str) -> bool:
+    """Whether anything can open a quotation; an apostrophe inside a word does not."""
+    for mark in _MARKS:
+        if mark in text:
+            return True
+    at = text.find("'")
+    while at >= 0:
+        if at == 0 or not (text[at - 1].isalnum() or text[at - 1] == "_"):
+            return True
+        at = text.find("'", at + 1)
+    return False
+
+
+def _without_material(text: str) -> str:
+    header, announced = _HEADER.search(text), _ANNOUNCED.search(text)
+    start = min(header.start() if header else len(text), announced.end() if announced else len(text))
+    start += len(text[start:]) - len(text[start:].lstrip())
+    return text[:start] + _blank(text[start:]) if start < len(text) else text
+
+
+def _without_words(match: re.Match[str]) -> str:
+    content = match[match.lastindex or 0]
+    if _NAMED.fullmatch(content):
+        return match.group()
+    return match.group()[0] + _blank(match.group()[1:-1]) + match.group()[-1]
+
+
+def _blank(text: str) -> str:
+    return _SPOKEN.sub("_", text)
+
+
+def listed(text: str) -> frozenset[str]:
+    """The words between the blanks."""
+    return frozenset(text.split())
+
+
+class AnchorWords:
+    """Words of which one must be there; ``a+b``: both of these."""
+
+    __slots__ = ("_alone", "_any", "_together")
+
+    def __init__(self, text: str) -> None:
+        words = listed(text)
+        self._alone = frozenset(word for word in words if "+" not in word)
+        self._any = frozenset(text.replace("+", " ").split())
+        self._together = tuple(frozenset(word.split("+")) for word in sorted(words - self._alone))
+
+    def are_in(self, words: AbstractSet[str]) -> bool:
+        """Whether the words of a sentence hold what a pattern needs."""
+        if self._any.isdisjoint(words):
+            return False
+        if not self._alone.isdisjoint(words):
+            return True
+        return any(both <= words for both in self._together)
+
+
+PEOPLE_FORMATS = frozenset(("locomo",))
+"""Formats in which the assistant's role is a person's too."""
+TASK_FORMATS = frozenset(("tau-bench", "swe-agent"))
+"""Formats in which an assistant works for the person, whether it called a tool or not."""
+MAX_SPOKEN_CHARS = 1_500
+MAX_SPOKEN_LINES = 20
+"""A longer message is a document: nothing in it is a wish that needs no company."""
+MAX_ASKED_CHARS = 200
+
+_WORD = re.compile(r"[a-z][a-z'-]*[a-z]|[a-z]|\d[\d.,:/-]*")
+_CHINESE = re.compile(r"[\u3400-\u9fff]")
+_CAPTION = "[image: "
+_NAME = re.compile(r"([A-Z][a-z]{1,20}(?: [A-Z][a-z]{1,20}){0,2}):\s")
+_A_NAME = re.compile(r"[^\W_][\w .'’·-]{0,39}")
+_ROLES = listed("system assistant user tool developer function operator human")
+_QUESTION = re.compile(r"[?？][^\w?？]*$")
+_ASKING = re.compile(
+    r"(?:(?:so|and|but|or|ok|okay|well|hi|hey|please)[, ]+)*"
+    r"(?:(?:do|does|did|is|are|was|were|can|could|would|will|should|shall|have|has|may|might) "
+    r"(?:i|you|we|they|he|she|it|there|this|that|the|my|your|anyone|people)\b"
+    r"|what (?:happens|is|are|do|does|did|would|if|about|was|will|should|can)\b|(?:why|how|who|whose|where|which) (?!about\b|i prefer|i like))"
+)
+_ASKING_CHINESE = re.compile(r"(?:吗|呢|么|没有|对不对|好不好|行不行|是不是)[\s。.!！~～]*$")
+_DRAFTERS = listed("write draft compose make tell create pretend role-play roleplay role act imagine now let's")
+_DRAFTING = re.compile(
+    r"\b(?:write|draft|compose|make up|tell me|create) (?:me |us )?(?:an?|the) (?:[\w-]+ ){0,3}"
+    r"(?:story|poem|song|letter|email|e-mail|mail|message|essay|script|dialogue|scene|post|review|speech|tweet|joke|persona|prompt|character)\b"
+    r"|\b(?:pretend|role-?play|act as|imagine (?:you|that you)|you are now|let's play)\b"
+    r"|(?:写|编|拟|起草|创作|来)(?:一)?[个篇封首段份条](?:[\u3400-\u9fff]{0,8})(?:故事|诗|歌|信|邮件|短信|文章|剧本|对话|演讲|帖子|评论|笑话|台词|提示词|人设)"
+    r"|(?:假装|扮演|假扮|角色扮演|你现在是|想象你)",
+    re.IGNORECASE,
+)
+
+
+class Sentence(NamedTuple):
+    """One sentence that a person said."""
+
+    said: ReplayedUtterance
+    text: str
+    """As written."""
+    heard: str
+    """The same length, with what is quoted blanked."""
+    low: str
+    """`heard` in lower case, apostrophes straight; the same length."""
+    words: frozenset[str]
+    """Of `low`; Chinese has none."""
+    first_byte: int
+    is_question: bool
+    has_chinese: bool
+    is_plain: bool
+    """Said in a message of talk, not inside a document, a draft or a role that somebody plays."""
+    asked: str | None
+    """The question that this message answers."""
+
+    def place(self, start: int = 0, stop: int | None = None) -> MessageSpan:
+        """Byte range of these characters of the sentence."""
+        text = self.text
+        if text.isascii():
+            first = self.first_byte + start
+            return MessageSpan(self.said.ref, first, self.first_byte + len(text if stop is None else text[:stop]))
+        first = self.first_byte + len(text[:start].encode())
+        return MessageSpan(self.said.ref, first, first + len(text[start:stop].encode()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """A transcript as it is heard."""
+
+    replayed: ReplayedTranscript
+    sentences: tuple[Sentence, ...]
+    between_people: bool
+    is_task: bool
+    """An assistant works for the person here: most wishes are of this task alone."""
+
+
+def listen(replayed: ReplayedTranscript) -> Conversation:
+    """Hear a transcript once."""
+    people = replayed.format in PEOPLE_FORMATS
+    found: list[Sentence] = []
+    before: ReplayedUtterance | None = None
+    for said in replayed.utterances:
+        said = _named(said) if people else said
+        if _is_heard(said, people):
+            found.extend(_sentences(said, _question_before(before, said)))
+        before = said
+    is_task = replayed.format in TASK_FORMATS or any(said.role == "tool" or said.calls for said in replayed.utterances)
+    return Conversation(replayed=replayed, sentences=tuple(found), between_people=people, is_task=is_task)
+
+
+def _named(said: ReplayedUtterance) -> ReplayedUtterance:
+    """With the name that its text begins with, where its transcript gives none beside it."""
+    if said.speaker or said.role not in ("user", "assistant") or not (name := _NAME.match(said.text)):
+        return said
+    return replace(said, speaker=name[1])
+
+
+def speaker_of(said: ReplayedUtterance) -> str | None:
+    """The name that stands for "I"."""
+    return _name_in(said.speaker) if said.speaker else None
+
+
+@lru_cache(maxsize=256)
+def _name_in(speaker: str) -> str | None:
+    name = " ".join(speaker.split())
+    return name if _A_NAME.fullmatch(name) and name.lower() not in _ROLES else None
+
+
+def _is_heard(said: ReplayedUtterance, people: bool) -> bool:
+    if said.role == "user":
+        return said.trust in ("operator", "user")
+    return people and said.role == "assistant" and said.trust in ("user", "assistant") and said.speaker is not None
+
+
+def _question_before(before: ReplayedUtterance | None, said: ReplayedUtterance) -> str | None:
+    """The last question of the message before, if somebody else asked it at the same sitting."""
+    if (
+        before is None
+        or before.role not in ("user", "assistant")
+        or ("?" not in before.text and "？" not in before.text)
+    ):
+        return None
+    if (before.role, before.speaker) == (said.role, said.speaker) or _days_apart(before, said):
+        return None
+    asked = " ".join(reversed(list(_questions(before.text))))
+    return " ".join(asked.split())[-MAX_ASKED_CHARS:] or None
+
+
+def _days_apart(before: ReplayedUtterance, said: ReplayedUtterance) -> bool:
+    return before.ts is not None and said.ts is not None and before.ts[:10] != said.ts[:10]
+
+
+def _questions(text: str) -> Iterator[str]:
+    """The last two questions of a text, the last one first."""
+    stop = len(text)
+    for _ in range(2):
+        stop = max(text.rfind("?", 0, stop), text.rfind("？", 0, stop))
+        if stop < 0:
+            return
+        start = 1 + max(text.rfind(mark, max(0, stop - MAX_ASKED_CHARS), stop) for mark in ".!?\n。！？")
+        start = max(start, stop - MAX_ASKED_CHARS)
+        if stop - start > 2:
+            yield text[start : stop + 1]
+        stop = start
+
+
+def _sentences(said: ReplayedUtterance, asked: str | None) -> Iterator[Sentence]:
+    text = said.text
+    start, stop = _spoken(said)
+    own = mask_foreign_text(text[start:stop])
+    is_plain = stop - start <= MAX_SPOKEN_CHARS and own.count("\n") < MAX_SPOKEN_LINES
+    at, byte, is_ascii = 0, 0, text.isascii()
+    for first, last in sentences(own):
+        begin, end = start + first, start + last
+        byte += begin - at if is_ascii else len(text[at:begin].encode())
+        at = begin
+        mine = own[first:last]
+        low = _lowered(mine)
+        words = frozenset(_WORD.findall(low))
+        has_chinese = not is_ascii and _CHINESE.search(low) is not None
+        if not words and not has_chinese:
+            continue
+        if is_plain and (has_chinese or not words.isdisjoint(_DRAFTERS)) and _DRAFTING.search(mine):
+            is_plain = False
+        is_question = _is_question(low, has_chinese)
+        yield Sentence(
+            said, text[begin:end], mine, low, words, byte, is_question, has_chinese, is_plain, asked
+        )  # fmt: skip
+
+
+def _spoken(said: ReplayedUtterance) -> tuple[int, int]:
+    """Where the words are: not the name before them, nor an image's caption behind them."""
+    text, start, stop = said.text, 0, len(said.text)
+    if said.speaker and text.startswith(said.speaker + ":"):
+        start = len(said.speaker) + 1
+    if text.endswith("]") and (caption := text.rfind(_CAPTION, start)) >= 0:
+        stop = caption
+    return start, stop
+
+
+def _lowered(text: str) -> str:
+    low = text.lower().replace("’", "'")
+    return low if len(low) == len(text) else text
+
+
+def _is_question(low: str, has_chinese: bool) -> bool:
+    if (("?" in low or "？" in low) and _QUESTION.search(low)) or _ASKING.match(low):
+        return True
+    return has_chinese and _ASKING_CHINESE.search(low) is not None

@@ -1,0 +1,1 @@
+"""What tool calls of a transcript show: errors, their codes, and the later calls that repaired them."""

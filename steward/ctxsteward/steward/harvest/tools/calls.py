@@ -1,0 +1,266 @@
+"""What was read last of one transcript: harvesters and the count of hits ask for the same one in turn.
+
+Found by identity: to compare or hash a transcript costs as much as to read it.
+
+The tool calls of a transcript in order, each with its answer and whether that was an error.
+
+An answer belongs to the latest call of its id that has none yet; one without an id belongs to the oldest open call of
+the same message group. A call without an answer is pending: it neither failed nor worked. Arguments are JSON objects as
+the model wrote them; anything else (cut short, a list, too large or too deep) is one parameter without a name.
+
+A *parameter* is a name at the top of the arguments; a *leaf* is the path of a value inside it (``payments[].amount``),
+list positions left out. Names that are not written like identifiers are dropped, and with them what they hold: a name
+can reach a record, so it must look like one that a tool's author chose.
+
+What an argument looks like, in words of a closed set: never what it says.
+
+>>> kind("2024-05-01"), kind("05/01/2024"), kind([{"first": "A", "dob": "1990-01-01"}]), kind(3)
+('YYYY-MM-DD', 'NN/NN/YYYY', 'list of objects with first, dob', 'integer')
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import wraps
+from typing import TypeVar
+
+from ...transcript import ReplayedCall, ReplayedTranscript, ReplayedUtterance
+from .error_codes import ToolFailure, failure
+
+T = TypeVar("T")
+
+
+def latest(read: Callable[[ReplayedTranscript], T]) -> Callable[[ReplayedTranscript], T]:
+    """A pure function of a transcript, with its latest answer kept."""
+    kept: list[tuple[ReplayedTranscript, T]] = []
+
+    @wraps(read)
+    def again(replayed: ReplayedTranscript) -> T:
+        for known, answer in kept[:]:  # a copy: another thread may replace it
+            if known is replayed:
+                return answer
+        answer = read(replayed)
+        kept[:] = [(replayed, answer)]
+        return answer
+
+    return again
+
+
+MAX_ARGUMENT_CHARS = 64_000
+MAX_LEAVES = 400
+MAX_NAME_WORDS = 4
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}")
+_TOOL = re.compile(r"[A-Za-z_][A-Za-z0-9_.:/-]{0,63}")
+_IDENTIFYING = frozenset(("id", "uuid", "key", "code", "email", "username"))
+_WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+
+Leaf = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolStep:
+    """One answered or pending call."""
+
+    position: int
+    """Its place among the calls of the transcript, from 0."""
+    utterance: int
+    """Index of the assistant's utterance that made it."""
+    tool: str
+    arguments: dict[str, object] | None
+    """None: not a JSON object."""
+    raw: str
+    answer: ReplayedUtterance | None
+    answered: int
+    """Index of the answer's utterance; that of the call while it is pending."""
+    failure: ToolFailure | None
+
+    @property
+    def works(self) -> bool:
+        """Whether it came back without an error."""
+        return self.answer is not None and self.failure is None
+
+
+@latest
+def steps(replayed: ReplayedTranscript) -> tuple[ToolStep, ...]:
+    """All calls in order; linear in the transcript."""
+    found = list(_paired(replayed.utterances))
+    return tuple(
+        ToolStep(
+            position=position,
+            utterance=asked,
+            tool=call.name,
+            arguments=_object(call.arguments),
+            raw=call.arguments,
+            answer=replayed.utterances[answered] if answered >= 0 else None,
+            answered=answered if answered >= 0 else asked,
+            failure=_failure(replayed.utterances[answered]) if answered >= 0 else None,
+        )
+        for position, (asked, call, answered) in enumerate(found)
+    )
+
+
+def is_name(name: str) -> bool:
+    """Whether a parameter's name looks chosen by a tool's author: an identifier of a few words."""
+    return bool(_NAME.fullmatch(name)) and len(_WORDS.findall(name)) <= MAX_NAME_WORDS
+
+
+def is_tool(name: str) -> bool:
+    """Whether a tool's name may stand in a record."""
+    return bool(_TOOL.fullmatch(name)) and len(_WORDS.findall(name)) <= 2 * MAX_NAME_WORDS
+
+
+def name_words(name: str) -> frozenset[str]:
+    """The words of an identifier, lower case, without a plural s.
+
+    >>> sorted(name_words("payment_methods[].paymentId"))
+    ['id', 'method', 'payment']
+    """
+    words = (word.lower() for word in _WORDS.findall(name))
+    return frozenset(word.removesuffix("s") if len(word) > 3 else word for word in words)
+
+
+def leaf_name(path: str) -> str:
+    """The last name of a path.
+
+    >>> leaf_name("payments[].payment_id"), leaf_name("tags[]")
+    ('payment_id', 'tags')
+    """
+    return path.rsplit(".", 1)[-1].removesuffix("[]")
+
+
+def is_identifier(path: str) -> bool:
+    """Whether a leaf names a thing, so that the same name means the same at every tool.
+
+    >>> [is_identifier(path) for path in ("payments[].payment_id", "flightNumber", "number_of_bags", "amount")]
+    [True, True, False, False]
+    """
+    words = [word.lower().removesuffix("s") for word in _WORDS.findall(leaf_name(path))]
+    return not _IDENTIFYING.isdisjoint(words) or words[-1:] == ["number"]
+
+
+def leaves(value: object, path: str) -> Iterator[tuple[str, Leaf]]:
+    """The scalars below a parameter, each with its path; at most `MAX_LEAVES`, as written."""
+    waiting: list[tuple[str, object]] = [(path, value)]
+    count = 0
+    while waiting and count < MAX_LEAVES:
+        here, item = waiting.pop()
+        if isinstance(item, dict):
+            named = [(f"{here}.{key}", below) for key, below in item.items() if is_name(key)]
+            waiting.extend(reversed(named[:MAX_LEAVES]))
+        elif isinstance(item, list):
+            waiting.extend((f"{here}[]", below) for below in reversed(item[:MAX_LEAVES]))
+        elif item is None or isinstance(item, str | int | float):
+            count += 1
+            yield here, item
+
+
+def _paired(utterances: tuple[ReplayedUtterance, ...]) -> Iterator[tuple[int, ReplayedCall, int]]:
+    calls: list[tuple[int, ReplayedCall]] = []
+    answers: list[int] = []
+    waiting: dict[str, list[int]] = {}
+    unnamed: list[int] = []
+    for index, said in enumerate(utterances):
+        if said.role == "assistant" and said.calls:
+            unnamed = []
+            for call in said.calls:
+                waiting.setdefault(call.id, []).append(len(calls))
+                unnamed.append(len(calls))
+                calls.append((index, call))
+                answers.append(-1)
+        elif said.role == "tool":
+            open_calls = waiting.get(said.call_id) if said.call_id else unnamed
+            while open_calls and answers[open_calls[-1 if said.call_id else 0]] >= 0:
+                open_calls.pop(-1 if said.call_id else 0)
+            if open_calls:
+                answers[open_calls.pop(-1 if said.call_id else 0)] = index
+    for (index, call), answer in zip(calls, answers, strict=True):
+        yield index, call, answer
+
+
+def _failure(answer: ReplayedUtterance) -> ToolFailure | None:
+    return failure(answer.text, is_error=answer.is_error)
+
+
+def _object(text: str) -> dict[str, object] | None:
+    if len(text) > MAX_ARGUMENT_CHARS:
+        return None
+    try:
+        value = json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+MAX_KEYS = 6
+SWITCH = "true or false"
+SWITCHES = frozenset((SWITCH, "null", "empty text", "empty list"))
+"""Kinds that turn something on or off."""
+FIGURES = frozenset(("integer", "number"))
+_FORMATS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (name, re.compile(pattern))
+    for name, pattern in (
+        ("empty text", r"\s*"),
+        ("ISO 8601 time", r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?"),
+        ("YYYY-MM-DD", r"\d{4}-\d{2}-\d{2}"),
+        ("YYYY/MM/DD", r"\d{4}/\d{1,2}/\d{1,2}"),
+        ("NN/NN/YYYY", r"\d{1,2}/\d{1,2}/\d{4}"),
+        ("NN.NN.YYYY", r"\d{1,2}\.\d{1,2}\.\d{4}"),
+        ("Chinese date", r"(?:\d{4}年)?\d{1,2}月\d{1,2}[日号]"),
+        ("date in words", r"(?:\d{1,2}(?:st|nd|rd|th)? )?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
+                          r"(?: \d{1,2}(?:st|nd|rd|th)?)?(?:,? \d{4})?"),
+        ("HH:MM", r"\d{2}:\d{2}(?::\d{2})?"),
+        ("whole number as text", r"[+-]?\d+"),
+        ("number as text", r"[+-]?\d*\.\d+"),
+        ("e-mail address", r"[^\s@]+@[^\s@]+\.[A-Za-z]{2,}"),
+        ("URL", r"[a-z][a-z0-9+.-]*://\S+"),
+        ("UUID", r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"),
+        ("absolute path", r"(?:/|[A-Za-z]:\\)[^\s]*"),
+        ("relative path", r"\.{0,2}[\w.-]*(?:/[\w.-]+)+"),
+        ("code in capitals", r"[A-Z]{2,5}"),
+        ("identifier", r"(?=.*[\d_#-])[\w#-]+"),
+        ("word", r"\w+"),
+    )
+)  # fmt: skip
+
+
+def kind(value: object) -> str:
+    """The kind of an argument: its type, its format where it has a known one, an object's keys."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return SWITCH
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str() if "[redacted:" in value:
+            return "text"
+        case str():
+            return next((name for name, pattern in _FORMATS if pattern.fullmatch(value[:200])), "text")
+        case dict():
+            return _object_kind(value)
+        case list():
+            return f"list of {_plural(value)}" if value else "empty list"
+        case _:
+            return "value"
+
+
+def family(described: str) -> str:
+    """The coarser kind: two of one family differ in format alone."""
+    return "object" if described.startswith("object") else "list" if "list" in described else "scalar"
+
+
+def _object_kind(value: dict[str, object]) -> str:
+    keys = [key for key in list(value)[: MAX_KEYS + 1] if is_name(key)]
+    return f"object with {', '.join(keys[:MAX_KEYS])}" if keys else "object"
+
+
+def _plural(items: list[object]) -> str:
+    first = kind(items[0])
+    if first.startswith("object"):
+        return "objects" + first.removeprefix("object")
+    return "lists" if "list" in first else f"values ({first})"

@@ -1,0 +1,363 @@
+"""Where a value of an argument came from: an earlier answer of another tool, the user, or nobody we can name.
+
+An index of the words of answers and of the user's messages, made once and only where there was an error: linear in
+the transcript. A value of several words is where all of them are. Short numbers and short words are everywhere, so
+they come from nobody.
+
+Our own diff of a call that failed and a later one that worked: which parameters, and what about them.
+
+A diff names parameters, paths of leaves, kinds and other tools; never a value. `related` decides whether the later call
+is the same attempt at all: they share an argument of some length, or the new value is like the old one, or is
+the old one written differently, or was got after the failure.
+
+Errors of a transcript, each with the parameters it is about and, where one is seen, the later call that worked.
+
+The same function serves the harvester (what helped) and the counting of hits (what failed), so both see the same codes
+and the same parameters. Parameters: those that the error names and the recovery changed; else what the recovery
+changed, if that is at most `MAX_PARAMETERS`; without a recovery, those that the error names.
+
+A recovery is the first call of the same tool that works within `MAX_ATTEMPTS` calls of it and is related (`tool_diff`).
+One call that works is one recovery, however many failures came before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Literal, NamedTuple
+
+from ...transcript import ReplayedTranscript
+from .calls import (
+    SWITCHES,
+    Leaf,
+    ToolStep,
+    family,
+    is_identifier,
+    is_name,
+    is_tool,
+    kind,
+    latest,
+    leaves,
+    name_words,
+    steps,
+)
+from .error_codes import TRANSIENT, ErrorCode
+from .templates import ArgumentFix, Verb
+
+MIN_CHARS = 3
+REDACTED = "[redacted:"
+"""A value of which a part was taken out comes from nobody."""
+MAX_PLACES = 64
+_TOKEN = re.compile(r"[^\W_](?:[\w@.+-]*[^\W_])?")
+
+
+class ValueOrigin(NamedTuple):
+    """Who gave a value."""
+
+    kind: Literal["tool", "user"]
+    tool: str | None
+    is_new: bool
+    """After the failure."""
+
+
+class ValueOrigins:
+    """The words of a transcript and who said them; build it once for one transcript."""
+
+    def __init__(self, replayed: ReplayedTranscript, steps: Sequence[ToolStep]) -> None:
+        self._tools = {step.answered: step.tool for step in steps if step.works and is_tool(step.tool)}
+        self._places: dict[str, list[int]] = {}
+        for index, said in enumerate(replayed.utterances):
+            if said.role == "user" or index in self._tools:
+                for token in set(_tokens(said.text)):
+                    places = self._places.setdefault(token, [])
+                    if len(places) < MAX_PLACES:
+                        places.append(index)
+
+    def origin(self, value: Leaf, *, failed: int, worked: int, tool: str) -> ValueOrigin | None:
+        """Who gave `value` before the call at utterance `worked`; rather after the answer `failed` than before."""
+        places = [place for place in self._common(value) if place < worked]
+        for is_new, wanted in ((True, range(failed + 1, worked)), (False, range(failed))):
+            inside = [place for place in places if place in wanted]
+            source = next((self._tools[place] for place in inside if self._tools.get(place, tool) != tool), None)
+            if source is not None:
+                return ValueOrigin("tool", source, is_new)
+            if any(place not in self._tools for place in inside):
+                return ValueOrigin("user", None, is_new)
+        return None
+
+    def _common(self, value: Leaf) -> Iterable[int]:
+        text = value if isinstance(value, str) else "" if isinstance(value, bool) or value is None else f"{value:g}"
+        tokens = _tokens(text[:400])
+        if REDACTED in text or not tokens or max(map(len, tokens)) < MIN_CHARS:
+            return ()
+        lists = sorted((self._places.get(token, []) for token in set(tokens)), key=len)
+        rest = [set(places) for places in lists[1:]]
+        return [place for place in lists[0] if all(place in others for others in rest)]
+
+
+def _tokens(text: str) -> list[str]:
+    return _TOKEN.findall(text.casefold())
+
+
+MAX_FIXES = 2
+FREE_TEXT_CHARS = 60
+FREE_TEXT_WORDS = 3
+LIKE_FRACTION = 0.6
+_LIKE_CHARS = 200
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = re.compile(rf"\b({'|'.join(_MONTHS)})[a-z]*\b")
+_DIGITS = re.compile(r"\d+")
+_SEPARATORS = re.compile(r"[\W_]+")
+_MISSING = object()
+_WEAK = ("text", "word", "identifier", "relative path", "whole number as text", "integer", "number", "empty text")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_STOP_WORDS = frozenset(["id", "name", "number", "type", "list", "data", "value", "first", "last", "the", "key", "a"])
+_ORDER: tuple[Verb, ...] = ("write", "take", "supply", "omit", "fewer", "total", "ask", "change", "check")
+
+
+def changed_parameters(failed: ToolStep, worked: ToolStep) -> tuple[str, ...]:
+    """Parameters that differ, in the order of the call that worked."""
+    before, after = failed.arguments or {}, worked.arguments or {}
+    names = [*after, *(name for name in before if name not in after)]
+    return tuple(n for n in names if is_name(n) and before.get(n, _MISSING) != after.get(n, _MISSING))
+
+
+def blamed_parameters(step: ToolStep) -> tuple[str, ...]:
+    """Parameters that the error's own words point at: by their names, or by a value of theirs; or the only one."""
+    if step.failure is None or not step.arguments:
+        return ()
+    message = step.failure.message.casefold()
+    said = name_words(message) - _STOP_WORDS
+    scores = {name: _blame(name, value, message, said) for name, value in step.arguments.items() if is_name(name)}
+    best = max(scores.values(), default=0)
+    if best == 0 and len(step.arguments) == 1:
+        return tuple(scores)
+    return tuple(name for name, score in scores.items() if score == best > 0)
+
+
+def blamed_leaves(step: ToolStep, parameter: str) -> tuple[str, ...]:
+    """Paths inside a parameter, those first that the error's own words name; at most `MAX_FIXES`."""
+    value = (step.arguments or {}).get(parameter)
+    paths = tuple(dict.fromkeys(path for path, _ in leaves(value, parameter))) or (parameter,)
+    said = name_words(step.failure.message.casefold()) if step.failure else frozenset[str]()
+    named = sorted(paths, key=lambda path: -len((name_words(path) - _STOP_WORDS) & said))
+    return tuple(named[:MAX_FIXES])
+
+
+def related(failed: ToolStep, worked: ToolStep, sources: ValueOrigins) -> bool:
+    """Whether the later call is another attempt at the same thing."""
+    if failed.arguments is None or worked.arguments is None:
+        return True
+    before, after = Counter(_pairs(failed.arguments)), Counter(_pairs(worked.arguments))
+    if any(len(str(value)) > 2 for _, value in before & after):
+        return True
+    old = [value for _, value in before - after]
+    for (_, new), past in zip((after - before), old, strict=False):
+        if _like(past, new) or _rewritten(past, new):
+            return True
+    news = [value for _, value in (after - before)]
+    origins = (
+        sources.origin(value, failed=failed.answered, worked=worked.utterance, tool=failed.tool) for value in news[:8]
+    )
+    return len(before) == 0 or any(origin is not None and origin.is_new for origin in origins)
+
+
+def fixes(parameter: str, failed: ToolStep, worked: ToolStep, sources: ValueOrigins) -> tuple[ArgumentFix, ...]:
+    """What changed about one parameter, most telling first; at least one."""
+    before = (failed.arguments or {}).get(parameter, _MISSING)
+    after = (worked.arguments or {}).get(parameter, _MISSING)
+    if after is _MISSING:
+        return (ArgumentFix(verb="omit", what=parameter),)
+    found = dict.fromkeys(_leaf_fixes(parameter, before, after, failed, worked, sources))
+    if before is _MISSING:
+        taken = [fix for fix in found if fix.verb == "take" and fix.what == parameter]
+        if kind(after) in SWITCHES:
+            return (ArgumentFix(verb="write", what=parameter, source=kind(after)),)
+        return tuple(taken) or (ArgumentFix(verb="supply", what=parameter),)
+    old, new = kind(before), kind(after)
+    if old != new and (family(old) != family(new) or new not in _WEAK):
+        return (ArgumentFix(verb="write", what=parameter, source=new),)
+    if not found:
+        found = {ArgumentFix(verb="change", what=parameter): None}
+    if isinstance(after, str) and _is_free(after, worked.tool):
+        return (ArgumentFix(verb="check", what=parameter),)
+    telling = [fix for fix in found if fix.verb != "change"] or list(found)
+    return tuple(sorted(telling, key=lambda fix: _ORDER.index(fix.verb)))[:MAX_FIXES]
+
+
+def _leaf_fixes(
+    parameter: str, before: object, after: object, failed: ToolStep, worked: ToolStep, sources: ValueOrigins
+) -> Iterator[ArgumentFix]:
+    old = Counter(leaves(before, parameter)) if before is not _MISSING else Counter[tuple[str, Leaf]]()
+    new = Counter(leaves(after, parameter))
+    for path in dict.fromkeys(path for path, _ in (old - new) if "[]" in path):
+        if _count(path, new) < _count(path, old):
+            yield ArgumentFix(verb="fewer", what=path[: path.rindex("[]")])
+            break
+    for path in dict.fromkeys(path for path, _ in (new - old)):
+        values = [value for where, value in (new - old) if where == path]
+        if _is_total(path, old, new, failed):
+            yield ArgumentFix(verb="total", what=path)
+            continue
+        origins = [
+            origin
+            for value in values[:8]
+            if (origin := sources.origin(value, failed=failed.answered, worked=worked.utterance, tool=failed.tool))
+        ]
+        tool = next((origin.tool for origin in origins if origin.kind == "tool"), None)
+        if tool is not None and is_identifier(path):
+            yield ArgumentFix(verb="take", what=path, source=tool)
+        elif any(origin.is_new for origin in origins):
+            yield ArgumentFix(verb="ask", what=path)
+        else:
+            yield ArgumentFix(verb="change", what=path)
+
+
+def _is_total(
+    path: str, old: Mapping[tuple[str, Leaf], int], new: Mapping[tuple[str, Leaf], int], failed: ToolStep
+) -> bool:
+    """Whether the numbers of a path now come to one that the error named, and did not before."""
+    assert failed.failure is not None
+    named = {float(number) for number in _NUMBER.findall(failed.failure.message.replace(",", "")[:400])}
+    sums = [_sum(path, counted) for counted in (old, new)]
+    return sums[1] is not None and sums[1] != sums[0] and sums[1] in named and sums[1] > 1
+
+
+def _sum(path: str, counted: Mapping[tuple[str, Leaf], int]) -> float | None:
+    values = [(value, times) for (where, value), times in counted.items() if where == path]
+    if not values or any(isinstance(value, bool) or not isinstance(value, int | float) for value, _ in values):
+        return None
+    try:
+        return float(sum(value * times for value, times in values if isinstance(value, int | float)))
+    except OverflowError:
+        return None
+
+
+def _count(path: str, counted: Mapping[tuple[str, Leaf], int]) -> int:
+    return sum(times for (where, _), times in counted.items() if where == path)
+
+
+def _pairs(arguments: dict[str, object]) -> Iterator[tuple[str, Leaf]]:
+    for name, value in arguments.items():
+        yield from leaves(value, name if is_name(name) else "_")
+
+
+def _like(before: Leaf, after: Leaf) -> bool:
+    one, two = str(before)[:_LIKE_CHARS].casefold(), str(after)[:_LIKE_CHARS].casefold()
+    return SequenceMatcher(None, one, two, autojunk=False).ratio() >= LIKE_FRACTION
+
+
+def _rewritten(before: Leaf, after: Leaf) -> bool:
+    """Whether two values are one in two formats: the same numbers, months by name among them, or the same characters.
+
+    >>> _rewritten("1/2/2024", "2024-01-02"), _rewritten("May 5, 2024", "2024-05-05"), _rewritten("12", 12)
+    (True, True, True)
+    >>> _rewritten("1/2/2024", "2024-01-03"), _rewritten("A-17", "B-18")
+    (False, False)
+    """
+    one, two = (_plain(value) for value in (before, after))
+    if not one or not two:
+        return False
+    if _SEPARATORS.sub("", one) == _SEPARATORS.sub("", two):
+        return True
+    numbers = [sorted(int(number) for number in _DIGITS.findall(text)) for text in (one, two)]
+    return len(numbers[0]) > 1 and numbers[0] == numbers[1] and _letters(one) == _letters(two)
+
+
+def _plain(value: Leaf) -> str:
+    """A value in lower case, months as numbers."""
+    if value is None or isinstance(value, bool):
+        return ""
+    text = f"{value}"[:_LIKE_CHARS].casefold()
+    return _MONTH.sub(lambda month: f" {_MONTHS.index(month[1]) + 1} ", text)
+
+
+def _letters(text: str) -> str:
+    """What is left without digits, separators and the endings of ordinals."""
+    return _SEPARATORS.sub("", _DIGITS.sub("", re.sub(r"(?<=\d)(?:st|nd|rd|th|[年月日号])", "", text)))
+
+
+def _is_free(value: str, tool: str) -> bool:
+    """Whether a value is prose, code or a command line: what it should be is not for a template to say."""
+    words = value.split(maxsplit=FREE_TEXT_WORDS)
+    return len(value) > FREE_TEXT_CHARS or len(words) > FREE_TEXT_WORDS or "\n" in value or words[:1] == [tool]
+
+
+def _blame(name: str, value: object, message: str, said: frozenset[str]) -> int:
+    words = set(name_words(name))
+    score = 0
+    for path, leaf in leaves(value, name):
+        words |= name_words(path)
+        if isinstance(leaf, str) and 3 < len(leaf) <= 80 and leaf.casefold() in message:
+            score = 3
+    return score + len((words - _STOP_WORDS) & said)
+
+
+MAX_ATTEMPTS = 8
+MAX_PARAMETERS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorEpisode:
+    """One error."""
+
+    failed: ToolStep
+    code: ErrorCode
+    parameters: tuple[str, ...]
+    """What it is about; empty: not known, or the same arguments worked later."""
+    worked: ToolStep | None
+    fixes: tuple[tuple[str | None, tuple[ArgumentFix, ...]], ...]
+    """What helped, by parameter (None: none of them)."""
+
+
+@latest
+def episodes(replayed: ReplayedTranscript) -> tuple[ErrorEpisode, ...]:
+    """The errors of a transcript in order; linear in it."""
+    calls = steps(replayed)
+    if all(step.failure is None for step in calls):
+        return ()
+    sources = ValueOrigins(replayed, calls)
+    by_tool: dict[str, list[ToolStep]] = {}
+    for step in calls:
+        by_tool.setdefault(step.tool, []).append(step)
+    found: dict[int, ErrorEpisode] = {}
+    for same in by_tool.values():
+        for place, step in enumerate(same):
+            if step.failure is not None:
+                found[step.position] = _episode(step, same[place + 1 : place + 1 + MAX_ATTEMPTS], calls, sources)
+    return tuple(found[position] for position in sorted(found))
+
+
+def _episode(
+    failed: ToolStep, later: Sequence[ToolStep], calls: Sequence[ToolStep], sources: ValueOrigins
+) -> ErrorEpisode:
+    assert failed.failure is not None
+    worked = next(
+        (s for s in later if s.works and s.utterance > failed.utterance and related(failed, s, sources)), None
+    )
+    what = tuple(_what_helped(failed, worked, calls, sources)) if worked else ()
+    parameters = tuple(name for name, _ in what if name) if worked else blamed_parameters(failed)
+    return ErrorEpisode(failed=failed, code=failed.failure.code, parameters=parameters, worked=worked, fixes=what)
+
+
+def _what_helped(
+    failed: ToolStep, worked: ToolStep, calls: Sequence[ToolStep], sources: ValueOrigins
+) -> Iterator[tuple[str | None, tuple[ArgumentFix, ...]]]:
+    if failed.arguments is None and worked.arguments is not None:
+        yield None, (ArgumentFix(verb="write", what="arguments", source="JSON object"),)
+        return
+    names = changed_parameters(failed, worked)
+    if names:
+        named = tuple(name for name in names if name in blamed_parameters(failed))
+        for name in (named or names)[:MAX_PARAMETERS]:
+            yield name, fixes(name, failed, worked, sources)
+    elif failed.raw == worked.raw or failed.arguments == worked.arguments:
+        between = calls[failed.position + 1 : worked.position]
+        before = [step.tool for step in between if step.works and step.tool != failed.tool and is_tool(step.tool)]
+        if before:
+            yield None, (ArgumentFix(verb="first", source=before[-1]),)
+        elif failed.failure is not None and failed.failure.code in TRANSIENT:
+            yield None, (ArgumentFix(verb="repeat"),)

@@ -1,0 +1,369 @@
+# ruff: noqa: E501  -- a phrasing a line reads better than wrapped ones
+"""The words of errors, in English and Chinese: which code a message has, and how an error opens.
+
+`RULES` are tried in order, from what names its kind outright (syntax, rate limit) to what many messages say (invalid,
+cannot); a code may have a strong row and a weak one. Hand-set; nothing is trained.
+
+Source: RFC 9110 (status codes); the error classes of Python and Node; messages of POSIX shells and compilers.
+
+Whether a tool's answer is an error, and which one: free text in, a code of a closed set out.
+
+An answer is an error if its transcript flags it, or if its *shape* says so: JSON with an error key, a false `success`
+or a status of 400 and more; a line at its head or tail that opens as error messages do (``Error: ``, ``bash: x:
+command not found``, ``错误：``), a traceback, an exit code other than 0. A word such as "error" inside prose, a listing
+or a log is none. Only `HEAD_CHARS` and `TAIL_CHARS` of an answer are looked at, and JSON up to `MAX_JSON_CHARS`.
+
+The code is the first of `tool_words.RULES` that the error's own lines meet.
+No text leaves this module but the message, which no record may hold.
+
+>>> failure('{"error": {"code": 404, "message": "no such order"}}').code
+'not_found'
+>>> failure("Error: date must be YYYY-MM-DD").code, failure("权限不足，拒绝访问").code
+('invalid_argument', 'permission')
+>>> failure("3 results, 0 errors") is None
+True
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import Literal, NamedTuple, get_args
+
+ErrorCode = Literal[
+    "syntax", "import", "assertion", "unknown_tool", "rate_limited", "timeout", "connection", "authentication",
+    "missing_argument", "unexpected_argument", "payment", "permission", "too_large", "not_found", "conflict",
+    "insufficient", "state", "invalid_argument", "unavailable", "other",
+]  # fmt: skip
+"""other: an error that no row knows."""
+ERROR_CODES: tuple[ErrorCode, ...] = get_args(ErrorCode)
+TRANSIENT: frozenset[ErrorCode] = frozenset(("rate_limited", "timeout", "connection", "unavailable"))
+"""Those that the same call may get over by itself."""
+
+MALFORMED: frozenset[ErrorCode] = frozenset(
+    ("syntax", "import", "unknown_tool", "missing_argument", "unexpected_argument", "invalid_argument", "not_found")
+)
+"""Those that say how a call is written; the others, that it was refused, could not be done, or nothing known."""
+
+
+def _any(*phrases: str) -> re.Pattern[str]:
+    return re.compile("|".join(phrases), re.IGNORECASE)
+
+
+RULES: tuple[tuple[ErrorCode, re.Pattern[str]], ...] = (
+    ("import", _any(r"\b(?:ModuleNotFound|Import)Error\b", r"\bno module named\b", r"\bcannot find module\b",
+                    r"\bunresolved import\b", "找不到模块", "无法导入")),
+    ("syntax", _any(r"\b(?:Syntax|Indentation|Tab|JSONDecode|Parse|ParseException)Error\b", r"\bE999\b",
+                    r"\bsyntax errors?\b", r"\bparse error\b", r"\bparsing (?:failed|error)\b", r"\bunexpected token\b",
+                    r"\bunexpected EOF\b", r"\bundefined name\b", r"\bmalformed\b", r"\bnot valid json\b",
+                    r"\binvalid json\b", "语法错误", "解析(?:失败|错误)")),
+    ("assertion", _any(r"\bAssertionError\b", r"\bassertion failed\b", r"\b\d+ failed\b", r"^FAILED\b",
+                       r"\btests? failed\b", "断言", "测试(?:失败|未通过)")),
+    ("unknown_tool", _any(r"\bunknown (?:tool|action|function|command)\b", r"\bcommand not found\b",
+                          r"\b(?:tool|action|function) ['\"`\w.-]{0,80} ?(?:not found|does not exist|is not available)\b",
+                          r"\bno such (?:tool|action|function|command)\b", "(?:未知|不存在)的?(?:工具|命令|函数)",
+                          "命令(?:不存在|未找到)")),
+    ("rate_limited", _any(r"\brate.?limit", r"\btoo many requests\b", r"\b429\b", r"\bthrottl", r"\bquota exceeded\b",
+                          r"\bslow down\b", "请求(?:过于|太)?频繁", "限流", "次数(?:过多|超限)")),
+    ("timeout", _any(r"\btime[sd]?[ -]?out\b", r"\bTimeoutError\b", r"\bdeadline exceeded\b", r"\b(?:408|504)\b",
+                     "超时")),
+    ("connection", _any(r"\bconnection (?:refused|reset|error|failed|aborted|closed)\b", r"\bConnection\w*Error\b",
+                        r"\b(?:network|host) (?:is )?unreachable\b", r"\bname resolution\b", r"\bECONN\w+\b",
+                        r"\bENOTFOUND\b", r"\bssl error\b", r"\bnetwork error\b", "网络(?:错误|异常|不可达)",
+                        "连接(?:失败|被拒|中断|错误)")),
+    ("authentication", _any(r"\bunauthori[sz]ed\b", r"\bunauthenticated\b", r"\bauthentication\b", r"\b401\b",
+                            r"\b(?:invalid|expired|missing|bad) (?:api[ _]?key|token|credentials?|password|session)\b",
+                            r"\bnot logged in\b", r"\blog ?in (?:first|required)\b", "未登录", "认证失败", "未授权",
+                            "登录(?:失效|过期|已过期)", "(?:令牌|密钥)(?:无效|过期|已过期)")),
+    ("missing_argument", _any(r"\bmissing (?:\d+ )?(?:required|positional|argument|parameter|field|mandatory)",
+                              r"\b(?:required|mandatory) (?:\w+ )?(?:argument|parameter|field|property|option)s?\b",
+                              r"\b(?:is|are|was) (?:a )?(?:required|missing|mandatory)\b", r"\bfield required\b",
+                              r"\bmissing\b.{0,40}\b(?:argument|parameter|field|operand|value)s?\b",
+                              r"\b(?:must|should) (?:be provided|not be (?:empty|null|blank)|provide|specify)\b",
+                              r"\b(?:cannot|can't) be (?:empty|null|blank|none)\b", r"\bnot provided\b",
+                              "缺少", "缺失", "不能为空", "必填", "未提供")),
+    ("unexpected_argument", _any(r"\bunexpected (?:keyword )?(?:argument|parameter|field|property|key)",
+                                 r"\b(?:unknown|unrecogni[sz]ed|extra|additional|unsupported) "
+                                 r"(?:keyword )?(?:argument|parameter|field|propert(?:y|ies)|option|key|input)s?\b",
+                                 r"\binvalid option\b", "(?:未知|多余|不支持)的?(?:参数|字段|选项)")),
+    ("payment", _any(r"\bpayments?\b", r"\bpaid\b", r"\b402\b", r"\b(?:credit|debit|gift)[ _]cards?\b", r"\bcard declined\b",
+                     r"\bbilling\b", r"\b(?:account|card|wallet|available|current|your) balance\b",
+                     r"\b(?:not enough|insufficient|low) (?:balance|funds|credits?)\b", r"\brefunds?\b",
+                     "支付", "付款", "余额", "扣款", "退款", "账单", "资金不足")),
+    ("permission", _any(r"\bpermission\b", r"\bforbidden\b", r"\bdenied\b", r"\b403\b", r"\bnot (?:allowed|permitted|authori[sz]ed)\b",
+                        r"\baccess (?:is )?(?:restricted|refused)\b", r"\bread-only\b", r"\bPermissionError\b",
+                        "权限", "禁止", "不允许", "拒绝访问", "无权")),
+    ("too_large", _any(r"\btoo (?:large|long|big|many)\b", r"\b413\b", r"\bexceed(?:s|ed)?\b.{0,40}\b(?:limit|maximum|size|length)\b",
+                       r"\bmaximum\b.{0,40}\bexceeded\b", r"\bout of memory\b", r"\bMemoryError\b", "过大", "过长", "超出(?:限制|上限)",
+                       "内存不足")),
+    ("not_found", _any(r"\bnot found\b", r"\b(?:404|410)\b", r"\bdo(?:es)?(?:n't| not) exist\b", r"\bno such\b", r"\bnot exist\b",
+                       r"\b(?:could not|couldn't|cannot|can't|unable to) (?:find|locate|resolve|open|access)\b", r"\bno matche?s\b",
+                       r"\bno \w+(?: \w+)? (?:was |were )?found\b", r"\b(?:Key|FileNotFound|Lookup|Index|Name|Attribute)Error\b",
+                       r"\bunknown \w+\b", r"\bnot (?:known|defined|registered|recogni[sz]ed)\b", "不存在", "未找到", "找不到",
+                       "没有找到", "查无", "未查到", "无此")),
+    ("conflict", _any(r"\balready (?:exists?|taken|in use|registered|booked|reserved)\b", r"\bduplicate\b", r"\b409\b",
+                      r"\bconflict", r"\bmerge conflict\b", r"\bversion mismatch\b", r"\b412\b", "已存在", "重复", "冲突", "已被占用")),
+    ("insufficient", _any(r"\bnot enough\b", r"\binsufficient\b", r"\bout of stock\b", r"\bsold out\b", r"\bno (?:seats?|rooms?|stock|space)\b",
+                          r"\bno space left\b", r"\bfully booked\b", r"\b(?:unavailable|not available) (?:on|for)\b", r"\bno longer available\b", "不足", "售罄",
+                          "无货", "已满", "缺货")),
+    ("state", _any(r"\balready\b", r"\b(?:must|please|need to|have to)\b.{0,60}\bfirst\b", r"\bin (?:an? )?(?:invalid|wrong) state\b",
+                   r"\bnot (?:open|opened|active|ready|started|running|initiali[sz]ed|eligible|pending)\b", r"\bno \w+ (?:is )?(?:open|active|selected|running)\b",
+                   r"\b(?:expired|closed|locked|inactive)\b", r"\b(?:is|was|been) cancell?ed\b", r"\bIllegalState",
+                   r"\b(?:cannot|can't|can not) be (?!empty|null|blank|none|parsed|converted|decoded|interpreted)\w+", "状态", "已(?:取消|关闭|过期|锁定|完成)", "请先", "尚未")),
+    ("invalid_argument", _any(r"\binvalid\b", r"\bincorrect\b", r"\bwrong\b", r"\bmust (?:be|have|match|contain|start|end|equal|not)\b",
+                              r"\bshould (?:be|have|match)\b", r"\bexpect(?:s|ed|ing)?\b", r"\b(?:Value|Type|Validation|Arithmetic|ZeroDivision|Overflow)Error\b",
+                              r"\b(?:400|422)\b", r"\bbad request\b", r"\bnot (?:a )?valid\b", r"\bdo(?:es)?(?:n't| not) (?:match|add up|equal)\b",
+                              r"\bmismatch", r"\bout of (?:range|bounds)\b", r"\bunsupported\b", r"\bnot supported\b", r"\bformat\b",
+                              r"\busage:", r"\billegal\b", r"\bvalidation\b", "无效", "非法", "不合法", "格式", "不正确", "不匹配", "不一致", "有误",
+                              "必须", "应为", "超出范围", "不支持", "参数错误")),
+    ("unavailable", _any(r"\b(?:un|not )available\b", r"\b50[0-3]\b", r"\binternal (?:server )?error\b", r"\bserver error\b", r"\bbad gateway\b",
+                         r"\boverloaded\b", r"\btry again\b", r"\bmaintenance\b", "服务(?:不可用|异常|繁忙)", "内部错误", "系统(?:繁忙|错误|异常)",
+                         "稍后(?:再试|重试)", "维护")),
+    ("state", _any(r"\b(?:cannot|can't|can not|could not|couldn't|may not|unable to)\b", "无法", "不能")),
+)  # fmt: skip
+
+STATUS_CODES: dict[int, ErrorCode] = {
+    400: "invalid_argument", 401: "authentication", 402: "payment", 403: "permission", 404: "not_found", 405: "permission",
+    408: "timeout", 409: "conflict", 410: "not_found", 412: "conflict", 413: "too_large", 422: "invalid_argument",
+    429: "rate_limited", 500: "unavailable", 502: "unavailable", 503: "unavailable", 504: "timeout",
+}  # fmt: skip
+
+_LEAD = r"(?:\x1b\[[\d;]*m|<[a-z_]{1,24}>|[\s\[(*#>!✗❌⚠️-]){0,12}"
+OPENING = re.compile(
+    r"^" + _LEAD + r"(?:"
+    r"(?<=error>)"
+    r"|(?:[A-Za-z_][\w.]{0,60}\.)?[A-Z]\w{0,60}(?:Error|Exception)\b(?=\s*[:(\[]|\s*$)"
+    r"|(?!(?:no|zero|without) )(?:[A-Za-z_-]{1,24} ){0,3}?(?:error|exception|failure|err)s?\s*(?:code\s*)?(?:[:：\])(\[](?!\s*(?:0|none|无)\s*(?:$|[,;)，]))|\d{3}\b|E\d+|-\s|$)"
+    r"|error (?:executing|calling|running|invoking|processing|parsing|while|when|during|from|in)\b|npm err!|curl: \(\d+\)"
+    r"|(?:[a-z_]\w{0,40}\.){1,6}(?:errors?|exceptions?)\.\w{1,60}: "
+    r"|(?:[A-Za-z_-]{1,24} ){0,2}(?:failed|timed out)\s*(?:[:：(]|with\b|$)"
+    r"|E\d{3,4} \w{0,40}Error\b|(?:fatal|panic|E\d{3,4}|uncaught exception|exception in thread)\b\s*[:：\[\"]"
+    r"|(?:[\w./+-]{1,60}: )?(?:[\w./+-]{1,80}:\d+(?::\d+)?: )(?:fatal )?error: "
+    r"|(?:/?(?:[\w.]+/){0,4})?(?:ba|z|da|k|tc)?sh: "
+    r"|[\w./+-]{1,60}: (?:cannot |can't |fatal: |error: |unrecogni[sz]ed |invalid |missing |illegal )"
+    r"|[^\n]{1,120}: (?:No such file|command not found|Permission denied|Is a directory|Not a directory|cannot open)"
+    r"|(?:command|process|script|tool|execution|request|call|operation) (?:has )?(?:failed|timed out|exited with (?:exit )?(?:code|status) -?[1-9])"
+    r"|execution timed out|your (?:command|last command)\b.{0,80}\btimed out|your proposed edit has introduced"
+    r"|usage: "
+    r"|(?:exit|return) ?(?:code|status)[:= ]+-?[1-9]|returned non-zero exit status"
+    r"|\[?(?:[\w-]{1,24} )?(?:http|status)(?: status)?(?: code)?[:= /.\d]{0,8}\s*[45]\d\d\b|[45]\d\d (?:client|server) error"
+    r"|\[?(?:错误|失败|异常|报错|出错)\s*(?:码|代码|信息)?\s*[:：\]】(（]|[^\n]{0,24}(?:失败|出错|报错|异常)(?:了)?\s*(?:[:：。！，,]|$)"
+    r")",
+    re.IGNORECASE | re.MULTILINE,
+)  # fmt: skip
+PLAIN = re.compile(
+    r"^" + _LEAD + r"(?:(?:failed|unable|could not|couldn't|cannot|can't|invalid|missing|unknown|no such|unauthori[sz]ed|forbidden"
+    r"|permission denied|access denied|not found|bad request|too many requests|rate limit(?:ed)?|timed out|timeout|internal server error"
+    r"|service unavailable|request timed out|connection (?:refused|reset))\b"
+    r"|(?:the |this |that )?[\w'\"`./:-]{1,60}(?: [\w'\"`./:-]{1,40}){0,6} (?:was |were |is |are |does |do |could |can)?"
+    r"(?:not (?:be )?(?:found|exist|allowed|permitted|available|supported|valid|authori[sz]ed)|required|denied|missing|invalid|timed out)\b"
+    r"|[\w.]{1,60}\(\) (?:missing|got an? |takes )"
+    r"|no \w+ (?:is )?(?:open|found|matches|active)\b|no matches? found"
+    r"|[^\n]{0,40}(?:不存在|未找到|找不到|无效|不能为空|缺少|权限不足|拒绝访问|无权|超时|不允许|不足|格式(?:不正确|错误|有误)|查无|请先))",
+    re.IGNORECASE,
+)  # fmt: skip
+TRACEBACK = re.compile(
+    r"^Traceback \(most recent call last\):|^[ \t]+at [\w.$<>]+ ?\(.{1,120}:\d+(?::\d+)?\)$", re.MULTILINE
+)
+RAISED = re.compile(r"^(?:[A-Za-z_][\w.]{0,80}\.)?[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Exit|Warning)\b.*$|^\w{2,60}(?:Error|Exception)\b.*$", re.MULTILINE)  # fmt: skip
+PYTEST = re.compile(r"^(?:=+ .{0,80}\b\d+ failed\b.*|FAILED .*|FAILED \(.*)$", re.MULTILINE)
+
+
+HEAD_CHARS = 2_000
+TAIL_CHARS = 2_000
+SPAN_CHARS = 160
+MAX_JSON_CHARS = 64_000
+SHORT_CHARS = 240
+"""An answer this short may say "not found" without further marks."""
+
+
+class ToolFailure(NamedTuple):
+    """An error: its code, and where in the answer its message stands (characters)."""
+
+    code: ErrorCode
+    start: int
+    stop: int
+    message: str
+    """The tool's own words, for comparisons with arguments inside the process; never for a record."""
+
+
+_JSON_ERROR = re.compile(
+    r"""^\s*[{\[]\s*['"](?:error|errors|err|exception|error_message)['"]\s*:\s*(?!null|None|false|False|""|''|\[\s*\]|\{\s*\}|0\b)""",
+)
+_HINTS = ("err", "status", 'ode"', "Err", "exception", '"success"', '"ok"', '"type"', '"result"', "错误", r"\\u9519")
+"""Without any of these a JSON object reports no error."""
+_NOTHING = ("none", "null", "no", "false", "ok", "success")
+_FEW_KEYS = 4
+_ERROR_KEYS = ("error", "errors", "exception", "err", "error_message", "errorMessage", "错误")
+_STATUS_KEYS = ("status", "status_code", "statusCode", "http_status", "code", "errcode", "error_code")
+_EXIT_KEYS = ("exit_code", "exitCode", "returncode", "return_code")
+_MESSAGE_KEYS = (
+    "message",
+    "msg",
+    "errmsg",
+    "detail",
+    "details",
+    "reason",
+    "description",
+    "stderr",
+    "title",
+    "type",
+    "code",
+    "name",
+)
+_FAILED_WORDS = frozenset(("error", "failed", "failure", "fail", "err", "失败", "错误"))
+
+
+def failure(text: str, *, is_error: bool = False) -> ToolFailure | None:
+    """The error that an answer reports, or None; `is_error`: flagged by its transcript."""
+    found = _structured(text)
+    if found is None and text:
+        found = _shaped(text)
+    if found is None and is_error:
+        stop = len(text[:SPAN_CHARS].rstrip())
+        found = ToolFailure(_code(text[:HEAD_CHARS]), 0, stop, text[:HEAD_CHARS])
+    return found
+
+
+def _code(message: str, status: int | None = None) -> ErrorCode:
+    """The first rule that a message meets; a status code decides where no message does."""
+    code: ErrorCode = next((code for code, rule in RULES if rule.search(message)), "other")
+    if code in ("other", "state", "invalid_argument") and status in STATUS_CODES:
+        return STATUS_CODES[status]
+    return code
+
+
+def _structured(text: str) -> ToolFailure | None:
+    head = text[:64].lstrip()
+    if head[:1] not in ("{", "["):
+        return None
+    if len(text) <= MAX_JSON_CHARS and any(hint in text for hint in _HINTS):
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            value = None
+        if isinstance(value, dict):
+            reported = _reported(value)
+            if reported is None:
+                return None
+            message, status = reported
+            return ToolFailure(_code(message, status), *_line(text, len(text) - len(text.lstrip())), message)
+    if match := _JSON_ERROR.match(text):
+        message = text[match.start() : match.start() + HEAD_CHARS]
+        return ToolFailure(_code(message), *_line(text, match.start()), message)
+    return None
+
+
+def _reported(value: dict[str, object]) -> tuple[str, int | None] | None:
+    """The message and status of a JSON error object; None if it is none."""
+    status = next((number for key in _STATUS_KEYS if (number := _number(value.get(key))) and 400 <= number < 600), None)
+    nested = next((value[key] for key in _ERROR_KEYS if _is_told(value.get(key))), None)
+    words = (value.get("status"), value.get("type"), value.get("result")) if _is_report(value) else ()
+    fails = (
+        nested is not None
+        or status is not None
+        or any(value.get(key) is False for key in ("success", "ok"))
+        or any(value.get(key) is True for key in ("isError", "is_error"))
+        or any(isinstance(word, str) and word.lower() in _FAILED_WORDS for word in words)
+        or any(_number(value.get(key)) for key in (*_EXIT_KEYS, "errcode", "errno"))
+    )
+    if not fails:
+        return None
+    if isinstance(nested, dict):
+        status = status or next((n for key in _STATUS_KEYS if (n := _number(nested.get(key))) and 400 <= n < 600), None)
+    return " ".join(_messages(nested, value))[:HEAD_CHARS], status
+
+
+def _is_told(error: object) -> bool:
+    """Whether the value of an error key tells of one."""
+    return bool(error) and not (isinstance(error, str) and error.strip().lower() in _NOTHING)
+
+
+def _is_report(value: dict[str, object]) -> bool:
+    """Whether an object is about a call's outcome, rather than a thing that has a status."""
+    return len(value) <= _FEW_KEYS or not value.keys().isdisjoint(("message", "msg", "detail", "reason"))
+
+
+def _messages(nested: object, value: dict[str, object]) -> Iterator[str]:
+    for item in (nested, value):
+        if isinstance(item, list):
+            item = next((first for first in item if first), None)
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            yield from (text for key in _MESSAGE_KEYS if isinstance(text := item.get(key), str))
+
+
+def _number(value: object) -> int | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    return int(value) if isinstance(value, str) and len(value) < 6 and value.isascii() and value.isdigit() else None
+
+
+def _shaped(text: str) -> ToolFailure | None:
+    """An error by the shape of its first or last lines."""
+    for start, stop in _windows(text):
+        part = text[start:stop]
+        if trace := TRACEBACK.search(part):
+            raised = [match.start() for match in RAISED.finditer(part, trace.end())]
+            at = raised[-1] if raised else trace.start()
+            return _at(text, start + at)
+        if verdict := PYTEST.search(part):
+            return _at(text, start + verdict.start())
+    for place in _edges(text):
+        if OPENING.match(text, place, min(len(text), place + 400)):
+            return _at(text, place)
+    if len(text.strip()) <= SHORT_CHARS and (match := PLAIN.match(text)):
+        return _at(text, match.start())
+    return None
+
+
+def _windows(text: str) -> Iterator[tuple[int, int]]:
+    if len(text) <= HEAD_CHARS + TAIL_CHARS:
+        yield 0, len(text)
+    else:
+        yield len(text) - TAIL_CHARS, len(text)
+        yield 0, HEAD_CHARS
+
+
+def _edges(text: str, lines: int = 3) -> Iterator[int]:
+    """Where the first and the last lines with text begin, within the head and the tail."""
+    head = list(islice(_lines(text[:HEAD_CHARS]), lines))
+    yield from head
+    base = max(0, len(text) - TAIL_CHARS)
+    tail = [base + place for place in islice(_lines_back(text[base:]), lines)]
+    yield from (place for place in reversed(tail) if place not in head and (base == 0 or place > base))
+
+
+def _lines(text: str) -> Iterator[int]:
+    """Where lines begin that are not blank."""
+    start = 0
+    for line in text.split("\n"):
+        if line and not line.isspace():
+            yield start
+        start += len(line) + 1
+
+
+def _lines_back(text: str) -> Iterator[int]:
+    """The same, from the last one."""
+    stop = len(text)
+    while stop >= 0:
+        start = text.rfind("\n", 0, stop) + 1
+        if start < stop and not text[start:stop].isspace():
+            yield start
+        stop = start - 1
+
+
+def _at(text: str, place: int) -> ToolFailure:
+    message = text[place : place + SHORT_CHARS * 2]
+    return ToolFailure(_code(message), *_line(text, place), message)
+
+
+def _line(text: str, place: int) -> tuple[int, int]:
+    """From the place to the end of its line, without blanks around it, at most `SPAN_CHARS`."""
+    line = text[place : place + SPAN_CHARS]
+    start = place + len(line) - len(line.lstrip())
+    line = text[start : start + SPAN_CHARS].split("\n", 1)[0].rstrip()
+    return start, start + len(line)

@@ -1,0 +1,127 @@
+"""Tool errors and what recovered them: ``book may fail with payment at payment_id: take payment_id from get_user.``
+
+An observation is a template over tool name, normalized error code and our own diff of arguments (`tool_templates`): no
+word of a tool's answer and no value of an argument is in it. Its evidence points at the answer that failed and at the
+one that worked after it. Strength `recovered`: one observation a recovery, so recoveries of a claim are counted by
+counting observations. Strength `broad`: nothing was seen to work after the error, or what did is not for a template to
+say (prose, code); it says which parameter to check first. Errors without a known code need a parameter and a telling
+diff.
+
+Observations of one slot (tool, error code and parameter) are one claim, whatever the wording of their advice.
+
+Source: the state design (error-and-fix records are admitted when the fix recovered twice).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ctxsteward.schemas.recommendation import Slot
+
+from ...observation import MessageSpan, Observation
+from ...transcript import ReplayedTranscript, ReplayedUtterance
+from .calls import ToolStep, is_tool
+from .episodes import ErrorEpisode, blamed_leaves, episodes
+from .error_codes import SPAN_CHARS
+from .templates import ArgumentFix, FixTrigger, Verb, action, attribute, text
+
+EXTRACTOR = "tool_errors/3"
+MAX_FAILURES = 3
+MAX_TEXT_CHARS = 280
+UNRECOVERED_SCORE = 0.3
+_SCORES: dict[Verb, float] = {
+    "take": 0.95, "write": 0.95, "total": 0.9, "supply": 0.9, "omit": 0.9, "fewer": 0.85, "first": 0.85, "ask": 0.8,
+    "change": 0.7, "repeat": 0.7, "check": 0.6,
+}  # fmt: skip
+
+
+def tool_errors(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
+    """Observations of a transcript's tool errors, in order."""
+    found: dict[tuple[FixTrigger, int | None], tuple[tuple[ArgumentFix, ...], list[ErrorEpisode]]] = {}
+    for episode in episodes(replayed):
+        if not is_tool(episode.failed.tool):
+            continue
+        for trigger, advice in _claims(episode):
+            worked = episode.worked.position if episode.worked else None
+            found.setdefault((trigger, worked), (advice, []))[1].append(episode)
+    made = (_observation(replayed, trigger, advice, seen) for (trigger, _), (advice, seen) in found.items())
+    return tuple(observation for observation in made if observation is not None)
+
+
+def _claims(episode: ErrorEpisode) -> Iterator[tuple[FixTrigger, tuple[ArgumentFix, ...]]]:
+    tool, code = episode.failed.tool, episode.code
+    if episode.worked is None:
+        if code != "other":
+            for name in episode.parameters[:1]:
+                leaves = blamed_leaves(episode.failed, name)
+                yield FixTrigger(tool, code, name), tuple(ArgumentFix(verb="check", what=path) for path in leaves)
+        return
+    for parameter, advice in episode.fixes:
+        if code != "other" or advice[0].verb not in ("check", "change", "repeat"):
+            yield FixTrigger(tool, code, parameter), advice
+
+
+def _observation(
+    replayed: ReplayedTranscript, trigger: FixTrigger, advice: tuple[ArgumentFix, ...], seen: list[ErrorEpisode]
+) -> Observation | None:
+    fitting = next((a for a in (advice, advice[:1]) if len(text(trigger, a)) <= MAX_TEXT_CHARS), None)
+    if fitting is None:
+        return None
+    worked = seen[0].worked if any(fix.verb != "check" for fix in fitting) else None
+    places = tuple(_places(seen, worked))
+    if not places:
+        return None
+    recovered = worked is not None
+    return Observation(
+        kind="tool_fix",
+        text=text(trigger, fitting),
+        slot=Slot(subject=trigger.tool.lower(), attribute=attribute(trigger)),
+        places=places,
+        strength="recovered" if recovered else "broad",
+        score=_SCORES[fitting[0].verb] if recovered else UNRECOVERED_SCORE,
+        reach="shared",
+        principal=replayed.principal,
+        tool=trigger.tool,
+        trigger=str(trigger),
+        action=action(fitting),
+        ts=_ts(seen),
+        extractor=EXTRACTOR,
+    )
+
+
+def _places(seen: Iterable[ErrorEpisode], worked: ToolStep | None) -> Iterator[MessageSpan]:
+    """The failures, then the answer that worked; of an empty answer, the last failure it made good."""
+    failures = [place for e in seen if (place := _failure(e.failed))][:MAX_FAILURES]
+    good = _opening(worked.answer) if worked and worked.answer else None
+    if worked is not None and good is None and failures:
+        yield from failures[:-1]
+        yield failures[-1]._replace(relation="recovers")
+        return
+    yield from failures
+    if failures and good is not None:
+        yield good._replace(relation="recovers")
+
+
+def _failure(step: ToolStep) -> MessageSpan | None:
+    if step.answer is None or step.failure is None:
+        return None
+    return _place(step.answer, step.failure.start, step.failure.stop)
+
+
+def _opening(answer: ReplayedUtterance) -> MessageSpan | None:
+    start = len(answer.text) - len(answer.text.lstrip())
+    stop = start + len(answer.text[start : start + SPAN_CHARS].split("\n", 1)[0].rstrip())
+    return _place(answer, start, stop)
+
+
+def _place(answer: ReplayedUtterance, start: int, stop: int) -> MessageSpan | None:
+    """A range of characters as one of bytes; None for an empty one."""
+    if stop <= start:
+        return None
+    first = len(answer.text[:start].encode())
+    return MessageSpan(answer.ref, first, first + len(answer.text[start:stop].encode()))
+
+
+def _ts(seen: list[ErrorEpisode]) -> str | None:
+    answer = seen[0].failed.answer
+    return answer.ts if answer else None

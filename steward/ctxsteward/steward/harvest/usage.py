@@ -1,0 +1,429 @@
+"""Whether a record that a session was shown was obeyed there, as far as calls and words tell.
+
+A fix is judged by what calls of its tool came back with. Any other record is judged by what the assistant said from
+when it was shown until a person spoke of its slot themselves: what comes after is no merit of the record.
+
+    contradicted   the assistant spoke, did otherwise, and a person had to repeat what the record says
+    complied       the assistant said its value; where the record asks to avoid it: kept from it
+    unjudged       words cannot tell
+
+A person who states a wish anew has not been disobeyed: nobody may have spoken since the record was shown, the assistant
+may have done as it says, or they may have changed their mind. *Did otherwise*: between the two the assistant said what
+the record asks to avoid; or it did not say the record's value, and either spoke of the matter, or the person corrects
+it, or says that this is said again ("as I said", 我说过了).
+
+Pure. Source: the layered-envelope design (records shown, fired, obeyed).
+
+How much use active records were: counted over a replayed session and the records that were in force.
+
+    anticipated / events    later events that an active record foresaw
+    fired / shown           records shown whose trigger came up (*used*)
+    obeyed / judged         of those that fired, where it can be told, those complied with
+
+An event is a tool error, or something a person had to say again or anew: an observation of a correction, preference or
+fact. A tool-fix record foresees an error of the same tool, the same code and, where it names one, the same parameter;
+it fires on a call of that tool with that parameter. Another record foresees an observation of its slot; it fires when
+words of its slot, trigger or value are said after it was shown. Whether it was obeyed then: `judgements`. What words
+cannot tell is counted as unjudged, and a rate of nothing is `UnscoredRate`, never 0.
+
+Records count that a session was shown in its head, and those that its turns were shown as facts; of these only what
+comes from that turn on. `meta.hit_rate` is `UseTally.hit_rate`: fired / shown, of records whose firing can be told.
+Tallies add up in any order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from ctxsteward.schemas.profile import Polarity
+from ctxsteward.schemas.recommendation import MetaRecommendation, RecommendationKind, Slot
+
+from ..observation import Observation
+from ..transcript import ReplayedTranscript, ReplayedUtterance
+from .tools.calls import ToolStep, name_words, steps
+from .tools.episodes import ErrorEpisode, episodes
+from .tools.templates import FixTrigger, parse_trigger
+
+Judgement = Literal["complied", "contradicted", "unjudged"]
+
+_ABOUT = frozenset(("user", "agent", "assistant", "the", "for", "and", "when"))
+_WORD = re.compile(r"[^\W\d_]{3,}|\d[\w.-]*|[\u3400-\u9fff]{1,}")
+_AGAIN = re.compile(
+    r"\bagain\b|\bonce more\b|\bhow (?:many times|often)\b|\bi(?:'ve| have)? (?:already |just )?(?:said|told you|asked"
+    r"|mentioned|wrote)\b|\balready (?:said|told|asked|mentioned)\b|\b(?:like|as) i said\b|\bremember\b|\bdidn't i\b"
+    r"|\bstill (?:not|in|using|writing|answering|giving|showing)\b"
+    r"|我(?:都|已经|早就|刚才|刚刚|之前|前面|上次|明明)*(?:说|讲|提|告诉|要求|强调)(?:你|您)?过"
+    r"|再说一(?:遍|次)|又(?:用|是|在|给|错|忘)|不是(?:说|告诉)[^，,。]{0,6}(?:吗|过|了)|怎么(?:还|又)|还是(?:在)?用|多少(?:遍|次)|几(?:遍|次)了|记得吗"
+)
+"""Said by whoever has to repeat themselves."""
+_NO = re.compile(r"(?:no|nope|wrong)\b|不(?:对|是|行)?[，,。！!]|错了")
+"""Opens an objection, where nothing was asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedRecord:
+    """What of a record decides whether it foresaw, fired and was obeyed."""
+
+    id: str
+    kind: RecommendationKind
+    slot: Slot
+    trigger: str | None = None
+    value: str | int | float | None = None
+    polarity: Polarity | None = None
+    names: frozenset[str] = frozenset()
+    """Ids under which it may have been shown, its own included."""
+
+    @classmethod
+    def of(cls, record: MetaRecommendation | WatchedRecord) -> WatchedRecord:
+        """Of a record; what is watched already stays."""
+        if isinstance(record, WatchedRecord):
+            return record
+        return cls(
+            id=record.id, kind=record.kind, slot=record.slot, trigger=record.trigger, value=record.value,
+            polarity=record.polarity, names=frozenset((record.id,)),
+        )  # fmt: skip
+
+    @property
+    def tool_trigger(self) -> FixTrigger | None:
+        """When a tool-fix record applies; None for other records."""
+        return parse_trigger(self.trigger) if self.kind == "tool_fix" and self.trigger else None
+
+    @property
+    def said_value(self) -> str | None:
+        """Its value as it would be said."""
+        return None if self.value is None else str(self.value).casefold()
+
+    def topic(self) -> frozenset[str]:
+        """Words by which its slot or trigger would come up."""
+        words = {*name_words(self.slot.attribute), *_words(self.trigger or ""), *_words(self.slot.attribute)}
+        words |= set(_words(self.slot.subject))
+        return frozenset(word for word in words if word not in _ABOUT and (len(word) > 2 or not word.isascii()))
+
+    def words(self) -> frozenset[str]:
+        """The same, and the words of its value."""
+        return self.topic() | frozenset(word for word in _words(str(self.value or "")) if word not in _ABOUT)
+
+    def is_of(self, observation: Observation) -> bool:
+        """Whether an observation is about its slot; or is a correction of something unnamed, in this record's words."""
+        if slot_of(self.slot) == slot_of(observation.slot):
+            return True
+        if observation.kind != "correction" or self.slot.subject != observation.slot.subject:
+            return False
+        text, value = observation.text.casefold(), self.said_value
+        return says(text, value) if value is not None else any(says(text, word) for word in self.topic())
+
+
+class FoldedTalk:
+    """What was said from an ordinal on, folded for searching."""
+
+    def __init__(self, replayed: ReplayedTranscript, since: int = 0) -> None:
+        said = [one for one in replayed.utterances if one.ordinal >= since]
+        self._said: dict[str, ReplayedUtterance] = {one.ref: one for one in said if one.role in ("user", "assistant")}
+
+    def text(self, ref: str) -> str:
+        """What stands there; nothing where that is not in it."""
+        return self._said[ref].text.casefold() if ref in self._said else ""
+
+    def assistant(self, after: int = 0, before: float = float("inf")) -> str:
+        """What the assistant said between two messages."""
+        return _folded(one for one in self._said.values() if one.role == "assistant" and after < one.ordinal < before)
+
+    def is_about(self, words: Iterable[str]) -> bool:
+        """Whether anybody said one of these words."""
+        whole = _folded(self._said.values())
+        return any(says(whole, word) for word in words)
+
+    def has(self, observation: Observation) -> bool:
+        return observation.places[0].ref in self._said
+
+
+def by_calls(trigger: FixTrigger, fired: Sequence[ToolStep]) -> Judgement:
+    """A fix, by the answers to the calls that it applied to."""
+    answered = [call for call in fired if call.answer is not None]
+    if any(call.failure is not None and call.failure.code == trigger.code for call in answered):
+        return "contradicted"
+    return "complied" if answered else "unjudged"
+
+
+def by_words(record: WatchedRecord, spoken_of: Sequence[Observation], talk: FoldedTalk) -> Judgement:
+    """Another record; `spoken_of`: what people said of its slot in this talk, in any order."""
+    stated = sorted(spoken_of, key=ordinal_of)
+    after = 0
+    for one in stated:
+        if _did_otherwise(record, one, talk, talk.assistant(after, ordinal_of(one))):
+            return "contradicted"
+        after = ordinal_of(one)
+    own = talk.assistant(before=ordinal_of(stated[0])) if stated else talk.assistant()
+    value = record.said_value
+    if value is None or not own:
+        return "unjudged"
+    if record.polarity == "negative":
+        return "contradicted" if says(own, value) else "complied"
+    return "complied" if says(own, value) else "unjudged"
+
+
+def _did_otherwise(record: WatchedRecord, repeated: Observation, talk: FoldedTalk, between: str) -> bool:
+    """Whether the assistant, before somebody said this, did otherwise than the record asks."""
+    if not between:
+        return False
+    if record.polarity != repeated.polarity and "negative" in (record.polarity, repeated.polarity):
+        return False  # they want the opposite now
+    text, value = talk.text(repeated.places[0].ref), record.said_value
+    objects = _NO.match(text) is not None and not between.rstrip().endswith(("?", "？"))
+    must_repeat = objects or repeated.kind == "correction" or _AGAIN.search(text) is not None
+    if value is None:
+        return must_repeat
+    if record.polarity == "negative":
+        return says(between, value)
+    is_same = says(text, value) or str(repeated.value).casefold() == value
+    if says(between, value) or not is_same:
+        return False  # it did as the record says, or they want something else now
+    return must_repeat or any(says(between, word) for word in record.topic())
+
+
+def ordinal_of(observation: Observation) -> int:
+    """The message that holds the claim."""
+    return int(observation.places[0].ref.lstrip("§").partition(".")[0])
+
+
+def slot_of(slot: Slot) -> tuple[str, str]:
+    """A slot, for comparing."""
+    return slot.subject.casefold(), slot.attribute.casefold()
+
+
+def says(text: str, word: str) -> bool:
+    """Whether a folded text has a word; in scripts without blanks: its characters."""
+    if not word.isascii():
+        return word in text
+    return re.search(rf"(?<![a-z0-9]){re.escape(word)}(?![a-z0-9])", text) is not None
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold().replace("_", " "))
+
+
+def _folded(said: Iterable[ReplayedUtterance]) -> str:
+    return "\n".join(one.text for one in said).casefold()
+
+
+SAID_KINDS = frozenset(("correction", "preference", "fact"))
+
+
+@dataclass(frozen=True, slots=True)
+class UnscoredRate:
+    """No figure, and why."""
+
+    reason: str
+
+
+class RecordUse(NamedTuple):
+    """One record's row; each session counts once."""
+
+    shown: int = 0
+    judged: int = 0
+    """Sessions it was shown in where its firing can be told."""
+    fired: int = 0
+    complied: int = 0
+    contradicted: int = 0
+    unjudged: int = 0
+    """Fired, and words cannot tell whether it was obeyed."""
+
+
+FATES: Mapping[str, RecordUse] = {
+    "untold": RecordUse(shown=1),
+    "quiet": RecordUse(shown=1, judged=1),
+    "unjudged": RecordUse(shown=1, judged=1, fired=1, unjudged=1),
+    "complied": RecordUse(shown=1, judged=1, fired=1, complied=1),
+    "contradicted": RecordUse(shown=1, judged=1, fired=1, contradicted=1),
+}
+"""What became of a record in one session: nothing can be told; its trigger did not come up; it did, and this is how."""
+_FATES_OF: Mapping[RecordUse, str] = {hit: fate for fate, hit in FATES.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseTally:
+    """Counts of sessions; `a + b` is the tally of both."""
+
+    hits: Mapping[str, RecordUse] = field(default_factory=dict)
+    """By id of the record, of records shown."""
+    events: int = 0
+    anticipated: int = 0
+
+    def __add__(self, other: UseTally) -> UseTally:
+        return merge_tallies((self, other))
+
+    @property
+    def total(self) -> RecordUse:
+        """All records together."""
+        return sum_uses(self.hits.values())
+
+    @property
+    def anticipated_rate(self) -> float | UnscoredRate:
+        """Events that an active record foresaw / events."""
+        return _rate(self.anticipated, self.events, "no events")
+
+    @property
+    def hit_rate(self) -> float | UnscoredRate:
+        """Records that fired / records shown whose firing can be told: `meta.hit_rate`."""
+        return _rate(self.total.fired, self.total.judged, "no record shown whose firing can be told")
+
+    @property
+    def obeyed_rate(self) -> float | UnscoredRate:
+        """Records complied with / records that fired and can be judged."""
+        total = self.total
+        return _rate(total.complied, total.complied + total.contradicted, "no record fired that can be judged")
+
+    @property
+    def fates(self) -> Mapping[str, tuple[str, ...]]:
+        """Of one session: the records that it was shown, by what became of them."""
+        found: dict[str, tuple[str, ...]] = {}
+        for id_, hit in sorted(self.hits.items()):
+            found[_FATES_OF[hit]] = (*found.get(_FATES_OF[hit], ()), id_)
+        return found
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The figures of a night's report."""
+        total = self.total
+        return {
+            "events": self.events, "anticipated": self.anticipated, "shown": total.shown, "fired": total.fired,
+            "obeyed": total.complied,
+        }  # fmt: skip
+
+
+class ActiveRecords:
+    """Records in force, made ready once so that a session costs what it was shown and what happened in it.
+
+    Of two with one id the later one counts.
+    """
+
+    def __init__(
+        self, records: Iterable[MetaRecommendation | WatchedRecord] = (), under: ActiveRecords | None = None
+    ) -> None:
+        """`under`: others, which count where these have not their ids."""
+        self._records = {record.id: WatchedRecord.of(record) for record in records}
+        self._under = under
+        self._named: dict[str, list[str]] = {}
+        self._slots: dict[tuple[str, str], list[str]] = {}
+        self._triggers: dict[tuple[str, str], list[tuple[FixTrigger, str]]] = {}
+        for id_, record in self._records.items():
+            for name in record.names:
+                self._named.setdefault(name, []).append(id_)
+            if (trigger := record.tool_trigger) is not None:
+                self._triggers.setdefault((trigger.tool, trigger.code), []).append((trigger, id_))
+            if record.kind in SAID_KINDS:
+                self._slots.setdefault(slot_of(record.slot), []).append(id_)
+
+    def beside(self, records: Collection[MetaRecommendation | WatchedRecord]) -> ActiveRecords:
+        """With these, too."""
+        return ActiveRecords(records, self) if records else self
+
+    def shown(self, names: Collection[str], but: Collection[str] = ()) -> list[WatchedRecord]:
+        """Those that go by one of these names, by id; `but` those of these ids."""
+        ids = {id_ for name in names for id_ in self._named.get(name, ()) if id_ not in but}
+        found = [self._records[id_] for id_ in ids]
+        if self._under is not None:
+            found += self._under.shown(names, {*but, *self._records})
+        return sorted(found, key=lambda record: record.id)
+
+    def foresaw(self, error: ErrorEpisode, but: Collection[str] = ()) -> bool:
+        """Whether one of them is about this error; `but` those of these ids."""
+        triggers = self._triggers.get((error.failed.tool, error.code), ())
+        if any(foresees(trigger, error) for trigger, id_ in triggers if id_ not in but):
+            return True
+        return self._under is not None and self._under.foresaw(error, {*but, *self._records})
+
+    def foresaw_slot(self, slot: tuple[str, str], but: Collection[str] = ()) -> bool:
+        """Whether one of them is of this slot; `but` those of these ids."""
+        if any(id_ not in but for id_ in self._slots.get(slot, ())):
+            return True
+        return self._under is not None and self._under.foresaw_slot(slot, {*but, *self._records})
+
+
+def tally(
+    replayed: ReplayedTranscript,
+    active: ActiveRecords | Iterable[MetaRecommendation | WatchedRecord],
+    observed: Iterable[Observation] = (),
+) -> UseTally:
+    """Count one session; `active`: records in force when it began, `observed`: what was harvested from it.
+
+    Records are shown if `ReplayedTranscript.shown` has one of their ids.
+    """
+    records = active if isinstance(active, ActiveRecords) else ActiveRecords(active)
+    said = [one for one in observed if one.kind in SAID_KINDS]
+    errors, calls = episodes(replayed), steps(replayed)
+    foreseen = sum(records.foresaw(error) for error in errors)
+    foreseen += sum(records.foresaw_slot(slot_of(one.slot)) for one in said)
+    hits = {
+        record.id: _hit(record, calls, said, _since(replayed, record.names & replayed.shown))
+        for record in records.shown(replayed.shown)
+    }
+    return UseTally(hits=hits, events=len(errors) + len(said), anticipated=foreseen)
+
+
+def merge_tallies(tallies: Iterable[UseTally]) -> UseTally:
+    """The sum of tallies, in any order."""
+    rows: dict[str, list[RecordUse]] = {}
+    events = anticipated = 0
+    for one in tallies:
+        events, anticipated = events + one.events, anticipated + one.anticipated
+        for id_, hit in one.hits.items():
+            rows.setdefault(id_, []).append(hit)
+    return UseTally(
+        hits={id_: sum_uses(hits) for id_, hits in sorted(rows.items())}, events=events, anticipated=anticipated
+    )
+
+
+def tool_trigger(record: MetaRecommendation) -> FixTrigger | None:
+    """When a tool-fix record applies; None for other records."""
+    return WatchedRecord.of(record).tool_trigger
+
+
+def foresees(trigger: FixTrigger, error: ErrorEpisode) -> bool:
+    """Whether a record is about this error: same tool, same code, same parameter where it names one."""
+    return (
+        trigger.tool == error.failed.tool
+        and trigger.code == error.code
+        and (trigger.parameter is None or trigger.parameter in error.parameters)
+    )
+
+
+def fires(trigger: FixTrigger, call: ToolStep) -> bool:
+    """Whether a record applies to this call: its tool, with the parameter where the record names one."""
+    return trigger.tool == call.tool and (trigger.parameter is None or trigger.parameter in (call.arguments or {}))
+
+
+def sum_uses(hits: Iterable[RecordUse]) -> RecordUse:
+    """Rows of one record together, or of many."""
+    return RecordUse(*map(sum, zip(RecordUse(), *hits, strict=True)))
+
+
+def _since(replayed: ReplayedTranscript, names: Collection[str]) -> FoldedTalk:
+    """What was said once a record was shown under one of its ids."""
+    turns = dict(replayed.shown_from)
+    return FoldedTalk(replayed, min(turns.get(name, 0) for name in names))
+
+
+def _hit(record: WatchedRecord, calls: Sequence[ToolStep], said: Sequence[Observation], talk: FoldedTalk) -> RecordUse:
+    trigger = record.tool_trigger
+    if trigger is not None:
+        fired = [call for call in calls if fires(trigger, call)]
+        return _judged(bool(fired), by_calls(trigger, fired))
+    if record.kind not in SAID_KINDS:
+        return FATES["untold"]
+    spoken_of = [one for one in said if record.is_of(one) and talk.has(one)]
+    words = record.words()
+    if not words and not spoken_of:
+        return FATES["untold"]
+    return _judged(bool(spoken_of) or talk.is_about(words), by_words(record, spoken_of, talk))
+
+
+def _judged(fired: bool, judgement: Judgement) -> RecordUse:
+    return FATES[judgement if fired else "quiet"]
+
+
+def _rate(part: int, whole: int, reason: str) -> float | UnscoredRate:
+    return part / whole if whole else UnscoredRate(reason)

@@ -1,0 +1,435 @@
+"""Secrets in a text: keys and tokens of known services, passwords, private keys.
+
+detect-secrets decides, one line at a time, and only those of its plugins are asked whose hint is in the text: its own
+scan of every line would cost many times what parsing does. Which hints there are is found once in the distinct words of
+many texts: no hint has a blank in it, or else its parts are looked for. High entropy alone is no secret here: commit
+hashes and ids are what ordinary transcripts are full of. What people say in prose ("my password is …", "密码是…") is
+found by cue.
+
+Nothing is ever verified over the network. Source: Yelp/detect-secrets, `detect_secrets.plugins`.
+
+Personal data in a text: e-mail addresses, telephone and card numbers, social security and resident numbers.
+
+Libraries decide: datafog's pattern finds addresses, phonenumbers says whether digits can be dialled. Digits alone are
+mostly order numbers, dates and hashes, so each number must also look like one:
+
+    phone        ``+`` and a country; else the way people write one in the US or in China (brackets or separators,
+                 mobile numbers); bare digits only after a word such as "phone" or "电话"
+    card         13-19 digits of a known issuer with a right check digit (ISO/IEC 7812)
+    ssn          3-2-4 with dashes; bare digits only after a word for it
+    national_id  18 digits with a possible date and a right check digit (GB 11643)
+
+Work is linear: a pattern that may backtrack sees a window around its hint.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import date
+from importlib import import_module
+from typing import Literal, NamedTuple, Protocol
+
+from ctxsteward.schemas import InputError
+
+TOKEN_CHARS = 1_000
+"""What a plugin sees of a long line, before and after its hint."""
+KEYWORD_CHARS = (60, 200)
+"""The same, before and after a word such as "password": these patterns backtrack."""
+
+
+Kind = Literal["secret", "private_key", "email", "phone", "card", "ssn", "national_id"]
+
+
+class SensitiveSpan(NamedTuple):
+    """Something that is to go: a range of characters."""
+
+    start: int
+    stop: int
+    kind: Kind
+
+
+Finder = Callable[[str], list[SensitiveSpan]]
+"""What is to go, in any order; spans may overlap."""
+FinderFor = Callable[[str], Finder | None]
+"""Out of some texts, a line break between them, a finder that finds in each what there is to find; None: nothing is."""
+
+
+class _Plugin(Protocol):
+    denylist: Iterable[re.Pattern[str]]
+
+    def analyze_string(self, string: str) -> Iterator[str]: ...
+
+
+class _PluginRow(NamedTuple):
+    """A plugin of detect-secrets, and what must be in a text for it to find anything."""
+
+    module: str
+    name: str
+    hints: tuple[str, ...]
+    is_whole: bool = False
+    """All that its patterns match is the secret; groups in them mean something else."""
+
+
+_ROWS = (
+    _PluginRow("artifactory", "ArtifactoryDetector", ("AKC",)),
+    _PluginRow("aws", "AWSKeyDetector", ("A3T", "ABIA", "ACCA", "AKIA", "ASIA", "aws_sec", "AWS_SEC", "aws_access")),
+    _PluginRow("azure_storage_key", "AzureStorageKeyDetector", ("AccountKey=",)),
+    _PluginRow("basic_auth", "BasicAuthDetector", ("://",)),
+    _PluginRow("github_token", "GitHubTokenDetector", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), is_whole=True),
+    _PluginRow(
+        "gitlab_token",
+        "GitLabTokenDetector",
+        (
+            "glpat-",
+            "gldt-",
+            "glft-",
+            "glsoat-",
+            "glrt-",
+            "GR1348941",
+            "glcbt-",
+            "glimt-",
+            "glptt-",
+            "glagent-",
+            "gloas-",
+        ),
+        is_whole=True,
+    ),
+    _PluginRow("jwt", "JwtTokenDetector", ("eyJ",)),
+    _PluginRow("npm", "NpmDetector", ("_authToken",)),
+    _PluginRow("openai", "OpenAIDetector", ("T3BlbkFJ",)),
+    _PluginRow("pypi_token", "PypiTokenDetector", ("pypi-AgE",)),
+    _PluginRow("sendgrid", "SendGridDetector", ("SG.",)),
+    _PluginRow("slack", "SlackDetector", ("xox", "hooks.slack.com")),
+    _PluginRow("square_oauth", "SquareOAuthDetector", ("sq0csp-",)),
+    _PluginRow("stripe", "StripeDetector", ("k_live_",)),
+)
+_LONG_ROWS = (
+    _PluginRow("discord", "DiscordBotTokenDetector", ()),
+    _PluginRow("mailchimp", "MailchimpDetector", ()),
+    _PluginRow("telegram_token", "TelegramBotTokenDetector", ()),
+    _PluginRow("twilio", "TwilioKeyDetector", ()),
+)
+"""Without a hint of their own: words of at least `_LONG_CHARS` characters are shown to them."""
+_LONG_CHARS = 34
+_LONG_WORD = re.compile(
+    r"(?<![0-9A-Za-z_\-])(?:(?:AC|SK)[a-z0-9]{32}|[0-9]{8,10}:[0-9A-Za-z_\-]{35}|[0-9a-z]{32}-us[0-9]{1,2}"
+    r"|[MNO][A-Za-z0-9_\-]{23,25}\.[A-Za-z0-9_\-]{6}\.[A-Za-z0-9_\-]{27})(?![0-9A-Za-z_\-])"
+)
+_NEW_STYLE = re.compile(
+    r"(?<![0-9A-Za-z_\-])(?:sk-(?:proj|ant|svcacct|or)-|github_pat_|hf_|AIza|xapp-)[0-9A-Za-z_\-]{20,200}"
+)
+_NEW_STYLE_HINTS = ("sk-", "github_pat_", "hf_", "AIza", "xapp-")
+_KEY_HINTS = ("PRIVATE KEY", "PuTTY-User")
+_QUOTE = re.compile(r"['\"`]")
+"""Without one the keyword plugin finds nothing, slowly."""
+_KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-[23]:")
+_KEY_ENDS = re.compile(r"-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----|Private-MAC: *[0-9a-f]*")
+_MAX_KEY_CHARS = 20_000
+_GOES_ON = re.compile(r"[0-9A-Za-z_\-+/=]*")
+"""The rest of a token, where a plugin stops short of it (a signature)."""
+_KEYWORDS = ("passw", "pwd", "passphrase", "secret", "api_key", "api key", "apikey", "api-key", "token", "bearer",
+             "密码", "密碼", "口令", "密钥", "密鑰")  # fmt: skip
+_VALUE = (
+    r"(?P<value>(?!\[redacted:)(?=[^\s\"'`,;，。；]{0,60}(?:[0-9]|[!@#$%^&*+=?~]))[^\s\"'`,;，。；<>(){}\[\]]{6,200})"
+)
+_SAID = re.compile(
+    r"(?:pass(?:word|wd|phrase|code)|\bpwd|secret(?:[ _\-]?key)?|api[ _\-]?key|bearer"
+    r"|(?:access|auth|refresh|bearer|api)[ _\-]?token|密[码碼]|口令|密[钥鑰])"
+    r"[\"'`]?(?: *(?:is|was|=|:|：|是|为|為)+ *| )[\"'`]?" + _VALUE,
+    re.IGNORECASE,
+)
+
+
+class _HintedPlugin(NamedTuple):
+    """A plugin whose hint is in some text."""
+
+    hint: str
+    plugin: _Plugin
+    is_whole: bool
+
+
+def secret_finder() -> FinderFor:
+    """Finds secrets. Raises `InputError` where detect-secrets is missing."""
+    try:
+        hinted = [(row, _plugin(row)) for row in _ROWS]
+        bare = [_plugin(row) for row in _LONG_ROWS]
+        keyword = _plugin(_PluginRow("keyword", "KeywordDetector", ()))
+    except ImportError as error:
+        raise InputError("redaction needs detect-secrets: pip install 'ctxsteward[steward]'") from error
+    rows = [_HintedPlugin(hint, plugin, row.is_whole) for row, plugin in hinted for hint in row.hints]
+
+    def finder_for(texts: str) -> Finder | None:
+        distinct = set(texts.split())
+        words = " ".join(distinct)
+        long = " ".join([word for word in distinct if len(word) >= _LONG_CHARS])
+        lower = words.lower()
+        return _finder(
+            [row for row in rows if row.hint in words],
+            bare if _LONG_WORD.search(long) else (),
+            keyword,
+            [cue for cue in _KEYWORDS if all(part in lower for part in cue.split())],
+            is_new_style=any(hint in words for hint in _NEW_STYLE_HINTS),
+            holds_keys=any(hint in texts for hint in _KEY_HINTS),
+        )
+
+    return finder_for
+
+
+def _finder(
+    rows: Sequence[_HintedPlugin],
+    bare: Sequence[_Plugin],
+    keyword: _Plugin,
+    keywords: Sequence[str],
+    *,
+    is_new_style: bool,
+    holds_keys: bool,
+) -> Finder | None:
+    """Finds what these hints stand for; None for none."""
+    if not (rows or bare or keywords or is_new_style or holds_keys):
+        return None
+
+    def find(text: str) -> list[SensitiveSpan]:
+        spans: list[SensitiveSpan] = []
+        for hint, plugin, is_whole in rows:
+            if hint in text:
+                spans += _by_plugin(text, hint, plugin, is_whole)
+        if is_new_style and any(hint in text for hint in _NEW_STYLE_HINTS):
+            spans += (SensitiveSpan(match.start(), match.end(), "secret") for match in _NEW_STYLE.finditer(text))
+        if bare:
+            spans += _long_words(text, bare)
+        if holds_keys and any(hint in text for hint in _KEY_HINTS):
+            spans += _private_keys(text)
+        if keywords:
+            spans += _by_keyword(text, keywords, keyword)
+        return spans
+
+    return find
+
+
+def _plugin(row: _PluginRow) -> _Plugin:
+    plugin: _Plugin = getattr(import_module(f"detect_secrets.plugins.{row.module}"), row.name)()
+    return plugin
+
+
+def _by_plugin(text: str, hint: str, plugin: _Plugin, is_whole: bool) -> Iterator[SensitiveSpan]:
+    for start, stop in _lines(text, hint, TOKEN_CHARS, TOKEN_CHARS):
+        line = text[start:stop]
+        if is_whole:
+            matches = (match for pattern in plugin.denylist for match in pattern.finditer(line))
+            yield from (SensitiveSpan(start + match.start(), start + match.end(), "secret") for match in matches)
+        else:
+            for secret in plugin.analyze_string(line):
+                yield from _placed(line, secret, start)
+
+
+def _by_keyword(text: str, keywords: Sequence[str], plugin: _Plugin) -> Iterator[SensitiveSpan]:
+    lower = text.lower()
+    if len(lower) != len(text):  # places differ: a few capitals of other alphabets
+        return
+    for keyword in keywords:
+        if keyword in lower:
+            for start, stop in _lines(lower, keyword, *KEYWORD_CHARS):
+                line = text[start:stop]
+                for match in _SAID.finditer(line):
+                    yield SensitiveSpan(start + match.start("value"), start + match.end("value"), "secret")
+                for secret in plugin.analyze_string(line) if _QUOTE.search(line) else ():
+                    if _is_kept(secret):
+                        yield from _placed(line, secret, start)
+
+
+def _is_kept(secret: str) -> bool:
+    """Whether a quoted value beside a key's name is like a secret, not a word or a placeholder."""
+    return (
+        6 <= len(secret) <= 200
+        and "[redacted:" not in secret
+        and not any(char.isspace() for char in secret)
+        and any(char.isdecimal() or not char.isalnum() for char in secret)
+    )
+
+
+def _placed(line: str, secret: str, offset: int) -> Iterator[SensitiveSpan]:
+    """Where a secret stands in its line; too short a one would hit elsewhere."""
+    at = line.find(secret) if len(secret) >= 4 and not secret.startswith("[redacted:") else -1
+    while at >= 0:
+        rest = _GOES_ON.match(line, at + len(secret))
+        stop = rest.end() if rest else at + len(secret)
+        yield SensitiveSpan(offset + at, offset + stop, "secret")
+        at = line.find(secret, stop)
+
+
+def _private_keys(text: str) -> Iterator[SensitiveSpan]:
+    """From a key's first line to its last; of one that is cut off, all there can be of it."""
+    done = 0
+    for begin in _KEY_BEGINS.finditer(text):
+        if begin.start() >= done:
+            end = _KEY_ENDS.search(text, begin.end(), begin.end() + _MAX_KEY_CHARS)
+            done = end.end() if end else min(len(text), begin.end() + _MAX_KEY_CHARS)
+            yield SensitiveSpan(begin.start(), done, "private_key")
+
+
+def _long_words(text: str, plugins: Sequence[_Plugin]) -> Iterator[SensitiveSpan]:
+    for match in _LONG_WORD.finditer(text):
+        if any(True for plugin in plugins for _ in plugin.analyze_string(match[0])):
+            yield SensitiveSpan(match.start(), match.end(), "secret")
+
+
+def _lines(text: str, hint: str, before_chars: int, after_chars: int) -> Iterator[tuple[int, int]]:
+    """Lines with the hint, each once; of a long one so much before and after it."""
+    at, done = text.find(hint), 0
+    while at >= 0:
+        earliest = max(done, at - before_chars)
+        start = max(earliest, text.rfind("\n", earliest, at) + 1)
+        end = text.find("\n", at, at + after_chars)
+        stop = min(at + after_chars, len(text)) if end < 0 else end
+        yield start, stop
+        done = max(stop, at + len(hint))
+        at = text.find(hint, done)
+
+
+_HINT_DIGITS = re.compile(r"[0-9][0-9 ()./\-]{7,}[0-9Xx]")
+_DATE = re.compile(r"(?:19|20)[0-9]{2}-[01][0-9]-[0-3][0-9]")
+_MAX_LOCAL_CHARS, _MAX_HOST_CHARS = 64, 255
+_AT = re.compile(r"[^\s@]@[^\s@]")
+_IN_URL = re.compile(r"://[^/\s]{0,60}\Z")
+"""What follows is the user and host of a URL."""
+_DIGITS = re.compile(r"(?<![0-9A-Za-z_#$/.\-])[0-9][0-9 \-]{7,28}[0-9Xx](?![0-9A-Za-z_\-])")
+_ABROAD = re.compile(r"\+[1-9][0-9 ().\-]{6,18}[0-9](?![0-9A-Za-z_])")
+_US_PHONE = re.compile(
+    r"(?<![0-9A-Za-z_#$/.(\-])(?:1[ .\-])?(?:\([2-9][0-9]{2}\)[ .\-]?|[2-9][0-9]{2}(?P<gap>[.\-]))"
+    r"[2-9][0-9]{2}(?(gap)(?P=gap)|[ .\-])[0-9]{4}(?![0-9A-Za-z_\-]|\.[0-9])"
+)
+_CN_MOBILE = re.compile(
+    r"(?<![0-9A-Za-z_#$/.\-])(?:86[ \-]?)?1[3-9][0-9](?P<gap>[ \-]?)[0-9]{4}(?P=gap)[0-9]{4}(?![0-9A-Za-z_\-])"
+)
+_CN_LANDLINE = re.compile(
+    r"(?<![0-9A-Za-z_#$/.\-])(?:\(0[1-9][0-9]{1,2}\) ?|0[1-9][0-9]{1,2}-)[2-9][0-9]{6,7}(?![0-9A-Za-z_\-])"
+)
+_CUED_PHONE = re.compile(
+    r"(?:phone|mobile|cell|call(?:ed)?|tel|fax|whatsapp|wechat|text me|电话|手机|联系方式|致电|微信|號碼|電話|手機)"
+    r"[^0-9+\n]{0,20}(?P<number>\+?[0-9(][0-9 ().\-]{5,17}[0-9])(?![0-9A-Za-z_\-])",
+    re.IGNORECASE,
+)
+_SSN = re.compile(r"(?<![0-9A-Za-z_\-])(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![0-9A-Za-z_\-])")
+_CUED_SSN = re.compile(
+    r"(?:\bssn\b|social security)[^0-9\n]{0,20}(?P<number>(?!000|666|9)[0-9]{3}[ ]?(?!00)[0-9]{2}[ ]?(?!0000)[0-9]{4})"
+    r"(?![0-9A-Za-z_\-])",
+    re.IGNORECASE,
+)
+_ISSUERS = re.compile(r"4|5[1-5]|2[2-7]|3[47]|30[0-5]|3[689]|6(?:011|4[4-9]|5|2)|35")
+_ID_WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
+_WINDOW_CHARS = 48
+
+
+def personal_finder() -> FinderFor:
+    """Finds personal data. Raises `InputError` where the libraries are missing."""
+    try:
+        from datafog.processing.text_processing.regex_annotator import RegexAnnotator
+    except ImportError as error:
+        raise InputError("redaction needs datafog and phonenumbers: pip install 'ctxsteward[steward]'") from error
+    address = RegexAnnotator().patterns["EMAIL"]
+
+    def finder_for(texts: str) -> Finder | None:
+        has_address, has_number = "@" in texts, next(_windows(texts), None) is not None
+        if not (has_address or has_number):
+            return None
+
+        def find(text: str) -> list[SensitiveSpan]:
+            spans = list(_addresses(text, address)) if has_address and "@" in text else []
+            if has_number:
+                for start, stop in _windows(text):
+                    spans += _numbers(text[start:stop], start)
+            return spans
+
+        return find
+
+    return finder_for
+
+
+def _addresses(text: str, address: re.Pattern[str]) -> Iterator[SensitiveSpan]:
+    """E-mail addresses, each looked for in what can belong to it."""
+    done = 0
+    for at in _AT.finditer(text):
+        middle = at.start() + 1
+        if middle < done:
+            continue
+        start = max(done, middle - _MAX_LOCAL_CHARS)
+        window = text[start : middle + _MAX_HOST_CHARS]
+        for match in address.finditer(window):
+            if match.start() <= middle - start < match.end() and not _IN_URL.search(window, 0, match.start()):
+                done = start + match.end()
+                yield SensitiveSpan(start + match.start(), done, "email")
+                break
+
+
+def _windows(text: str) -> Iterator[tuple[int, int]]:
+    """Stretches around runs of digits, joined where they touch."""
+    start = stop = 0
+    for match in _HINT_DIGITS.finditer(text):
+        if match.end() - match.start() == 10 and _DATE.fullmatch(match[0]):
+            continue
+        if match.start() - _WINDOW_CHARS > stop:
+            if stop:
+                yield start, stop
+            start = match.start() - _WINDOW_CHARS
+        stop = match.end() + 2
+    if stop:
+        yield max(0, start), stop
+
+
+def _numbers(text: str, offset: int) -> Iterator[SensitiveSpan]:
+    """All kinds of numbers in one stretch; `offset` is where it begins."""
+    for match in _DIGITS.finditer(text):
+        digits = match[0].translate(_NO_GAPS)
+        if _is_resident_number(digits):
+            yield SensitiveSpan(offset + match.start(), offset + match.end(), "national_id")
+        elif _is_card(digits):
+            yield SensitiveSpan(offset + match.start(), offset + match.end(), "card")
+    for match in _SSN.finditer(text):
+        yield SensitiveSpan(offset + match.start(), offset + match.end(), "ssn")
+    for match in _CUED_SSN.finditer(text):
+        yield SensitiveSpan(offset + match.start("number"), offset + match.end("number"), "ssn")
+    for match in _ABROAD.finditer(text):
+        if _can_be_dialled(match[0], None):
+            yield SensitiveSpan(offset + match.start(), offset + match.end(), "phone")
+    for pattern, region in ((_US_PHONE, "US"), (_CN_MOBILE, "CN"), (_CN_LANDLINE, "CN")):
+        for match in pattern.finditer(text):
+            if _can_be_dialled(match[0], region):
+                yield SensitiveSpan(offset + match.start(), offset + match.end(), "phone")
+    for match in _CUED_PHONE.finditer(text):
+        if _can_be_dialled(match["number"], "US") or _can_be_dialled(match["number"], "CN"):
+            yield SensitiveSpan(offset + match.start("number"), offset + match.end("number"), "phone")
+
+
+_NO_GAPS = str.maketrans("", "", " -")
+
+
+def _can_be_dialled(written: str, region: str | None) -> bool:
+    import phonenumbers
+
+    try:
+        return phonenumbers.is_possible_number(number := phonenumbers.parse(written, region)) and (
+            phonenumbers.is_valid_number(number)
+        )
+    except phonenumbers.NumberParseException:
+        return False
+
+
+def _is_card(digits: str) -> bool:
+    """Issuer, length and check digit (Luhn)."""
+    if not (13 <= len(digits) <= 19 and digits.isdecimal() and _ISSUERS.match(digits) and len(set(digits)) > 1):
+        return False
+    odd, even = digits[-1::-2], digits[-2::-2]
+    return (sum(map(int, odd)) + sum(sum(divmod(2 * int(digit), 10)) for digit in even)) % 10 == 0
+
+
+def _is_resident_number(digits: str) -> bool:
+    """Eighteen digits of GB 11643: region, date of birth, sequence, check digit."""
+    if len(digits) != 18 or not digits[:17].isdecimal() or digits[0] not in "123456789":
+        return False
+    try:
+        date(int(digits[6:10]), int(digits[10:12]), int(digits[12:14]))
+    except ValueError:
+        return False
+    total = sum(weight * int(digit) for weight, digit in zip(_ID_WEIGHTS, digits, strict=False))
+    return int(digits[6:10]) >= 1900 and "10X98765432"[total % 11] == digits[17].upper()

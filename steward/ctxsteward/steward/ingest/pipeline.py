@@ -1,0 +1,248 @@
+"""One item in, its transcripts out: replayed, skipped, or quarantined with a reason.
+
+`load` reads an item from its source and belongs where the source can be reached. `ingest` is a function of bytes and
+settings: it may run in a worker process, with the harvesters behind it. Neither raises for what a transcript holds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from ctxsteward.schemas import Damaged, Erased, InputError, InputTooLarge, InvalidTranscript
+from ctxsteward.schemas.message import decode_wire
+
+from ..transcript import ReplayedTranscript, ShownRecord
+from .items import (
+    MAX_ITEM_BYTES,
+    SIDECAR_SUFFIX,
+    LoadedItem,
+    QuarantinedItem,
+    Reason,
+    SkippedItem,
+    is_named_like_sidecar,
+)
+from .redaction import Redactor
+from .replayer import TranscriptMessage, TranscriptOrigin, replay, said_by, said_in
+from .sources import TranscriptSource
+from .transcripts import (
+    OWN,
+    UNKNOWN,
+    FileTranscript,
+    RefusedLine,
+    SessionMeta,
+    checked_metadata,
+    read_metadata,
+    transcripts_of,
+)
+
+VERSION = "ingest/2"
+"""Part of every digest: a later version reads everything anew."""
+MAX_NAME_CHARS = 200
+MAX_DETAIL_CHARS = 400
+
+Outcome = ReplayedTranscript | SkippedItem | QuarantinedItem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestSettings:
+    """How transcripts are read; part of their digests."""
+
+    format: str = "auto"
+    """One of `envelope.readers.FORMATS`."""
+    redactor: Redactor | None = field(default_factory=Redactor)
+    """None: texts stay as they are."""
+    internal_tools: frozenset[str] = frozenset()
+    """Names of tools whose results are the operator's own."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of everything that shapes what is read."""
+        parts = [VERSION, self.format, repr(self.redactor), *sorted(self.internal_tools)]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def load(
+    source: TranscriptSource, name: str, version: str, *, cap_bytes: int = MAX_ITEM_BYTES
+) -> LoadedItem | SkippedItem | QuarantinedItem:
+    """One item's bytes. Raises `StoreError` where the source does not answer: the item stays due."""
+    label = "store" if source.uri == "store" else name
+    if label == name and is_named_like_sidecar(name):
+        return QuarantinedItem(source=label, name=name, reason="orphan_metadata", detail=_line(_orphan(name), None))
+    try:
+        return source.read(name, version, cap_bytes=cap_bytes)
+    except Erased:
+        return SkippedItem(source=label, name=name, reason="deleted")
+    except InputTooLarge as error:
+        return QuarantinedItem(source=label, name=name, reason="too_large", detail=_line(error, None))
+    except (InvalidTranscript, Damaged) as error:
+        return QuarantinedItem(source=label, name=name, reason="unreadable", detail=_line(error, None))
+
+
+def ingest(loaded: LoadedItem, settings: IngestSettings) -> tuple[Outcome, ...]:
+    """All transcripts of an item. One bad line of a JSONL file is one `QuarantinedItem`; a bad file is one."""
+    outcomes: list[Outcome] = []
+    try:
+        outcomes.extend(_log(loaded, settings) if loaded.layout == "log" else _file(loaded, settings))
+    except InputError as error:
+        return (_quarantined(loaded, "invalid", error, settings),)
+    except _BadMetadata as refused:
+        return (_quarantined(loaded, "bad_metadata", refused.error, settings),)
+    return tuple(outcomes)
+
+
+def _orphan(name: str) -> InvalidTranscript:
+    """A sidecar that tells about nothing: a slip in its name would drop what it says, such as ``deleted``."""
+    hint = f"name it as its transcript with `{SIDECAR_SUFFIX}` behind, such as chat.jsonl{SIDECAR_SUFFIX}"
+    return InvalidTranscript(name, "", "it is beside no transcript, or beside several of its stem", hint)
+
+
+class _BadMetadata(Exception):
+    def __init__(self, error: InputError) -> None:
+        self.error = error
+
+
+def _file(loaded: LoadedItem, settings: IngestSettings) -> Iterator[Outcome]:
+    sidecar = None
+    if loaded.sidecar is not None:
+        sidecar = _metadata(loaded.sidecar, loaded.sidecar_name)
+        if (skipped := _skipped(loaded, sidecar)) is not None:
+            yield skipped
+            return
+    for position, found in enumerate(transcripts_of(loaded.data, loaded.name, format=settings.format)):
+        if isinstance(found, RefusedLine):
+            yield _quarantined(loaded, "invalid", found.error, settings, found.place)
+        else:
+            yield _one(loaded, found, sidecar, settings)
+        if sidecar is not None and sidecar.session is not None and position:
+            hint = "one sidecar cannot name them all; leave `session` out"
+            found_many = InvalidTranscript(loaded.sidecar_name, "session", "the file holds several", hint)
+            raise _BadMetadata(found_many)
+
+
+def _one(loaded: LoadedItem, found: FileTranscript, sidecar: SessionMeta | None, settings: IngestSettings) -> Outcome:
+    """One transcript of a file; it is refused alone."""
+    meta = sidecar or UNKNOWN
+    try:
+        if sidecar is None and found.inline is not None:
+            meta = _metadata(found.inline, loaded.name, found.place)
+        skipped = _skipped(loaded, meta, _session(loaded.name, found.transcript.session))
+        if skipped is not None:
+            return skipped
+        origin = TranscriptOrigin(
+            source=_short(loaded.source),
+            session=_session(loaded.name, found.transcript.session),
+            format=found.transcript.format,
+            digest=_digest(settings, found.digest, loaded.sidecar or b""),
+            task=found.task,
+            reward=found.reward,
+            written_seconds=loaded.written_seconds,
+        )
+        return _replayed(loaded, said_in(found.transcript), origin, meta, settings)
+    except _BadMetadata as refused:
+        return _quarantined(loaded, "bad_metadata", refused.error, settings, found.place)
+    except InputError as error:
+        return _quarantined(loaded, "invalid", error, settings, found.place)
+
+
+def _log(loaded: LoadedItem, settings: IngestSettings) -> Iterator[Outcome]:
+    """A session of the store, as `stored` wrote it."""
+    document: dict[str, Any] = json.loads(loaded.data)
+    meta = _metadata(document["meta"], f"session {loaded.name}")
+    meta = meta.model_copy(
+        update={
+            "session": None,
+            "profile_version": meta.profile_version or document["profile_version"],
+            "shown": tuple(sorted({*meta.shown, *document["shown"]})),
+        }
+    )
+    skipped = _skipped(loaded, meta, loaded.name)
+    if skipped is None and document["is_anothers"]:
+        skipped = SkippedItem(source=loaded.source, name=loaded.name, reason="other_profile", session=loaded.name)
+    if skipped is not None:
+        yield skipped
+        return
+    said = (
+        said_by(ordinal, decode_wire(json.dumps(wire)))._replace(
+            ts=ts, principal=principal, is_injected=origin is not None
+        )
+        for ordinal, wire, ts, principal, origin in document["entries"]
+    )
+    digest = _digest(settings, hashlib.sha256(loaded.data).hexdigest(), b"")
+    origin = TranscriptOrigin(
+        source="store", session=loaded.name, format="store", digest=digest, written_seconds=loaded.written_seconds
+    )
+    found = _replayed(loaded, said, origin, meta, settings)
+    turns = tuple(ShownRecord(id, turn) for id, turn in document["turns"].items())
+    yield replace(found, shown_from=turns) if isinstance(found, ReplayedTranscript) and turns else found
+
+
+def _replayed(
+    loaded: LoadedItem,
+    said: Iterator[TranscriptMessage],
+    origin: TranscriptOrigin,
+    meta: SessionMeta,
+    settings: IngestSettings,
+) -> Outcome:
+    result = replay(said, origin, meta, redact=settings.redactor, internal_tools=settings.internal_tools)
+    if not result.utterances:
+        return SkippedItem(source=loaded.source, name=loaded.name, reason="empty", session=result.session)
+    return result
+
+
+def _metadata(value: object, source: str, place: str = "") -> SessionMeta:
+    try:
+        if isinstance(value, bytes):
+            return read_metadata(value, source)
+        return checked_metadata(value, source, f"{place}, ctxsteward" if place else "ctxsteward")
+    except InputError as error:
+        raise _BadMetadata(error) from error
+
+
+def _skipped(loaded: LoadedItem, meta: SessionMeta, session: str | None = None) -> SkippedItem | None:
+    """Whether the metadata takes it out; nothing else ever does."""
+    if meta.origin == OWN:
+        return SkippedItem(source=loaded.source, name=loaded.name, reason="own_output", session=session)
+    if meta.status == "closed":
+        return None
+    return SkippedItem(source=loaded.source, name=loaded.name, reason=meta.status, session=session)
+
+
+def _session(name: str, session: str) -> str:
+    """A session's id that is unique in its source: the reader's, below its folder."""
+    folder = PurePosixPath(name).parent.as_posix()
+    return _short(session if folder == "." else f"{folder}/{session}")
+
+
+def _short(name: str) -> str:
+    """A name as evidence may hold it: of one line, and not too long."""
+    line = "".join(char if char.isprintable() else "�" for char in name)
+    if line == name and len(line) <= MAX_NAME_CHARS:
+        return line
+    digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:32]
+    return f"{line[: MAX_NAME_CHARS - 33]}~{digest}"
+
+
+def _digest(settings: IngestSettings, found: str, sidecar: bytes) -> str:
+    parts = f"{settings.digest}\x00{found}\x00".encode() + sidecar
+    return hashlib.sha256(parts).hexdigest()
+
+
+def _quarantined(
+    loaded: LoadedItem, reason: Reason, error: InputError, settings: IngestSettings, place: str = ""
+) -> QuarantinedItem:
+    detail = _line(error, settings.redactor)
+    if place:  # the reader was given that line alone
+        detail = f"{place}: {detail}"
+    if isinstance(error, InputTooLarge):
+        reason = "too_large"
+    return QuarantinedItem(source=loaded.source, name=loaded.name, reason=reason, detail=detail)
+
+
+def _line(error: Exception, redactor: Redactor | None) -> str:
+    line = " ".join(str(error).split())[:MAX_DETAIL_CHARS]
+    return (redactor or Redactor())(line).text

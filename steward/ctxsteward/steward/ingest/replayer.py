@@ -1,0 +1,316 @@
+"""A transcript replayed: its messages in order, each text with its reference, its trust and who stands behind it.
+
+References are those that a session would give (`Session.extend`): a message is ``§7``; a tool result carried in a
+user message is ``§7.1``, ``§7.2``. Trust comes from structure alone: what a user typed is `user`, what the model wrote
+is `assistant`, what a tool gave back is `tool_external` unless the operator named the tool as internal. A system
+message among the entries, and text that was injected from elsewhere, has the least trust of all. A demonstration is
+nobody's conversation: its messages take their ordinals and are left out.
+
+Of a conversation between two people, which the format alone tells (`PEOPLE_FORMATS`), both speakers are principals
+with the trust `user`. A name that only the transcript gives is nobody's beyond it: ``Ann@talk-1`` (`person`).
+
+Who a transcript is with: its metadata, else the first user that it names, else its task (trials of one task are not
+independent), else its session: whoever spoke there is unknown, and all unknown speakers together count as one voice
+(`reconcile.support`), however many sessions they had.
+
+Times: a message's own (``ts``, ``timestamp``, ``created_at``, ``created``; ISO 8601 or Unix seconds), else that of the
+message before it, for messages stand in order; before the first that tells one, when the session ``started``, else that
+first one; where none tells one and nobody says when it started, when its file was written. Never the clock: what no
+source dates stays undated, and is counted (`ReplayedTranscript.dated`).
+
+Source: the layered-envelope design (replay); the state design (trust labels).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import inf
+from typing import NamedTuple
+
+from ctxsteward.envelope.transcripts import Transcript
+from ctxsteward.schemas import Message, Wire
+from ctxsteward.schemas.message import ToolCallPart, ToolResultPart, take_wire
+from ctxsteward.schemas.profile import instant
+from ctxsteward.schemas.recommendation import TRUST, Trust
+from ctxsteward.store.names import unseen
+
+from ..transcript import Dated, ReplayedCall, ReplayedTranscript, ReplayedUtterance, Role
+from .redaction import RedactedText, Redactor, redacted_json
+from .transcripts import UNKNOWN, SessionMeta
+
+LEAST: Trust = TRUST[-1]
+PEOPLE_FORMATS = frozenset(("locomo",))
+"""Formats whose reader names two human speakers; the second one has the assistant's role."""
+MAX_PRINCIPAL_CHARS = 200
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "tool": "tool"}
+
+
+class TranscriptMessage(NamedTuple):
+    """What a message says, and what its log or file knows about it."""
+
+    ordinal: int
+    role: str
+    text: str
+    calls: tuple[ToolCallPart, ...] = ()
+    results: tuple[ToolResultPart, ...] = ()
+    ts: str | None = None
+    principal: str | None = None
+    speaker: str | None = None
+    is_injected: bool = False
+    """It came from another place than this conversation."""
+    is_demo: bool = False
+    is_person: bool = False
+    """Said by one of two people, whichever role the transcript gives."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptOrigin:
+    """Where a transcript comes from, and what its file says of the run."""
+
+    source: str
+    session: str
+    format: str
+    digest: str
+    task: str | None = None
+    reward: float | None = None
+    written_seconds: float | None = None
+    """When its file was written."""
+
+
+def said_in(transcript: Transcript) -> Iterator[TranscriptMessage]:
+    """The messages of a transcript, numbered as a session numbers them: leading system messages take no ordinal."""
+    may_show = transcript.format == "swe-agent"
+    for ordinal, entry in enumerate(transcript.entries(), 1):
+        said = _plain(ordinal, entry.wire) or said_by(ordinal, take_wire(entry.wire)[1])
+        yield said._replace(
+            ts=entry.ts or _told(entry.wire),
+            principal=entry.principal,
+            speaker=_speaker(transcript.format, said, entry.wire),
+            is_demo=may_show and entry.phase == "demo",
+        )
+
+
+_TIME_KEYS = ("ts", "timestamp", "created_at", "created")
+_MILLISECONDS_FROM = 1e11
+"""Unix seconds beyond the year 5000 are milliseconds."""
+
+
+def _told(wire: Wire) -> str | None:
+    """The time that a message of a chat tells; what is no time is none."""
+    for key in _TIME_KEYS:
+        told = wire.get(key)
+        if isinstance(told, str) and instant(told) != -inf:
+            return told
+        if isinstance(told, int | float) and not isinstance(told, bool) and told > 0:
+            return _iso(told / 1_000 if told >= _MILLISECONDS_FROM else told)
+    return None
+
+
+def _iso(seconds: float) -> str | None:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def dated(
+    every: Iterable[TranscriptMessage], started: str | None, written_seconds: float | None
+) -> tuple[list[TranscriptMessage], Dated]:
+    """Messages with the best time that is known of each, and where that is from.
+
+    >>> told = dated([Said(1, "user", "a"), Said(2, "user", "b", ts="2026-05-01")], "2026-04-30", None)
+    >>> [said.ts for said in told[0]], told[1]
+    (['2026-04-30', '2026-05-01'], 'messages')
+    """
+    every = [said if instant(said.ts) != -inf else said._replace(ts=None) for said in every]
+    first = next((said.ts for said in every if said.ts), None)
+    written = None if written_seconds is None else _iso(written_seconds)
+    last = started or first or written
+    found = []
+    for said in every:
+        last = said.ts or last
+        found.append(said if said.ts or last is None else said._replace(ts=last))
+    source: Dated = "messages" if first else "started" if started else "file" if written else "undated"
+    return found, source
+
+
+def said_by(ordinal: int, message: Message) -> TranscriptMessage:
+    """What a typed message says."""
+    return TranscriptMessage(ordinal, message.role, message.text, message.tool_calls, message.tool_results)
+
+
+def _plain(ordinal: int, wire: Wire) -> TranscriptMessage | None:
+    """What a message says that is one text, as most are: its reader has checked it."""
+    content, role = wire.get("content"), wire.get("role")
+    if not isinstance(content, str) or not isinstance(role, str) or wire.get("tool_calls") is not None:
+        return None
+    return TranscriptMessage(ordinal, role, content) if role != "tool" else None
+
+
+def replay(
+    messages: Iterable[TranscriptMessage],
+    origin: TranscriptOrigin,
+    meta: SessionMeta = UNKNOWN,
+    *,
+    redact: Redactor | None = None,
+    internal_tools: frozenset[str] = frozenset(),
+) -> ReplayedTranscript:
+    """One transcript, ready to be harvested. What iterating the messages raises passes through."""
+    every, source = dated(messages, meta.started, origin.written_seconds)
+    session = meta.session or origin.session
+    if origin.format in PEOPLE_FORMATS:
+        every = [_of_two(said, session) for said in every]
+    users = (said.principal for said in every if not (said.is_person and said.role == "assistant"))
+    principal = meta.principal or next(filter(None, users), None)
+    if principal is None:
+        principal = f"task-{origin.task}" if origin.task is not None else session
+    redacting = _CountingRedactor(redact, every)
+    utterances = tuple(_utterances(every, principal, meta.principal is not None, redacting, internal_tools))
+    reached = None if origin.reward is None else origin.reward >= 1.0
+    return ReplayedTranscript(
+        source=origin.source,
+        session=session,
+        principal=principal,
+        format=origin.format,
+        digest=origin.digest,
+        utterances=utterances,
+        project=meta.project,
+        started=meta.started or next((said.ts for said in every), None),
+        dated=source,
+        profile_version=meta.profile_version,
+        shown=frozenset(meta.shown),
+        succeeded=reached if meta.succeeded is None else meta.succeeded,
+        eval_failures=meta.eval_failures,
+        redacted=redacting.count,
+    )
+
+
+def person(name: str, session: str) -> str:
+    """A speaker of whom nothing but a name is known: the same name in another transcript is somebody else.
+
+    >>> person("Ann", "talk-1")
+    'Ann@talk-1'
+    """
+    name = "".join(char for char in name if not unseen(char))
+    told = f"{name}@{session}"
+    if told.isprintable() and len(told) <= MAX_PRINCIPAL_CHARS:
+        return told
+    digest = hashlib.sha256(told.encode(errors="surrogatepass")).hexdigest()[:32]
+    return f"{''.join(filter(str.isprintable, name))[:40]}~{digest}"
+
+
+def _of_two(said: TranscriptMessage, session: str) -> TranscriptMessage:
+    if not said.speaker or said.role not in ("user", "assistant"):
+        return said
+    return said._replace(principal=person(said.speaker, session), is_person=True)
+
+
+class _CountingRedactor:
+    """Redacts and counts."""
+
+    def __init__(self, redact: Redactor | None, every: Iterable[TranscriptMessage]) -> None:
+        self._redact = redact
+        self._over = redact.over(_texts(every)) if redact else None
+        self.count = 0
+
+    def text(self, text: str) -> str:
+        return self._counted(self._over(text)) if self._over and text else text
+
+    def json(self, text: str) -> str:
+        if not (self._redact and self._over and text):
+            return text
+        return self._counted(redacted_json(text, self._redact, self._over))
+
+    def _counted(self, redacted: RedactedText) -> str:
+        self.count += redacted.found
+        return redacted.text
+
+
+def _texts(every: Iterable[TranscriptMessage]) -> Iterator[str]:
+    for said in every:
+        if not said.is_demo:
+            yield said.text
+            yield from (result.text for result in said.results)
+            yield from (call.arguments for call in said.calls)
+
+
+def _utterances(
+    every: Iterable[TranscriptMessage],
+    principal: str,
+    is_fixed: bool,
+    redacting: _CountingRedactor,
+    internal_tools: frozenset[str],
+) -> Iterator[ReplayedUtterance]:
+    tools: dict[str, str] = {}
+    """Names of the tools called so far, by the id of the call; an id that is used again names the later one."""
+    for said in every:
+        if said.is_demo:
+            continue
+        for call in said.calls:
+            tools[call.id] = call.name
+        if said.results:
+            yield from _results(said, principal, tools, redacting, internal_tools)
+        calls = tuple(
+            ReplayedCall(id=call.id, name=call.name, arguments=redacting.json(call.arguments)) for call in said.calls
+        )
+        text = said.text
+        if text or calls:
+            role = _ROLES.get(said.role, "system")
+            yield ReplayedUtterance(
+                ordinal=said.ordinal,
+                ref=f"§{said.ordinal}",
+                role=role,
+                text=redacting.text(text),
+                trust=_trust(said, role),
+                principal=_principal(said, role, principal, is_fixed=is_fixed),
+                speaker=said.speaker,
+                ts=said.ts,
+                calls=calls,
+            )
+
+
+def _trust(said: TranscriptMessage, role: Role) -> Trust:
+    if said.is_injected or role == "system":
+        return LEAST
+    return "user" if role == "user" or said.is_person else "assistant"
+
+
+def _principal(said: TranscriptMessage, role: Role, principal: str, *, is_fixed: bool) -> str:
+    """Who stands behind a message: the metadata name the user, and nobody else."""
+    is_own = said.is_person if role == "assistant" else role == "user" and not is_fixed
+    return (said.principal or principal) if is_own else principal
+
+
+def _results(
+    said: TranscriptMessage,
+    principal: str,
+    tools: dict[str, str],
+    redacting: _CountingRedactor,
+    internal_tools: frozenset[str],
+) -> Iterator[ReplayedUtterance]:
+    for number, result in enumerate(said.results, 1):
+        tool = tools.get(result.call_id, result.name)
+        is_internal = tool is not None and tool in internal_tools and not said.is_injected
+        yield ReplayedUtterance(
+            ordinal=said.ordinal,
+            ref=f"§{said.ordinal}" if said.role == "tool" else f"§{said.ordinal}.{number}",
+            role="tool",
+            text=redacting.text(result.text),
+            trust="tool_internal" if is_internal else LEAST,
+            principal=principal,
+            ts=said.ts,
+            call_id=result.call_id,
+            tool=tool,
+            is_error=result.is_error,
+        )
+
+
+def _speaker(format: str, said: TranscriptMessage, wire: Wire) -> str | None:
+    """A name that the transcript gives: LoCoMo's begins the text, OpenAI's is a field."""
+    if format == "locomo":
+        return said.text.partition(": ")[0]
+    name = wire.get("name")
+    return name if isinstance(name, str) and said.role in ("user", "assistant") else None

@@ -1,0 +1,105 @@
+"""Who stands behind a draft, as its gate counts them, in addresses of subjects: what forgetting asks about a record.
+
+A place is gone with anybody whose words the observation is made of, and with its session. A record that a person
+approved needs one voice, a fix as many principals as its gate wants recoveries for, a record for many as many
+principals as its own; names that look alike are one voice. Of what is for one person alone nothing is told.
+
+Source: the state design (k independent principals; erasure).
+
+What records rest on: the words of their spans, everybody behind them, and whether the bytes are still theirs.
+
+The index must be refreshed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+
+from ctxsteward.schemas.recommendation import Evidence, MetaRecommendation
+from ctxsteward.store.crypto.addresses import AddressKey
+from ctxsteward.store.erasure.steward_records import RecordSupport, SupportPlace, support_of
+
+from ..admission import AdmissionPolicy
+from ..artifacts.artifact import CitedText, EvidenceQuote, quotes, subject_for, verified
+from ..artifacts.storage import ArtifactStore
+from ..reconcile.claims import OWN
+from ..reconcile.draft import Draft
+from ..reconcile.observed import IndexedObservation
+from ..reconcile.support import voice_of
+from .database import LedgerDatabase
+from .rows import draft_of, seen_of
+
+Address = Callable[[str], str]
+"""Address of a subject in the store."""
+
+
+def support(
+    draft: Draft, seen: Iterable[IndexedObservation], policy: AdmissionPolicy, address: Address, *, approved: bool
+) -> RecordSupport | None:
+    """The voices behind a draft, out of the observations that support it; None where its gate counts no voices."""
+    if draft.kind == "tool_fix":
+        least, counted = policy.recoveries, [one for one in seen if one.observation.strength == "recovered"]
+    elif draft.audience.width not in OWN:
+        least, counted = policy.independent_principals, [one for one in seen if one.is_said]
+    else:
+        return None
+    voices: dict[str, list[SupportPlace]] = defaultdict(list)
+    for one in counted:
+        who = voice_of(one.observation.principal, one.origin.session)
+        voices[who].append(_place(one, address))
+    return support_of(voices, 1 if approved else least) if voices else None
+
+
+def _place(one: IndexedObservation, address: Address) -> SupportPlace:
+    session = one.origin.session
+    people = {one.observation.principal, *(span.principal for span in one.spans)}
+    return tuple(sorted({address(session), *(address(subject_for(session, who)) for who in people)}))
+
+
+class RecordEvidence:
+    """Asks a `LedgerDatabase` for what stands behind its records, and the store for the words."""
+
+    def __init__(self, database: LedgerDatabase, artifacts: ArtifactStore, key: AddressKey, address: Address) -> None:
+        self._db, self._artifacts, self._key, self._address = database, artifacts, key, address
+
+    def why(self, id: str) -> tuple[EvidenceQuote, ...]:
+        """The spans a record rests on, with their words; empty for an id that is not known."""
+        evidence = self._evidence(id)
+        return tuple(quotes(evidence, self._cited(evidence)))
+
+    def support(self, record: MetaRecommendation, policy: AdmissionPolicy) -> RecordSupport | None:
+        """Everybody behind a record; None where it is not known or counts no voices."""
+        rows = self._db.rows("SELECT component, body FROM drafts WHERE id = ? AND malformed IS NULL", record.id)
+        if not rows:
+            return None
+        seen = self._db.rows(
+            "SELECT n.body FROM claims c CROSS JOIN said s ON s.claim = c.id AND NOT s.idle "
+            "CROSS JOIN seen n ON n.id = s.seen WHERE c.component = ?", rows[0][0]
+        )  # fmt: skip
+        approved = record.review is not None and record.review.state == "approved"
+        draft = draft_of(rows[0][1])
+        return support(draft, (seen_of(row[0]) for row in seen), policy, self._address, approved=approved)
+
+    def broken(self, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+        """Those of the evidence whose bytes are not what their addresses say, or are gone."""
+        told = zip(evidence, self._cited(evidence), strict=True)
+        return tuple(one for one, cited in told if not verified(one, cited, self._key))
+
+    def _evidence(self, id: str) -> tuple[Evidence, ...]:
+        rows = self._db.rows(
+            "SELECT d.body FROM claims c JOIN drafts d ON d.component = c.component "
+            "WHERE c.id = ? AND d.id IS NOT NULL",
+            id,
+        )
+        return tuple(Evidence(**one) for row in rows for one in draft_of(row[0]).evidence)
+
+    def _cited(self, evidence: Sequence[Evidence]) -> list[CitedText | None]:
+        found: dict[tuple[str, str], dict[str, CitedText]] = {}
+        for one in evidence:
+            place = (one.source, one.session)
+            if place not in found:
+                rows = self._db.rows("SELECT address FROM artifacts WHERE live AND source = ? AND session = ?", *place)
+                kept = [self._artifacts.find(row[0]) for row in rows]
+                found[place] = {cited.ref: cited for artifact in kept if artifact for cited in artifact.cited}
+        return [found[one.source, one.session].get(one.ref) for one in evidence]

@@ -1,0 +1,372 @@
+"""What leaves a ledger: sessions and principals that were forgotten, here or elsewhere, and do not come back.
+
+It is told by `store.erasers` when something is forgotten in this process, and asks the tombstones when it is opened.
+A process that has it not open deletes its file (`envelope.derived_files`), and it is made anew from artifacts.
+Deleted rows are overwritten, and the file is rewritten at the end (`LedgerDatabase.scrub`).
+
+The ledger: all observations of one agent's transcripts, and the records they make.
+
+    ledger = Ledger.open(path, store, "acme", "support")
+    ledger.absorb(*artifacts)                      a set: order, batches and repeats do not matter
+    for record in ledger.records(AsOf(now="2026-11-22T00:00:00Z", run="night-7")): …
+    ledger.publish(records)                        remember their stamps, once they are committed
+    ledger.withdraw(session="s-42")
+
+The same set of artifacts gives the same records, byte for byte, in whatever order and however many nights it came; what
+a night adds costs what it touches. The file is an index: `rebuild` makes it from the store's artifacts. It holds words
+of users, so it registers with `store.erasers`, catches up with the tombstones when it is opened, and scrubs itself.
+
+`records` is a function of the set, the policy, the present and the reviews, apart from three stamps: `revision`, `run`
+and `recorded_at` say when a record last changed, counted over what was published. `digest` does not cover them.
+
+Raises `StoreError`, and what the store raises.
+Source: the layered-envelope design (meta-steward); the state design (erasure, trust).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from ctxsteward.envelope.store import Store
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.recommendation import Evidence, MetaRecommendation
+from ctxsteward.store.crypto.addresses import AddressKey
+from ctxsteward.store.erasure.steward_records import RecordSupport
+from ctxsteward.store.facts import Audience, Fact
+from ctxsteward.store.journal.erasures import Deletion, ErasureRequest
+
+from ..admission import AdmissionPolicy
+from ..artifacts.artifact import Artifact, EvidenceQuote
+from ..artifacts.storage import ArtifactStore
+from ..reconcile.candidates import SKETCH
+from .database import LedgerDatabase
+from .drafts import MANY
+from .evidence import RecordEvidence
+from .index import ObservationIndex
+from .records import JudgedRecords, JudgementContext, LedgerIdentity, LineCounter, RecordWriter, facts_of, line
+from .rows import draft_of
+from .status import RecordStatuses
+from .usage import UsageTable
+
+_EVERYBODY = ""
+"""In the list of what was erased: the whole session."""
+
+
+class _ArtifactHolder(NamedTuple):
+    address: str
+    session: str
+    principals: tuple[str, ...]
+
+
+class LedgerErasure:
+    """Takes out what was forgotten."""
+
+    def __init__(
+        self, database: LedgerDatabase, index: ObservationIndex, uses: UsageTable, artifacts: ArtifactStore, tenant: str
+    ) -> None:
+        self._db, self._index, self._uses, self._artifacts, self._tenant = database, index, uses, artifacts, tenant
+
+    @property
+    def path(self) -> Path:
+        """The file that is in order once this was told."""
+        return self._db.path
+
+    def __call__(self, gone: Sequence[Deletion]) -> int:
+        """An eraser, as `store.erasers` has them; how many observations left."""
+        pairs = [(one.session, one.principal) for one in gone if one.tenant == self._tenant]
+        return self._take_out(pairs) if pairs else 0
+
+    def withdraw(self, session: str | None, principal: str | None, told: ErasureRequest | None) -> int:
+        if session is None and principal is None:
+            raise InputError("nothing to withdraw: name a session, a principal, or both")
+        held = [one for one in self._held(session) if principal is None or principal in one.principals]
+        pairs = [(one.session, principal) for one in held] or ([(session, principal)] if session else [])
+        if told is not None:
+            for name in sorted({name for name, _ in pairs}):
+                people = {who for one in held if one.session == name for who in one.principals}
+                self._artifacts.bury(
+                    name, tuple(sorted(people)) if principal is None else (principal,), **told._asdict()
+                )
+                if principal is None:
+                    self._artifacts.bury(name, (), **told._asdict())
+        return self._take_out(sorted(set(pairs), key=repr))
+
+    def catch_up(self) -> int:
+        forgotten = self._artifacts.forgotten()
+        if not forgotten:
+            return 0
+        pairs = {
+            (one.session, principal)
+            for one in self._held(None)
+            for principal in (None, *one.principals)
+            if self._artifacts.is_among(forgotten, one.session, principal)
+        }
+        self._uses.withdraw(forgotten)
+        return self._take_out(sorted(pairs, key=repr)) if pairs else 0
+
+    def _take_out(self, pairs: Collection[tuple[str, str | None]]) -> int:
+        left = 0
+        with self._db.writing():
+            for session, principal in pairs:
+                self._db.run("INSERT OR IGNORE INTO erased VALUES (?, ?)", session, principal or _EVERYBODY)
+                going = [one.address for one in self._held(session) if principal is None or principal in one.principals]
+                left += self._index.drop(going)
+            self._uses.withdraw({self._artifacts.subject(*pair) for pair in pairs})
+            self._index.refresh()
+        self._db.scrub()
+        return left
+
+    def _held(self, session: str | None) -> list[_ArtifactHolder]:
+        rows = self._db.rows(
+            "SELECT address, session, principals FROM artifacts WHERE ?1 IS NULL OR session = ?1", session
+        )
+        return [_ArtifactHolder(address, name, tuple(json.loads(people))) for address, name, people in rows]
+
+
+PLAIN = JudgementContext()
+"""At no time, under the default policy, with no review."""
+
+
+class FlawedRecord(NamedTuple):
+    """A would-be record that fits no record."""
+
+    id: str
+    flaw: str
+
+
+class AudiencesToUpdate(NamedTuple):
+    """Whose shelves are to be written."""
+
+    audiences: tuple[Audience, ...]
+    is_whole: bool
+    """These are all audiences: whatever else has a shelf is known no longer."""
+
+
+class LedgerSize(NamedTuple):
+    """How much is in a ledger; of observations, those that were harvested."""
+
+    artifacts: int
+    observations: int
+    claims: int
+    components: int
+
+
+class Ledger:
+    """Observations and records of one agent."""
+
+    def __init__(
+        self, database: LedgerDatabase, store: Store, frame: LedgerIdentity, key: AddressKey, many: int = MANY
+    ) -> None:
+        """Use `open`."""
+        self._db, self._store = database, store
+        self._artifacts = ArtifactStore(store, frame.tenant)
+        self._index = ObservationIndex(database, key, frame, many)
+        self._records = RecordWriter(database, frame, key)
+        self._citing = RecordEvidence(database, self._artifacts, key, store.vault(frame.tenant).subject_address)
+        self._standings = RecordStatuses(database)
+        self.uses = UsageTable(database)
+        self._leaving = LedgerErasure(database, self._index, self.uses, self._artifacts, frame.tenant)
+        self._eraser = self._leaving
+        store.erasers.append(self._eraser)
+
+    @classmethod
+    def open(
+        cls, path: Path | str, store: Store, tenant: str, agent: str, key: AddressKey | None = None, *,
+        many: int = MANY,
+    ) -> Self:  # fmt: skip
+        """Open a ledger's file: made if missing, made anew from the store where an older version made it.
+
+        What was forgotten meanwhile leaves it. `key`: the tenant's own. Of drafts with `many` observations is kept what
+        one more needs; the records are the same for any number.
+        """
+        key = key or store.keys.address_key(tenant)
+        about = f"tenant {tenant!r}, agent {agent!r}, sketches {SKETCH}"
+        database = LedgerDatabase(Path(path), about)
+        try:
+            ledger = cls(database, store, LedgerIdentity(tenant, agent), key, many)
+        except BaseException:
+            database.close()
+            raise
+        try:
+            ledger.catch_up()
+            ledger.absorb_kept(database.left)
+        except BaseException:
+            ledger.close()
+            raise
+        return ledger
+
+    # -- the set ------------------------------------------------------------------------------------------------
+
+    def absorb(self, *artifacts: Artifact) -> int:
+        """Take artifacts in; how many observations are new. Known, outdated and forgotten ones change nothing."""
+        with self._db.writing():
+            found = ((self._artifacts.address(one), one) for one in artifacts)
+            return self._index.add((address, one) for address, one in found if address is not None)
+
+    def absorb_kept(self, addresses: Iterable[str]) -> tuple[int, int]:
+        """Take artifacts of the store in by address; how many observations are new, how many artifacts are gone."""
+        known = set(addresses)
+        known -= {row[0] for row in self._db.among("SELECT address FROM artifacts WHERE address IN (…)", known)}
+        new = gone = 0
+        for start in range(0, len(todo := sorted(known)), _PAGE):
+            page = {address: self._artifacts.find(address) for address in todo[start : start + _PAGE]}
+            gone += sum(artifact is None for artifact in page.values())
+            with self._db.writing():
+                new += self._index.add((address, found) for address, found in page.items() if found is not None)
+        return new, gone
+
+    def withdraw(
+        self, *, session: str | None = None, principal: str | None = None, told: ErasureRequest | None = None
+    ) -> int:
+        """Take out what a session, a principal, or a principal in one session gave; how many observations.
+
+        They do not come back. With `told`, their artifacts' keys are destroyed too: for transcripts from outside, of
+        which the store knows no session to forget.
+        """
+        return self._leaving.withdraw(session, principal, told)
+
+    def sessions(self, source: str) -> tuple[str, ...]:
+        """Sessions that came out of this source, as artifacts name it; sorted."""
+        rows = self._db.rows("SELECT DISTINCT session FROM artifacts WHERE source = ? ORDER BY session", source)
+        return tuple(row[0] for row in rows)
+
+    def cites(self, session: str, ref: str) -> bool:
+        """Whether this message of a session was harvested, and can still be read."""
+        rows = self._db.rows("SELECT address FROM artifacts WHERE live AND session = ?", session)
+        found = (self._artifacts.find(row[0]) for row in rows)
+        return any(cited.ref == ref for artifact in found if artifact for cited in artifact.cited)
+
+    def catch_up(self) -> int:
+        """Take out what another process, or another machine, has forgotten; how many observations."""
+        return self._leaving.catch_up()
+
+    def rebuild(self, addresses: Iterable[str]) -> tuple[int, int]:
+        """Make the index anew from the store's artifacts; what `absorb_kept` says."""
+        self._db.empty()
+        self._index.forget_memory()
+        return self.absorb_kept(addresses)
+
+    # -- records ------------------------------------------------------------------------------------------------
+
+    def records(self, as_of: JudgementContext = PLAIN) -> Iterator[MetaRecommendation]:
+        """Every record, by id."""
+        self._refresh(as_of.counter)
+        yield from self._records.each(as_of)
+
+    def judged(self, as_of: JudgementContext = PLAIN) -> JudgedRecords:
+        """What `records` comes to, without writing out what concerns one person alone."""
+        with self._db.writing():
+            self._refresh(as_of.counter, for_many=True)
+            return self._records.judged(as_of, self._index.total())
+
+    def record(self, id: str, as_of: JudgementContext = PLAIN) -> MetaRecommendation | None:
+        """One record, by its id or one it once had."""
+        self._refresh(as_of.counter)
+        return self._records.one(as_of, id)
+
+    def publish(self, records: Iterable[MetaRecommendation]) -> None:
+        """Remember the stamps of records that were committed; of what is left out, nothing is remembered any more."""
+        with self._db.writing():
+            self._records.publish(records)
+
+    # -- shelves ------------------------------------------------------------------------------------------------
+
+    def unshelved(self, after: str | None) -> AudiencesToUpdate:
+        """Audiences that have to be told what is known of them, as `judged` left it.
+
+        `after`: the run that wrote the shelves last. Where that was not told by this ledger (`shelved`), all of them.
+        """
+        is_whole = after is None or self._db.noted("shelved") != after
+        known = set(self._standings.shelves()) if is_whole else set[str]()
+        known |= {row[0] for row in self._db.rows("SELECT shelf FROM unshelved")}
+        return AudiencesToUpdate(tuple(Audience(*json.loads(one)) for one in sorted(known)), is_whole)
+
+    def facts(self, audience: Audience) -> tuple[Fact, ...]:
+        """What is active for this audience alone, by value, as `judged` left it."""
+        return facts_of(self._standings.on(json.dumps(audience)))
+
+    def shelved(self, run: str) -> None:
+        """Note that this run has written all shelves."""
+        with self._db.writing():
+            self._db.note("shelved", run)
+            self._db.run("DELETE FROM unshelved")
+
+    def flawed(self) -> tuple[FlawedRecord, ...]:
+        """What fits no record by the published schema, and why; by id."""
+        self._refresh(None)
+        rows = self._db.rows("SELECT id, malformed FROM drafts WHERE malformed IS NOT NULL ORDER BY id")
+        return tuple(FlawedRecord(*row) for row in rows)
+
+    def digest(self) -> str:
+        """64 hex digits of all observations and what they make: equal for equal sets of artifacts."""
+        self._refresh(None)
+        return f"{self._index.total():064x}"
+
+    def observations(self) -> int:
+        """How many were harvested, as `size` says, without counting them."""
+        return int(self._db.noted("observations") or 0)
+
+    def components(self) -> int:
+        """How many different claims there are, as `size` says, without counting them."""
+        self._refresh(None)
+        return int(self._db.noted("components") or 0)
+
+    def size(self) -> LedgerSize:
+        tables = ("artifacts", "seen", "claims", "drafts")
+        self._refresh(None)
+        size = LedgerSize(*(self._db.rows(f"SELECT count(*) FROM {table}")[0][0] for table in tables))
+        return size._replace(observations=size.observations - self._db.rows("SELECT count(*) FROM derived")[0][0])
+
+    # -- spans --------------------------------------------------------------------------------------------------
+
+    def why(self, id: str) -> tuple[EvidenceQuote, ...]:
+        """The spans a record rests on, with their words; empty for an id that is not known."""
+        self._refresh(None)
+        return self._citing.why(id)
+
+    def support(self, record: MetaRecommendation, policy: AdmissionPolicy | None = None) -> RecordSupport | None:
+        """Everybody behind a record, for whoever forgets; None where it is not known or counts no voices."""
+        self._refresh(None)
+        return self._citing.support(record, policy or AdmissionPolicy())
+
+    def broken(self, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+        """Those of the evidence whose bytes are not what their addresses say, or are gone."""
+        return self._citing.broken(evidence)
+
+    # -- inside -------------------------------------------------------------------------------------------------
+
+    def _refresh(self, counter: LineCounter | None, *, for_many: bool = False) -> None:
+        with self._db.writing():
+            self._index.refresh()
+            if counter is not None:
+                self._count(counter, for_many=for_many)
+
+    def _count(self, counter: LineCounter, *, for_many: bool) -> None:
+        """Count the lines of drafts that this counter has not counted; of those alone that may be for many."""
+        query = (
+            "SELECT component, body FROM drafts WHERE wide = ?2 AND id IS NOT NULL "
+            "AND (counter IS NULL OR counter < ?1 OR counter > ?1)"
+        )
+        stale = [row for wide in ((1,) if for_many else (0, 1)) for row in self._db.rows(query, counter.name, wide)]
+        counts = [(counter.name, counter.text(line(draft_of(body))), component) for component, body in stale]
+        self._db.many("UPDATE drafts SET counter = ?, tokens = ? WHERE component = ?", counts)
+        self._standings.recount(component for component, _ in stale)
+
+    def close(self) -> None:
+        """Let go of the file, and of the store's erasures."""
+        if self._eraser in self._store.erasers:
+            self._store.erasers.remove(self._eraser)
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+_PAGE = 200
+"""Artifacts read at once."""

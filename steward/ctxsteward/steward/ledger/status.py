@@ -1,0 +1,309 @@
+"""How every record stands, kept up to date in place: a night judges what was touched, what is due, what is bound to it.
+
+    drafts that were touched (`unjudged`)                 ┐
+    drafts whose verdict time alone has changed (`until`) ├→ with their clusters (`contests`): judged
+    drafts that people reviewed otherwise than before     ┘   → covered by a wider record, or not
+                                                              → shelves that say something else now (`unshelved`)
+
+What stands here is what `judging` would say of all drafts at once, under the policy, time and reviews of the last
+judgement; another policy, or an earlier time, judges everything anew. Of each record that is active and for many its
+whole content is kept, and of each audience whether its shelf has to be written (`unshelved`).
+
+Call inside a transaction of the database, after the index was refreshed. Times are Unix seconds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ctxsteward.schemas.recommendation import RecommendationKind, Review, Status
+from ctxsteward.store.profiles.meta_records import canonical
+
+from ..admission import (
+    AdmissionPolicy,
+    AdmissionVerdict,
+    RecordStanding,
+    by_person,
+    by_support,
+    last_confirmed,
+    under_rules,
+)
+from ..reconcile.claims import Width
+from ..reconcile.draft import Draft, FixAdvice
+from ..reconcile.support import ClaimSupport
+from .database import LedgerDatabase
+from .judgement import BESIDE, SUPPORTED, ContestIndex, by_component
+from .rows import draft_of, standing_of, standing_row
+
+AT_ONCE = 400
+_DRAFT = (
+    "component, id, wide, digest, kind, width, strict, scored, said, recovered, helped, trigger, action, from_tool, "
+    "last, shelf"
+)
+_JUDGED = (
+    "component", "id", "status", "wide", "until", "covered_by", "shelf", "digest", "content", "standing", "names",
+    "record",
+)  # fmt: skip
+_KEEP = f"INSERT OR REPLACE INTO judged ({', '.join(_JUDGED)}) VALUES ({', '.join('?' * len(_JUDGED))})"
+_STANDS = "covered_by IS NULL"
+_COVERS = (
+    "SELECT o.component, min(w.component) FROM claims o CROSS JOIN said s ON s.claim = o.id AND NOT s.idle "
+    "CROSS JOIN said t ON t.seen = s.seen AND NOT t.idle "
+    "CROSS JOIN claims w ON w.id = t.claim AND w.component <> o.component "
+    "CROSS JOIN judged j ON j.component = w.component AND j.wide AND j.status = 'active' "
+    f"WHERE {SUPPORTED} AND o.component IN (…) GROUP BY o.component"
+)
+"""By component (o), the first wider one (w) that is active and that all of its support supports."""
+
+
+class _DraftRow(NamedTuple):
+    component: str
+    id: str
+    wide: int
+    digest: bytes
+    kind: RecommendationKind
+    width: Width
+    strict: int
+    scored: int
+    said: int
+    recovered: int
+    helped: int
+    trigger: str | None
+    action: str | None
+    from_tool: int
+    last: float | None
+    shelf: str | None
+
+
+class _StatusRow(NamedTuple):
+    component: str
+    id: str
+    status: Status
+    wide: int
+    until: float | None
+    covered_by: str | None
+    shelf: str | None
+    digest: bytes
+    content: str | None
+    standing: str
+    names: str | None
+    record: str | None
+
+    @property
+    def shown_on(self) -> str | None:
+        """The shelf it is a part of."""
+        return self.shelf if self.status == "active" and self.covered_by is None else None
+
+
+class JudgementOutcome(NamedTuple):
+    """What a judgement comes to."""
+
+    statuses: Mapping[Status, int]
+    """How many records have which."""
+    digest: str
+    """Of all that they say: equal for equal records."""
+
+
+Write = Callable[[str, RecordStanding, Review | None], tuple[str, str, str]]
+"""The record of a component for many: its address, its names and itself, without stamps."""
+
+
+class RecordStatuses:
+    """The last judgement, in a `LedgerDatabase`."""
+
+    def __init__(self, database: LedgerDatabase) -> None:
+        self._db = database
+
+    # -- what has to be judged anew -----------------------------------------------------------------------------
+
+    def leave(self, components: Sequence[str]) -> None:
+        """Drafts of these are about to change: they have no standing, and what is bound to them is judged anew."""
+        groups = self._db.among("SELECT rivals FROM drafts WHERE rivals <> '' AND component IN (…)", components)
+        self._touch(
+            self._db.among(
+                "SELECT component FROM drafts WHERE rivals <> '' AND rivals IN (…)", sorted({row[0] for row in groups})
+            )
+        )
+        self._touch([(component,) for component in components])
+        self._replace(self._rows(components), ())
+
+    def unbind(self, claims: Collection[str]) -> None:
+        """These claims are about to go: what they oppose is judged anew."""
+        query = "SELECT DISTINCT c.component FROM opposed o JOIN claims c ON c.id = o.other WHERE o.one IN (…)"
+        self._touch(self._db.among(query, claims))
+
+    def recount(self, components: Iterable[str]) -> None:
+        """The content of these has changed, but not how they stand."""
+        self._touch([(component,) for component in components])
+
+    def _touch(self, rows: Sequence[Sequence[object]]) -> None:
+        self._db.many("INSERT OR IGNORE INTO unjudged VALUES (?)", rows)
+
+    # -- judging ------------------------------------------------------------------------------------------------
+
+    def judge(
+        self, policy: AdmissionPolicy, now_seconds: float | None, reviews: Mapping[str, Review], write: Write
+    ) -> int:
+        """Bring every standing up to date; how many were looked at."""
+        found = by_component(self._db, reviews)
+        due = self._due(policy, now_seconds, found)
+        contests = ContestIndex(self._db, policy, now_seconds, found)
+        judging = _DraftJudgement(self._db, policy, now_seconds, found, write)
+        moved: set[str] = set()
+        """Own ones that a wider one may cover now, or no longer."""
+        looked = 0
+        for start in range(0, len(due), AT_ONCE):
+            page = due[start : start + AT_ONCE]
+            contested = contests.settled(page)
+            wanted = sorted({*page, *contested})
+            looked += len(wanted)
+            before = self._rows(wanted)
+            covers = {row.component: row.covered_by for row in before}
+            rows = [row._replace(covered_by=covers.get(row.component)) for row in judging.rows(wanted, contested)]
+            moved.update(self._shaken(wanted, rows))
+            self._replace(before, rows)
+        self._cover(sorted(moved))
+        self._db.run("DELETE FROM unjudged")
+        return looked
+
+    def _due(self, policy: AdmissionPolicy, now_seconds: float | None, reviews: Mapping[str, Review]) -> list[str]:
+        """Components to be judged; notes what they are judged by."""
+        said = {component: review.model_dump_json() for component, review in sorted(reviews.items())}
+        basis = canonical([policy.model_dump(mode="json"), now_seconds is None]).decode()
+        before, before_seconds = self._db.noted("judged by"), float(self._db.noted("judged at") or "-inf")
+        at_seconds = float("-inf") if now_seconds is None else now_seconds
+        if before is not None and (before != basis or at_seconds < before_seconds):
+            self._db.run("INSERT OR IGNORE INTO unjudged SELECT component FROM drafts")
+        elif now_seconds is not None:
+            self._touch(self._db.rows("SELECT component FROM judged WHERE until <= ?", now_seconds + 1))
+        known = json.loads(self._db.noted("judged with") or "{}")
+        self._touch([(one,) for one in sorted({*said, *known}) if said.get(one) != known.get(one)])
+        for name, value in (("judged by", basis), ("judged at", repr(at_seconds)), ("judged with", json.dumps(said))):
+            self._db.note(name, value)
+        return [row[0] for row in self._db.rows("SELECT component FROM unjudged ORDER BY component")]
+
+    def _shaken(self, wanted: Sequence[str], rows: Sequence[_StatusRow]) -> set[str]:
+        """Own components whose cover has to be looked for: these, what these covered, and what these may cover."""
+        wide = [row.component for row in rows if row.wide and row.status == "active"]
+        found = {row[0] for row in self._db.among("SELECT component FROM judged WHERE covered_by IN (…)", wanted)}
+        found |= {row[0] for row in self._db.among(BESIDE, wide)}
+        return found | {row.component for row in rows if not row.wide}
+
+    def _cover(self, components: Sequence[str]) -> None:
+        """Look for the wider record that says all that each of these own ones says."""
+        for start in range(0, len(components), AT_ONCE):
+            page = components[start : start + AT_ONCE]
+            covers = dict(self._db.among(_COVERS, page))
+            own = [row for row in self._rows(page) if not row.wide]
+            self._replace(own, [row._replace(covered_by=covers.get(row.component)) for row in own])
+
+    # -- what stands --------------------------------------------------------------------------------------------
+
+    def outcome(self, total: int) -> JudgementOutcome:
+        """Count all records, and digest what they say; `total` is that of all drafts."""
+        rows = self._db.rows(f"SELECT status, count(*) FROM judged WHERE {_STANDS} GROUP BY status ORDER BY status")
+        total += int(self._db.noted("judged sum") or 0)
+        return JudgementOutcome(dict(rows), f"{total % (1 << 256):064x}")
+
+    def for_many(self) -> Iterator[tuple[str, str, str, str, str, str]]:
+        """What is active and reaches more than its author, by id: id, component, address, names, record, standing."""
+        columns = "id, component, content, names, record, standing"
+        return self._db.each(f"SELECT {columns} FROM judged WHERE id > ?1 AND record IS NOT NULL ORDER BY id")
+
+    def on(self, shelf: str) -> Iterator[tuple[Draft, RecordStanding]]:
+        """What is active for this audience alone."""
+        rows = self._db.rows(
+            f"SELECT d.body, j.standing FROM judged j JOIN drafts d ON d.component = j.component "
+            f"WHERE j.shelf = ? AND j.status = 'active' AND j.{_STANDS}", shelf
+        )  # fmt: skip
+        return ((draft_of(body), standing_of(standing)) for body, standing in rows)
+
+    def shelves(self) -> list[str]:
+        """Audiences of whom anything is known, active or not."""
+        return [row[0] for row in self._db.rows("SELECT DISTINCT shelf FROM judged WHERE shelf IS NOT NULL")]
+
+    # -- inside -------------------------------------------------------------------------------------------------
+
+    def _rows(self, components: Iterable[str]) -> list[_StatusRow]:
+        return [_StatusRow(*row) for row in self._db.among(
+            f"SELECT {', '.join(_JUDGED)} FROM judged WHERE component IN (…)", components
+        )]  # fmt: skip
+
+    def _replace(self, before: Sequence[_StatusRow], now: Sequence[_StatusRow]) -> None:
+        """Put these rows in the place of those, and note what they change: shelves, and the sum of all."""
+        old, new = ({row.component: row for row in rows} for rows in (before, now))
+        changed = [pair for one in {**old, **new} if (pair := (old.get(one), new.get(one)))[0] != pair[1]]
+        self._db.many("DELETE FROM judged WHERE component = ?", [(one,) for one in old.keys() - new.keys()])
+        self._db.many(_KEEP, [after for _, after in changed if after is not None])
+        shelves = {row.shown_on for pair in changed for row in pair if row is not None}
+        self._db.many("INSERT OR IGNORE INTO unshelved VALUES (?)", [(one,) for one in shelves if one is not None])
+        more = sum(_counted(after) - _counted(one) for one, after in changed)
+        if more:
+            self._db.note("judged sum", (int(self._db.noted("judged sum") or 0) + more) % (1 << 256))
+
+
+class _DraftJudgement:
+    """Makes the rows of drafts, out of what the tables hold of them."""
+
+    def __init__(
+        self, database: LedgerDatabase, policy: AdmissionPolicy, now_seconds: float | None,
+        reviews: Mapping[str, Review],
+        write: Write,
+    ) -> None:  # fmt: skip
+        self._db, self._policy, self._now_seconds = database, policy, now_seconds
+        self._reviews, self._write = reviews, write
+
+    def rows(self, components: Sequence[str], contested: Mapping[str, RecordStanding]) -> Iterator[_StatusRow]:
+        """Those of these components that make a record, as they stand; covered by nothing."""
+        shown = self._db.among(
+            f"SELECT hidden, {_DRAFT} FROM drafts WHERE id IS NOT NULL AND malformed IS NULL AND component IN (…)",
+            components,
+        )
+        for hidden, *fields in shown:
+            one = _DraftRow(*fields)
+            if not hidden or one.component in self._reviews:
+                yield self._row(one, contested.get(one.component))
+
+    def _row(self, one: _DraftRow, contested: RecordStanding | None) -> _StatusRow:
+        review = self._reviews.get(one.component)
+        since = last_confirmed(one.kind, one.width, self._policy, self._now_seconds)
+        standing = contested or RecordStanding(verdict=self._verdict(one, review, since))
+        told = standing_row(standing)
+        status = standing.verdict.status
+        is_for_many = one.wide and status == "active"
+        written = self._write(one.component, standing, review) if is_for_many else (None, None, None)
+        return _StatusRow(
+            component=one.component, id=one.id, status=status, wide=one.wide, until=self._until(one, review, since),
+            covered_by=None, shelf=one.shelf, digest=hashlib.sha256(one.digest + told.encode()).digest(),
+            content=written[0], standing=told, names=written[1], record=written[2],
+        )  # fmt: skip
+
+    def _verdict(self, one: _DraftRow, review: Review | None, since: float) -> AdmissionVerdict:
+        said = by_person(review)
+        if said is not None:
+            return said
+        if one.last is not None and one.last < since:
+            return AdmissionVerdict("expired", ("faded",))
+        backing = ClaimSupport(
+            events=0, sessions=0, principals=0, strict=one.strict, scored=one.scored, said=one.said,
+            recovered=one.recovered, helped=one.helped, from_tool=bool(one.from_tool),
+        )  # fmt: skip
+        found = by_support(one.kind, one.width, backing, self._policy, FixAdvice(one.trigger, one.action))
+        if found.status not in ("active", "vetted") or not self._policy.rules:
+            return found
+        body = self._db.rows("SELECT body FROM drafts WHERE component = ?", one.component)[0][0]
+        return under_rules(found, draft_of(body).said["text"], one.width, self._policy)
+
+    def _until(self, one: _DraftRow, review: Review | None, since: float) -> float | None:
+        """When time alone changes what its own verdict is; None: never."""
+        if one.last is None or self._now_seconds is None or by_person(review) or one.last < since:
+            return None
+        until = one.last + (self._now_seconds - since)
+        return until if until != float("inf") else None
+
+
+def _counted(row: _StatusRow | None) -> int:
+    return int.from_bytes(row.digest, "big") if row is not None and row.covered_by is None else 0

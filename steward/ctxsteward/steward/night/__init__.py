@@ -1,0 +1,3 @@
+"""One night of the steward, top to bottom: its stages, what it is told, what it reports, the chain of finished
+nights.
+"""

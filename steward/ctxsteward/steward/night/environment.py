@@ -1,0 +1,84 @@
+"""What a night is told of the process it runs in: who it is, what the clock says, what it has cost so far.
+
+The only module of the steward that asks the machine anything, and only when a shell calls `of_this_process`.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from ctxsteward.store.crypto.keyring import Keys, MasterKeys
+
+KEY_VARIABLE = "CTXSTEWARD_MASTER_KEY"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessEnvironment:
+    """Clock, name and costs, as callables where they move."""
+
+    owner: str
+    """Of leases: ``night@HOST:PID``."""
+    clock: Callable[[], float]
+    """Unix seconds."""
+    cpu_seconds: Callable[[], float]
+    """CPU time of this process and of those that it has started and seen end."""
+    abandoned: Callable[[str], bool] = lambda owner: False
+    """Whether the owner of a lease is known to be gone."""
+    keys: Callable[[], Keys | None] = lambda: None
+    """Where tenants' keys come from; None: from files beside the store."""
+
+    @property
+    def when(self) -> str:
+        """ISO 8601, in UTC, to the second."""
+        return datetime.fromtimestamp(self.clock(), UTC).isoformat(timespec="seconds")
+
+    @property
+    def today(self) -> str:
+        return self.when[:10]
+
+
+def of_this_process() -> ProcessEnvironment:
+    """This process, its machine and its clock."""
+    host = socket.gethostname()
+    return ProcessEnvironment(
+        owner=f"night@{host}:{os.getpid()}",
+        clock=time.time,
+        cpu_seconds=cpu_seconds,
+        abandoned=lambda owner: is_gone(owner, host),
+        keys=environment_keys,
+    )
+
+
+def environment_keys() -> Keys | None:
+    """Keys derived from the secret in `CTXSTEWARD_MASTER_KEY`; None where it is not set."""
+    return MasterKeys.from_environment(os.environ, KEY_VARIABLE) if os.environ.get(KEY_VARIABLE) else None
+
+
+def cpu_seconds() -> float:
+    """User and system time, of children that were waited for as well."""
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def is_gone(owner: str, host: str) -> bool:
+    """Whether the process of a lease's owner has ended; of another machine's nothing is known.
+
+    >>> is_gone("night@elsewhere:1", "here"), is_gone("somebody", "here")
+    (False, False)
+    """
+    name, _, pid = owner.rpartition(":")
+    if name != f"night@{host}" or not pid.isdecimal():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except (PermissionError, OverflowError):
+        return False
+    return False

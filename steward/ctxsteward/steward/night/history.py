@@ -1,0 +1,297 @@
+"""The chain of nights: how far the steward has read, what it rests on, what it committed; one link a finished night.
+
+    steward/<tenant>/<profile>/nights/000000000001.json
+    body: {"schema_version": 1, "night": "2026-11-22", "run": …, "marks": {URI of a source: its watermark},
+           "batches": [address], "ledger": digest, "observations": n, "records": digest, "statuses": {status: n},
+           "version": 7 | null, "outcome": "promoted", "final": …, "counts": {…},
+           "quarantined": {reason: n}, "drift": "INFO" | "WARN" | "BLOCK" | null, "gate": …,
+           "supports": [{"blob", "key"}]}
+
+A link is written once the promotion has landed, or has found nothing to change. So a night that was killed has none, is
+repeated from the link before, and writes the same bytes: no clock, duration or random id is in it. Numbers, dates,
+codes and addresses only, never what anybody said.
+
+`final` tells two histories apart: equal where the same observations were taken in and the same text is in force,
+whatever the order and number of nights it took.
+
+Raises `Damaged`, `UnsupportedVersion`, `VersionTaken`, `OutcomeUnknown`, `StoreUnavailable`.
+Source: the layered-envelope design (batch loop); the state design (committing governed state).
+
+Yields that are out of the ordinary: a stage that gave nothing, or much more than it does on other nights.
+
+What a night reads is new each night (due, harvested, absorbed), what it knows grows (reconciled, admitted, fitted). A
+reading stage that gave nothing though something was due raises an alert, unless all of it was none of the steward's
+business (another profile's sessions, open ones, its own); so does a night with nothing due where nights have; a knowing
+stage, where the night before had something. Three times the median of the last `ALERT_NIGHTS`
+nights that read anything is too much, for every stage; fewer than three such nights judge nothing. Transcripts
+that tell no time at all raise one, too, for what they say never fades.
+Source: the layered-envelope design (zero yield, or three times the median, raises an alert).
+
+How the steward of a profile stands: what is in force, the last nights, who is at it now, how far it has read.
+
+Read from the store alone, in a few requests; changes nothing. Times are Unix seconds, dates ISO 8601.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, StrictBool, StrictInt
+
+from ctxsteward.envelope.store import Store
+from ctxsteward.schemas import UnsupportedVersion
+from ctxsteward.store.crypto.addresses import address_of
+from ctxsteward.store.crypto.hash_chain import Link
+from ctxsteward.store.names import numbered, steward_folder
+from ctxsteward.store.profiles.lease import WriterLease
+
+from .report import rates_of
+
+VERSION = 1
+
+Outcome = Literal["unchanged", "promoted", "canary", "held", "rejected"]
+"""unchanged: nothing to commit. promoted: in force. canary: in force for some sessions. held: a person must look.
+rejected: the evals or the drift check stopped it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Night:
+    """One finished night."""
+
+    night: str
+    """Its date, ISO 8601: the day by which records age."""
+    run: str
+    """Its id: what it read decides it."""
+    marks: Mapping[str, Any] = field(default_factory=dict)
+    """Watermarks by source, as JSON values."""
+    batches: tuple[str, ...] = ()
+    """Addresses of those it took in (`batches`)."""
+    ledger: str
+    """Digest of all observations taken in so far."""
+    observations: int = 0
+    """How many those are."""
+    records: str = ""
+    """Digest of all records, as they stood."""
+    statuses: Mapping[str, int] = field(default_factory=dict)
+    """Records by status."""
+    version: int | None = None
+    """Of the profile, in force when it ended."""
+    outcome: Outcome
+    final: str
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """How many after each stage, and what use was made of records."""
+    quarantined: Mapping[str, int] = field(default_factory=dict)
+    """Transcripts by reason."""
+    drift: str | None = None
+    """Level; None: nothing was staged."""
+    gate: str | None = None
+    """What the evals said; None: nothing was staged."""
+    supports: tuple[Mapping[str, str], ...] = ()
+    """References to who stands behind each record (`envelope.supports`)."""
+
+    def repeats(self, other: Night) -> bool:
+        """Whether it is the other one again: the same date, nothing more read, nothing else decided."""
+        same = ("night", "marks", "ledger", "records", "version", "final")
+        again = self.outcome in ("unchanged", other.outcome)
+        return again and all(getattr(self, name) == getattr(other, name) for name in same)
+
+
+class NightChain:
+    """The nights of one profile of one tenant."""
+
+    def __init__(self, store: Store, tenant: str, profile: str) -> None:
+        self.folder = steward_folder(tenant, profile, "nights")
+        self._chain = store.chain(self.folder, tenant=tenant)
+        self._key = store.keys.address_key(tenant)
+
+    def head(self) -> tuple[Link, Night] | None:
+        """The newest link and what it says; None where there was no night yet."""
+        link = self._chain.head()
+        return None if link is None else (link, self._night(link))
+
+    def history(self, limit: int | None = None) -> Iterator[tuple[int, Night]]:
+        """All nights by number, oldest first; with a limit, the newest of them."""
+        last = self._chain.last_number() if limit is not None else 0
+        start = 1 if limit is None else max(1, last - limit + 1)
+        return ((link.number, self._night(link)) for link in self._chain.links(start))
+
+    def newest(self, limit: int) -> list[Night]:
+        """The last nights, oldest first."""
+        return [night for _, night in self.history(limit)]
+
+    def append(self, parent: Link | None, night: Night, *, epoch: int) -> Link:
+        """Write a finished night after `parent`; the same night again after the same parent is found, not repeated."""
+        body = {"schema_version": VERSION} | json.loads(json.dumps(asdict(night)))
+        data = json.dumps([parent.mac if parent else "", body], sort_keys=True).encode()
+        return self._chain.append(
+            parent, body, epoch=epoch, commit_id=address_of(self._key, self.folder, "night", data)
+        )
+
+    def _night(self, link: Link) -> Night:
+        body = link.body
+        if body.get("schema_version") != VERSION:
+            raise UnsupportedVersion(numbered(self.folder, link.number), body.get("schema_version"), VERSION)
+        fields = {name: body[name] for name in Night.__dataclass_fields__ if name in body}
+        return Night(**fields | {name: tuple(fields.get(name, ())) for name in ("batches", "supports")})
+
+
+READING = ("harvested", "absorbed")
+KNOWING = ("reconciled", "admitted", "fitted")
+JUDGED = ("due", *READING, *KNOWING)
+"""Stages whose yields are watched; the others are yes or no."""
+MOST_RATIO = 3.0
+READABLE = "readable"
+"""Beside the stages: how many of those due were the steward's to read."""
+FEWEST_NIGHTS = 3
+UNDATED, DATED_BY_FILE = "undated", "dated_by_file"
+"""Beside the stages: transcripts that tell no time, and those whose file alone does."""
+ALERT_NIGHTS = 7
+"""Nights that a yield is judged against."""
+
+
+def alerts(counts: Mapping[str, int], earlier: Sequence[Night]) -> tuple[str, ...]:
+    """A line for each stage that is out of the ordinary; `earlier` nights, oldest first.
+
+    >>> alerts({"due": 5, "harvested": 0}, [])
+    ('harvested: nothing, though 5 were due',)
+    """
+    return tuple(_alerts(counts, [night.counts for night in earlier[-ALERT_NIGHTS:]]))
+
+
+def dated_counts(dated: Mapping[str, int]) -> dict[str, int]:
+    """What a night counts of where times are from (`replayed.Dated`); nothing where all tell their own."""
+    counts = {UNDATED: dated.get("undated", 0), DATED_BY_FILE: dated.get("file", 0)}
+    return {name: count for name, count in counts.items() if count}
+
+
+def alerts_of(nights: Sequence[Night]) -> list[tuple[str, ...]]:
+    """The alerts of each of these nights, oldest first, by those before it."""
+    return [alerts(night.counts, nights[:at]) for at, night in enumerate(nights)]
+
+
+def _alerts(counts: Mapping[str, int], earlier: Sequence[Mapping[str, int]]) -> Iterator[str]:
+    reading = [one for one in earlier if _readable(one)]
+    for stage in JUDGED:
+        count = counts.get(stage)
+        if count is None:
+            continue
+        if count == 0:
+            yield from _nothing(stage, counts, earlier)
+        elif len(reading) >= FEWEST_NIGHTS:
+            usual = statistics.median(one.get(stage, 0) for one in reading)
+            if count >= MOST_RATIO * max(usual, 1):
+                yield f"{stage}: {count:,}, {count / max(usual, 1):.1f} × the median of {len(reading)} nights"
+    yield from _times(counts)
+
+
+def _times(counts: Mapping[str, int]) -> Iterator[str]:
+    if undated := counts.get(UNDATED, 0):
+        yield f"times: {undated:,} transcripts tell none, so what they say never fades; give messages a `ts`"
+
+
+def _nothing(stage: str, counts: Mapping[str, int], earlier: Sequence[Mapping[str, int]]) -> Iterator[str]:
+    due = _readable(counts)
+    before = earlier[-1].get(stage, 0) if earlier else 0
+    if stage in READING and due:
+        yield f"{stage}: nothing, though {due:,} were due"
+    elif stage in KNOWING and before:
+        yield f"{stage}: nothing, though the night before had {before:,}"
+    elif stage == "due" and len(earlier) >= FEWEST_NIGHTS:
+        usual = statistics.median(one.get(stage, 0) for one in earlier)
+        if usual:
+            yield f"due: nothing, though nights have {usual:,.0f}"
+
+
+def _readable(counts: Mapping[str, int]) -> int:
+    return counts.get(READABLE, counts.get("due", 0))
+
+
+class _StatusValue(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+class NightLine(_StatusValue):
+    """A night in one line."""
+
+    number: StrictInt
+    night: str
+    run: str
+    outcome: str
+    version: StrictInt | None
+    final: str
+    counts: dict[str, int]
+    quarantined: dict[str, int]
+    drift: str | None
+    gate: str | None
+    rates: dict[str, float] = {}
+    """anticipated, used, obeyed: as `report.NightReport.rates`."""
+    alerts: tuple[str, ...] = ()
+    """Stages whose yield was out of the ordinary."""
+
+
+class SourceLine(_StatusValue):
+    """How far a source has been read."""
+
+    source: str
+    high_seconds: float | None
+    """Of the newest item seen."""
+    floor_seconds: float | None
+    """Everything older counts as read."""
+    marks: StrictInt
+    """Items remembered one by one."""
+
+
+class StewardStatus(_StatusValue):
+    """One profile's steward."""
+
+    tenant: str
+    profile: str
+    version: StrictInt | None
+    """In force; None: nothing was ever committed."""
+    records: StrictInt
+    """Meta records in force."""
+    nights: StrictInt
+    """Finished so far."""
+    last: tuple[NightLine, ...]
+    """The newest nights, newest first."""
+    sources: tuple[SourceLine, ...]
+    running: str | None
+    """Who holds the lease; None: nobody."""
+    lapsed: StrictBool
+    """Whether that lease has run out: its holder is late, or was killed."""
+
+
+def status(store: Store, tenant: str, profile: str, *, now_seconds: float, limit: int = 7) -> StewardStatus:
+    """Read how it stands, with the newest `limit` nights."""
+    head = store.profiles(profile, tenant=tenant).head()
+    history = list(NightChain(store, tenant, profile).history(max(1, limit) + ALERT_NIGHTS))
+    odd = alerts_of([night for _, night in history])
+    told = [line(*one, alerts) for one, alerts in zip(history, odd, strict=True)]
+    lease = WriterLease(store, profile, tenant, owner="status", clock=lambda: now_seconds).holder()
+    return StewardStatus(
+        tenant=tenant, profile=profile, version=head.number if head else None,
+        records=len(head.profile.meta) if head else 0, nights=history[-1][0] if history else 0,
+        last=tuple(reversed(told[-limit:] if limit else [])),
+        sources=tuple(_source(mark) for _, mark in sorted(history[-1][1].marks.items())) if history else (),
+        running=lease.owner if lease else None, lapsed=lease is not None and lease.expires_seconds <= now_seconds,
+    )  # fmt: skip
+
+
+def line(number: int, night: Night, alerts: tuple[str, ...] = ()) -> NightLine:
+    """A night in one line."""
+    return NightLine(
+        number=number, night=night.night, run=night.run, outcome=night.outcome, version=night.version,
+        final=night.final, counts=dict(night.counts), quarantined=dict(night.quarantined), drift=night.drift,
+        gate=night.gate, rates=rates_of(night.counts), alerts=alerts,
+    )  # fmt: skip
+
+
+def _source(mark: dict[str, Any]) -> SourceLine:
+    return SourceLine(
+        source=mark["source"], high_seconds=mark["high_seconds"], floor_seconds=mark["floor_seconds"],
+        marks=len(mark["marks"]),
+    )  # fmt: skip

@@ -1,0 +1,189 @@
+"""What a night has to say: how many were left after each stage, what was refused, what changed and why.
+
+For people and for JSON. Unlike the link in the chain of nights it may name transcripts, and it holds what the night has
+cost; it is kept nowhere by itself.
+
+Source: the layered-envelope design (observability: counts after every stage).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
+
+from ctxsteward.schemas.recommendation import Count
+
+EXIT_FINE, EXIT_FOUND, EXIT_BLOCKED, EXIT_ROLLED_BACK = 0, 1, 3, 4
+
+SCHEMA_REASONS = ("invalid", "bad_metadata")
+NightOutcome = Literal["unchanged", "promoted", "canary", "held", "rejected", "rolled_back", "busy"]
+"""As `nights.Outcome`; rolled_back: a canary failed and the version before is in force again. busy: another night is
+under way, and this one did nothing."""
+
+
+def rates_of(hits: Mapping[str, int]) -> dict[str, float]:
+    """The rates that counts of use come to; one that is a share of nothing is left out.
+
+    >>> rates_of({"fired": 1, "judged": 4, "complied": 0, "contradicted": 0})
+    {'used': 0.25}
+    """
+    told = {
+        "anticipated": (hits.get("anticipated", 0), hits.get("events", 0)),
+        "used": (hits.get("fired", 0), hits.get("judged", 0)),
+        "obeyed": (hits.get("complied", 0), hits.get("complied", 0) + hits.get("contradicted", 0)),
+    }
+    return {rate: part / whole for rate, (part, whole) in told.items() if whole}
+
+
+class _ReportValue(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+class StageYield(_ReportValue):
+    """What one stage left."""
+
+    stage: str
+    count: Count
+    share: float | None = None
+    """Of what the stage before left; None: it left nothing, or counts something else."""
+
+
+class QuarantinedTranscript(_ReportValue):
+    """A transcript that was refused."""
+
+    source: str
+    name: str
+    reason: str
+
+
+class CheckReport(_ReportValue):
+    """What a check of the challenger said."""
+
+    level: str
+    ok: StrictBool
+    why: tuple[str, ...] = ()
+
+
+class NightReport(_ReportValue):
+    """One night."""
+
+    schema_version: Literal[1] = 1
+    tenant: str
+    profile: str
+    night: str
+    run: str | None = None
+    """None: it did not begin."""
+    number: StrictInt | None = None
+    """Of its link; None: nothing was written."""
+    dry_run: StrictBool = False
+    outcome: NightOutcome
+    version: StrictInt | None = None
+    """In force when it ended."""
+    stages: tuple[StageYield, ...] = ()
+    skipped: dict[str, Count] = {}
+    """Transcripts that were none of its business, by reason."""
+    quarantined: tuple[QuarantinedTranscript, ...] = ()
+    statuses: dict[str, Count] = {}
+    """Records by status."""
+    refused_records: Count = 0
+    """Records that their schema refused."""
+    failed_batches: Count = 0
+    """Their transcripts stay due."""
+    found_batches: Count = 0
+    """Done by an earlier run, and not again."""
+    drift: CheckReport | None = None
+    gate: CheckReport | None = None
+    canary: CheckReport | None = None
+    changes: tuple[str, ...] = ()
+    waiting: Count = 0
+    """Things that wait for a person."""
+    hits: dict[str, Count] = {}
+    dated: dict[str, Count] = {}
+    """Transcripts that were read, by where their times are from (`replayed.Dated`)."""
+    alerts: tuple[str, ...] = ()
+    final: str | None = None
+    cpu_seconds: Annotated[float, Field(ge=0)] = 0.0
+    tokens: Count = 0
+    """Of models."""
+
+    def count(self, stage: str) -> int:
+        """What this stage left; 0 where it did not run."""
+        return next((one.count for one in self.stages if one.stage == stage), 0)
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """anticipated: of all events. used: of records shown. obeyed: of those that fired; only what can be told."""
+        return rates_of(self.hits)
+
+    @property
+    def violations(self) -> dict[str, int]:
+        """Transcripts and records that were refused by schema."""
+        refused = {
+            "transcript": sum(one.reason in SCHEMA_REASONS for one in self.quarantined),
+            "record": self.refused_records,
+        }
+        return {what: number for what, number in refused.items() if number}
+
+    @property
+    def failure(self) -> str | None:
+        """Why it is no success, in a line without a word of a transcript; None: it is one."""
+        if self.outcome == "rejected":
+            checks = (("drift", self.drift), ("evals", self.gate))
+            stopped = [name for name, check in checks if check is not None and not check.ok]
+            return f"rejected by {' and '.join(stopped) or 'a person'}: version {self.version or 'none'} stays in force"
+        if self.outcome == "rolled_back":
+            return f"the canary failed: version {self.version} says what was in force before"
+        if self.outcome == "busy":
+            return "; ".join(("another night is under way", *self.alerts))
+        if self.failed_batches:
+            return f"{self.failed_batches:,} batches failed; their transcripts stay due"
+        if self.quarantined and not self.count("harvested"):
+            return f"all {len(self.quarantined):,} transcripts that were due were refused"
+        return None
+
+    def numbers(self) -> NightReport:
+        """Without all that quotes somebody or names a transcript: what others than the store may keep."""
+        checks = {name: getattr(self, name) for name in ("drift", "gate", "canary")}
+        bare = {name: check and check.model_copy(update={"why": ()}) for name, check in checks.items()}
+        nameless = tuple(one.model_copy(update={"source": "", "name": ""}) for one in self.quarantined)
+        return self.model_copy(update={"changes": (), "quarantined": nameless, **bare})
+
+    def markdown(self) -> str:
+        """Numbers and codes as a page that others may keep: no text of a transcript, no name of one."""
+        version = "none" if self.version is None else str(self.version)
+        lines = [f"# Night {self.night} of {self.profile}: {self.outcome.replace('_', ' ')}", ""]
+        lines += [f"**{self.failure}**", ""] if self.failure else []
+        lines += [f"Tenant {self.tenant}; version {version} is in force; {self.waiting:,} waits for a person.", ""]
+        if self.stages:
+            lines += [
+                "| stage | left |",
+                "|---|---:|",
+                *(f"| {one.stage} | {one.count:,} |" for one in self.stages),
+                "",
+            ]
+        for name, check in (("drift", self.drift), ("evals", self.gate), ("canary", self.canary)):
+            lines += [f"- {name}: {check.level}{'' if check.ok else ', which stopped it'}"] if check else []
+        refused = Counter(one.reason for one in self.quarantined)
+        told = (
+            ("refused", refused),
+            ("left out", self.skipped),
+            ("records", self.statuses),
+            ("times from", self.dated),
+        )
+        for name, numbers in told:
+            some = ", ".join(f"{key} {count:,}" for key, count in sorted(numbers.items()))
+            lines += [f"- {name}: {some}"] if some else []
+        lines += [f"- alert: {line}" for line in self.alerts]
+        return "\n".join([*lines, "", "`ctxsteward steward status`, `review` and `log` say more.", ""])
+
+    @property
+    def exit_code(self) -> int:
+        """0 fine; 1 a batch failed; 3 a person must look; 4 rolled back."""
+        if self.outcome == "rolled_back":
+            return EXIT_ROLLED_BACK
+        if self.outcome in ("held", "rejected", "busy"):
+            return EXIT_BLOCKED
+        return EXIT_FOUND if self.failed_batches else EXIT_FINE

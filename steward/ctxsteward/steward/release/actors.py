@@ -1,0 +1,184 @@
+"""Who may approve, reject and operate: a closed configuration, and how somebody shows that it is them.
+
+    salt: 8f0c…                     # random hex, 16 bytes and more, made once
+    actors:
+      ada: {roles: [reviewer], key: 3b1f…}
+      ben: {roles: [reviewer, operator], key: 90aa…}
+
+`key` is a public Ed25519 key in hex. Whoever has a token has the private key: it is derived from the token (scrypt,
+with the salt), so a token names its owner and signs, and what is written here and kept in the store can check a
+signature and make none. A key of one's own (`KeySigner`) serves as well. Reading costs nothing; a token costs one
+scrypt, 16 MB.
+
+Raises `InputError` (file and line, key, what was found, what to do), `InputTooLarge`, `ActionRefused`.
+Source: RFC 8032 (Ed25519), RFC 7914 (scrypt).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from pathlib import Path
+from typing import Annotated, Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field, StrictStr, model_validator
+
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.changelog import Who
+from ctxsteward.store.names import skeleton, unseen
+
+from ..config_file import ConfigFileKind, parse, read
+
+Role = Literal["reviewer", "operator"]
+"""reviewer: approves and rejects. operator: promotes by hand and rolls back."""
+Refusal = Literal[
+    "unknown_actor", "wrong_token", "wrong_role", "author", "same_person", "unknown_request", "changed", "stale",
+    "expired", "rejected",
+]  # fmt: skip
+
+MIN_TOKEN_CHARS = 16
+MAX_CONFIG_BYTES = 64 * 1024
+_SCRYPT = {"n": 1 << 14, "r": 8, "p": 1, "maxmem": 64 << 20, "dklen": 32}
+
+PublicKey = Annotated[StrictStr, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class ActionRefused(InputError):
+    """Somebody may not do this; `reason` is a stable code."""
+
+    def __init__(self, reason: Refusal, text: str) -> None:
+        self.reason = reason
+        super().__init__(text)
+
+
+class _ActorsValue(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Actor(_ActorsValue):
+    """One person."""
+
+    roles: Annotated[tuple[Role, ...], Field(min_length=1)]
+    key: PublicKey
+
+
+class Actors(_ActorsValue):
+    """Everybody with a role."""
+
+    salt: Annotated[StrictStr, Field(pattern=r"^(?:[0-9a-f]{2}){16,64}$")]
+    actors: Annotated[dict[Who, Actor], Field(max_length=1_000)]
+
+    @classmethod
+    def load(cls, path: str | Path) -> Actors:
+        """Read a YAML file."""
+        return read(path, cls, _FORM)
+
+    @classmethod
+    def from_yaml(cls, text: str, source: str = "actors") -> Actors:
+        """Read YAML text; `source` names it in errors."""
+        return parse(text, cls, _FORM, source)
+
+    @model_validator(mode="after")
+    def _have_names_of_their_own(self) -> Actors:
+        names: dict[str, str] = {}
+        for name in self.actors:
+            if (char := unseen(name)) is not None:
+                raise ValueError(f"{name!r} holds {char}, which nobody can see")
+            other = names.setdefault(skeleton(name), name)
+            if other != name:
+                raise ValueError(f"{name!r} looks like {other!r}; two people need two names that can be told apart")
+        return self
+
+    @model_validator(mode="after")
+    def _have_keys_of_their_own(self) -> Actors:
+        keys: dict[str, str] = {}
+        for name, actor in self.actors.items():
+            other = keys.setdefault(actor.key, name)
+            if other != name:
+                raise ValueError(f"{name!r} has the key of {other!r}; two people need two keys")
+        return self
+
+    def named(self, name: str) -> Actor:
+        """The actor with this name; raises `ActionRefused`."""
+        found = self.actors.get(name)
+        if found is None:
+            known = ", ".join(sorted(self.actors)) or "nobody"
+            raise ActionRefused("unknown_actor", f"actor {name!r:.80} is not in the configuration; it knows {known}")
+        return found
+
+    def owner(self, signer: Signer, name: str | None = None) -> str:
+        """Name of whoever this signer is, whatever their role; `name` is who they say they are. Raises
+        `ActionRefused`.
+        """
+        claimed = None if name is None else self.named(name)
+        found = next((who for who, actor in self.actors.items() if hmac.compare_digest(actor.key, signer.key)), None)
+        if found is None or (claimed is not None and found != name):
+            whose = f"actor {name!r}" if claimed else "any actor"
+            raise ActionRefused("wrong_token", f"the token is not that of {whose}; use your own, or have it configured")
+        return found
+
+    def whose(self, signer: Signer, role: Role, name: str | None = None) -> str:
+        """The same, of somebody who must have this role."""
+        found = self.owner(signer, name)
+        if role not in self.actors[found].roles:
+            raise ActionRefused("wrong_role", f"actor {found!r} is no {role}; a {role} must do this")
+        return found
+
+
+NOBODY = Actors(salt="00" * 16, actors={})
+"""Nobody is configured: what needs a person waits."""
+
+
+class Signer(Protocol):
+    """Somebody's private key."""
+
+    @property
+    def key(self) -> str:
+        """The public key, in hex."""
+
+    def sign(self, data: bytes) -> str:
+        """The signature, in hex."""
+
+
+class KeySigner:
+    """Signs with 32 secret bytes."""
+
+    def __init__(self, secret: bytes) -> None:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        self._private = Ed25519PrivateKey.from_private_bytes(secret)
+
+    @property
+    def key(self) -> str:
+        return self._private.public_key().public_bytes_raw().hex()
+
+    def sign(self, data: bytes) -> str:
+        return self._private.sign(data).hex()
+
+
+def token_signer(token: str, salt: str) -> KeySigner:
+    """The key that a token stands for; raises `InputError` for one that could be guessed."""
+    if len(token) < MIN_TOKEN_CHARS:
+        raise InputError(f"a token of {len(token)} characters; use a random one of at least {MIN_TOKEN_CHARS}")
+    return KeySigner(hashlib.scrypt(token.encode(), salt=bytes.fromhex(salt), **_SCRYPT))
+
+
+def is_signed(key: str, signature: str, data: bytes) -> bool:
+    """Whether this public key has signed these bytes."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    try:
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(key)).verify(bytes.fromhex(signature), data)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+_FORM = ConfigFileKind(
+    what="actors", max_bytes=MAX_CONFIG_BYTES, max_depth=5, expected="write a mapping with: salt, actors",
+    hints={
+        "salt": "write random hex of 16 bytes or more", "key": "write 64 lower-case hex digits",
+        "roles": "write reviewer, operator, or both",
+    },
+)  # fmt: skip

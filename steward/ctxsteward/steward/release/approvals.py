@@ -1,0 +1,324 @@
+"""What people said of a challenger: requests that wait, and signed verdicts, in a chain of their own.
+
+    steward/<tenant>/<profile>/reviews/   chain of
+      {"kind": "request", "request", "challenger", "parent", "author", "level", "people", "touched", "when", "expires",
+       "note"?, "profile": {…} inline, "meta": [{"blob", "key"}]}
+      {"kind": "verdict", "request", "challenger", "verdict": "approve" | "reject", "who", "when", "expires", "note",
+       "signature"}
+      {"kind": "canary", "version", "decision", "reasons", "when"}
+
+A challenger's address is an HMAC over the whole profile, the version it was made from, and its author; a verdict is
+signed over that address, so it serves no other challenger, no other parent, no other profile. How many people must
+agree: none where only facts and preferences change; one for any change of persona, policies, rails or surface, and for
+a record that is to speak in the operator's name; two different ones for a BLOCK or a locked entry. The author never
+counts, nor does anybody twice, under whichever look-alike of a name, nor whoever is no reviewer in the configuration
+any more.
+
+Times are ISO 8601, as told. A request and a verdict lose their force at `expires`. Raises `ActionRefused`, and what
+`Chain`
+and `Vault` raise. Source: the state design (trust is raised by a signed approval of a person, and by nothing else).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from ctxsteward.envelope.store import Store
+from ctxsteward.schemas import Erased, InputError, UnsupportedVersion, VersionTaken
+from ctxsteward.schemas.drift import DriftLevel, DriftReport
+from ctxsteward.schemas.profile import BLOCKS, ProfileDocument
+from ctxsteward.store.crypto.addresses import address_of
+from ctxsteward.store.crypto.hash_chain import Chain
+from ctxsteward.store.names import numbered, skeleton, steward_folder
+from ctxsteward.store.profiles.meta_records import MetaRecordVault, RecordRef, canonical
+from ctxsteward.store.profiles.text import canonical_json
+
+from .actors import ActionRefused, Actors, Signer, is_signed, token_signer
+
+VERSION = 1
+EXPIRES_DAYS = 7.0
+"""Days that a request waits, and that an approval holds."""
+_ID_DIGITS = 16
+
+Verdict = Literal["approve", "reject"]
+State = Literal["waiting", "approved", "rejected", "expired", "stale"]
+"""stale: another version has come into force since."""
+
+
+def people_needed(drift: DriftReport) -> int:
+    """How many people must approve what this report describes."""
+    if drift.level == "BLOCK" or drift.touches_locked:
+        return 2
+    return 1 if drift.touched or drift.approves else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """A verdict of one person, checked."""
+
+    who: str
+    verdict: Verdict
+    when: str
+    expires: str
+    note: str
+    challenger: str
+    """Its address."""
+    link: int
+    """Number in the chain of reviews."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRequest:
+    """A challenger that waits for people."""
+
+    id: str
+    challenger: str
+    parent: int
+    author: str
+    level: DriftLevel
+    people: int
+    """How many must approve."""
+    touched: tuple[str, ...]
+    when: str
+    expires: str
+    state: State
+    verdicts: tuple[Approval, ...]
+    """Those that count."""
+    note: str = ""
+    """Why its author asks."""
+
+
+def canary_of(store: Store, version: int, *, profile: str, tenant: str = "default") -> str | None:
+    """How the canary of a version ended; None: it did not, or it was none."""
+    links = _said(_reviews(store, profile, tenant))
+    return next((b["decision"] for _, b in links if b["kind"] == "canary" and b["version"] == version), None)
+
+
+class Approvals:
+    """Requests and verdicts of one profile."""
+
+    def __init__(self, store: Store, profile: str, tenant: str = "default", *, actors: Actors) -> None:
+        self.profile, self.tenant, self.actors = profile, tenant, actors
+        self._chain = _reviews(store, profile, tenant)
+        self.folder = self._chain.folder
+        self._key = store.keys.address_key(tenant)
+        self._shelf = MetaRecordVault(store.vault(tenant), self._key, profile)
+
+    def address(self, challenger: ProfileDocument, parent: int, author: str) -> str:
+        """What a verdict on this challenger is signed over."""
+        plain = ProfileDocument.model_validate(challenger.model_dump() | {"version": None, "name": self.profile})
+        return address_of(self._key, self.folder, "challenger", canonical([parent, author, canonical_json(plain)]))
+
+    # -- asking -------------------------------------------------------------------------------------------------
+
+    def request(
+        self, challenger: ProfileDocument, drift: DriftReport, *, parent: int, author: str, when: str,
+        people: int | None = None, note: str = "", expires_days: float = EXPIRES_DAYS,
+    ) -> ApprovalRequest:  # fmt: skip
+        """Put a challenger before the reviewers; the same one again is the same request, until that has expired.
+
+        `people`: how many must approve, where that is more than the report asks for. `note`: why, kept in plain.
+        """
+        address = self.address(challenger, parent, author)
+        plain = challenger.model_dump(mode="json")
+        records = [self._shelf.keep_record(record, frozenset())._asdict() for record in challenger.meta]
+        body = {
+            "schema_version": VERSION, "kind": "request", "request": address[:_ID_DIGITS], "challenger": address,
+            "parent": parent, "author": author, "level": drift.level, "people": max(people or 0, people_needed(drift)),
+            "touched": list(drift.touched), "when": when, "expires": _later(when, expires_days),
+            "profile": {"name": self.profile} | {block: plain[block] for block in BLOCKS}, "meta": records,
+        }  # fmt: skip
+        body |= {"note": note} if note else {}
+        asked_at = _moment(when)
+        self._append(
+            body,
+            lambda stands: (
+                stands["kind"] == "request"
+                and stands["challenger"] == address
+                and asked_at < _moment(stands["expires"])
+            ),
+        )
+        return self.find(address[:_ID_DIGITS], when=when, head=parent)
+
+    def requests(self, *, when: str, head: int) -> tuple[ApprovalRequest, ...]:
+        """All requests, oldest first, as they stand at a time and under a version in force."""
+        links = list(self._links())
+        newest = {body["challenger"]: body for _, body in links if body["kind"] == "request"}
+        return tuple(self._request(body, links, when, head) for body in newest.values())
+
+    def pending(self, *, when: str, head: int) -> tuple[ApprovalRequest, ...]:
+        """Requests that wait for a person still."""
+        return tuple(one for one in self.requests(when=when, head=head) if one.state == "waiting")
+
+    def find(self, request: str, *, when: str, head: int) -> ApprovalRequest:
+        """One request, by its id or the first digits of it; raises `ActionRefused`."""
+        found = [one for one in self.requests(when=when, head=head) if request and one.id.startswith(request)]
+        if len(found) != 1:
+            what = f"{len(found)} requests begin with" if found else "there is no request"
+            raise ActionRefused("unknown_request", f"{what} {request!r:.40}; see `steward review` for those that wait")
+        return found[0]
+
+    def challenger(self, request: ApprovalRequest) -> ProfileDocument:
+        """The profile that a request is about; raises `Erased` where a record of it was forgotten since."""
+        body = next(b for _, b in self._links() if b["kind"] == "request" and b["challenger"] == request.challenger)
+        records = [self._shelf.record(RecordRef(kept["blob"], kept["key"])) for kept in body["meta"]]
+        if None in records:
+            raise Erased(f"a record of request {request.id}", who="", when="", why="stage it anew")
+        made = ProfileDocument.model_validate(body["profile"] | {"meta": records})
+        if self.address(made, request.parent, request.author) != request.challenger:
+            raise ActionRefused("changed", f"request {request.id} is not what was asked for; stage it anew")
+        return made
+
+    # -- answering ----------------------------------------------------------------------------------------------
+
+    def answer(
+        self, request: str, verdict: Verdict, by: str | Signer, *, when: str, head: int, who: str | None = None,
+        challenger: str | None = None, note: str = "", expires_days: float = EXPIRES_DAYS,
+    ) -> Approval:  # fmt: skip
+        """Approve or reject a request, by a token or another signer; `who` is who they say they are.
+
+        `challenger`: the address that was shown to them, where it is known; another one is refused. Raises
+        `ActionRefused`.
+        """
+        signer = token_signer(by, self.actors.salt) if isinstance(by, str) else by
+        name = self.actors.whose(signer, "reviewer", who)
+        asked = self.find(request, when=when, head=head)
+        if challenger is not None and challenger != asked.challenger:
+            raise ActionRefused(
+                "changed", f"request {asked.id} is about another challenger than the one shown; look again"
+            )
+        self._refuse_unfit(asked, name, verdict)
+        fields = {
+            "challenger": asked.challenger, "verdict": verdict, "who": name, "when": when,
+            "expires": _later(when, expires_days), "note": note,
+        }  # fmt: skip
+        body = {"schema_version": VERSION, "kind": "verdict", "request": asked.id, **fields}
+        body["signature"] = signer.sign(self._signed(fields))
+        number = self._append(
+            body,
+            lambda stands: (
+                stands["kind"] == "verdict"
+                and [stands[each] for each in ("challenger", "verdict", "who", "when")]
+                == [asked.challenger, verdict, name, when]
+            ),
+        )
+        return _approval(number, body)
+
+    def _refuse_unfit(self, asked: ApprovalRequest, name: str, verdict: Verdict) -> None:
+        if asked.state in ("stale", "expired", "rejected"):
+            raise ActionRefused(asked.state, f"request {asked.id} is {asked.state}; it can be staged anew")
+        if skeleton(name) == skeleton(asked.author) and verdict == "approve":
+            raise ActionRefused("author", f"{name!r} made this change; somebody else must approve it")
+        if verdict == "approve" and any(skeleton(each.who) == skeleton(name) for each in asked.verdicts):
+            raise ActionRefused("same_person", f"{name!r} has approved this already; somebody else must, too")
+
+    def valid(self, challenger: str, *, author: str, when: str) -> tuple[Approval, ...]:
+        """Verdicts on a challenger that count at this time: signed, of reviewers of now, the newest of each person."""
+        return self._valid(list(self._links()), challenger, author, when)
+
+    def settle_canary(self, version: int, decision: str, reasons: Sequence[str], *, when: str) -> None:
+        """Write down how a canary ended; the first settlement of a version stays."""
+        fields = {"version": version, "decision": decision, "reasons": list(reasons), "when": when}
+        body = {"schema_version": VERSION, "kind": "canary", **fields}
+        self._append(body, lambda stands: stands["kind"] == "canary" and stands["version"] == version)
+
+    # -- the chain ----------------------------------------------------------------------------------------------
+
+    def _links(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        return _said(self._chain)
+
+    def _append(self, body: dict[str, Any], same: Callable[[dict[str, Any]], bool]) -> int:
+        """Commit a link, unless one that says the same stands there; its number."""
+        data = json.dumps(body, sort_keys=True).encode()
+        commit_id = address_of(self._key, self.folder, "review", data)
+        while True:
+            head, found = None, None
+            for link in self._chain.links():
+                head, found = link, link.number if found is None and same(link.body) else found
+            if found is not None:
+                return found
+            try:
+                return self._chain.append(head, body, commit_id=commit_id).number
+            except VersionTaken:
+                continue
+
+    def _request(
+        self, body: dict[str, Any], links: Sequence[tuple[int, dict[str, Any]]], when: str, head: int
+    ) -> ApprovalRequest:
+        verdicts = self._valid(links, body["challenger"], body["author"], when)
+        made = ApprovalRequest(
+            id=body["request"], challenger=body["challenger"], parent=body["parent"], author=body["author"],
+            level=body["level"], people=body["people"], touched=tuple(body["touched"]), when=body["when"],
+            expires=body["expires"], state="waiting", verdicts=verdicts, note=body.get("note", ""),
+        )  # fmt: skip
+        return replace(made, state=_state(made, when, head))
+
+    def _valid(
+        self, links: Sequence[tuple[int, dict[str, Any]]], challenger: str, author: str, when: str
+    ) -> tuple[Approval, ...]:
+        newest: dict[str, Approval] = {}
+        for number, body in links:
+            if body["kind"] == "verdict" and body["challenger"] == challenger and self._counts(body, author, when):
+                newest[skeleton(body["who"])] = _approval(number, body)
+        return tuple(newest.values())
+
+    def _counts(self, body: dict[str, Any], author: str, when: str) -> bool:
+        actor = self.actors.actors.get(body["who"])
+        if (
+            actor is None
+            or "reviewer" not in actor.roles
+            or not is_signed(actor.key, body["signature"], self._signed(body))
+        ):
+            return False
+        if body["verdict"] == "reject":
+            return True
+        return bool(skeleton(body["who"]) != skeleton(author) and _moment(when) < _moment(body["expires"]))
+
+    def _signed(self, body: dict[str, Any]) -> bytes:
+        fields = [body[name] for name in ("challenger", "verdict", "who", "when", "expires", "note")]
+        return b"ctxsteward review 1\x00" + canonical([self.tenant, self.profile, *fields])
+
+
+def _reviews(store: Store, profile: str, tenant: str) -> Chain:
+    name = store.profiles(profile, tenant=tenant).name
+    return store.chain(steward_folder(tenant, name, "reviews"), tenant=tenant)
+
+
+def _said(chain: Chain) -> Iterator[tuple[int, dict[str, Any]]]:
+    """What every link says, by its number."""
+    for link in chain.links():
+        major = link.body.get("schema_version")
+        if major != VERSION:
+            raise UnsupportedVersion(numbered(chain.folder, link.number), major, VERSION)
+        yield link.number, link.body
+
+
+def _state(request: ApprovalRequest, when: str, head: int) -> State:
+    if any(each.verdict == "reject" for each in request.verdicts):
+        return "rejected"
+    if request.parent != head:
+        return "stale"
+    if _moment(when) >= _moment(request.expires):
+        return "expired"
+    return "approved" if len(request.verdicts) >= request.people else "waiting"
+
+
+def _approval(number: int, body: dict[str, Any]) -> Approval:
+    fields = {name: body[name] for name in ("who", "verdict", "when", "expires", "note", "challenger")}
+    return Approval(link=number, **fields)
+
+
+def _moment(when: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(when)
+    except ValueError:
+        raise InputError(f"review: {when[:40]!r} is no ISO 8601 time; pass one") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _later(when: str, days: float) -> str:
+    return (_moment(when) + timedelta(days=days)).isoformat()

@@ -1,0 +1,150 @@
+"""Which version of a profile a new session gets, while a canary runs.
+
+    session = store.session("s-42", profile=profile_for(store, "support", "s-42"))
+
+A session is assigned by a hash of its id under the tenant's key: the same session always to the same version, in every
+process, and a session that was in stays in when the share grows. It keeps the profile it was created with, so a later
+decision about the canary, or a rollback, moves no session that is open: `keeping` says which those are, and `move`
+moves them. Without a canary this is `Profile.head`.
+
+What stands beside a version that began as a canary: ``{"share": 0.1, "champion": 6}``; how it ended stands in the chain
+of reviews (`approvals`). Costs what reading the head costs; while a canary runs, the links of that chain as well.
+
+Raises `ReferenceNotFound` where no version was committed, `StoreError`.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from ctxsteward.envelope.store import Store
+from ctxsteward.schemas import ContextError, InputError
+from ctxsteward.store.crypto.addresses import AddressKey
+from ctxsteward.store.journal.port import SessionKey
+from ctxsteward.store.profiles.text import Profile
+from ctxsteward.store.profiles.versions import ProfileVersions, Version
+
+from .approvals import canary_of
+
+MAX_LOOKED_AT = 5_000
+"""Sessions that are asked which version they keep."""
+
+
+class PinnedSession(NamedTuple):
+    """An open session and the version that it keeps."""
+
+    session: str
+    version: int
+
+
+class PinnedSessions(NamedTuple):
+    """Open sessions that keep one of certain versions."""
+
+    sessions: tuple[PinnedSession, ...]
+    unknown: int
+    """Sessions that could not be read, or were too many to look at."""
+
+
+def profile_for(store: Store, profile: str, session: str, *, tenant: str = "default") -> Profile:
+    """The profile that a new session is to be opened with."""
+    versions = store.profiles(profile, tenant=tenant)
+    return Profile.from_document(versions.at(_number(store, versions, session)).profile)
+
+
+def version_for(store: Store, profile: str, session: str, *, tenant: str = "default") -> int:
+    """Number of the version that a new session gets: the newest, or the champion while that is a canary of others."""
+    return _number(store, store.profiles(profile, tenant=tenant), session)
+
+
+def _number(store: Store, versions: ProfileVersions, session: str) -> int:
+    head = versions.newest()
+    canary = running(store, head, profile=versions.name, tenant=versions.tenant)
+    if canary is None:
+        return head.number
+    key = store.keys.address_key(versions.tenant)
+    chosen = is_challenger(session, key, profile=versions.name, version=head.number, share=canary["share"])
+    return head.number if chosen else int(canary["champion"])
+
+
+def is_challenger(session: str, key: AddressKey, *, profile: str, version: int, share: float) -> bool:
+    """Whether this session is one of the challenger's."""
+    data = f"{profile}\x00{version}\x00{session}".encode()
+    drawn = int.from_bytes(hmac.digest(key, b"ctxsteward canary 1\x00" + data, "sha256")[:8], "big")
+    return drawn < share * 2**64
+
+
+def started(share: float, champion: int) -> dict[str, Any]:
+    """What stands beside a version that begins as a canary (`promote(..., canary=…)`)."""
+    if not 0 < share <= 1:
+        raise InputError(f"canary share {share}; give a part of the sessions, over 0 and up to 1")
+    return {"share": share, "champion": champion}
+
+
+def canary_begun(version: Version) -> Mapping[str, Any] | None:
+    """The canary that a version began as, as `started` gave it; None: it began as none."""
+    canary: Mapping[str, Any] | None = (version.link.body.get("promotion") or {}).get("canary")
+    return canary
+
+
+def running(store: Store, head: Version, *, profile: str, tenant: str = "default") -> Mapping[str, Any] | None:
+    """The canary that this version is, while it is open; None: it is none, or it has ended."""
+    canary = canary_begun(head)
+    return canary if canary and canary_of(store, head.number, profile=profile, tenant=tenant) is None else None
+
+
+def keeping(
+    store: Store, profile: str, versions: Collection[int], *, tenant: str = "default", now_seconds: float
+) -> PinnedSessions:
+    """Which open sessions keep one of these versions; a session is over when nobody has spoken in it for six hours.
+
+    Reads every session of the tenant, from its newest compaction on.
+    """
+    every = store.sessions(tenant=tenant)
+    found, unknown = [], max(0, len(every) - MAX_LOOKED_AT)
+    for session in every[:MAX_LOOKED_AT]:
+        try:
+            version = _pinned(store, tenant, session, profile, now_seconds)
+        except ContextError:  # forgotten meanwhile, damaged, or elsewhere
+            unknown += 1
+            continue
+        if version in versions:
+            found.append(PinnedSession(session, version))
+    return PinnedSessions(tuple(found), unknown)
+
+
+def move(
+    store: Store, profile: str, sessions: Collection[PinnedSession], *, tenant: str = "default"
+) -> tuple[PinnedSession, ...]:
+    """Move open sessions to the version in force; those that could not be moved."""
+    head = Profile.head(store, profile, tenant)
+    left = []
+    for one in sessions:
+        try:
+            store.session(one.session, tenant=tenant).repin(head)
+        except ContextError:  # another machine has it
+            left.append(one)
+    return tuple(left)
+
+
+def _pinned(store: Store, tenant: str, session: str, profile: str, now_seconds: float) -> int:
+    """The version of this profile that a session keeps; 0: none of it, or the session is over."""
+    from ..ingest.sessions import SETTLED_SECONDS  # what reads transcripts; whoever assigns sessions needs none of it
+
+    found = store.at(tenant, session)
+    pinned = found.state.head.profile or {}
+    if pinned.get("name") != profile or not pinned.get("version"):
+        return 0
+    record = store.journal.message(SessionKey(tenant, session), found.state.ordinal)
+    spoken = json.loads(record.body).get("ts") if record is not None else None
+    if spoken is not None and _seconds(spoken) <= now_seconds - SETTLED_SECONDS:
+        return 0
+    return int(pinned["version"])
+
+
+def _seconds(when: str) -> float:
+    moment = datetime.fromisoformat(when)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

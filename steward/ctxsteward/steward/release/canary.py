@@ -1,0 +1,314 @@
+"""The canary: a new version for a part of the sessions, until what they show says keep it, wait, or go back.
+
+Which session gets which version: `assignment`. Signals of both arms are compared one-sided: is the challenger *worse*?
+The level is shared out over the signals (Bonferroni), so that `level` bounds the chance of a false rollback by any of
+them. A replayed guard that fell is a reason by itself.
+
+    rollback   a signal is worse at the level, or a guard fell
+    extend     too few sessions yet, or a signal looks worse and could still be chance
+    keep       else; and after `max_nights`, when nothing was proved
+
+Deciding is pure; `settle` is the action. Raises what `ProfileVersions.rollback` raises.
+Source: Fisher 1935 (exact test on 2 x 2 tables); safe on small counts, where normal approximations are not.
+
+What an auditor says of requests as they left: how many of each version were looked at, how many had a finding.
+
+`uri` is a file, or a folder with all below it, of what services logged: one JSON value a file (``.json``), or one a
+line (``.jsonl``, ``.ndjson``), each made by `ctxsteward.envelope.audit.sealed_request`. The seal says which envelope
+was built; it is laid out again from the store and compared with the payload. What bears no seal of this tenant, or is
+of another profile, or of an envelope that this store never built, says nothing and is left out, as is what cannot be
+read.
+
+The newest requests count: `MAX_AUDITED` a version, out of the last `MAX_REQUESTS` logged. Words of requests go no
+further than this module. Raises `InputError` where the file or folder is not there, `StoreError`.
+Source: the state design (auditor).
+
+Both arms of a canary: what sessions under champion and challenger have shown, and what an auditor says of them.
+
+A session counts once, however many nights have read it and whether or not one of them read everything anew: by its
+newest reading, under the version that it was under then. Sessions that were forgotten count no more. Costs a read of
+each batch of these nights, and a listing of what was forgotten.
+
+Raises `StoreError`; what `audits` raises. Source: the layered-envelope design (signals of a canary window).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from ctxsteward.envelope import rebuild
+from ctxsteward.envelope.audit import audit
+from ctxsteward.envelope.store import Store
+from ctxsteward.schemas import Damaged, Erased, InputError, ReferenceNotFound, UnsupportedVersion
+from ctxsteward.store.profiles.versions import Version
+
+from ..harvest.batches import BatchRecords, SessionUse
+from ..night.history import Night
+from ..settings import CanaryLimits, NightSettings
+from .approvals import Approvals
+from .assignment import canary_begun
+from .promotion import rollback
+
+Signal = Literal["audit_findings", "correction_rate", "obeyed_rate"]
+Kind = Literal["keep", "extend", "rollback"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanaryArm:
+    """What the sessions of one version showed."""
+
+    sessions: int = 0
+    audited: int = 0
+    """Envelopes that an auditor has seen."""
+    audit_findings: int = 0
+    """Of those: with a finding."""
+    turns: int = 0
+    """User turns."""
+    corrections: int = 0
+    """Of those: the user corrected the assistant."""
+    fired: int = 0
+    """Times a shown record's trigger came up."""
+    obeyed: int = 0
+    """Of those: complied with."""
+
+
+class SignalComparison(NamedTuple):
+    """One signal in both arms."""
+
+    signal: Signal
+    champion: float | None
+    """Rate; None: nothing to judge by."""
+    challenger: float | None
+    p: float
+    """Chance of a difference so bad, or worse, between two equal arms."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanaryDecision:
+    """How the canary goes on."""
+
+    kind: Kind
+    reasons: tuple[str, ...]
+    tests: tuple[SignalComparison, ...]
+
+
+def decide(
+    champion: CanaryArm,
+    challenger: CanaryArm,
+    *,
+    nights: int,
+    failed_guards: Sequence[str] = (),
+    limits: CanaryLimits | None = None,
+) -> CanaryDecision:
+    """Keep, extend or roll back, after this many nights."""
+    limits = limits or CanaryLimits()
+    tests = _tests(champion, challenger)
+    level = limits.level / len(tests)
+    worse = [f"{test.signal} is worse (p = {test.p:.3g})" for test in tests if test.p < level]
+    fell = [f"guard {name} fell" for name in failed_guards]
+    if worse or fell:
+        return CanaryDecision(kind="rollback", reasons=(*fell, *worse), tests=tests)
+    if nights >= limits.max_nights:
+        short = challenger.sessions < limits.min_sessions
+        why = f"nothing was proved against it in {nights} nights" + (", of few sessions" if short else "")
+        return CanaryDecision(kind="keep", reasons=(why,), tests=tests)
+    if challenger.sessions < limits.min_sessions:
+        why = f"{challenger.sessions} of {limits.min_sessions} sessions"
+        return CanaryDecision(kind="extend", reasons=(why,), tests=tests)
+    unclear = [f"{test.signal} looks worse (p = {test.p:.3g})" for test in tests if _gap(test) > limits.tolerance]
+    if unclear:
+        return CanaryDecision(kind="extend", reasons=tuple(unclear), tests=tests)
+    return CanaryDecision(kind="keep", reasons=(f"no signal is worse in {challenger.sessions} sessions",), tests=tests)
+
+
+def settle(
+    store: Store, profile: str, decision: CanaryDecision, approvals: Approvals, *, version: int, who: str, when: str,
+    tenant: str = "default", epoch: int | None = None,
+) -> Version | None:  # fmt: skip
+    """Act on a decision about the canary that `version` is: note how it ended, and roll back where it says so.
+
+    Gives the version that came into force; None where nothing changed. Repeated after a kill it does what was left.
+    """
+    versions = store.profiles(profile, tenant=tenant)
+    canary = canary_begun(versions.at(version))
+    if decision.kind == "extend" or canary is None:
+        return None
+    landed = None
+    if decision.kind == "rollback" and versions.newest().number == version:
+        why = f"canary {version}: {'; '.join(decision.reasons)}"[:2_000]
+        landed = rollback(
+            store, profile, int(canary["champion"]), who=who, why=why, when=when, tenant=tenant, epoch=epoch
+        )
+    approvals.settle_canary(version, decision.kind, decision.reasons, when=when)
+    return landed
+
+
+def _tests(champion: CanaryArm, challenger: CanaryArm) -> tuple[SignalComparison, ...]:
+    audited = (*_bad(champion, "audit_findings", "audited"), *_bad(challenger, "audit_findings", "audited"))
+    corrected = (*_bad(champion, "corrections", "turns"), *_bad(challenger, "corrections", "turns"))
+    missed = (*_missed(champion), *_missed(challenger))
+    return (
+        _compared("audit_findings", *audited),
+        _compared("correction_rate", *corrected),
+        _compared("obeyed_rate", *missed),
+    )
+
+
+def _bad(arm: CanaryArm, name: str, of: str) -> tuple[int, int]:
+    bad, all_ = getattr(arm, name), getattr(arm, of)
+    if not 0 <= bad <= all_:
+        raise InputError(f"canary: {bad} {name} of {all_} {of}; count each once")
+    return bad, all_
+
+
+def _missed(arm: CanaryArm) -> tuple[int, int]:
+    obeyed, fired = _bad(arm, "obeyed", "fired")
+    return fired - obeyed, fired
+
+
+def _compared(signal: Signal, bad: int, all_: int, bad_new: int, all_new: int) -> SignalComparison:
+    rates = [None if not of else part / of for part, of in ((bad, all_), (bad_new, all_new))]
+    if signal == "obeyed_rate":
+        rates = [None if rate is None else 1 - rate for rate in rates]
+    return SignalComparison(signal, rates[0], rates[1], chance(bad, all_, bad_new, all_new))
+
+
+def _gap(test: SignalComparison) -> float:
+    """By how much the challenger's rate is worse."""
+    if test.champion is None or test.challenger is None:
+        return 0.0
+    gap = test.challenger - test.champion
+    return -gap if test.signal == "obeyed_rate" else gap
+
+
+def chance(bad: int, all_: int, bad_new: int, all_new: int) -> float:
+    """Fisher's exact test, one-sided: how likely so many bad ones, or more, fall to the new arm by chance.
+
+    >>> round(chance(1, 100, 9, 100), 4), chance(0, 0, 5, 10)
+    (0.0092, 1.0)
+    """
+    if not all_ or not all_new:
+        return 1.0
+    total, marked = all_ + all_new, bad + bad_new
+    first = _log_choose(total, all_new)
+    tail = (
+        math.exp(_log_choose(marked, each) + _log_choose(total - marked, all_new - each) - first)
+        for each in range(bad_new, min(marked, all_new) + 1)
+        if all_new - each <= total - marked
+    )
+    return min(1.0, math.fsum(tail))
+
+
+def _log_choose(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
+MAX_AUDITED = 300
+MAX_REQUESTS = 5_000
+MAX_FILE_BYTES = 64 << 20
+"""A larger log is not read: let the service begin a new one each day."""
+ONE, LINES = (".json",), (".jsonl", ".ndjson")
+
+
+class AuditCounts(NamedTuple):
+    """Requests of one version."""
+
+    audited: int = 0
+    findings: int = 0
+    """Of those: not what was built."""
+
+
+def audits(uri: str, store: Store, tenant: str, profile: str, versions: Collection[int]) -> Mapping[int, AuditCounts]:
+    """Audit the logged requests of sessions under these versions of a profile."""
+    found = dict.fromkeys(versions, AuditCounts())
+    for request in islice(_logged(uri), MAX_REQUESTS):
+        if all(one.audited >= MAX_AUDITED for one in found.values()):
+            break
+        with suppress(InputError, ReferenceNotFound, Erased, Damaged, UnsupportedVersion):
+            version = _version(request, store, tenant, profile)
+            before = found.get(version) if version is not None else None
+            if before is not None and version is not None and before.audited < MAX_AUDITED:
+                found[version] = AuditCounts(before.audited + 1, before.findings + _differs(request, store, tenant))
+    return found
+
+
+def _version(request: dict[str, Any], store: Store, tenant: str, name: str) -> int | None:
+    """The version of this profile that the session was under when this request's envelope was built."""
+    seal = request.get("seal")
+    if not isinstance(seal, dict) or seal.get("tenant") != tenant:
+        return None
+    address, session = seal.get("address"), seal.get("session")
+    if not isinstance(address, str) or not isinstance(session, str):
+        return None
+    manifest = store.manifest(address, tenant=tenant, session=session)
+    profile = store.at(tenant, manifest["session"], manifest["position"]).state.head.profile
+    version = profile.get("version") if profile is not None and profile.get("name") == name else None
+    return version if isinstance(version, int) else None
+
+
+def _differs(request: dict[str, Any], store: Store, tenant: str) -> bool:
+    expected = rebuild(store, request["seal"]["address"], tenant=tenant)
+    return bool(audit(expected, request, keys=store.keys))
+
+
+def _logged(uri: str) -> Iterator[dict[str, Any]]:
+    """Logged requests, the newest first."""
+    for file in logs(uri):
+        with suppress(OSError, UnicodeDecodeError):
+            if file.stat().st_size <= MAX_FILE_BYTES:
+                yield from _requests(file)
+
+
+def _requests(file: Path) -> Iterator[dict[str, Any]]:
+    text = file.read_text(encoding="utf-8")
+    for line in reversed(text.splitlines()) if file.suffix in LINES else (text,):
+        with suppress(ValueError, RecursionError):
+            value = json.loads(line)
+            if isinstance(value, dict):
+                yield value
+
+
+def logs(uri: str) -> list[Path]:
+    """Files of logged requests, the newest first; those of one moment by name, the last first."""
+    path = Path(uri)
+    if not path.exists():
+        raise InputError(f"sent {path}: no such file or folder; name what services log requests into, or leave it out")
+    every = [path] if path.is_file() else [one for one in path.rglob("*") if one.suffix in ONE + LINES]
+    return sorted((one for one in every if not one.is_symlink()), key=lambda one: (one.stat().st_mtime, str(one)))[::-1]
+
+
+def arms_of(
+    store: Store, settings: NightSettings, nights: Iterable[Night], versions: tuple[int, int]
+) -> tuple[CanaryArm, CanaryArm]:
+    """Of the sessions that these nights have read: champion's and challenger's."""
+    batches = BatchRecords(store, settings.tenant, settings.profile, extractor="")
+    read = [batches.read(address).uses for address in sorted({one for night in nights for one in night.batches})]
+    forgotten = frozenset(store.vault(settings.tenant).buried())
+    uses = newest(use for one in read for use in one if forgotten.isdisjoint(use.rests))
+    audited = audits(settings.sent, store, settings.tenant, settings.profile, versions) if settings.sent else {}
+    champion, challenger = (_arm(uses, number, audited.get(number, AuditCounts())) for number in versions)
+    return champion, challenger
+
+
+def newest(uses: Iterable[SessionUse]) -> list[SessionUse]:
+    """Each session once, by its newest reading, of two by the one that tells more; the same for any order."""
+    found: dict[str, SessionUse] = {}
+    for use in sorted(uses, key=lambda use: (use.revision, sum(map(len, use.fates.values())), repr(use))):
+        found[use.reading] = use
+    return [found[reading] for reading in sorted(found)]
+
+
+def _arm(uses: Sequence[SessionUse], version: int, audited: AuditCounts) -> CanaryArm:
+    total: Counter[str] = Counter()
+    for use in uses:
+        if use.version == version:
+            total.update(use.arm)
+    return replace(CanaryArm(**total), audited=audited.audited, audit_findings=audited.findings)

@@ -1,0 +1,302 @@
+"""Writing shelves: what is active for one user, project or session alone is told to that audience.
+
+A night writes the shelves of those about whom something else is known than the night before, and all of them where the
+last night wrote them from another ledger. A set that is there already writes nothing (`envelope.facts`), so a killed
+night is repeated.
+Source: the state design (scopes: a record scoped to a user is shown to that user alone).
+
+What is decided of a night's records: which are active, which stand in the slice, what would come into force.
+
+Adapters between the shell (`stages`) and the rooms that decide: admission in the ledger, fitting, drift, gate,
+promotion. Decisions depend on the ledger, the night's date and what is in force; of the clock they know nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from ctxsteward.envelope.store import Store
+from ctxsteward.schemas import Erased
+from ctxsteward.schemas.drift import DriftReport
+from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument
+from ctxsteward.schemas.recommendation import MetaRecommendation, Review
+from ctxsteward.store.crypto.addresses import address_of
+from ctxsteward.store.erasure.steward_records import keep_support
+from ctxsteward.store.facts import FactStore
+from ctxsteward.store.profiles.meta_records import canonical
+from ctxsteward.store.profiles.versions import Version
+
+from ..gate import EvalGate, GateReport, HeldOutRequest, configured, with_suites
+from ..ledger import JudgementContext, Ledger
+from ..night.history import NightChain, Outcome
+from ..night.stages import AdmittedRecords, Challenger, CheckVerdict, CommitContext, FittedSlice, PromotionResult
+from ..settings import NightSettings
+from .actors import NOBODY, Actors
+from .approvals import Approvals
+from .assignment import keeping, running, started
+from .canary import arms_of, decide, logs, settle
+from .promotion import Promotion, PromotionCodec, assess, promote
+from .record_reviews import reviews_of
+from .rewording import Writer
+from .slice import MetaSliceBuilder
+
+
+def publish_facts(ledger: Ledger, shelves: FactStore, writing: CommitContext, after: str | None) -> int:
+    """Bring the shelves to what `ledger` knows; how many were looked at. `after`: the run of the last night."""
+    note = {"who": writing.who, "why": f"night {writing.run}", "when": writing.when}
+    audiences, is_whole = ledger.unshelved(after)
+    for audience in audiences:
+        shelves.commit(audience, ledger.facts(audience), **note)
+    if is_whole:
+        shelves.keep_only(audiences, **note)
+    ledger.shelved(writing.run)
+    return len(audiences)
+
+
+def moment_of(date: str) -> str:
+    """When a night is, for what ages: its date's midnight, ISO 8601."""
+    return f"{date}T00:00:00+00:00"
+
+
+class DecisionStage:
+    """One profile's decisions."""
+
+    def __init__(
+        self,
+        settings: NightSettings,
+        store: Store,
+        ledger: Ledger,
+        *,
+        eval_gate: Callable[[frozenset[str]], EvalGate] | None = None,
+        writer: Writer | None = None,
+    ) -> None:
+        """`eval_gate` makes a gate, told which entries people are asked about anyway; None: the frozen suite.
+
+        `writer` words what is about to be placed for everybody; None: it stays in people's own words.
+        """
+        self._settings, self._store, self._ledger = settings, store, ledger
+        self._slicing = MetaSliceBuilder(settings, store, ledger, writer)
+        self._eval_gate = eval_gate
+        with_suites(settings.gate, configured(settings.gate))  # what is told wrong is refused before anything is read
+        if settings.sent is not None:
+            logs(settings.sent)
+        actors = NOBODY if settings.actors is None else Actors.load(settings.actors)
+        self._approvals = Approvals(store, settings.profile, settings.tenant, actors=actors)
+        self._drift: DriftReport | None = None
+        self._gate_report: GateReport | None = None
+        self._nights = NightChain(store, settings.tenant, settings.profile)
+        self._versions = store.profiles(settings.profile, tenant=settings.tenant)
+        self._key = store.keys.address_key(settings.tenant)
+        self._vault = store.vault(settings.tenant)
+        self._reviews: Mapping[str, Review] = {}
+        self._date = ""
+        self._aside = 0
+        self._active: Sequence[MetaRecommendation] = ()
+        self._fitted: Sequence[MetaRecord] = ()
+
+    def admit(self, date: str, run: str) -> AdmittedRecords:
+        """Records as the gates see them on this date: those that are for many, and what all of them come to."""
+        self._date = moment_of(date)
+        self._reviews = reviews_of(self._store, self._settings, self._ledger, self._date)
+        head, counter = self._versions.head(), self._slicing.counter
+        policy = self._settings.admission.under(head.profile if head else None)
+        judged = self._ledger.judged(
+            JudgementContext(now=self._date, policy=policy, reviews=self._reviews, counter=counter, run=run)
+        )
+        self._aside = judged.statuses.get("quarantined", 0)
+        return AdmittedRecords(
+            active=judged.shared,
+            digest=judged.digest,
+            statuses={str(status): count for status, count in judged.statuses.items()},
+            refused=len(self._ledger.flawed()),
+            looked_at=judged.looked_at,
+        )
+
+    def fit(self, admitted: AdmittedRecords, writing: CommitContext) -> FittedSlice:
+        """The slice, out of what is for everybody; what people wrote into it stays, and takes its room."""
+        base, document = self._base(writing)
+        self._active = admitted.active
+        fitted = self._slicing.fitted(admitted.active, self._reviews, document.meta, base, self._date)
+        self._fitted = fitted.records
+        return fitted
+
+    def keeps_out(self, id: str) -> bool:
+        """Whether a rollback kept this record out of what was fitted last."""
+        return id in self._slicing.left_out
+
+    def stage(self, fitted: FittedSlice, writing: CommitContext) -> Challenger | None:
+        base, before = self._base(writing)
+        if before.meta == fitted.records:
+            return None
+        fields: dict[str, Any] = {block: getattr(before, block) for block in BLOCKS}
+        return Challenger(document=ProfileDocument(name=before.name, meta=fitted.records, **fields), base=base)
+
+    def _base(self, writing: CommitContext) -> tuple[int, ProfileDocument]:
+        """The version that this run starts from, and what it says."""
+        base = writing.base(self._versions.head())
+        return base, self._versions.at(base).profile if base else ProfileDocument(name=self._settings.profile)
+
+    def drift(self, challenger: Challenger, writing: CommitContext) -> CheckVerdict:
+        limits = self._settings.drift
+        found = assess(self._versions, challenger.document, parent=challenger.base, when=writing.when, limits=limits)
+        self._drift = found
+        told = tuple(f"{one.level}: {one.text}" for one in found.findings if one.level != "INFO")
+        return CheckVerdict(level=found.level, ok=found.level != "BLOCK", why=told)
+
+    def gate(self, challenger: Challenger) -> CheckVerdict:
+        """Champion and challenger on the same frozen cases."""
+        champion = self._versions.at(challenger.base).profile if challenger.base else None
+        reviewed = frozenset(self._drift.touched) if self._drift else frozenset[str]()
+        make = self._eval_gate or (lambda reviewed: self._frozen(reviewed, challenger.base))
+        self._gate_report = found = make(reviewed)(champion, challenger.document)
+        return CheckVerdict(level="passed" if found.passed else "failed", ok=found.passed, why=found.failed)
+
+    def _frozen(self, reviewed: frozenset[str], *versions: int) -> EvalGate:
+        """The frozen suite; replays that stand beside these versions are not made again."""
+        kept = [PromotionCodec(self._store, self._versions).known(number) for number in versions if number]
+        found = configured(
+            self._settings.gate,
+            self._held(),
+            known=lambda key: next(filter(None, (known(key) for known in kept)), None),
+        )
+        return with_suites(self._settings.gate, replace(found, reviewed=reviewed))
+
+    def _held(self) -> Iterator[HeldOutRequest]:
+        """Evals that failed on enough people: what they asked for, an active record should have anticipated."""
+        for one in self._active:
+            if one.kind == "eval_failure" and one.scope.is_shared:
+                name = address_of(self._key, self._settings.profile, "held", one.id.encode())
+                yield HeldOutRequest(
+                    f"failure-{name[:16]}", one.text.partition(": ")[2] or one.slot.attribute.replace("_", " ")
+                )
+
+    def promote(
+        self,
+        challenger: Challenger | None,
+        drift: CheckVerdict | None,
+        gate: CheckVerdict | None,
+        writing: CommitContext,
+    ) -> PromotionResult:
+        """Commit the challenger, or say what is in the way; judged by the reports that drift and gate made here.
+
+        What is for one user, project or session alone needs no challenger: it goes onto the shelves of facts.
+        """
+        newest = self._nights.head()
+        shelves = self._store.facts(self._settings.profile, tenant=self._settings.tenant)
+        publish_facts(self._ledger, shelves, writing, after=newest[1].run if newest else None)
+        if challenger is None or self._drift is None or self._gate_report is None:
+            return self._promoted("unchanged", self._versions.head(), tuple(self._why_left_out()))
+        settings, head = self._settings, self._versions.head()
+        if head is not None and head.number == challenger.base and self._running(head):
+            why = f"version {head.number} is a canary still; the challenger is staged anew when that has ended"
+            return self._promoted("unchanged", head, (why,))
+        share = settings.canary_share if challenger.base else None
+        canary = started(share, challenger.base) if share else None
+        landed = promote(
+            self._store, settings.profile, challenger.document, self._drift, self._gate_report, self._approvals,
+            writing.who, f"night {writing.run}", writing.when, tenant=settings.tenant, parent=challenger.base,
+            epoch=writing.epoch, commit_id=writing.commit_id, canary=canary,
+        )  # fmt: skip
+        before = self._versions.at(challenger.base).profile if challenger.base else ProfileDocument()
+        changes = (
+            *_changes(before, challenger.document),
+            *self._why_left_out(),
+            *([landed.why] if landed.why else ()),
+        )
+        outcome = "canary" if canary and landed.kind == "committed" else _outcome(landed)
+        return self._promoted(outcome, landed.version, changes, waiting=int(landed.request is not None))
+
+    def canary(self, writing: CommitContext) -> CheckVerdict | None:
+        """Judge the canary that was under way when the night began, by what sessions have shown since it began."""
+        head = self._versions.head()
+        canary = self._running(head) if head else None
+        if head is None or canary is None:
+            return None
+        since = [night for _, night in self._nights.history() if (night.version or 0) >= head.number]
+        if len(since) < 2:  # it began tonight
+            return CheckVerdict(level="started", ok=True, why=(f"{canary['share']:.0%} of the sessions",))
+        champion = int(canary["champion"])
+        found = decide(
+            *arms_of(self._store, self._settings, since[1:], (champion, head.number)), nights=len(since) - 1,
+            failed_guards=self._fallen(champion, head), limits=self._settings.canary,
+        )  # fmt: skip
+        settle(
+            self._store, self._settings.profile, found, self._approvals, version=head.number, who=writing.who,
+            when=writing.when, tenant=self._settings.tenant, epoch=writing.epoch,
+        )  # fmt: skip
+        level = {"rollback": "rolled_back", "keep": "kept", "extend": "extended"}[found.kind]
+        left = self._not_reached(head.number, writing.when) if found.kind == "rollback" else ()
+        return CheckVerdict(level=level, ok=found.kind != "rollback", why=(*found.reasons, *left))
+
+    def _not_reached(self, version: int, when: str) -> Iterator[str]:
+        """Whom a rollback leaves with what it took back."""
+        now_seconds, settings = datetime.fromisoformat(when).timestamp(), self._settings
+        kept = keeping(self._store, settings.profile, (version,), tenant=settings.tenant, now_seconds=now_seconds)
+        if kept.sessions:
+            yield f"{len(kept.sessions)} open sessions keep version {version}; `steward rollback` names and moves them"
+
+    def _running(self, head: Version) -> Mapping[str, Any] | None:
+        return running(self._store, head, profile=self._settings.profile, tenant=self._settings.tenant)
+
+    def _fallen(self, champion: int, head: Version) -> tuple[str, ...]:
+        """Guards that have fallen since: of tonight's suite, replayed with both versions."""
+        told = next(iter(self._versions.told(head.number))).promotion or {}
+        make = self._eval_gate or (lambda reviewed: self._frozen(reviewed, champion, head.number))
+        return make(frozenset(told.get("touched", ())))(self._versions.at(champion).profile, head.profile).failed
+
+    def _why_left_out(self) -> Iterator[str]:
+        """What could stand in the slice and does not, for the report."""
+        yield from self._slicing.why_left_out()
+        if self._aside:
+            what = "record gainsays a rule and is" if self._aside == 1 else "records gainsay a rule and are"
+            yield f"{self._aside} {what} set aside: `ctxsteward steward quarantine` names each, and the rule"
+
+    def _promoted(
+        self, outcome: Outcome, head: Version | None, changes: tuple[str, ...] = (), waiting: int = 0
+    ) -> PromotionResult:
+        number = head.number if head else None
+        if outcome in ("promoted", "canary", "unchanged"):
+            self._ledger.publish(self._active)
+        supports = tuple(self._supports(head))
+        return PromotionResult(
+            outcome=outcome, version=number, final=self._final(head), changes=changes, waiting=waiting,
+            supports=supports,
+        )  # fmt: skip
+
+    def _supports(self, head: Version | None) -> Iterator[Mapping[str, str]]:
+        """Keep who stands behind what is in force, and behind what may come into force."""
+        known = {one.id: one for one in self._active}
+        for record in dict.fromkeys((*(head.profile.meta if head else ()), *self._fitted)):
+            support = self._ledger.support(known[record.id], self._settings.admission) if record.id in known else None
+            if support is not None:
+                with suppress(Erased):  # withdrawn meanwhile
+                    yield keep_support(self._vault, self._settings.profile, record, support)._asdict()
+
+    def _final(self, head: Version | None) -> str:
+        """Address of the text in force, without dates of admission and version numbers."""
+        profile = head.profile if head else ProfileDocument(name=self._settings.profile)
+        plain = profile.model_dump(mode="json", exclude={"version"})
+        plain["meta"] = [{**record, "ts": None} for record in plain["meta"]]
+        return address_of(self._key, self._settings.tenant, "text", canonical(plain))
+
+
+def _outcome(landed: Promotion) -> Outcome:
+    if landed.kind == "blocked":
+        return "rejected" if landed.obstacle in ("gate_failed", "rejected") else "held"
+    return "promoted" if landed.kind == "committed" else "unchanged"
+
+
+def _changes(before: ProfileDocument, after: ProfileDocument) -> Iterator[str]:
+    """What a challenger changes, a line each, for the report: the slice's records by their words."""
+    old, new = ({record.id: record for record in one.meta} for one in (before, after))
+    for record in before.meta:
+        if record.id not in new:
+            yield f"- {record.text}"
+    for record in after.meta:
+        known = old.get(record.id)
+        if known is None or known.text != record.text:
+            yield f"{'+' if known is None else '~'} {record.text} [{', '.join(record.sources)}]"

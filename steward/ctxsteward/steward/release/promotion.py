@@ -1,0 +1,408 @@
+"""How a promotion stands beside its version (its field `promotion`), and how it is read again.
+
+    {"schema_version": 1, "level", "touched": [key], "drift": {"blob", "key"}, "gate": {…}, "patch": {…},
+     "approvals": [{"who", "when", "link"}], "canary"?: {"share", "champion"}, "taken_back": {change: when}}
+
+Blobs lie in the vault: the drift report, the gate report, and the RFC 6902 patch with its inverse. Patch and report
+hold meta records as addresses, so forgetting somebody leaves nothing of them there. The gate report tells what the
+replay of this version gave, and under which key (`PromotionCodec.known`).
+
+Raises what `Vault` raises. Source: the state design (committing governed state); RFC 6902.
+
+Promotion: a challenger comes into force, or it is said what is in the way. There is no other way in.
+
+    committed   it is a version of the profile now, with addresses of what it rests on beside it
+    blocked     something is in the way: a failed guard, people who have not agreed, a champion that has moved on
+    unchanged   it says what is in force
+
+`stage` is the first half: it is judged, and people are asked. What a person has written (persona, policies, rails,
+surface, a record of their own) waits for another person, whoever stages it; what a night has harvested does where its
+drift says so.
+
+Nothing is taken on trust: the drift report is made again from the two documents, the gate report must be about them,
+signatures are checked, what was rolled back returns by a person's will alone, and the commit is a compare-and-swap
+under the epoch of the writer's lease. The commit's id is an HMAC of the content and its parent, so the same promotion
+twice is one version.
+
+What stands beside the version, so that whoever reads it sees what it rests on: `promotion_form`.
+
+Raises what `ProfileVersions.commit` raises. Source: the state design (committing governed state).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from ctxsteward.envelope.store import Store
+from ctxsteward.schemas import Erased, ObjectMissing
+from ctxsteward.schemas.drift import DriftLimits, DriftReport
+from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument
+from ctxsteward.schemas.publish import validate
+from ctxsteward.store.crypto.addresses import address_of
+from ctxsteward.store.profiles.meta_records import canonical, record_subject
+from ctxsteward.store.profiles.proposal import by_people, same_text
+from ctxsteward.store.profiles.text import Profile
+from ctxsteward.store.profiles.versions import ChangeSummary, ProfileVersions, Version
+
+from ..drift import CumulativeBase, difference, keyed, report, without_text
+from ..gate.port import GateReport
+from ..gate.suite import KnownReplay
+from .approvals import Approval, ApprovalRequest, Approvals, people_needed
+from .rollbacks import STATED, RolledBackChanges, content, taken_back
+
+
+class PromotionCodec:
+    """Promotions of one profile."""
+
+    def __init__(self, store: Store, versions: ProfileVersions) -> None:
+        self._vault = store.vault(versions.tenant)
+        self._versions = versions
+        self._key = store.keys.address_key(versions.tenant)
+        self._profile = versions.name
+
+    def promotion(
+        self,
+        champion: ProfileDocument | None,
+        challenger: ProfileDocument,
+        drift: DriftReport,
+        gate: GateReport,
+        agreed: tuple[Approval, ...],
+        canary: Mapping[str, Any] | None,
+        commit_id: str,
+    ) -> dict[str, Any]:
+        """Put reports and patch into the vault; what stands beside the version."""
+        subject = f"\x00promotion\x00{self._profile}\x00{commit_id}"
+        patch = difference(self._referred(champion or ProfileDocument(name=self._profile)), self._referred(challenger))
+        ids = {record.id: self._address(record) for record in (*(champion.meta if champion else ()), *challenger.meta)}
+        kept = {
+            "drift": without_text(drift, lambda id: ids.get(id, "")).model_dump(mode="json"),
+            "gate": gate.document() | {"replay": self._replay(gate.replay)},
+            "patch": {"patch": list(patch.patch), "inverse": list(patch.inverse)},
+        }
+        validate("drift_report", kept["drift"], f"{self._profile}: commit {commit_id}")
+        made: dict[str, Any] = {"schema_version": 1, "level": drift.level, "touched": list(drift.touched)}
+        made |= {name: self._kept(subject, name, canonical(value)) for name, value in kept.items()}
+        made["approvals"] = [{"who": each.who, "when": each.when, "link": each.link} for each in agreed]
+        return made | ({"canary": dict(canary)} if canary else {})
+
+    def known(self, version: int) -> KnownReplay:
+        """The replay of what a version says, as the gate measured it before the commit."""
+
+        def find(key: str) -> Mapping[str, dict[str, float]] | None:
+            told = next(iter(self._versions.told(version)))
+            while told.promotion is None and told.entry.restores is not None:
+                told = next(iter(self._versions.told(told.entry.restores)))
+            kept = self._content((told.promotion or {}).get("gate"))
+            if not key or kept is None or kept.get("replay") != self._replay(key):
+                return None
+            measured: dict[str, dict[str, float]] = {}
+            for case, guard, _, challenger in kept["pairs"]:
+                measured.setdefault(case, {})[guard] = challenger
+            return measured
+
+        return find
+
+    def _content(self, kept: Mapping[str, str] | None) -> dict[str, Any] | None:
+        if kept is None:
+            return None
+        with suppress(Erased, ObjectMissing):
+            found: dict[str, Any] = json.loads(self._vault.get(kept["blob"]))
+            return found
+        return None
+
+    def _replay(self, key: str) -> str | None:
+        """What a replay is called where it is kept: a plain digest of short texts would tell them."""
+        return address_of(self._key, self._profile, "replay", key.encode()) if key else None
+
+    def _kept(self, subject: str, kind: str, data: bytes) -> dict[str, str]:
+        blob = self._vault.put(subject, kind, data)
+        return {"blob": blob, "key": self._vault.subject_address(subject)}
+
+    def _address(self, record: MetaRecord) -> str:
+        """The address under which a version refers to a record (`slices.Shelf`)."""
+        data = canonical(record.model_dump(mode="json"))
+        return address_of(self._key, record_subject(self._profile, record), "record", data)
+
+    def _referred(self, document: ProfileDocument) -> dict[str, Any]:
+        def shown(record: MetaRecord) -> dict[str, Any]:
+            return {"key": self._vault.subject_address(record_subject(self._profile, record))}
+
+        named = document.model_copy(update={"name": self._profile})
+        return keyed(Profile.from_document(named), shown, self._address)
+
+
+Outcome = Literal["committed", "blocked", "unchanged"]
+Obstacle = Literal["gate_failed", "needs_approval", "rejected", "stale_parent", "other_drift", "other_gate"]
+
+MAX_LOOK_BACK = 64
+"""Versions that are looked through for the one in force when the window began."""
+SINCE = "approved"
+"""The key beside a version that nobody approved: the last one before it that somebody had."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promotion:
+    """What became of a challenger."""
+
+    kind: Outcome
+    version: Version | None
+    """In force now; None: there is none."""
+    obstacle: Obstacle | None = None
+    why: str = ""
+    """What is in the way, and what to do."""
+    people: int = 0
+    """How many must approve."""
+    approvals: tuple[Approval, ...] = ()
+    request: ApprovalRequest | None = None
+    """Where people are asked."""
+
+
+def assess(
+    versions: ProfileVersions, challenger: ProfileDocument, *, parent: int, when: str, limits: DriftLimits | None = None
+) -> DriftReport:
+    """The drift report of a challenger of version `parent` (0: of none), with the cumulative comparison."""
+    limits = limits or DriftLimits()
+    if parent == 0:
+        return report(None, challenger, limits)
+    champion = versions.at(parent).profile
+    return report(champion, challenger, limits, base_of(versions, parent, when=when, limits=limits))
+
+
+def base_of(versions: ProfileVersions, parent: int, *, when: str, limits: DriftLimits) -> CumulativeBase | None:
+    """The last version up to `parent` that a person approved; the one in force when the window began, if it is later
+    and says the same of persona, policies, rails and surface.
+
+    None where that is `parent` itself: there is nothing to add up.
+    """
+    approved = _approved(versions, parent)
+    number, profile = approved, versions.at(approved).profile
+    begins = _moment(when) - timedelta(days=limits.window_nights)
+    start = max(approved + 1, parent - MAX_LOOK_BACK)
+    known = [told.entry for told in versions.told(start) if told.entry.version <= parent] if start <= parent else []
+    later = max((entry.version for entry in known if _moment(entry.when) <= begins), default=0)
+    if later:
+        since = versions.at(later).profile
+        if all(getattr(since, block) == getattr(profile, block) for block in BLOCKS):
+            number, profile = later, since
+    if number == parent:
+        return None
+    return CumulativeBase(number, profile, parent + 1 - number)
+
+
+def promote(
+    store: Store,
+    profile_name: str,
+    challenger: ProfileDocument,
+    drift: DriftReport,
+    gate: GateReport,
+    approvals: Approvals | None,
+    who: str,
+    why: str,
+    when: str,
+    *,
+    tenant: str = "default",
+    parent: int | None = None,
+    epoch: int | None = None,
+    commit_id: str | None = None,
+    canary: Mapping[str, Any] | None = None,
+) -> Promotion:
+    """Commit a challenger of version `parent` (default: the one the drift report names), or say what is in the way.
+
+    `who` is its author, whose own approval never counts. `approvals`: where people are asked and answer; None: nobody
+    can, so that only what needs nobody is committed. `canary`: as `canary.started` gives it; None: for all sessions.
+    """
+    versions = store.profiles(profile_name, tenant=tenant)
+    after = (drift.champion or 0) if parent is None else parent
+    chosen = commit_id or commit_id_of(store, profile_name, challenger, parent=after, tenant=tenant)
+    head = versions.head()
+    if head is not None and head.number == after + 1 and head.commit_id == chosen:
+        return Promotion(kind="committed", version=head)
+    ended = _judged(versions, head, challenger, drift, gate, parent=after, when=when)
+    if ended is not None:
+        return ended
+    taken = taken_back(store, versions, after)
+    people = _people(head, challenger, drift, taken)
+    agreed = _agreed(approvals, challenger, drift, people, parent=after, who=who, when=when)
+    if isinstance(agreed, Promotion):
+        return replace(agreed, version=head)
+    form = PromotionCodec(store, versions)
+    rests_on = form.promotion(head.profile if head else None, challenger, drift, gate, agreed, canary, chosen)
+    rests_on[STATED] = dict(sorted(taken.after(challenger).when.items()))
+    if not agreed and after:
+        rests_on[SINCE] = _approved(versions, after)
+    landed = versions.commit(
+        challenger, who=who, why=why, when=when, parent=after, epoch=epoch, commit_id=chosen, promotion=rests_on
+    )
+    return Promotion(kind="committed", version=landed, people=people, approvals=agreed)
+
+
+def stage(
+    store: Store,
+    profile_name: str,
+    challenger: ProfileDocument,
+    drift: DriftReport,
+    gate: GateReport,
+    approvals: Approvals,
+    who: str,
+    why: str,
+    when: str,
+    *,
+    tenant: str = "default",
+    parent: int,
+) -> Promotion:
+    """Judge a challenger of version `parent` and put it before people; nothing comes into force here.
+
+    `who` is its author: at least one other person must agree, whatever is changed. Blocked by `needs_approval`, with
+    the request (where everybody has agreed already, `promote` commits it); by whatever else is in the way; unchanged.
+    """
+    versions = store.profiles(profile_name, tenant=tenant)
+    head = versions.head()
+    ended = _judged(versions, head, challenger, drift, gate, parent=parent, when=when)
+    if ended is not None:
+        return ended
+    people = max(1, _people(head, challenger, drift, taken_back(store, versions, parent)))
+    lacking = _lacking(approvals, challenger, drift, people, parent=parent, who=who, when=when, note=why)
+    return replace(lacking, version=head)
+
+
+def rollback(
+    store: Store,
+    profile_name: str,
+    to: int,
+    *,
+    who: str,
+    why: str,
+    when: str,
+    tenant: str = "default",
+    epoch: int | None = None,
+) -> Version:
+    """Bring the content of version `to` back as a new version; where it is in force, nothing happens.
+
+    A call repeated after an unknown outcome rolls back once.
+    """
+    versions = store.profiles(profile_name, tenant=tenant)
+    parent = versions.newest().number
+    data = canonical(["rollback", to, parent])
+    chosen = address_of(store.keys.address_key(tenant), versions.folder, "rollback", data)
+    return versions.rollback(to, who=who, why=why, when=when, parent=parent, epoch=epoch, commit_id=chosen)
+
+
+def commit_id_of(
+    store: Store, profile_name: str, challenger: ProfileDocument, *, parent: int, tenant: str = "default"
+) -> str:
+    """The id of a promotion: what is promoted, and after which version."""
+    versions = store.profiles(profile_name, tenant=tenant)
+    data = canonical([parent, content(challenger)])
+    return address_of(store.keys.address_key(tenant), versions.folder, "promotion", data)
+
+
+def _blocked(head: Version | None, obstacle: Obstacle, why: str, **more: Any) -> Promotion:
+    return Promotion(kind="blocked", version=head, obstacle=obstacle, why=why, **more)
+
+
+def _judged(
+    versions: ProfileVersions,
+    head: Version | None,
+    challenger: ProfileDocument,
+    drift: DriftReport,
+    gate: GateReport,
+    *,
+    parent: int,
+    when: str,
+) -> Promotion | None:
+    """What ends it before anybody is asked; None: nothing."""
+    now = head.number if head else 0
+    if head is not None and same_text(head.profile, challenger):
+        return Promotion(kind="unchanged", version=head)
+    if now != parent:
+        return _blocked(head, "stale_parent", f"version {now} is in force, not {parent}; stage it anew")
+    if drift != assess(versions, challenger, parent=parent, when=when, limits=drift.limits):
+        return _blocked(head, "other_drift", "the drift report is of another challenger; make it anew")
+    if not gate.is_of(head.profile if head else None, challenger):
+        return _blocked(head, "other_gate", "the gate report is of another challenger; replay it anew")
+    if not gate.passed:
+        return _blocked(head, "gate_failed", f"guards fell: {', '.join(gate.failed)}")
+    return None
+
+
+def _people(head: Version | None, challenger: ProfileDocument, drift: DriftReport, taken: RolledBackChanges) -> int:
+    """How many must agree: what people wrote themselves waits for another person, as what was taken back does."""
+    champion = head.profile if head else ProfileDocument()
+    written = by_people(champion) != by_people(challenger)
+    return max(people_needed(drift), int(taken.brings(champion, challenger) or written))
+
+
+def _agreed(
+    approvals: Approvals | None,
+    challenger: ProfileDocument,
+    drift: DriftReport,
+    people: int,
+    *,
+    parent: int,
+    who: str,
+    when: str,
+) -> tuple[Approval, ...] | Promotion:
+    """The approvals there are, where they suffice; else what is lacking, with people asked."""
+    if people == 0:
+        return ()
+    if approvals is None:
+        return _blocked(None, "needs_approval", f"{people} must approve, and nobody is configured to", people=people)
+    address = approvals.address(challenger, parent, who)
+    said = approvals.valid(address, author=who, when=when)
+    refusers = [each.who for each in said if each.verdict == "reject"]
+    if refusers:
+        return _blocked(None, "rejected", f"{', '.join(refusers)} rejected it", people=people, approvals=said)
+    if len(said) >= people:
+        return said
+    return _lacking(approvals, challenger, drift, people, parent=parent, who=who, when=when)
+
+
+def _lacking(
+    approvals: Approvals,
+    challenger: ProfileDocument,
+    drift: DriftReport,
+    people: int,
+    *,
+    parent: int,
+    who: str,
+    when: str,
+    note: str = "",
+) -> Promotion:
+    """Whose approval is lacking still, with people asked."""
+    said = approvals.valid(approvals.address(challenger, parent, who), author=who, when=when)
+    request = approvals.request(challenger, drift, parent=parent, author=who, when=when, people=people, note=note)
+    agreed = sum(each.verdict == "approve" for each in said)
+    if request.state == "approved":
+        why = f"request {request.id} has been approved; `promote` brings it into force"
+    elif request.state != "waiting":
+        why = f"request {request.id} is {request.state}"
+    else:
+        why = f"{people - agreed} of {people} must approve request {request.id} still"
+    return _blocked(None, "needs_approval", why, people=people, approvals=said, request=request)
+
+
+def _approved(versions: ProfileVersions, number: int) -> int:
+    """The last version up to this one that a person answers for: who made the chain, or approved it, or restored it."""
+    while number > 1:
+        told = next(iter(versions.told(number)))
+        if _is_by_people(versions, told):
+            return number
+        since = (told.promotion or {}).get(SINCE)
+        number = since if isinstance(since, int) and 0 < since < number else number - 1
+    return number
+
+
+def _is_by_people(versions: ProfileVersions, told: ChangeSummary) -> bool:
+    while told.entry.restores is not None:
+        told = next(iter(versions.told(told.entry.restores)))
+    return told.entry.version == 1 or bool((told.promotion or {}).get("approvals"))
+
+
+def _moment(when: str) -> datetime:
+    moment = datetime.fromisoformat(when)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,0 +1,129 @@
+"""What rollbacks took back: it returns by a person's will alone, in whatever version it comes again.
+
+A rollback from version 9 to 6 takes back what 7, 8 and 9 did: each meta record they brought, each text they brought or
+dropped, and each of them as a whole. Until a version of a person's will holds such a change again, it is *taken back*:
+
+    {"#" and the address of a record's id, or "+", "-", "=" and that of a text: when it was taken back}
+
+So a record does not return because more people have said it in other words; where it stood before and was worded anew,
+a third wording is another change. What is taken back stands beside each version that a night commits (`promotion`), so
+that it is read in one request; what came after it (rollbacks, commits by hand) is added. An address is an HMAC, so no
+word of a record is in it. Changes of persona, policies, rails and surface need people anyway.
+
+Raises what `ProfileVersions` raises. Source: the state design (committing governed state).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Protocol
+
+from ctxsteward.envelope.store import Store
+from ctxsteward.schemas.profile import ProfileDocument
+from ctxsteward.store.crypto.addresses import AddressKey, address_of
+from ctxsteward.store.profiles.meta_records import canonical
+from ctxsteward.store.profiles.text import canonical_json
+from ctxsteward.store.profiles.versions import ChangeSummary, ProfileVersions
+
+STATED = "taken_back"
+"""The key beside a version."""
+
+
+class RollbackSubject(Protocol):
+    """A meta record, or a recommendation that may become one."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def text(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolledBackChanges:
+    """Changes that rollbacks took back, as of one version."""
+
+    key: AddressKey
+    folder: str
+    when: Mapping[str, str] = field(default_factory=dict)
+    """By change: when it was taken back, ISO 8601."""
+
+    def brings(self, champion: ProfileDocument, challenger: ProfileDocument) -> bool:
+        """Whether a challenger does again what was taken back."""
+        return bool(self.when) and any(change in self.when for change in self._changes(champion, challenger))
+
+    def keeps_out(self, record: RollbackSubject, approved: str | None = None) -> bool:
+        """Whether a record stays out, by its id or its words; `approved`: when a person approved it."""
+        if not self.when:
+            return False
+        taken = [self.when[change] for change in self._brought(record) if change in self.when]
+        return bool(taken) and (approved is None or _moment(approved) < max(map(_moment, taken)))
+
+    def after(self, document: ProfileDocument) -> RolledBackChanges:
+        """As of a version that says this: what it holds to is taken back no more."""
+        if not self.when:
+            return self
+        brought = {change for record in document.meta for change in self._brought(record)} | {self._whole(document)}
+        undropped = {self._change("-", record.text) for record in document.meta}
+        left = {
+            change: when
+            for change, when in self.when.items()
+            if (change in undropped if change.startswith("-") else change not in brought)
+        }
+        return RolledBackChanges(key=self.key, folder=self.folder, when=left)
+
+    def taking(self, restored: ProfileDocument, left: Iterable[ProfileDocument], when: str) -> RolledBackChanges:
+        """With what was done from one version to those that were left."""
+        more = {change: when for document in left for change in self._changes(restored, document)}
+        return RolledBackChanges(key=self.key, folder=self.folder, when={**self.when, **more})
+
+    def _changes(self, before: ProfileDocument, after: ProfileDocument) -> Iterator[str]:
+        old, new = ({record.text for record in document.meta} for document in (before, after))
+        known = {record.id for record in before.meta}
+        yield from (self._change("#", record.id) for record in after.meta if record.id not in known)
+        yield from (self._change("+", text) for text in sorted(new - old))
+        yield from (self._change("-", text) for text in sorted(old - new))
+        yield self._whole(after)
+
+    def _brought(self, record: RollbackSubject) -> tuple[str, str]:
+        return self._change("#", record.id), self._change("+", record.text)
+
+    def _whole(self, document: ProfileDocument) -> str:
+        return self._change("=", content(document))
+
+    def _change(self, sign: str, text: str) -> str:
+        return sign + address_of(self.key, self.folder, "change", canonical([sign, text]))
+
+
+def taken_back(store: Store, versions: ProfileVersions, upto: int) -> RolledBackChanges:
+    """What is taken back as of version `upto` (0: nothing); reads back to the newest version that states it."""
+    plain = RolledBackChanges(key=store.keys.address_key(versions.tenant), folder=versions.folder)
+    after: list[ChangeSummary] = []
+    for number in range(upto, 0, -1):
+        told = next(iter(versions.told(number)))
+        if told.promotion is not None and STATED in told.promotion:
+            plain = RolledBackChanges(key=plain.key, folder=plain.folder, when=told.promotion[STATED])
+            break
+        after.append(told)
+    if not plain.when and not any(told.entry.restores for told in after):
+        return plain
+    for told in reversed(after):
+        number, restores = told.entry.version, told.entry.restores
+        if restores is not None:
+            left = (versions.at(each).profile for each in range(restores + 1, number))
+            plain = plain.taking(versions.at(restores).profile, left, told.entry.when)
+        plain = plain.after(versions.at(number).profile)
+    return plain
+
+
+def content(document: ProfileDocument) -> str:
+    """What a document says, whatever its name and number."""
+    plain = document.model_dump() | {"name": "default", "version": None}
+    return canonical_json(ProfileDocument.model_validate(plain))
+
+
+def _moment(when: str) -> datetime:
+    moment = datetime.fromisoformat(when)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

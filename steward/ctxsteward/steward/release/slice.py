@@ -1,0 +1,402 @@
+"""Fit the meta slice: which active records are worth their tokens, the most valuable first.
+
+A knapsack on expected value over what each line costs, with the two labels of the slice counted in, up to `high_tokens`
+of the text that `meta_text` renders. The slice is shared, so only records of tenant or agent scope come in, and only
+rules, corrections, fixes, decisions and what shapes the persona: a slice that no question has picked cannot hold facts
+(the best choice of 180 tokens knows 7 % of what will be asked).
+
+    value = worth x P(it fires) x P(it is obeyed, where it fired)
+    worth = weight of the kind x lower end of the confidence x log2(1 + independent principals) x decay
+
+Both shares are means over the sessions that were shown it, under Beta priors: a record that was never shown fires in
+half of them and is obeyed in two of three (`FIRES`, `OBEYED`); sessions in which that cannot be told do not count. So
+what is shown and never comes up leaves its place to what may. A newcomer takes an incumbent's place only where it is
+worth `MARGIN` more, and a slice that would say the same keeps its order, so the prefix that providers cache does not
+churn. One that says something new stands in order of value: a head with less room leaves out the last ones (`layout`).
+Up to `low_tokens` whatever is worth anything comes in; beyond, nothing that is padding.
+
+Pure and deterministic; tokens are the counter's. Cost: candidates x high_tokens.
+Source: 0/1 knapsack by dynamic programming (Bellman 1957); Wilson 1927 (the lower end of the confidence); the mean of
+a Beta posterior (Laplace 1774).
+
+The slice of a night: which lines, in whose words, without what a rollback took back.
+
+Lines that people wrote into the slice stay, and take their room. What a record was worth in the sessions that were
+shown it is asked of the ledger. A writer words only what is placed: the slice is fitted, what is new in it is worded,
+and it is fitted again, until nothing is new; what was worded before keeps its words while they hold. What a person has
+approved stands in the words that were approved.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import permutations
+from typing import NamedTuple, Protocol
+from urllib.parse import quote
+
+from ctxsteward.envelope.store import DEFAULT_TOKENIZER, Store
+from ctxsteward.envelope.tokens.tokenizer import FRAME_TOKENS, Counter, load_tokenizer
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
+from ctxsteward.schemas.recommendation import MetaRecommendation, RecommendationKind, Review
+from ctxsteward.store.profiles.meta_records import record_subject
+from ctxsteward.store.profiles.text import META_LABELS, meta_text, record_line
+
+from ..drift.rules import Rule, against, rules_of
+from ..harvest.batches import BatchRecords
+from ..harvest.usage import RecordUse
+from ..ledger import Ledger
+from ..night.stages import FittedSlice
+from ..reconcile import is_claim_id
+from ..settings import NightSettings
+from .rewording import Writer, reword_record
+from .rollbacks import taken_back
+
+LOW_TOKENS, HIGH_TOKENS, BUDGET_TOKENS = 120, 144, 180
+"""The slice is written to 120-144: under its trigger, 0.8 of its budget of 180."""
+
+WEIGHTS: Mapping[RecommendationKind, float] = {
+    "policy": 1.0, "correction": 1.0, "persona": 0.9, "tool_fix": 0.9, "preference": 0.7, "decision": 0.6,
+}  # fmt: skip
+"""What a record of this kind is worth where it applies; kinds that are not here never come in."""
+BY_A_PERSON: frozenset[RecommendationKind] = frozenset(("policy", "persona"))
+"""Kinds that come in only once a person has approved them."""
+
+MARGIN = 0.2
+"""Share by which a newcomer must be worth more than the incumbent it displaces."""
+PADDING = 0.25
+"""Beyond `low_tokens`, a newcomer worth less than this share of the slice's mean value per token stays out."""
+MAX_SOURCES = 2
+"""Pointers rendered with a record: the claim itself, and the newest other span."""
+MAX_CANDIDATES = 400
+"""The best by value per token; more are not looked at."""
+
+_UNUSABLE = re.compile(r"[\s,\[\]%]")
+_DAY_SECONDS = 86_400.0
+
+
+class TextTokenCounter(Protocol):
+    """Counts tokens of a text."""
+
+    def text(self, text: str) -> int: ...
+
+
+class BetaPrior(NamedTuple):
+    """A prior for a share, as if so many sessions had been seen."""
+
+    yes: float
+    no: float
+
+    def mean(self, yes: int, whole: int) -> float:
+        """Of the posterior, after `yes` of `whole`."""
+        return (yes + self.yes) / (whole + self.yes + self.no)
+
+
+FIRES, OBEYED = BetaPrior(1, 1), BetaPrior(2, 1)
+
+
+class _SliceCandidate(NamedTuple):
+    record: MetaRecord
+    value: float
+    tokens: int
+    is_incumbent: bool
+
+
+def fit(
+    records: Sequence[MetaRecommendation],
+    counter: TextTokenCounter,
+    low_tokens: int = LOW_TOKENS,
+    high_tokens: int = HIGH_TOKENS,
+    budget_tokens: int = BUDGET_TOKENS,
+    *,
+    agent: str | None = None,
+    incumbents: Sequence[MetaRecord] = (),
+    use: Mapping[str, RecordUse] | None = None,
+    now: str | None = None,
+    is_withdrawn: Callable[[MetaRecord], bool] = lambda record: False,
+) -> tuple[MetaRecord, ...]:
+    """The records of the slice, in the order in which they render.
+
+    `agent`: the profile's name; records of another agent stay out (None: they come in). `incumbents` is the slice in
+    force, `use` what became of records by id, `now` an ISO 8601 time (None: nothing decays). What `is_withdrawn` under
+    some pointers, because too few stood behind it then, comes in under others. Raises `InputError`.
+    """
+    if not 0 <= low_tokens <= high_tokens <= budget_tokens:
+        found = f"{low_tokens} to {high_tokens} tokens of {budget_tokens}"
+        raise InputError(f"meta slice: {found}; give low_tokens <= high_tokens <= budget_tokens")
+    known = {record.id: record for record in incumbents}
+    moment = None if now is None else _seconds(now)
+    made: list[_SliceCandidate] = []
+    for one in _single(usable(records, agent), use or {}, moment):
+        record = next((each for each in _shown(one, known.get(one.id)) if not is_withdrawn(each)), None)
+        if record is None:
+            continue
+        worth = value(one, (use or {}).get(one.id), moment)
+        tokens = counter.text(record_line(record) + "\n")
+        if worth > 0 and tokens <= high_tokens:
+            made.append(_SliceCandidate(record, worth, tokens, record.id in known))
+    made.sort(key=lambda each: (-_lifted(each) / each.tokens, each.record.id))
+    chosen = _chosen(made[:MAX_CANDIDATES], counter, max(0, high_tokens - FRAME_TOKENS))
+    return _laid(_trimmed(chosen, counter, low_tokens, high_tokens, incumbents), incumbents)
+
+
+def slice_tokens(records: Sequence[MetaRecord], counter: TextTokenCounter) -> int:
+    """Tokens of the section as the head counts it, labels and frame included."""
+    text = meta_text(ProfileDocument(meta=tuple(records)))
+    return counter.text(text + "\n") + FRAME_TOKENS if text else 0
+
+
+def usable(records: Iterable[MetaRecommendation], agent: str | None = None) -> list[MetaRecommendation]:
+    """Records that may stand in a slice that everybody is shown."""
+    active = [one for one in records if one.status == "active"]
+    ids = {one.id for one in active}
+    return [one for one in active if _is_usable(one, agent, ids)]
+
+
+def value(one: MetaRecommendation, use: RecordUse | None, now_seconds: float | None) -> float:
+    """What a record is expected to be worth in a session."""
+    told = math.log2(1 + max(1, one.support.principals))
+    sure = 1.0 if _is_approved(one) else one.confidence.lower95
+    used = use or RecordUse()
+    fires = FIRES.mean(used.fired, used.judged)
+    obeyed = OBEYED.mean(used.complied, used.complied + used.contradicted)
+    return WEIGHTS.get(one.kind, 0.0) * sure * told * _decay(one, now_seconds) * fires * obeyed
+
+
+def _is_usable(one: MetaRecommendation, agent: str | None, active: set[str]) -> bool:
+    approved = _is_approved(one)
+    return (
+        one.kind in WEIGHTS
+        and one.scope.is_shared
+        and (agent is None or one.scope.agent == agent)
+        and (approved or one.kind not in BY_A_PERSON)
+        and (approved or one.sensitivity == "none")
+        and one.superseded_by is None
+        and active.isdisjoint(one.conflicts)  # of two that say the opposite, none speaks to everybody
+    )
+
+
+def _is_approved(one: MetaRecommendation) -> bool:
+    return one.review is not None and one.review.state == "approved"
+
+
+def _single(
+    records: Sequence[MetaRecommendation], use: Mapping[str, RecordUse], now_seconds: float | None
+) -> list[MetaRecommendation]:
+    """Of records that claim one slot with room for one, the most valuable; each id once."""
+    best: dict[tuple[str, ...], MetaRecommendation] = {}
+    for one in sorted(records, key=lambda one: (-value(one, use.get(one.id), now_seconds), one.id)):
+        slot = one.slot
+        alone = slot.cardinality == "one"
+        best.setdefault((slot.subject, slot.attribute, one.scope.tool or "") if alone else (one.id,), one)
+    return list(best.values())
+
+
+def _decay(one: MetaRecommendation, now_seconds: float | None) -> float:
+    half_life, last = one.validity.half_life_days, one.support.last or one.validity.recorded_at
+    if half_life is None or last is None or now_seconds is None:
+        return 1.0
+    days = max(0.0, now_seconds - _seconds(last)) / _DAY_SECONDS
+    return float(0.5 ** (days / half_life))
+
+
+def _seconds(when: str) -> float:
+    moment = datetime.fromisoformat(when)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+# -- from a recommendation to a line ---------------------------------------------------------------------------
+
+
+def _shown(one: MetaRecommendation, incumbent: MetaRecord | None) -> Iterator[MetaRecord]:
+    """The record as the head may show it, best first; an incumbent that says the same keeps its bytes."""
+    approved = _is_approved(one)
+    pointers = tuple(dict.fromkeys(_pointer(each.session, each.ref) for each in one.evidence))
+    if (
+        incumbent is not None
+        and (incumbent.text, incumbent.approved) == (one.text, approved)
+        and set(incumbent.sources) <= set(pointers)
+    ):
+        yield incumbent
+    newest = pointers[:1] + pointers[1:][-(MAX_SOURCES - 1) :]
+    for sources in dict.fromkeys((newest, *permutations(pointers, len(newest)))):
+        yield MetaRecord(id=one.id, text=one.text, sources=sources, approved=approved, ts=one.validity.recorded_at)
+
+
+def _pointer(session: str, ref: str) -> str:
+    """``session§ref``; what a pointer cannot hold is percent-encoded."""
+    name = _UNUSABLE.sub(lambda match: quote(match.group(), safe=""), session)
+    return f"{name[-(160 - len(ref)) :]}{ref}"
+
+
+# -- choosing --------------------------------------------------------------------------------------------------
+
+
+def _lifted(candidate: _SliceCandidate) -> float:
+    return candidate.value * (1 + MARGIN if candidate.is_incumbent else 1)
+
+
+def _chosen(
+    candidates: Sequence[_SliceCandidate], counter: TextTokenCounter, high_tokens: int
+) -> list[_SliceCandidate]:
+    """The most valuable set that fits, labels counted: the best of approved and of other records, room shared out."""
+    groups = [[one for one in candidates if one.record.approved is approved] for approved in (True, False)]
+    labels = [counter.text(label + "\n") for label in META_LABELS]
+    best = [_knapsack(group, max(0, high_tokens - label)) for group, label in zip(groups, labels, strict=True)]
+    top: tuple[float, tuple[_SliceCandidate, ...]] = (0.0, ())
+    for room in range(high_tokens + 1):
+        halves = [_at(best[0], room - labels[0]), _at(best[1], high_tokens - room - labels[1])]
+        worth = halves[0][0] + halves[1][0]
+        if worth > top[0] + 1e-12:
+            top = (worth, (*halves[0][1], *halves[1][1]))
+    return list(top[1])
+
+
+Filled = list[tuple[float, tuple[_SliceCandidate, ...]]]
+"""By room in tokens: the most value, and whose it is."""
+
+
+def _at(best: Filled, room: int) -> tuple[float, tuple[_SliceCandidate, ...]]:
+    return best[min(room, len(best) - 1)] if room >= 0 else (0.0, ())
+
+
+def _knapsack(candidates: Sequence[_SliceCandidate], room: int) -> Filled:
+    best: Filled = [(0.0, ())] * (room + 1)
+    for one in candidates:
+        for left in range(room, one.tokens - 1, -1):
+            worth = best[left - one.tokens][0] + _lifted(one)
+            if worth > best[left][0] + 1e-12:
+                best[left] = (worth, (*best[left - one.tokens][1], one))
+    return best
+
+
+def _trimmed(
+    chosen: list[_SliceCandidate],
+    counter: TextTokenCounter,
+    low_tokens: int,
+    high_tokens: int,
+    incumbents: Sequence[MetaRecord],
+) -> list[_SliceCandidate]:
+    """Without padding beyond `low_tokens`, and without what joined lines cost more than lines alone."""
+    kept = sorted(chosen, key=lambda one: (_lifted(one) / one.tokens, one.record.id), reverse=True)
+
+    def measured() -> int:
+        return slice_tokens(_laid(kept, incumbents), counter)
+
+    while kept and measured() > high_tokens:
+        kept.pop()
+    mean = sum(one.value for one in kept) / max(1, sum(one.tokens for one in kept))
+    while kept and not kept[-1].is_incumbent and kept[-1].value / kept[-1].tokens < PADDING * mean:
+        if measured() - kept[-1].tokens < low_tokens:
+            break
+        kept.pop()
+    return kept
+
+
+def _laid(chosen: Iterable[_SliceCandidate], incumbents: Sequence[MetaRecord]) -> tuple[MetaRecord, ...]:
+    """The most valuable first; the incumbents as they stood, where it is they and nothing else."""
+    records = tuple(one.record for one in sorted(chosen, key=lambda one: (-one.value, one.record.id)))
+    return tuple(incumbents) if set(records) == set(incumbents) else records
+
+
+Shared = Mapping[str, MetaRecommendation]
+"""Records that may be placed, by id."""
+
+
+class MetaSliceBuilder:
+    """One profile's slice."""
+
+    def __init__(self, settings: NightSettings, store: Store, ledger: Ledger, writer: Writer | None) -> None:
+        self._settings, self._store, self._ledger, self._writer = settings, store, ledger, writer
+        self._versions = store.profiles(settings.profile, tenant=settings.tenant)
+        self._vault = store.vault(settings.tenant)
+        self.counter = Counter(load_tokenizer(DEFAULT_TOKENIZER))
+        self._taken = taken_back(store, self._versions, 0)
+        self._reviews: Mapping[str, Review] = {}
+        self._rules: tuple[Rule, ...] = ()
+        self.left_out: dict[str, None] = {}
+        """Ids of records that a rollback kept out of what was fitted last."""
+        self.set_aside: dict[str, str] = {}
+        """Ids of records that were kept out because their words gainsay a rule, with its key."""
+
+    def fitted(
+        self, active: Sequence[MetaRecommendation], reviews: Mapping[str, Review], before: Sequence[MetaRecord],
+        base: int, now: str,
+    ) -> FittedSlice:  # fmt: skip
+        """The slice after `before`, which version `base` says."""
+        self._taken, self._reviews, self.left_out = taken_back(self._store, self._versions, base), reviews, {}
+        self._rules, self.set_aside = rules_of(self._versions.at(base).profile if base else None), {}
+        by_people = tuple(record for record in before if not is_claim_id(record.id))
+        chosen = self._worded({record.id: record for record in active if record.scope.is_shared}, before, now)
+        records = (*by_people, *chosen)
+        return FittedSlice(records=records, tokens=slice_tokens(records, self.counter))
+
+    def why_left_out(self) -> Iterator[str]:
+        """What a person may bring back, for the report."""
+        if self.left_out:
+            ids = ", ".join(sorted(self.left_out))
+            yield f"a rollback took back {ids}; a person may approve it anew: `ctxsteward steward review ID --approve`"
+        for id_, key in sorted(self.set_aside.items()):
+            yield f"set aside {id_}: it gainsays {key}; `ctxsteward steward quarantine` shows it"
+
+    # -- in whose words -----------------------------------------------------------------------------------------
+
+    def _worded(self, shared: Shared, before: Sequence[MetaRecord], now: str) -> tuple[MetaRecord, ...]:
+        """What is placed, in the writer's words where there is a writer."""
+        use, made = self._use(), dict(shared)
+        told = {one.id: one.text for one in before if one.id in shared and one.text != shared[one.id].text}
+        done: set[str] = set()
+        if self._writer is not None:
+            made |= {id_: self._reworded(shared[id_], lambda group, text=text: text) for id_, text in told.items()}  # type: ignore[misc]
+            done = {id_ for id_ in told if made[id_].text == told[id_]}
+        while True:
+            chosen = self._chosen(list(made.values()), before, use, now)
+            fresh = [one.id for one in chosen if one.id not in done]
+            if self._writer is None or not fresh:
+                return chosen
+            made |= {id_: self._reworded(shared[id_], self._writer) for id_ in fresh}
+            done.update(fresh)
+
+    def _reworded(self, record: MetaRecommendation, writer: Writer) -> MetaRecommendation:
+        if record.review is not None and record.review.state == "approved":
+            return record
+        return reword_record(
+            record, [quote.text for quote in self._ledger.why(record.id) if quote.text is not None], writer
+        )
+
+    # -- which lines --------------------------------------------------------------------------------------------
+
+    def _chosen(
+        self, shared: Sequence[MetaRecommendation], before: Sequence[MetaRecord], use: Mapping[str, RecordUse], now: str
+    ) -> tuple[MetaRecord, ...]:
+        by_people = [record for record in before if not is_claim_id(record.id)]
+        incumbents = [record for record in before if is_claim_id(record.id)] if self._settings.keep_places else []
+        taken_tokens = sum(self.counter.text(record_line(record) + "\n") for record in by_people)
+        return fit(
+            shared, self.counter, max(0, LOW_TOKENS - taken_tokens), max(0, HIGH_TOKENS - taken_tokens),
+            agent=self._settings.profile, incumbents=incumbents, now=now, use=use,
+            is_withdrawn=self._is_out,
+        )  # fmt: skip
+
+    def _use(self) -> Mapping[str, RecordUse]:
+        """What use each record was, over all batches that were ever finished, without whoever was forgotten."""
+        settings = self._settings
+        batches = BatchRecords(self._store, settings.tenant, settings.profile, extractor="")
+        self._ledger.uses.catch_up(batches, frozenset(self._vault.buried()))
+        return self._ledger.uses.of_records()
+
+    def _is_out(self, record: MetaRecord) -> bool:
+        """Whether a record was withdrawn, or taken back by a rollback that no person has answered since."""
+        review = self._reviews.get(record.id)
+        if self._taken.keeps_out(record, review.when if review is not None and record.approved else None):
+            self.left_out[record.id] = None
+            return True
+        found = None if record.approved else against(self._rules, record.text)
+        if found is not None and found.how == "gainsays":  # in a writer's words, or a rule that is newer than the night
+            self.set_aside[record.id] = found.rule.key
+            return True
+        subject = record_subject(self._settings.profile, record)
+        return self._vault.tombstone(self._vault.subject_address(subject)) is not None
