@@ -289,7 +289,7 @@ def test_the_wheel_holds_what_is_read_at_run_time(wheel: Path) -> None:
         *(f"ctxsteward/schemas/json/{name}.v1.json" for name in ("message", "envelope", "compression_report")),
         "ctxsteward/console/data/demo.jsonl",
         "ctxsteward/console/data/demo-profile.yaml",
-        "ctxsteward/envelope/models.toml",
+        "ctxsteward/envelope/tokens/models.toml",
         "ctxsteward/summarizers/templates/summarize_history.md",
         "ctxsteward/summarizers/templates/summarize_tool_log.md",
     }
