@@ -16,6 +16,8 @@ from inline_snapshot import snapshot
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("schemas", "envelope", "summarizers", "steward", "evals", "flows", "console")
 """Each is a source root: ROOM/ctxsteward/ROOM is the package `ctxsteward.ROOM`."""
+PACKAGES = {room: [room] for room in ROOMS} | {"envelope": ["envelope", "store"]}
+"""The packages of each root."""
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> str:
@@ -43,12 +45,13 @@ def test_the_namespace_is_native() -> None:
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_a_room_is_a_typed_package_alone_in_its_root(room: str) -> None:
-    package = ROOT / room / "ctxsteward" / room
+def test_a_room_holds_its_typed_packages_and_nothing_else(room: str) -> None:
+    root = ROOT / room / "ctxsteward"
 
-    assert (package / "__init__.py").is_file()
-    assert (package / "py.typed").is_file()
-    assert [path.name for path in (ROOT / room / "ctxsteward").iterdir() if path.name != "__pycache__"] == [room]
+    assert sorted(path.name for path in root.iterdir() if path.name != "__pycache__") == PACKAGES[room]
+    for package in PACKAGES[room]:
+        assert (root / package / "__init__.py").is_file()
+        assert (root / package / "py.typed").is_file()
 
 
 def test_rooms_are_layers() -> None:
@@ -62,7 +65,8 @@ def test_rooms_are_layers() -> None:
 def test_what_the_rooms_promise() -> None:
     """A name that leaves a list is a breaking change. Update: pytest --inline-snapshot=fix."""
     promised = {
-        room: sorted(import_module(f"ctxsteward.{room}").__all__) for room in ("schemas", "envelope", "summarizers")
+        room: sorted(import_module(f"ctxsteward.{room}").__all__)
+        for room in ("schemas", "store", "envelope", "summarizers")
     }
 
     assert promised == snapshot(
@@ -116,6 +120,44 @@ def test_what_the_rooms_promise() -> None:
                 "VersionTaken",
                 "WindowExceeded",
                 "Wire",
+            ],
+            "store": [
+                "AddressKey",
+                "Audience",
+                "Backend",
+                "Chain",
+                "Deletion",
+                "Eraser",
+                "Erasure",
+                "Fact",
+                "FactLookup",
+                "FactSource",
+                "FactStore",
+                "ForgottenSubject",
+                "Journal",
+                "JournalRecord",
+                "Keys",
+                "Link",
+                "Manifest",
+                "MasterKeys",
+                "ObjectInfo",
+                "ObjectStore",
+                "Patience",
+                "Profile",
+                "PutOutcome",
+                "RecordRef",
+                "SealKey",
+                "SessionKey",
+                "Vault",
+                "address_of",
+                "canonical",
+                "checked_name",
+                "file_keys",
+                "memory_keys",
+                "numbered",
+                "part_of",
+                "steward_folder",
+                "subject_of",
             ],
             "envelope": [
                 "Budgets",
@@ -285,7 +327,7 @@ def test_the_wheel_holds_every_file_of_every_room_and_nothing_else(wheel: Path) 
 
 def test_the_wheel_holds_what_is_read_at_run_time(wheel: Path) -> None:
     needed = {
-        *(f"ctxsteward/{room}/py.typed" for room in ROOMS),
+        *(f"ctxsteward/{package}/py.typed" for packages in PACKAGES.values() for package in packages),
         *(f"ctxsteward/schemas/json/{name}.v1.json" for name in ("message", "envelope", "compression_report")),
         "ctxsteward/console/data/demo.jsonl",
         "ctxsteward/console/data/demo-profile.yaml",

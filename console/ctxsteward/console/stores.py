@@ -76,9 +76,9 @@ def stored_session(store: Store, id: str, tenant: str) -> Session:
 
 def check_tenant(store: Store, tenant: str | None) -> None:
     """Raise `InputError` where this tenant has nothing in the store: what is not there is neither whole nor empty."""
-    from ctxsteward.envelope.history.new_message import checked_name
     from ctxsteward.schemas import InputError
     from ctxsteward.store.maintenance.inventory import ls
+    from ctxsteward.store.names import checked_name
 
     if tenant is not None and next(ls(store, tenant=checked_name("tenant", tenant)), None) is None:
         known = store.journal.tenants()

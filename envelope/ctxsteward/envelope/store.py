@@ -24,18 +24,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ctxsteward.schemas import CompressionReport, Erased, Finding, InputError, ReferenceNotFound, StoreError, Wire
 from ctxsteward.store import process_forks as forking
-from ctxsteward.store.crypto.hash_chain import Chain
+from ctxsteward.store.backend import Backend
 from ctxsteward.store.crypto.keyring import Keys, file_keys, memory_keys
-from ctxsteward.store.crypto.vault import Vault
 from ctxsteward.store.facts.lookup import WAIT_SECONDS, FactLookup
 from ctxsteward.store.journal.erasures import erasures
 from ctxsteward.store.journal.events import WindowCompacted
 from ctxsteward.store.journal.port import Journal, JournalRecord, SessionKey
+from ctxsteward.store.names import checked_name
 from ctxsteward.store.objects.port import ObjectStore, Patience
 from ctxsteward.store.profiles.text import Profile
 
 from .address_lookup import AddressLookup
-from .history.new_message import checked_name
 from .history.session import Session
 from .history.session_head import head_of
 from .layout.meta_section import report_in
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from ctxsteward.store.facts.fact_store import FactStore
     from ctxsteward.store.journal.erasures import Eraser
     from ctxsteward.store.profiles.versions import ProfileVersions
-    from ctxsteward.store.replication.write_behind import WriteBehind, WriteBehindStatus
+    from ctxsteward.store.replication.write_behind import WriteBehindStatus
 
     from .cards import CardIndex, CardMaker, StoreCards
 
@@ -81,7 +80,7 @@ PROBE_SECONDS = 3.0
 __all__ = ["Journal", "JournalRecord", "SessionKey", "Store", "open_store"]
 
 
-class Store:
+class Store(Backend):
     """Sessions, envelopes and governed state of every tenant."""
 
     def __init__(
@@ -100,29 +99,16 @@ class Store:
     ) -> None:
         """`write_behind`: the journal lies outside the store and is drained into it; `behind` are arguments of
         `writebehind.behind.WriteBehind`. `folder` is the journal's, `cards` as in `open_store`."""
-        self.journal = journal
-        self.objects = objects
-        self.keys = keys
+        super().__init__(journal, objects, keys, patience=patience, folder=folder)
         self.uri = uri
-        self.patience = patience or Patience()
-        self.folder = folder
-        """Of the journal, and of what can be derived again (`derived_files`); None: nothing of it is on disk."""
         self.unreached: list[Finding] = []
         """What the last call of `sessions`, `address`, `manifest` or `compaction` could not reach."""
-        missing = getattr(journal, "missing", None)
-        self.findings: tuple[Finding, ...] = ()
-        """What was noticed of the store as a whole when it was opened; every session opened for writing has it, too."""
-        if missing:
-            self.findings = (Finding(kind="journal_missing", field="journal", text=missing),)
-        self.erasers: list[Eraser] = []
-        """Told what was forgotten here: whatever holds text derived from sessions beside the store adds itself."""
         self._own_cards = "memory:" if folder is None else f"sqlite:{folder / CARDS_FILE}"
         self.cards_uri = self._own_cards if cards is None else cards
         """Where this store's context cards are, whether anybody keeps them up or not."""
         self._cards: StoreCards | None = None
         self._keeping = forking.lock()
         self._draw_nonce = draw_nonce
-        self._vaults: dict[str, Vault] = {}
         self._checked: set[str] = set()
         self.fact_lookup = FactLookup(
             lambda profile, tenant: self.facts(profile, tenant=tenant),
@@ -130,8 +116,6 @@ class Store:
             erasures=partial(erasures, journal),
         )
         """How sessions of this store learn what is known about their users."""
-        self.write_behind: WriteBehind | None = None
-        """Where the journal lies outside the store; also what `erasure.forget` takes as `elsewhere`."""
         if write_behind:
             from ctxsteward.store.replication.write_behind import WriteBehind
 
@@ -139,22 +123,6 @@ class Store:
                 journal, objects, keys, self.vault, erased=self._apply_tombstones, **(behind or {})
             )
         self._addressed = AddressLookup(journal, keys, self.write_behind, self.unreached)
-
-    def vault(self, tenant: str = "default") -> Vault:
-        """The tenant's encrypted content."""
-        found = self._vaults.get(tenant)
-        if found is None:
-            found = Vault(
-                self.objects, self.keys, checked_name("tenant", tenant), patience=self.patience,
-                erasures=partial(erasures, self.journal, tenant),
-            )  # fmt: skip
-            found = self._vaults.setdefault(tenant, found)
-        return found
-
-    def chain(self, folder: str, *, tenant: str) -> Chain:
-        """A chain of this tenant's; see `objects.names` for the folders."""
-        key = self.keys.address_key(tenant)
-        return Chain(self.objects, folder, key, witness=self.journal, patience=self.patience)
 
     def profiles(self, name: str, *, tenant: str = "default") -> ProfileVersions:
         """The committed versions of a profile."""
@@ -234,6 +202,10 @@ class Store:
 
         apply_tombstones(self, tenant, thorough=True)
 
+    def replay(self, key: SessionKey, length: int) -> None:
+        """Read this much of a log into a session, with what is here alone."""
+        Session(self.journal, key, _no_counter, lambda: "", self.keys).load(upto=length)
+
     def _session(self, key: SessionKey, counter: Counter | None) -> Session:
         repair = None if self.write_behind is None else self.write_behind.opening.stored_record
         journal = with_append_hints(self.journal, self._hint)
@@ -311,6 +283,12 @@ class Store:
     def card_uris(self) -> tuple[str, ...]:
         """Where this store has cards, or may have: `cards_uri`, and what lies beside the journal in any case."""
         return tuple(dict.fromkeys((self.cards_uri, self._own_cards)))
+
+    def derived_text_erasers(self) -> tuple[Eraser, ...]:
+        """Its erasers, and those of its indexes of context cards that nobody here has open."""
+        from .cards.erasure import lazy_card_eraser
+
+        return (*self.erasers, *lazy_card_eraser(self))
 
     def _hint(self, key: SessionKey) -> None:
         if self.write_behind is not None:
@@ -438,6 +416,10 @@ def _answers(probe: Callable[[], None]) -> bool:
     if failed:
         raise failed[0]
     return True
+
+
+def _no_counter() -> Counter:
+    raise AssertionError("reading counts no tokens")
 
 
 def _counter(given: Counter | None) -> Counter:

@@ -44,13 +44,32 @@ from functools import lru_cache
 from urllib.parse import quote
 
 from ctxsteward.schemas import InputError
+from ctxsteward.schemas.profile import ENTRY_ID
 
 NUMBER_DIGITS = 12
 MAX_PART_CHARS = 120
 _KEY = re.compile(r"(?!.*(?:^|/)\.{1,2}(?:/|$))[A-Za-z0-9%_.~-]+(?:/[A-Za-z0-9%_.~-]+)*")
 MAX_KEY_CHARS = 800
+MAX_META_CHARS = 200
+"""Of a name that the application gives: an id, a phase, a timestamp, a principal, an origin, who did it and why."""
 MAX_KEY_PART_CHARS = 160
 """With the suffix of a temporary file it still fits the 255 bytes of a file name."""
+
+
+def checked_name(what: str, value: object) -> str:
+    """An id that a caller gave; raises `InputError`."""
+    if not isinstance(value, str) or not value or len(value) > MAX_META_CHARS or not value.isprintable():
+        raise InputError(
+            f"{what} {value!r:.60} is not usable as an id; take 1 to {MAX_META_CHARS} printable characters"
+        )
+    return value
+
+
+def checked_profile_name(name: object) -> str:
+    """The name of a profile; raises `InputError`."""
+    if not isinstance(name, str) or not re.fullmatch(ENTRY_ID.rstrip("$"), name):
+        raise InputError(f"profile {name!r:.80} is not usable as a name; names match {ENTRY_ID[1:-1]}")
+    return name
 
 
 def part_of(name: str) -> str:

@@ -15,15 +15,13 @@ from typing import NamedTuple
 from ctxsteward.schemas import Erased, Finding, InputError, Message
 from ctxsteward.schemas.message import encode_wire
 from ctxsteward.store.journal.events import PLAIN, MessageAppended, PinStrength
-from ctxsteward.store.names import unseen
+from ctxsteward.store.names import MAX_META_CHARS, unseen
 
 from .log_view import SessionLogView
 from .originals import Originals
 from .state import State
 from .tool_groups import LogEntry, place
 
-MAX_META_CHARS = 200
-"""Of an id, phase, timestamp, principal or origin."""
 MAX_NOTE_NAME_CHARS = 64
 
 
@@ -75,15 +73,6 @@ def check_note(name: str, text: object) -> None:
     if not isinstance(text, str):
         raise InputError(f"note {name!r} is {type(text).__name__}; a note is text")
     encode_wire({"role": "user", "content": text})
-
-
-def checked_name(what: str, value: object) -> str:
-    """A session's or tenant's id as it may be stored; raises `InputError`."""
-    if not isinstance(value, str) or not value or len(value) > MAX_META_CHARS or not value.isprintable():
-        raise InputError(
-            f"{what} {value!r:.60} is not usable as an id; take 1 to {MAX_META_CHARS} printable characters"
-        )
-    return value
 
 
 class ParsedMessage(NamedTuple):

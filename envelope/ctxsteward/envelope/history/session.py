@@ -40,13 +40,14 @@ from ctxsteward.store.journal.events import (
 )
 from ctxsteward.store.journal.log import Log, Repair, read_manifest
 from ctxsteward.store.journal.port import Journal, SessionKey
+from ctxsteward.store.names import checked_name
 from ctxsteward.store.profiles.text import Profile
 
 from ..layout.meta_section import META_REPORT, report_in
 from ..tokens.tokenizer import Counter
 from .fold import DAMAGE
 from .log_view import TRIES, SessionLogView
-from .new_message import MessageAppender, NewMessage, ParsedMessage, check_meta, check_note, checked_name
+from .new_message import MessageAppender, NewMessage, ParsedMessage, check_meta, check_note
 from .originals import Originals
 from .session_head import SessionOpening
 from .state import State

@@ -17,10 +17,10 @@ from ctxsteward.schemas import Conflict, Finding, InputError, Wire
 from ctxsteward.schemas.message import encode_wire
 from ctxsteward.store.facts.lookup import without_withdrawn_records
 from ctxsteward.store.journal.events import SessionHead, SessionOpened
+from ctxsteward.store.names import checked_name
 from ctxsteward.store.profiles.text import Profile
 
 from .log_view import TRIES, SessionLogView
-from .new_message import checked_name
 
 if TYPE_CHECKING:
     from ctxsteward.store.facts.lookup import FactLookup

@@ -37,25 +37,16 @@ Raises `StoreError` where a file cannot be deleted. Source: the state design (wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from ctxsteward.schemas import StoreError
+from ctxsteward.schemas import InputError, StoreError
 
-from ..journal.erasures import Deletion, Eraser
-from ..names import part_of
-
-if TYPE_CHECKING:
-    from ctxsteward.envelope.store import Store
-from collections.abc import Iterator
-
-from ctxsteward.envelope.history.new_message import MAX_META_CHARS
-from ctxsteward.schemas import InputError
-
+from ..backend import Backend
 from ..crypto.addresses import subject_of
-from ..journal.erasures import Erasure, ErasureRequest, Holder, RemoteSessions
+from ..journal.erasures import Deletion, Eraser, Erasure, ErasureRequest, Holder, RemoteSessions
 from ..journal.port import SessionKey
+from ..names import MAX_META_CHARS, part_of
 from .redacted_log import principals_of
 from .steps import ErasureRun
 
@@ -82,7 +73,7 @@ class DerivedFiles:
         return len(doomed)
 
 
-def derived_files(store: Store, tenant: str, erasers: Iterable[Eraser] = ()) -> list[DerivedFiles]:
+def derived_files(store: Backend, tenant: str, erasers: Iterable[Eraser] = ()) -> list[DerivedFiles]:
     """What erases the store's derived files, beside these erasers and the store's own; none for one in memory."""
     if store.folder is None:
         return []
@@ -94,7 +85,7 @@ __all__ = ["Deletion", "Eraser", "Erasure", "RemoteSessions", "apply_tombstones"
 
 
 def forget(
-    store: Store,
+    store: Backend,
     *,
     tenant: str = "default",
     session: str | None = None,
@@ -123,7 +114,7 @@ def forget(
 
 
 def apply_tombstones(
-    store: Store,
+    store: Backend,
     tenant: str = "default",
     *,
     erasers: Sequence[Eraser] = (),
@@ -163,14 +154,12 @@ def apply_tombstones(
     return done
 
 
-def _told(store: Store, tenant: str, erasers: Sequence[Eraser]) -> tuple[Eraser, ...]:
+def _told(store: Backend, tenant: str, erasers: Sequence[Eraser]) -> tuple[Eraser, ...]:
     """Everybody who is to hear what is gone."""
-    from ctxsteward.envelope.cards.erasure import lazy_card_eraser
-
-    return (*store.erasers, *lazy_card_eraser(store), *erasers, *derived_files(store, tenant, erasers))
+    return (*store.derived_text_erasers(), *erasers, *derived_files(store, tenant, erasers))
 
 
-def _speakers(store: Store, tenant: str) -> Iterator[tuple[str, str]]:
+def _speakers(store: Backend, tenant: str) -> Iterator[tuple[str, str]]:
     """Every principal of every session that was not forgotten."""
     for session in store.journal.sessions(tenant):
         if not any(note.principal is None for note in store.journal.forgotten(tenant, session)):

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from ctxsteward.schemas import (
     ContextError,
@@ -28,6 +27,7 @@ from ctxsteward.schemas import (
     UnsupportedVersion,
 )
 
+from ..backend import Backend
 from ..crypto.addresses import subject_of
 from ..crypto.vault import derived_subject
 from ..facts.fact import Audience
@@ -46,9 +46,6 @@ from .redacted_log import (
     standing_notes,
 )
 from .steward_records import subjects_by_session, withdraw_unsupported, withdrawn_keys
-
-if TYPE_CHECKING:
-    from ctxsteward.envelope.store import Store
 
 
 class Lineage:
@@ -140,7 +137,7 @@ class _ErasureCounts:
 class ErasureRun:
     """Forgets one thing after the other; `finish` makes an end of it."""
 
-    def __init__(self, store: Store, tenant: str, told: ErasureRequest, elsewhere: RemoteSessions | None) -> None:
+    def __init__(self, store: Backend, tenant: str, told: ErasureRequest, elsewhere: RemoteSessions | None) -> None:
         self._store, self._tenant, self._told, self._elsewhere = store, tenant, told, elsewhere
         self._journal, self._vault = store.journal, store.vault(tenant)
         self._address_key = store.keys.address_key(tenant)

@@ -35,34 +35,26 @@ Source: the state design (a recommendation is withdrawn when its support falls b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ctxsteward.schemas import Damaged, Erased, Finding, ObjectMissing, StoreError, UnsupportedVersion
-
-from ..crypto.vault import session_of
-from ..names import number_of, part_of
-from ..objects.port import list_twice
-
-if TYPE_CHECKING:
-    from ctxsteward.envelope.store import Store
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import filterfalse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ctxsteward.schemas import Damaged, Erased, Finding, ObjectMissing, StoreError, UnsupportedVersion
 from ctxsteward.schemas.profile import MetaRecord
 
+from ..backend import Backend
 from ..crypto.addresses import subject_of
-from ..crypto.vault import Vault
+from ..crypto.vault import Vault, session_of
 from ..journal.port import JournalWitness, SessionKey
-from ..names import data_key_name, numbered
+from ..names import data_key_name, number_of, numbered, part_of
+from ..objects.port import list_twice
 from ..profiles.meta_records import RecordRef, canonical, record_subject, references
 
 
-def subjects_by_session(store: Store, tenant: str, found: dict[str, set[str]]) -> list[Finding]:
+def subjects_by_session(store: Backend, tenant: str, found: dict[str, set[str]]) -> list[Finding]:
     """Fill in, by session, the addresses of all subjects whose keys open something that was harvested from it; what
     cannot be read is passed over and returned."""
     vault, findings = store.vault(tenant), list[Finding]()
@@ -80,7 +72,7 @@ def subjects_by_session(store: Store, tenant: str, found: dict[str, set[str]]) -
     return findings
 
 
-def _artifacts(store: Store, tenant: str, findings: list[Finding]) -> Iterator[str]:
+def _artifacts(store: Backend, tenant: str, findings: list[Finding]) -> Iterator[str]:
     keys = list_twice(store.objects, f"steward/{part_of(tenant)}/")
     for folder in dict.fromkeys(key.rpartition("/")[0] for key in keys if number_of(key) is not None):
         for link in store.chain(folder, tenant=tenant).readable() if "/batches/" in folder else ():
@@ -126,7 +118,7 @@ def keep_support(vault: Vault, profile: str, record: MetaRecord, support: Record
     return RecordRef(vault.put(subject, KIND, data), vault.subject_address(subject))
 
 
-def newest_supports(store: Store, tenant: str, folders: Iterable[str]) -> dict[str, RecordSupport]:
+def newest_supports(store: Backend, tenant: str, folders: Iterable[str]) -> dict[str, RecordSupport]:
     """By record's key, what the newest link of these chains says of it."""
     newest: dict[str, RecordRef] = {}
     for folder in folders:
@@ -149,7 +141,7 @@ def _read(vault: Vault, address: str) -> RecordSupport | None:
     return RecordSupport(voices=voices, least=fields["least"])
 
 
-def withdraw_unsupported(store: Store, tenant: str, *, who: str, when: str, why: str) -> int:
+def withdraw_unsupported(store: Backend, tenant: str, *, who: str, when: str, why: str) -> int:
     """Destroy the keys of recommendations without enough behind them; how many there were."""
     vault, withdrawn = store.vault(tenant), 0
     left = _OriginalCheck(store, vault, tenant)
@@ -164,7 +156,7 @@ def withdraw_unsupported(store: Store, tenant: str, *, who: str, when: str, why:
     return withdrawn
 
 
-def withdrawn_keys(store: Store, tenant: str) -> frozenset[str]:
+def withdrawn_keys(store: Backend, tenant: str) -> frozenset[str]:
     """Addresses of the subjects of records that were withdrawn; costs a reading of all links."""
     folders = filterfalse(_tells_supports, _chains(store, tenant))
     links = (link for folder in folders for link in store.chain(folder, tenant=tenant).links())
@@ -172,7 +164,9 @@ def withdrawn_keys(store: Store, tenant: str) -> frozenset[str]:
     return frozenset(keys.intersection(store.vault(tenant).buried())) if keys else frozenset()
 
 
-def _recommendations(store: Store, vault: Vault, tenant: str, chains: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+def _recommendations(
+    store: Backend, vault: Vault, tenant: str, chains: Iterable[str]
+) -> Iterator[tuple[str, list[str]]]:
     """Key and sources of every recommendation, once each."""
     seen: set[str] = set()
     for folder in filterfalse(_tells_supports, chains):
@@ -201,7 +195,7 @@ def _tells_supports(folder: str) -> bool:
     return folder.startswith("steward/") and folder.endswith("/nights")
 
 
-def _chains(store: Store, tenant: str) -> list[str]:
+def _chains(store: Backend, tenant: str) -> list[str]:
     """Folders of the tenant's profile versions and snapshots, of what waits for a review, and of supports."""
     found: dict[str, None] = {}
     for prefix in (f"profiles/{part_of(tenant)}/", f"snapshots/{part_of(tenant)}/", f"steward/{part_of(tenant)}/"):
@@ -214,7 +208,7 @@ def _chains(store: Store, tenant: str) -> list[str]:
     return list(found)
 
 
-def _seen(store: Store, prefix: str) -> Iterator[str]:
+def _seen(store: Backend, prefix: str) -> Iterator[str]:
     """Links that the journal has seen, whatever a listing says."""
     if isinstance(store.journal, JournalWitness):
         for name, number in store.journal.witnessed().items():
@@ -235,7 +229,7 @@ def _sources(vault: Vault, address: str) -> list[str] | None:
 class _OriginalCheck:
     """Whether the original that a pointer names is still there."""
 
-    def __init__(self, store: Store, vault: Vault, tenant: str) -> None:
+    def __init__(self, store: Backend, vault: Vault, tenant: str) -> None:
         self._store, self._vault, self._tenant = store, vault, tenant
         self._gone: dict[str, bool] = {}
 

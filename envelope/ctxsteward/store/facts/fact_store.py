@@ -26,32 +26,23 @@ Source: the state design (erasure); NIST SP 800-88.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
-
-from ctxsteward.schemas import Erased, Finding, InputError, VersionTaken
-from ctxsteward.schemas.profile import ENTRY_ID
-
-from ..crypto.addresses import address_of, subject_of
-from ..crypto.hash_chain import Chain, Link
-from ..journal.port import SessionKey
-from ..names import facts_folder, number_of
-from ..profiles.meta_records import RecordRef, canonical
-from .fact import Audience, Fact, FactForm, FactRecord, checked_audience, checked_facts, kept_in
-
-if TYPE_CHECKING:
-    from ctxsteward.envelope.store import Store
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import unquote
 
-from ctxsteward.schemas import ObjectMissing
+from ctxsteward.schemas import Erased, Finding, InputError, ObjectMissing, VersionTaken
 
+from ..backend import Backend
+from ..crypto.addresses import address_of, subject_of
+from ..crypto.hash_chain import Chain, Link
 from ..crypto.vault import Vault
-from ..names import data_key_name, part_of
-from .fact import records_of
+from ..journal.erasures import note_erasure
+from ..journal.port import SessionKey
+from ..names import checked_profile_name, data_key_name, facts_folder, number_of, part_of
+from ..profiles.meta_records import RecordRef, canonical
+from .fact import Audience, Fact, FactForm, FactRecord, checked_audience, checked_facts, kept_in, records_of
 
 MAX_NOTE_CHARS = 200
 
@@ -107,10 +98,8 @@ class FactReplacement(NamedTuple):
 class FactStore:
     """What is known of the audiences of one profile of one tenant."""
 
-    def __init__(self, store: Store, profile: str, tenant: str = "default") -> None:
-        if not isinstance(profile, str) or not re.fullmatch(ENTRY_ID.rstrip("$"), profile):
-            raise InputError(f"profile {profile!r:.80} is not usable as a name; names match {ENTRY_ID[1:-1]}")
-        self.profile, self.tenant = profile, tenant
+    def __init__(self, store: Backend, profile: str, tenant: str = "default") -> None:
+        self.profile, self.tenant = checked_profile_name(profile), tenant
         self._store, self._journal = store, store.journal
         self._vault, self._key = store.vault(tenant), store.keys.address_key(tenant)
         self.form = FactForm(self._vault, self._key, profile)
@@ -276,7 +265,7 @@ class FactStore:
         doomed = {kept.key for kept in seen if (fact := self.form.fact(kept)) is not None and unfit(fact)}
         for key in sorted(doomed):
             self._vault.bury_address(key, who=who, when=when, why=why)
-        self._store.fact_lookup.drop()
+        note_erasure(self._journal, self.tenant)
         return len(doomed)
 
 
@@ -317,7 +306,7 @@ def _of_message(body: str, name: str) -> object:
         return None
 
 
-def withdraw_facts(store: Store, tenant: str, *, who: str, when: str, why: str) -> int:
+def withdraw_facts(store: Backend, tenant: str, *, who: str, when: str, why: str) -> int:
     """Destroy the keys of facts that rest on a forgotten subject; how many there were."""
     vault, withdrawn = store.vault(tenant), 0
     shelves = list(_shelves(store, tenant))
@@ -336,11 +325,10 @@ def withdraw_facts(store: Store, tenant: str, *, who: str, when: str, why: str) 
         elif rests_on_buried:
             vault.bury_address(key, who=who, when=when, why=why)
             withdrawn += 1
-    store.fact_lookup.drop()
     return withdrawn
 
 
-def forget_audience(store: Store, tenant: str, audience: Audience, *, who: str, when: str, why: str) -> int:
+def forget_audience(store: Backend, tenant: str, audience: Audience, *, who: str, when: str, why: str) -> int:
     """Destroy all that is known about this audience, in every profile; how many facts there were."""
     vault, forgotten = store.vault(tenant), 0
     for shelf in _shelves(store, tenant):
@@ -349,16 +337,15 @@ def forget_audience(store: Store, tenant: str, audience: Audience, *, who: str, 
         for key in sorted(keys):
             forgotten += vault.tombstone(key) is None
             vault.bury_address(key, who=who, when=when, why=why)
-    store.fact_lookup.drop()
     return forgotten
 
 
-def has_shelf(store: Store, tenant: str, audience: Audience) -> bool:
+def has_shelf(store: Backend, tenant: str, audience: Audience) -> bool:
     """Whether anything was ever known about this audience, in any profile."""
     return any(next(shelf.links(shelf.folder(audience)), None) is not None for shelf in _shelves(store, tenant))
 
 
-def _shelves(store: Store, tenant: str) -> Iterator[FactStore]:
+def _shelves(store: Backend, tenant: str) -> Iterator[FactStore]:
     """Of every profile that has facts."""
     folder, after = f"facts/{part_of(tenant)}/", ""
     while (found := next(iter(store.objects.list(folder, after=after)), None)) is not None:

@@ -127,7 +127,7 @@ class FactLookup:
         """`shelves` are those of a profile and tenant; with `wait_seconds`, questions are asked aside; `erasures` are
         those of a tenant so far, by whichever process."""
         self.shelves = shelves
-        self._dropped, self._erasures = 0, erasures
+        self._erasures = erasures
         self._wait_seconds, self._breaker = wait_seconds, breaker
         self.forked()
         forking.renew_in_child(self)
@@ -136,14 +136,9 @@ class FactLookup:
         """The parent's threads that ask are not here."""
         self._asking, self._lock = 0, threading.Lock()
 
-    def drop(self) -> None:
-        """Something was forgotten: sessions read their facts anew."""
-        with self._lock:
-            self._dropped += 1
-
     def epoch(self, tenant: str) -> int:
         """Of what was read of this tenant's facts."""
-        return self._dropped + self._erasures(tenant)
+        return self._erasures(tenant)
 
     def ask(self, question: Callable[[], None]) -> None:
         """Have a question answered; it keeps its answer itself, and may do so after this has given up."""

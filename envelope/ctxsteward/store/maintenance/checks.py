@@ -21,11 +21,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
-from ctxsteward.envelope.history.session import Session
-from ctxsteward.envelope.store import Store
-from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import Damaged, Erased, ObjectMissing, UnsupportedVersion
 
+from ..backend import Backend
 from ..crypto.addresses import subject_of
 from ..crypto.hash_chain import Link
 from ..crypto.vault import Vault, derived_subject
@@ -50,7 +48,7 @@ def place(key: SessionKey, position: int) -> str:
     return f"journal/{part_of(key.tenant)}/{part_of(key.session)}#{position}"
 
 
-def check_log(store: Store, key: SessionKey, buried: frozenset[str], tally: CheckTally, *, read_data: bool) -> None:
+def check_log(store: Backend, key: SessionKey, buried: frozenset[str], tally: CheckTally, *, read_data: bool) -> None:
     """Check a session's journal; `buried` are addresses of the tenant's forgotten subjects."""
     tally.count("sessions")
     tally.tell(key.session)
@@ -66,7 +64,7 @@ def check_log(store: Store, key: SessionKey, buried: frozenset[str], tally: Chec
 class LogCheck:
     """One session's log, from its first record to its last."""
 
-    def __init__(self, store: Store, key: SessionKey, buried: frozenset[str], tally: CheckTally) -> None:
+    def __init__(self, store: Backend, key: SessionKey, buried: frozenset[str], tally: CheckTally) -> None:
         self.journal: Journal = store.journal
         self._store, self._key, self._buried, self._tally = store, key, buried, tally
         self._address_key = store.keys.address_key(key.tenant)
@@ -171,10 +169,8 @@ class LogCheck:
 
     def _fold(self, length: int) -> None:
         """Open the session as its readers do, with what is here alone."""
-        store = self._store
-        session = Session(self.journal, self._key, _no_counter, lambda: "", store.keys)
         try:
-            session.load(upto=length)
+            self._store.replay(self._key, length)
         except Damaged as error:
             self._found("record_altered", max(0, length - 1), f"the session cannot be opened: {error}")
         except Erased:
@@ -184,10 +180,6 @@ class LogCheck:
         where = place(self._key, position)
         broken = BrokenRecord(self._key, position) if kind in ("record_altered", "record_missing") else None
         self._tally.found(kind, where, what, broken)
-
-
-def _no_counter() -> Counter:
-    raise AssertionError("reading counts no tokens")
 
 
 def check_subjects(vault: Vault, found: TenantObjects, tally: CheckTally) -> None:
@@ -297,7 +289,7 @@ def _is_buried(vault: Vault, name: str) -> bool:
 class DrainedLog:
     """A session's chain, link by link; afterwards the records that stand in it."""
 
-    def __init__(self, store: Store, vault: Vault, folder: str, tally: CheckTally) -> None:
+    def __init__(self, store: Backend, vault: Vault, folder: str, tally: CheckTally) -> None:
         self.length = 0
         """Records so far."""
         self.number = 0
@@ -370,7 +362,7 @@ class DrainedLog:
 
 
 def check_drained(
-    store: Store,
+    store: Backend,
     vault: Vault,
     folder: str,
     links: Iterable[Link],
@@ -389,9 +381,9 @@ def check_drained(
         _compare(store, vault, SessionKey(vault.tenant, log.session), log, found, tally)
 
 
-def read_drained(store: Store, key: SessionKey) -> NewSegments | None:
+def read_drained(store: Backend, key: SessionKey) -> NewSegments | None:
     """What stands of a session in the object store; None where that cannot be had whole, or was forgotten."""
-    vault = Vault(store.objects, store.keys, key.tenant, patience=store.patience)
+    vault = store.fresh_vault(key.tenant)
     try:
         return SessionLog(store.objects, store.keys, vault, key, patience=store.patience).behind(DrainMark())
     except (Damaged, Erased, ObjectMissing, UnsupportedVersion):
@@ -412,7 +404,7 @@ def _check_keys(vault: Vault, link: Link, folder: str, found: TenantObjects, tal
 
 
 def _compare(
-    store: Store, vault: Vault, key: SessionKey, log: DrainedLog, found: TenantObjects, tally: CheckTally
+    store: Backend, vault: Vault, key: SessionKey, log: DrainedLog, found: TenantObjects, tally: CheckTally
 ) -> None:
     """Where the journal has read the chain to its end, both hold the same."""
     drained = store.journal.drained(key)
@@ -436,7 +428,7 @@ def _compare(
             tally.found("manifest_missing", where, "the object store has it", BrokenManifest(key, address))
 
 
-def _is_being_erased(store: Store, vault: Vault, key: SessionKey, found: TenantObjects) -> bool:
+def _is_being_erased(store: Backend, vault: Vault, key: SessionKey, found: TenantObjects) -> bool:
     """Whether principals were forgotten, and what had been derived from them still has its key: a generation each."""
     wrote = principals_of(store.journal.read(key, 0))
     gone = sum(vault.subject_address(subject_of(key.session, name)) in found.tombstones for name in wrote)
@@ -444,7 +436,7 @@ def _is_being_erased(store: Store, vault: Vault, key: SessionKey, found: TenantO
     return any(vault.subject_address(subject) not in found.tombstones for subject in derived)
 
 
-def is_sound(store: Store, key: SessionKey, position: int, record: JournalRecord) -> bool:
+def is_sound(store: Backend, key: SessionKey, position: int, record: JournalRecord) -> bool:
     """Whether the record is one that was once written at this place."""
     try:
         records.check(store.keys.address_key(key.tenant), key.session, position, record)

@@ -44,9 +44,9 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Protocol, runtime_checkable
 
-from ctxsteward.envelope.store import Store
 from ctxsteward.schemas import Damaged, Finding, ObjectMissing, StoreError, StoreUnavailable, UnsupportedVersion
 
+from ..backend import Backend
 from ..crypto.hash_chain import Chain, Link, follows
 from ..crypto.keyring import check_keys
 from ..crypto.vault import Vault
@@ -69,7 +69,7 @@ from .gc import UnfinishedWrites
 from .inventory import Inventory, TenantObjects, complete, seen_chains, take_inventory
 
 
-def restore_damaged(store: Store, broken: Iterable[Broken]) -> int:
+def restore_damaged(store: Backend, broken: Iterable[Broken]) -> int:
     """Put right what can be; how many things were touched. Whether it helped is for a new check to say."""
     records: defaultdict[SessionKey, set[int]] = defaultdict(set)
     manifests: defaultdict[SessionKey, set[str]] = defaultdict(set)
@@ -99,7 +99,7 @@ class RecountableJournal(Protocol):
     def recount(self, key: SessionKey, length: int, drained: DrainMark) -> None: ...
 
 
-def _recount(store: Store, key: SessionKey) -> int:
+def _recount(store: Backend, key: SessionKey) -> int:
     """How many rows of logs were counted anew."""
     stored = read_drained(store, key)
     if stored is None or not isinstance(store.journal, RecountableJournal):
@@ -116,7 +116,7 @@ def _recount(store: Store, key: SessionKey) -> int:
     return 1
 
 
-def _restore(store: Store, key: SessionKey, positions: set[int], drained: NewSegments | None) -> int:
+def _restore(store: Backend, key: SessionKey, positions: set[int], drained: NewSegments | None) -> int:
     """Records from the object store, in one rewrite; those that it does not hold stay as they are."""
     there = dict(enumerate(drained.records)) if drained is not None else {}
     found = {position: there[position] for position in positions if position in there}
@@ -125,7 +125,7 @@ def _restore(store: Store, key: SessionKey, positions: set[int], drained: NewSeg
     return len(found)
 
 
-def _replace(store: Store, key: SessionKey, addresses: set[str], drained: NewSegments | None) -> int:
+def _replace(store: Backend, key: SessionKey, addresses: set[str], drained: NewSegments | None) -> int:
     """A journal drops all manifests of a session or none, so the sound ones are written again."""
     sound = {one.address: one.body for one in drained.manifests} if drained is not None else {}
     sound |= {one.address: one.body for one in store.journal.manifests(key) if one.address not in addresses}
@@ -224,7 +224,7 @@ class CodedJournal(Protocol):
 
 
 def fsck(
-    store: Store,
+    store: Backend,
     *,
     tenant: str | None = None,
     read_data: bool = False,
@@ -246,7 +246,7 @@ def fsck(
     )  # fmt: skip
 
 
-def _check(store: Store, tenant: str | None, tally: CheckTally, *, read_data: bool) -> CheckTally:
+def _check(store: Backend, tenant: str | None, tally: CheckTally, *, read_data: bool) -> CheckTally:
     for finding in store.findings:
         tally.found(finding.kind, finding.field or "journal", finding.text)
     if isinstance(store.journal, SelfCheckingJournal):
@@ -269,12 +269,12 @@ def _tenants(found: Inventory, known: list[str], tally: CheckTally) -> list[str]
 
 
 def _check_tenant(
-    store: Store, tenant: str, found: TenantObjects | None, tally: CheckTally, *, read_data: bool
+    store: Backend, tenant: str, found: TenantObjects | None, tally: CheckTally, *, read_data: bool
 ) -> None:
     found = found or TenantObjects(part=part_of(tenant), name=tenant)
     if not _keys_fit(store, tenant, tally):
         return  # every code would be wrong
-    vault = Vault(store.objects, store.keys, tenant, patience=store.patience)
+    vault = store.fresh_vault(tenant)
     altered = _altered_rows(store, tenant, tally)
     complete(store, found, vault, altered)  # what is lost is found where it lay
     buried = frozenset(found.tombstones)
@@ -304,7 +304,7 @@ def _check_tenant(
     check_blobs(vault, found, owners, tally, read_data=read_data)
 
 
-def _altered_rows(store: Store, tenant: str, tally: CheckTally) -> Set[str]:
+def _altered_rows(store: Backend, tenant: str, tally: CheckTally) -> Set[str]:
     """Sessions whose log's row cannot be believed: nothing of them can be looked up by it."""
     rows = store.journal.altered(tenant) if isinstance(store.journal, CodedJournal) else ()
     for session, row in rows:
@@ -315,7 +315,7 @@ def _altered_rows(store: Store, tenant: str, tally: CheckTally) -> Set[str]:
     return {session for session, row in rows if row == "log"}
 
 
-def _check_burials(store: Store, vault: Vault, found: TenantObjects, tally: CheckTally) -> None:
+def _check_burials(store: Backend, vault: Vault, found: TenantObjects, tally: CheckTally) -> None:
     """As many tombstones as were seen here once; counted again, because one may be younger than the listing."""
     seen = store.journal.seen(f"tombstones/{vault.tenant}")
     if seen > len(found.tombstones):
@@ -325,7 +325,7 @@ def _check_burials(store: Store, vault: Vault, found: TenantObjects, tally: Chec
             tally.found("tombstone_missing", folder, f"{there} are there, and {seen} were seen")
 
 
-def _keys_fit(store: Store, tenant: str, tally: CheckTally) -> bool:
+def _keys_fit(store: Backend, tenant: str, tally: CheckTally) -> bool:
     """Whether the tenant's objects were written with the keys we have."""
     where = check_name(tenant)
     try:
@@ -340,7 +340,7 @@ def _keys_fit(store: Store, tenant: str, tally: CheckTally) -> bool:
     return True
 
 
-def _note_leftovers(store: Store, found: Inventory, tally: CheckTally) -> None:
+def _note_leftovers(store: Backend, found: Inventory, tally: CheckTally) -> None:
     for info in found.probes:
         tally.found("probe_left", info.key, "left of a try")
     for info in found.foreign:

@@ -32,11 +32,12 @@ from itertools import islice
 from typing import Protocol, runtime_checkable
 from urllib.parse import unquote
 
-from ctxsteward.envelope.store import Store
 from ctxsteward.schemas import Damaged, Erased, InputError, ObjectMissing, OutcomeUnknown, UnsupportedVersion
 
+from ..backend import Backend
 from ..crypto.vault import Vault, VaultBlob
 from ..facts.fact import audiences_in
+from ..facts.fact_store import FactStore
 from ..names import part_of
 from ..objects.file import Leftover
 from ..objects.port import ObjectInfo, put_once
@@ -51,20 +52,20 @@ def addresses_in(data: bytes) -> set[str]:
     return {found.decode() for found in _ADDRESS.findall(data)}
 
 
-def reachable_blobs(store: Store, found: TenantObjects, tenant: str) -> set[str]:
+def reachable_blobs(store: Backend, found: TenantObjects, tenant: str) -> set[str]:
     """Addresses of this tenant's blobs that are referred to. Raises `Damaged` where that cannot be known."""
     named = set().union(*_named_by_links(store, found.chains, tenant))
-    return follow(_vault(store, tenant), named, found.blobs.keys())
+    return follow(store.fresh_vault(tenant), named, found.blobs.keys())
 
 
 def newly_reachable(
-    store: Store, before: TenantObjects, now: TenantObjects, tenant: str, there: Iterable[str]
+    store: Backend, before: TenantObjects, now: TenantObjects, tenant: str, there: Iterable[str]
 ) -> set[str]:
     """Which of `there` the links that were committed between two inventories refer to."""
     folders = dict.fromkeys((*before.chains, *now.chains))  # whatever the second listing leaves out
     after = {folder: max(before.chains.get(folder, {0: None})) for folder in folders}
     named = set().union(*_named_by_links(store, folders, tenant, after))
-    return follow(_vault(store, tenant), named, there)
+    return follow(store.fresh_vault(tenant), named, there)
 
 
 def follow(vault: Vault, named: set[str], there: Iterable[str]) -> set[str]:
@@ -84,12 +85,8 @@ def follow(vault: Vault, named: set[str], there: Iterable[str]) -> set[str]:
     return reached
 
 
-def _vault(store: Store, tenant: str) -> Vault:
-    return Vault(store.objects, store.keys, tenant, patience=store.patience)
-
-
 def _named_by_links(
-    store: Store, folders: Iterable[str], tenant: str, after: dict[str, int] | None = None
+    store: Backend, folders: Iterable[str], tenant: str, after: dict[str, int] | None = None
 ) -> Iterator[set[str]]:
     for folder in folders:
         start = (after or {}).get(folder, 0) + 1
@@ -132,7 +129,7 @@ class UnfinishedWrites(Protocol):
 
 
 def gc(
-    store: Store,
+    store: Backend,
     *,
     now: float,
     tenant: str | None = None,
@@ -174,7 +171,7 @@ class _Plan:
 class _Sweep:
     """One run."""
 
-    def __init__(self, store: Store, before: float, dry_run: bool, tell: Callable[[str], object]) -> None:
+    def __init__(self, store: Backend, before: float, dry_run: bool, tell: Callable[[str], object]) -> None:
         self._store, self._before, self._dry_run, self._tell = store, before, dry_run, tell
         self.bytes = 0
         self.young = 0
@@ -185,7 +182,7 @@ class _Sweep:
             raise Damaged(
                 f"tenant folder {found.part}: its name cannot be read back, nothing was collected; run store fsck"
             )
-        vault = Vault(self._store.objects, self._store.keys, found.name, patience=self._store.patience)
+        vault = self._store.fresh_vault(found.name)
         for lost in complete(self._store, found, vault):
             raise Damaged(f"{lost} is missing though it was committed; nothing was collected; run store fsck")
         reached = reachable_blobs(self._store, found, found.name)
@@ -205,7 +202,7 @@ class _Sweep:
         folders = {folder for part in parts for folder in chains_of_profile(found.part, part)}
         audiences = {audience for entry in entries for audience in audiences_in(entry)}
         for part in {*parts, *profiles_of(found)} if audiences else ():
-            shelves = self._store.facts(unquote(part), tenant=vault.tenant)
+            shelves = FactStore(self._store, unquote(part), vault.tenant)
             folders |= {shelves.folder(audience) for audience in audiences}
         return folders
 
@@ -279,14 +276,14 @@ def _is_buried(vault: Vault, name: str) -> bool:
         return False
 
 
-def _body(store: Store, key: str) -> bytes | None:
+def _body(store: Backend, key: str) -> bytes | None:
     try:
         return store.objects.get(key)
     except ObjectMissing:
         return None
 
 
-def _temporaries(store: Store, grace_seconds: float, dry_run: bool) -> tuple[list[str], int]:
+def _temporaries(store: Backend, grace_seconds: float, dry_run: bool) -> tuple[list[str], int]:
     if not isinstance(store.objects, UnfinishedWrites):
         return [], 0
     old = [left for left in store.objects.temporaries() if left.age_seconds >= grace_seconds]

@@ -25,9 +25,9 @@ from itertools import takewhile
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from ctxsteward.envelope.store import Store
 from ctxsteward.schemas import Damaged, ObjectMissing, StoreUnavailable, UnsupportedVersion
 
+from ..backend import Backend
 from ..crypto.vault import Vault
 from ..journal.events import SessionOpened, from_record
 from ..journal.port import Journal, JournalWitness, SessionKey
@@ -107,7 +107,7 @@ def take_inventory(
     return found
 
 
-def seen_chains(store: Store, vault: Vault, altered: Set[str] = frozenset()) -> dict[str, int]:
+def seen_chains(store: Backend, vault: Vault, altered: Set[str] = frozenset()) -> dict[str, int]:
     """How far this machine's journal has seen each chain of the tenant, by folder; `altered` logs are not asked."""
     seen: dict[str, int] = {}
     if isinstance(store.journal, JournalWitness):
@@ -121,7 +121,7 @@ def seen_chains(store: Store, vault: Vault, altered: Set[str] = frozenset()) -> 
     return seen
 
 
-def complete(store: Store, found: TenantObjects, vault: Vault, altered: Set[str] = frozenset()) -> list[str]:
+def complete(store: Backend, found: TenantObjects, vault: Vault, altered: Set[str] = frozenset()) -> list[str]:
     """Add chains that the listing has left out to what was found; see the module.
 
     Returns keys of links that the journal has seen and that are not there any more.
@@ -152,7 +152,7 @@ def chains_of_profile(part: str, name: str) -> list[str]:
     return [*kinds, f"steward/{part}/{name}/reviews"]
 
 
-def look_up(store: Store, found: TenantObjects, folders: Iterable[str]) -> int:
+def look_up(store: Backend, found: TenantObjects, folders: Iterable[str]) -> int:
     """Add those of these chains that are there and were not listed; how many there were."""
     added = 0
     for folder in folders:
@@ -179,7 +179,7 @@ def _list_again(objects: ObjectStore, found: TenantObjects) -> None:
                 raise _left_out(key)
 
 
-def _batches(store: Store, tenant: str, nights: str) -> list[str]:
+def _batches(store: Backend, tenant: str, nights: str) -> list[str]:
     named: dict[str, None] = {}
     with suppress(Damaged, UnsupportedVersion):  # said by whoever reads the chain for what is in it
         for link in store.chain(nights, tenant=tenant).links():
@@ -188,7 +188,7 @@ def _batches(store: Store, tenant: str, nights: str) -> list[str]:
     return [f"{nights.rpartition('/')[0]}/batches/{one}" for one in named]
 
 
-def _is_there(store: Store, key: str) -> bool:
+def _is_there(store: Backend, key: str) -> bool:
     try:
         store.objects.get(key)
     except ObjectMissing:
@@ -282,7 +282,7 @@ class ListingRow(NamedTuple):
     """None: a journal does not note it."""
 
 
-def stats(store: Store, *, tenant: str | None = None, tell: Callable[[str], object] = lambda text: None) -> Stats:
+def stats(store: Backend, *, tenant: str | None = None, tell: Callable[[str], object] = lambda text: None) -> Stats:
     """Count one tenant's part of a store, or all of it. Costs a listing and a few reads a session."""
     journal = store.journal
     tenants = journal.tenants() if tenant is None else [tenant]
@@ -304,7 +304,7 @@ def stats(store: Store, *, tenant: str | None = None, tell: Callable[[str], obje
     )
 
 
-def ls(store: Store, prefix: str = "", *, tenant: str | None = None) -> Iterator[ListingRow]:
+def ls(store: Backend, prefix: str = "", *, tenant: str | None = None) -> Iterator[ListingRow]:
     """Names that begin with `prefix`, in their order: objects by key, logs as ``journal/<tenant>/<session>``."""
     part = None if tenant is None else part_of(tenant)
     logs = (
@@ -357,7 +357,7 @@ class _Objects:
             self.tenants.add(rest.partition("/")[0])
 
 
-def _objects(store: Store, tenant: str | None, tell: Callable[[str], object]) -> _Objects:
+def _objects(store: Backend, tenant: str | None, tell: Callable[[str], object]) -> _Objects:
     found = _Objects()
     prefixes = [""] if tenant is None else [f"{family}/{part_of(tenant)}/" for family in FAMILIES]
     for number, info in enumerate(info for prefix in prefixes for info in store.objects.list(prefix)):

@@ -17,17 +17,14 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from ctxsteward.envelope.history.new_message import checked_name
 from ctxsteward.schemas import Fenced, InputError, UnsupportedVersion, VersionTaken
 
 from .. import process_forks as forking
+from ..backend import Backend
 from ..crypto.hash_chain import Link
-from ..names import numbered, writers_folder
-
-if TYPE_CHECKING:
-    from ctxsteward.envelope.store import Store
+from ..names import checked_name, checked_profile_name, numbered, writers_folder
 
 VERSION = 1
 
@@ -46,7 +43,7 @@ class WriterLease:
 
     def __init__(
         self,
-        store: Store,
+        store: Backend,
         name: str,
         tenant: str = "default",
         *,
@@ -55,7 +52,7 @@ class WriterLease:
         new_token: Callable[[], str] = lambda: secrets.token_hex(16),
     ) -> None:
         self.owner = checked_name("owner", owner)
-        self.folder = writers_folder(tenant, store.profiles(name, tenant=tenant).name)
+        self.folder = writers_folder(tenant, checked_profile_name(name))
         self._chain = store.chain(self.folder, tenant=tenant)
         self._clock = clock
         self._new_token = new_token

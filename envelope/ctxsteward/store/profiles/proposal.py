@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 from urllib.parse import unquote
 
 from ctxsteward.schemas import ContextError, Finding, InputError, StoreUnavailable, Unapproved
@@ -29,9 +29,24 @@ from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument, Prof
 
 from .text import Profile
 from .version_codec import Version
+from .versions import ProfileVersions
 
-if TYPE_CHECKING:
-    from ctxsteward.envelope.store import Store
+
+class Sessions(Protocol):
+    """A store, as far as proposals ask it: logs that a pointer may name something in, and versions."""
+
+    def profiles(self, name: str, *, tenant: str) -> ProfileVersions: ...
+
+    def exists(self, id: str, *, tenant: str) -> bool: ...
+
+    def at(self, tenant: str, id: str) -> PointerSource: ...
+
+
+class PointerSource(Protocol):
+    """A log as it is now; None for what no pointer of it names."""
+
+    def resolve(self, pointer: str) -> object: ...
+
 
 Fits = Callable[[tuple[MetaRecord, ...]], bool]
 """Whether records are no more than the slice has room for."""
@@ -117,7 +132,7 @@ def of_entry(head: ProfileDocument, block: str, entry: ProfileEntry) -> Proposal
 
 
 def bootstrap(
-    store: Store, wanted: Profile, *, who: str, why: str, when: str, tenant: str = "default"
+    store: Sessions, wanted: Profile, *, who: str, why: str, when: str, tenant: str = "default"
 ) -> BootstrapResult:
     """Make a chain of a file, or find that the file says what is in force; else raises `Unapproved`."""
     versions = store.profiles(wanted.name, tenant=tenant)
@@ -141,7 +156,7 @@ def by_people(document: ProfileDocument) -> tuple[MetaRecord, ...]:
     return tuple(record for record in document.meta if not is_claim_id(record.id))
 
 
-def resolver(store: Store, tenant: str, harvested: Cites = lambda session, ref: False) -> Resolves:
+def resolver(sessions: Sessions, tenant: str, harvested: Cites = lambda session, ref: False) -> Resolves:
     """Whether the store's sessions hold what a pointer (``s-42§128``) names, or whoever harvested others knows it."""
 
     @cache
@@ -153,7 +168,10 @@ def resolver(store: Store, tenant: str, harvested: Cites = lambda session, ref: 
         if harvested(session, f"§{place}"):
             return True
         try:
-            return store.exists(session, tenant=tenant) and store.at(tenant, session).resolve(f"§{place}") is not None
+            return (
+                sessions.exists(session, tenant=tenant)
+                and sessions.at(tenant, session).resolve(f"§{place}") is not None
+            )
         except StoreUnavailable:
             raise
         except ContextError:  # forgotten, damaged, or not there

@@ -21,7 +21,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -32,8 +32,27 @@ from ctxsteward.schemas.violations import counted
 
 from ..strict_yaml import Lines, YamlSource, place, read_mapping, show
 
-if TYPE_CHECKING:
-    from ctxsteward.envelope.store import Store
+
+class Versions(Protocol):
+    """Where a profile's committed versions are; `ProfileVersions` are such."""
+
+    def newest(self) -> CommittedProfile: ...
+
+    def at(self, number: int) -> CommittedProfile: ...
+
+
+class CommittedProfile(Protocol):
+    """A version of a profile."""
+
+    @property
+    def profile(self) -> ProfileDocument: ...
+
+
+class VersionSource(Protocol):
+    """A store."""
+
+    def profiles(self, name: str, *, tenant: str) -> Versions: ...
+
 
 MAX_PROFILE_BYTES = 256 * 1024
 MAX_PROFILE_DEPTH = 8
@@ -105,12 +124,12 @@ class Profile(ProfileDocument):
         return cls.model_construct(**{name: getattr(document, name) for name in ProfileDocument.model_fields})
 
     @classmethod
-    def head(cls, store: Store, name: str, tenant: str = "default") -> Self:
+    def head(cls, store: VersionSource, name: str, tenant: str = "default") -> Self:
         """The newest committed version; raises `ReferenceNotFound` where there is none."""
         return cls.from_document(store.profiles(name, tenant=tenant).newest().profile)
 
     @classmethod
-    def at(cls, store: Store, name: str, number: int, tenant: str = "default") -> Self:
+    def at(cls, store: VersionSource, name: str, number: int, tenant: str = "default") -> Self:
         """The version with this number; raises `ReferenceNotFound`."""
         return cls.from_document(store.profiles(name, tenant=tenant).at(number).profile)
 

@@ -18,25 +18,22 @@ Raises `Unapproved`, `VersionTaken`, `Fenced`, `OutcomeUnknown`, `Erased`, `Refe
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from ctxsteward.schemas import Damaged, Fenced, InputError, ObjectMissing, ReferenceNotFound, Unapproved, VersionTaken
 from ctxsteward.schemas.changelog import ChangelogEntry
-from ctxsteward.schemas.profile import BLOCKS, ENTRY_ID, MetaRecord, ProfileDocument
+from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument
 
+from ..backend import Backend
 from ..crypto.hash_chain import Link, follows
-from ..names import part_of, versions_folder, writers_folder
+from ..names import checked_profile_name, part_of, versions_folder, writers_folder
 from ..objects.port import ObjectStore
 from .meta_records import MetaRecordVault
 from .version_codec import Content, Version, VersionForm, content_of
-
-if TYPE_CHECKING:
-    from ctxsteward.envelope.store import Store
 
 __all__ = ["ProfileVersions", "Version", "profile_names"]
 
@@ -54,15 +51,13 @@ class ProfileVersions:
 
     def __init__(
         self,
-        store: Store,
+        store: Backend,
         name: str,
         tenant: str = "default",
         *,
         new_commit_id: Callable[[], str] = lambda: secrets.token_hex(16),
     ) -> None:
-        if not isinstance(name, str) or not re.fullmatch(ENTRY_ID.rstrip("$"), name):
-            raise InputError(f"profile {name!r:.80} is not usable as a name; names match {ENTRY_ID[1:-1]}")
-        self.name, self.tenant = name, tenant
+        self.name, self.tenant = checked_profile_name(name), tenant
         self.folder = versions_folder(tenant, name)
         self._chain = store.chain(self.folder, tenant=tenant)
         self._writers = store.chain(writers_folder(tenant, name), tenant=tenant)
