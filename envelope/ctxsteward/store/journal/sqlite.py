@@ -25,103 +25,46 @@ from ctxsteward.schemas import Conflict, Damaged, StoreError, StoreLocked
 from .. import create_once as exclusive
 from ..crypto.addresses import AddressKey
 from ..sqlite_file import SameFile, SqliteFile, close_to_others
-from .database import FILE_NAME, Readers, belongs, check_file, connect, opening_error, prepare, store_error
+from .database import FILE_NAME, Readers, belongs, connect, opening_error, prepare, store_error
 from .group_commit import Commits, GroupCommit
 from .port import (
-    AlteredRow,
     DrainMark,
     ForgottenSubject,
     JournalRecord,
     Manifest,
     MovedTail,
     SessionKey,
-    WaitingLog,
     check_queue,
     check_replaced,
     compaction_address,
     size_bytes,
     text_bytes,
 )
-from .transaction import (
-    HEAD_QUERY,
-    JournalWriter,
-    LogRow,
-    RowCodes,
-    Transaction,
-    forgotten_altered,
-    give_codes,
-    head_in,
-)
+from .queries import LOG, JournalQueries, Reader
+from .transaction import JournalWriter, LogRow, RowCodes, Transaction, give_codes
 
 BUSY_SECONDS = 30.0
 """How long a writer waits for another process before `StoreLocked`."""
 
-_END = 1 << 62
-_COLUMNS = "kind, body, ordinal, outputs, id, wire, mac"
-_LOG = "tenant = ? AND session = ?"
-_FORGOTTEN = "session, whole, principal, who, at, why, mac"
-_ROBBED = """
-SELECT session FROM logs WHERE {where} AND forgotten > 0 AND forgotten <>
-  (SELECT count(*) FROM forgotten f WHERE f.tenant = logs.tenant AND f.session = logs.session) LIMIT 1
-"""
-"""A log of which other subjects were forgotten than are noted: in one step, so that none is noted in between."""
 
+class SqliteJournal(JournalQueries):
+    """The writing half; where the tables lie is told by `FileJournal` and `memory.MemoryJournal`."""
 
-class FileJournal:
-    """A `Journal` in a folder; safe with threads and with several processes.
-
-    With `drains`, what is written waits to be drained into an object store, and messages are refused while
-    `queue_bytes` wait; else nothing ever waits. With `address_key` (by tenant) the journal's own rows have codes, too.
-    `inhabited` says, where there is no journal, whether what lies around it was written beside one.
-    """
-
-    def __init__(
-        self,
-        root: Path,
-        drains: bool = False,
-        *,
-        queue_bytes: int | None = None,
-        busy_seconds: float = BUSY_SECONDS,
-        draw_id: Callable[[], str] = lambda: secrets.token_hex(16),
-        address_key: Callable[[str], AddressKey] | None = None,
-        inhabited: Callable[[], bool] = lambda: False,
-    ) -> None:
+    def __init__(self, root: Path, drains: bool, queue_bytes: int | None, busy_seconds: float) -> None:
         self._root, self._busy_seconds, self._drains = root, busy_seconds, drains
         self._queue_bytes = queue_bytes if drains else None
-        path = root / FILE_NAME
-        try:
-            exclusive.make_folders(root)
-            was_inhabited = not path.exists() and inhabited()  # asked before anybody can have made one
-            file = SqliteFile(partial(connect, path, busy_seconds))
-            try:
-                with file.lock:
-                    self._id, made = prepare(file.make(), path, draw_id, busy_seconds)
-                    same = SameFile(path, file.db)
-                self.missing = belongs(root, self._id, made=made, inhabited=was_inhabited)
-            except BaseException:
-                file.close()
-                raise
-        except (OSError, sqlite3.Error) as error:
-            raise opening_error(error, root) from error
-        close_to_others(path)
-        self._writer = JournalWriter(file, same, drains=drains, error=self._refusal)
+
+    def _open(self, id: str, file: SqliteFile, same: SameFile | None, readers: Reader) -> None:
+        """Read and write these tables; `same` is asked whether the file is still in its place."""
+        self._id = id
+        self._writer = JournalWriter(file, same, drains=self._drains, error=self._refusal)
         self._group = GroupCommit(self._writer.run, file.lock)
         file.resumed = self._group.call_next
-        self._readers = Readers(path, busy_seconds, same)
-        self._codes: RowCodes | None = None
-        try:
-            self._begin(address_key)
-        except BaseException:
-            self.close()
-            raise
+        self._readers = readers
 
-    def _begin(self, address_key: Callable[[str], AddressKey] | None) -> None:
-        if address_key is not None:
-            codes = RowCodes(address_key)
-            if self._group.submit(lambda transaction: give_codes(transaction, codes)):
-                self._codes = self._writer.codes = codes
-        if self._drains:
-            self._group.submit(_adopt)
+    def _submit(self, work: Callable[[Transaction], Any]) -> Any:
+        """Run `work` in a transaction; its result, once that is durable."""
+        return self._group.submit(work)
 
     @property
     def id(self) -> str:
@@ -155,43 +98,7 @@ class FileJournal:
                 since = since or transaction.next_place()
             transaction.put(key, head._replace(length=stop, bytes=waits, since=since))
 
-        self._group.submit(work)
-
-    def length(self, key: SessionKey) -> int:
-        return self._head(key).length
-
-    def generation(self, key: SessionKey) -> int:
-        return self._head(key).generation
-
-    def read(self, key: SessionKey, start: int, stop: int | None = None) -> list[JournalRecord]:
-        query = f"SELECT {_COLUMNS} FROM records WHERE {_LOG} AND position >= ? AND position < ? ORDER BY position"
-        return [JournalRecord(*row) for row in self._readers.all(query, (*key, start, _END if stop is None else stop))]
-
-    def checkpoint(self, key: SessionKey, before: int | None = None) -> int:
-        query = f"SELECT max(position) FROM records WHERE {_LOG} AND kind = 'compaction' AND position < ?"
-        return self._number(query, (*key, _END if before is None else before))
-
-    def message(self, key: SessionKey, ordinal: int) -> JournalRecord | None:
-        return self._record("ordinal = ? AND ordinal > 0", key, ordinal)
-
-    def position(self, key: SessionKey, ordinal: int) -> int | None:
-        query = f"SELECT position FROM records WHERE {_LOG} AND ordinal = ? AND ordinal > 0"
-        rows = self._readers.all(query, (*key, ordinal))
-        return int(rows[0][0]) if rows else None
-
-    def by_id(self, key: SessionKey, id: str) -> JournalRecord | None:
-        return self._record("id = ? AND id IS NOT NULL", key, id)
-
-    def by_output(self, key: SessionKey, number: int) -> JournalRecord | None:
-        return self._record("outputs >= ? AND outputs > 0 ORDER BY outputs, position LIMIT 1", key, number)
-
-    def sessions(self, tenant: str) -> list[str]:
-        query = "SELECT session FROM logs WHERE tenant = ? AND length > 0 ORDER BY session"
-        return [str(session) for (session,) in self._readers.all(query, (tenant,))]
-
-    def tenants(self) -> list[str]:
-        query = "SELECT DISTINCT tenant FROM logs WHERE length > 0 ORDER BY tenant"
-        return [str(tenant) for (tenant,) in self._readers.all(query)]
+        self._submit(work)
 
     # -- manifests, and finding by address
 
@@ -209,29 +116,7 @@ class FileJournal:
                 since = head.since or transaction.next_place()
                 transaction.put(key, head._replace(manifests=head.manifests + 1, bytes=head.bytes + size, since=since))
 
-        self._group.submit(work)
-
-    def get_manifest(self, tenant: str, address: str) -> str | None:
-        rows = self._readers.all("SELECT body FROM manifests WHERE tenant = ? AND address = ?", (tenant, address))
-        return str(rows[0][0]) if rows else None
-
-    def manifests(self, key: SessionKey, *, waiting: bool = False, limit: int | None = None) -> list[Manifest]:
-        where = f"{_LOG} AND waiting = 1" if waiting else _LOG
-        query = f"SELECT address, body FROM manifests WHERE {where} ORDER BY seq LIMIT ?"
-        return [Manifest(*row) for row in self._readers.all(query, (*key, -1 if limit is None else limit))]
-
-    def find(self, tenant: str, address: str) -> tuple[str, int] | None:
-        query = "SELECT session, position FROM records WHERE tenant = ? AND address = ?"
-        rows = self._readers.all(query, (tenant, address))
-        return (str(rows[0][0]), int(rows[0][1])) if rows else None
-
-    def matching(self, tenant: str, prefix: str) -> list[str]:
-        stop = f"{prefix}g"  # addresses are lower-case hexadecimal
-        query = (
-            "SELECT address FROM manifests WHERE tenant = ? AND address >= ? AND address < ? UNION ALL "
-            "SELECT address FROM records WHERE tenant = ? AND address >= ? AND address < ? LIMIT 3"
-        )
-        return [str(row[0]) for row in self._readers.all(query, (tenant, prefix, stop, tenant, prefix, stop))]
+        self._submit(work)
 
     # -- replacing what was written
 
@@ -242,32 +127,32 @@ class FileJournal:
             head = transaction.head(key)
             check_replaced(key, head.length, records)
             for position in records:
-                transaction.execute(f"DELETE FROM records WHERE {_LOG} AND position = ?", (*key, position))
+                transaction.execute(f"DELETE FROM records WHERE {LOG} AND position = ?", (*key, position))
             transaction.insert(rows)
             transaction.put(key, transaction.recount(key, head._replace(generation=head.generation + 1)))
 
         if rows:
-            self._group.submit(work)
+            self._submit(work)
 
     def truncate(self, key: SessionKey, length: int) -> None:
         def work(transaction: Transaction) -> None:
             head = transaction.head(key)
             if not 0 <= length < head.length:
                 return
-            transaction.execute(f"DELETE FROM records WHERE {_LOG} AND position >= ?", (*key, length))
+            transaction.execute(f"DELETE FROM records WHERE {LOG} AND position >= ?", (*key, length))
             drained = min(head.drained, length)
             head = head._replace(length=length, generation=head.generation + 1, drained=drained)
             transaction.put(key, transaction.recount(key, head))
 
-        self._group.submit(work)
+        self._submit(work)
 
     def drop_manifests(self, key: SessionKey) -> None:
         def work(transaction: Transaction) -> None:
-            if transaction.execute(f"DELETE FROM manifests WHERE {_LOG} RETURNING seq", key):
+            if transaction.execute(f"DELETE FROM manifests WHERE {LOG} RETURNING seq", key):
                 head = transaction.head(key)
                 transaction.put(key, transaction.recount(key, head._replace(generation=head.generation + 1)))
 
-        self._group.submit(work)
+        self._submit(work)
 
     def adopt(
         self,
@@ -288,7 +173,7 @@ class FileJournal:
             if head.length != length or drained.number < head.number or taken:
                 raise Conflict(key.session, length)
             if position < length:
-                transaction.execute(f"DELETE FROM records WHERE {_LOG} AND position >= ?", (*key, position))
+                transaction.execute(f"DELETE FROM records WHERE {LOG} AND position >= ?", (*key, position))
             transaction.insert(rows)
             for manifest in manifests:
                 statement = (
@@ -304,63 +189,24 @@ class FileJournal:
             )  # fmt: skip
             transaction.put(key, transaction.recount(key, head))
 
-        self._group.submit(work)
-
-    def scrub(self) -> None:
-        """As the port says: `secure_delete` alone misses copies that moving pages left behind.
-
-        Rewrites the file: takes as long as copying it twice, and writers wait meanwhile.
-        """
-        self._group.alone(self._scrub)
-
-    def _scrub(self) -> None:
-        if not self._writer.closed:
-            self._writer.same.check_main()
-        try:
-            db = self._writer.db
-            db.execute("VACUUM")
-            ((busy, *_),) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        except sqlite3.Error as error:
-            raise store_error(error, self._root, self._busy_seconds, "the journal was not scrubbed") from error
-        if busy:
-            raise StoreLocked(
-                f"{self._root}: somebody has read the journal for {self._busy_seconds:g} s, so it was not scrubbed; "
-                "try again"
-            )
+        self._submit(work)
 
     # -- beside the logs
-
-    def drained(self, key: SessionKey) -> DrainMark:
-        head = self._head(key)
-        return DrainMark(head.drained, head.number, head.epoch)
 
     def set_drained(self, key: SessionKey, drained: DrainMark, manifests: Sequence[str] = ()) -> None:
         def work(transaction: Transaction) -> None:
             head = transaction.head(key)
             for address in manifests:
-                transaction.execute(f"UPDATE manifests SET waiting = 0 WHERE {_LOG} AND address = ?", (*key, address))
+                transaction.execute(f"UPDATE manifests SET waiting = 0 WHERE {LOG} AND address = ?", (*key, address))
             if drained.number >= head.number:
                 position, number, epoch = drained
                 head = head._replace(drained=position, number=number, epoch=epoch)
             transaction.put(key, transaction.recount(key, head))
 
-        self._group.submit(work)
-
-    def waiting(self, limit: int = 1000) -> list[WaitingLog]:
-        query = (
-            "SELECT tenant, session, drained, number, epoch, length, manifests FROM logs "
-            "WHERE since > 0 ORDER BY since LIMIT ?"
-        )
-        return [
-            WaitingLog(SessionKey(tenant, session), DrainMark(drained, number, epoch), length, manifests)
-            for tenant, session, drained, number, epoch, length, manifests in self._readers.all(query, (limit,))
-        ]
+        self._submit(work)
 
     def waiting_bytes(self) -> int:
         return self._writer.waiting_bytes if self._drains else 0
-
-    def seen(self, name: str) -> int:
-        return self._number("SELECT number FROM seen WHERE name = ?", (name,))
 
     def see(self, name: str, number: int) -> None:
         if self.seen(name) >= number:
@@ -368,7 +214,7 @@ class FileJournal:
         statement = (
             "INSERT INTO seen VALUES (?,?) ON CONFLICT (name) DO UPDATE SET number = max(number, excluded.number)"
         )
-        self._group.submit(lambda transaction: transaction.execute(statement, (name, number)))
+        self._submit(lambda transaction: transaction.execute(statement, (name, number)))
 
     def forget(self, tenant: str, forgotten: ForgottenSubject) -> None:
         session, principal, who, when, why = forgotten
@@ -385,92 +231,116 @@ class FileJournal:
                 head = transaction.head(key)
                 transaction.put(key, head._replace(forgotten=head.forgotten + 1))
 
-        self._group.submit(work)
-
-    def forgotten(self, tenant: str, session: str | None = None) -> list[ForgottenSubject]:
-        where, values = ("tenant = ?", (tenant,)) if session is None else (_LOG, (tenant, session))
-        found = []
-        for row in self._readers.all(f"SELECT {_FORGOTTEN} FROM forgotten WHERE {where} ORDER BY seq", values):
-            subject = _subject(row)
-            if self._codes is not None:
-                self._codes.check_forgotten(tenant, subject, row[6])
-            found.append(subject)
-        for (robbed,) in self._readers.all(_ROBBED.format(where=where), values):
-            raise forgotten_altered(str(robbed))
-        return found
-
-    def altered(self, tenant: str) -> list[AlteredRow]:
-        """Rows of this tenant that are not what was written: of logs, and of who was forgotten."""
-        found = []
-        if self._codes is not None:
-            query = f"SELECT session, {', '.join(LogRow._fields)}, mac FROM logs WHERE tenant = ? ORDER BY session"
-            for session, *head, mac in self._readers.all(query, (tenant,)):
-                try:
-                    self._codes.check_log(SessionKey(tenant, str(session)), head, mac)
-                except Damaged:
-                    found.append(AlteredRow(str(session), "log"))
-        for (session,) in self._readers.all("SELECT DISTINCT session FROM forgotten WHERE tenant = ? UNION "
-                                            "SELECT session FROM logs WHERE tenant = ? AND forgotten > 0",
-                                            (tenant, tenant)):  # fmt: skip
-            try:
-                self.forgotten(tenant, str(session))
-            except Damaged:
-                found.append(AlteredRow(str(session), "forgotten"))
-        return found
+        self._submit(work)
 
     def recount(self, key: SessionKey, length: int, drained: DrainMark) -> None:
         """Write a log's row anew from what its records and the object store say; it is a new generation."""
 
         def work(transaction: Transaction) -> None:
-            before = transaction.execute(f"SELECT generation FROM logs WHERE {_LOG}", key)
+            before = transaction.execute(f"SELECT generation FROM logs WHERE {LOG}", key)
             generation = abs(int(before[0][0])) if before else 0
-            ((forgotten,),) = transaction.execute(f"SELECT count(*) FROM forgotten WHERE {_LOG}", key)
+            ((forgotten,),) = transaction.execute(f"SELECT count(*) FROM forgotten WHERE {LOG}", key)
             transaction.replace(key, LogRow(length, generation + 1, *drained, forgotten=forgotten))
 
-        self._group.submit(work)
+        self._submit(work)
 
-    def witnessed(self) -> dict[str, int]:
-        """All that `see` has noted."""
-        return {str(name): int(number) for name, number in self._readers.all("SELECT name, number FROM seen")}
+    def _refusal(self, error: BaseException) -> StoreError:
+        """What a transaction has failed with, as one of ours."""
+        if isinstance(error, StoreError):
+            return error
+        return store_error(error, self._root, self._busy_seconds, "nothing was written")
 
-    def integrity(self) -> list[str]:
-        """What is wrong with the file as a whole, a line each; see `integrity`."""
-        return check_file(self._readers)
+
+class FileJournal(SqliteJournal):
+    """A `Journal` in a folder; safe with threads and with several processes.
+
+    With `drains`, what is written waits to be drained into an object store, and messages are refused while
+    `queue_bytes` wait; else nothing ever waits. With `address_key` (by tenant) the journal's own rows have codes, too.
+    `inhabited` says, where there is no journal, whether what lies around it was written beside one.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        drains: bool = False,
+        *,
+        queue_bytes: int | None = None,
+        busy_seconds: float = BUSY_SECONDS,
+        draw_id: Callable[[], str] = lambda: secrets.token_hex(16),
+        address_key: Callable[[str], AddressKey] | None = None,
+        inhabited: Callable[[], bool] = lambda: False,
+    ) -> None:
+        super().__init__(root, drains, queue_bytes, busy_seconds)
+        path = root / FILE_NAME
+        try:
+            exclusive.make_folders(root)
+            was_inhabited = not path.exists() and inhabited()  # asked before anybody can have made one
+            file = SqliteFile(partial(connect, path, busy_seconds))
+            try:
+                with file.lock:
+                    id, made = prepare(file.make(), path, draw_id, busy_seconds)
+                    same = SameFile(path, file.db)
+                self.missing = belongs(root, id, made=made, inhabited=was_inhabited)
+            except BaseException:
+                file.close()
+                raise
+        except (OSError, sqlite3.Error) as error:
+            raise opening_error(error, root) from error
+        close_to_others(path)
+        self._same = same
+        self._open(id, file, same, Readers(path, busy_seconds, same))
+        try:
+            self._begin(address_key)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, address_key: Callable[[str], AddressKey] | None) -> None:
+        if address_key is not None:
+            codes = RowCodes(address_key)
+            if self._submit(lambda transaction: give_codes(transaction, codes)):
+                self._codes = self._writer.codes = codes
+        if self._drains:
+            self._submit(_adopt)
+
+    def scrub(self) -> None:
+        """As the port says: `secure_delete` alone misses copies that moving pages left behind.
+
+        Rewrites the file: takes as long as copying it twice, and writers wait meanwhile.
+        """
+        self._group.alone(self._scrub)
+
+    def _scrub(self) -> None:
+        if not self._writer.closed:
+            self._same.check_main()
+        try:
+            db = self._writer.db
+            db.execute("VACUUM")
+            ((busy, *_),) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        except sqlite3.Error as error:
+            raise store_error(error, self._root, self._busy_seconds, "the journal was not scrubbed") from error
+        if busy:
+            raise StoreLocked(
+                f"{self._root}: somebody has read the journal for {self._busy_seconds:g} s, so it was not scrubbed; "
+                "try again"
+            )
 
     def close(self) -> None:
         """Wait for the transaction under way; what is asked for later is refused."""
         self._readers.close()
         self._group.alone(self._writer.close)
 
-    # -- reading rows
-
-    def _record(self, where: str, key: SessionKey, value: object) -> JournalRecord | None:
-        rows = self._readers.all(f"SELECT {_COLUMNS} FROM records WHERE {_LOG} AND {where}", (*key, value))
-        return JournalRecord(*rows[0]) if rows else None
-
-    def _head(self, key: SessionKey) -> LogRow:
-        return head_in(self._readers.all(HEAD_QUERY, key), key, self._codes)
-
-    def _number(self, query: str, values: Sequence[object]) -> int:
-        rows = self._readers.all(query, values)
-        return int(rows[0][0] or 0) if rows else 0
-
     def _refusal(self, error: BaseException) -> StoreError:
         if isinstance(error, StoreError):
             return error
         try:
-            self._writer.same.check_main()  # what SQLite finds malformed may be what somebody took away
-            self._writer.same.check_kept(self._writer.db)
+            self._same.check_main()  # what SQLite finds malformed may be what somebody took away
+            self._same.check_kept(self._writer.db)
         except StoreError as gone:
             return gone
         except (OSError, sqlite3.Error):  # behind a fork, a file may not be opened again
             pass
-        return store_error(error, self._root, self._busy_seconds, "nothing was written")
-
-
-def _subject(row: Sequence[Any]) -> ForgottenSubject:
-    session, whole, principal, *told = row[:6]
-    return ForgottenSubject(session, None if whole else principal, *told)
+        return super()._refusal(error)
 
 
 def _row(key: SessionKey, position: int, record: JournalRecord) -> tuple[Any, ...]:
@@ -481,13 +351,13 @@ def _row(key: SessionKey, position: int, record: JournalRecord) -> tuple[Any, ..
 def _move(transaction: Transaction, key: SessionKey, moved: MovedTail) -> None:
     """Make a log of a tail, with the manifests and the forks that belong to it."""
     transaction.insert(_row(moved.key, position, record) for position, record in enumerate(moved.records))
-    statement = f"UPDATE manifests SET session = ?, body = ?, waiting = ? WHERE {_LOG} AND address = ?"
+    statement = f"UPDATE manifests SET session = ?, body = ?, waiting = ? WHERE {LOG} AND address = ?"
     for address, body in moved.manifests.items():
         transaction.execute(statement, (moved.key.session, body, int(transaction.drains), *key, address))
     head = transaction.head(moved.key)._replace(length=len(moved.records))
     transaction.put(moved.key, transaction.recount(moved.key, head))
     for fork, first in moved.forks.items():
-        transaction.execute(f"DELETE FROM records WHERE {_LOG} AND position = 0", fork)
+        transaction.execute(f"DELETE FROM records WHERE {LOG} AND position = 0", fork)
         transaction.insert([_row(fork, 0, first)])
         head = transaction.head(fork)
         transaction.put(fork, transaction.recount(fork, head._replace(generation=head.generation + 1)))

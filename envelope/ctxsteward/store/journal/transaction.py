@@ -154,9 +154,9 @@ class JournalWriter:
     """The one connection that writes. Called by the leader of a group alone."""
 
     def __init__(
-        self, file: SqliteFile, same: SameFile, *, drains: bool, error: Callable[[BaseException], StoreError]
+        self, file: SqliteFile, same: SameFile | None, *, drains: bool, error: Callable[[BaseException], StoreError]
     ) -> None:
-        self._file, self.same, self.drains, self._error = file, same, drains, error
+        self._file, self._same, self.drains, self._error = file, same, drains, error
         file.before_closing = self._clear_up
         self.codes: Codes | None = None
         """None: the rows of logs have no codes."""
@@ -219,7 +219,8 @@ class JournalWriter:
             except StoreError as error:
                 ticket.error = error
         transaction.flush()
-        self.same.check(db)
+        if self._same is not None:
+            self._same.check(db)
         self._committing = (transaction, group)
         db.execute("COMMIT")
         self._check_kept()
@@ -228,7 +229,8 @@ class JournalWriter:
     def _check_kept(self) -> None:
         """What was committed into a file that is gone, or into an emptied log, is not acknowledged."""
         try:
-            self.same.check_kept(self.db)
+            if self._same is not None:
+                self._same.check_kept(self.db)
         except (StoreError, OSError):
             self._committing = None
             raise
@@ -237,12 +239,16 @@ class JournalWriter:
         """The transaction is on disk."""
         assert self._committing is not None
         transaction, group = self._committing
-        self.heads.update(transaction.heads)
-        self.waiting_bytes += transaction.bytes_added
+        self.settle(transaction)
         self.commits = Commits(self.commits.transactions + 1, self.commits.tickets + len(group))
         self._committing = None
         for ticket in group:
             ticket.settled = True
+
+    def settle(self, transaction: Transaction) -> None:
+        """Remember what a transaction has left."""
+        self.heads.update(transaction.heads)
+        self.waiting_bytes += transaction.bytes_added
 
     def _look_for_others(self) -> None:
         """Forget what is remembered of the file if another connection has changed it."""
