@@ -65,6 +65,11 @@ SELECT session FROM logs WHERE {where} AND forgotten > 0 AND forgotten <>
   (SELECT count(*) FROM forgotten f WHERE f.tenant = logs.tenant AND f.session = logs.session) LIMIT 1
 """
 """A log of which other subjects were forgotten than are noted: in one step, so that none is noted in between."""
+_UNOWNED = """
+SELECT DISTINCT session FROM records WHERE tenant = ? AND NOT EXISTS
+  (SELECT 1 FROM logs WHERE logs.tenant = records.tenant AND logs.session = records.session)
+"""
+"""Records whose log has no row."""
 
 
 class FileJournal:
@@ -309,7 +314,8 @@ class FileJournal:
     def scrub(self) -> None:
         """As the port says: `secure_delete` alone misses copies that moving pages left behind.
 
-        Rewrites the file: takes as long as copying it twice, and writers wait meanwhile.
+        Rewrites the file: takes as long as copying it twice, and writers wait meanwhile. The first copy is made in
+        SQLite's temporary folder (``SQLITE_TMPDIR``, else ``/var/tmp``).
         """
         self._group.alone(self._scrub)
 
@@ -321,7 +327,8 @@ class FileJournal:
             db.execute("VACUUM")
             ((busy, *_),) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         except sqlite3.Error as error:
-            raise store_error(error, self._root, self._busy_seconds, "the journal was not scrubbed") from error
+            effect = "the journal was not scrubbed (a copy goes through SQLITE_TMPDIR, else /var/tmp)"
+            raise store_error(error, self._root, self._busy_seconds, effect) from error
         if busy:
             raise StoreLocked(
                 f"{self._root}: somebody has read the journal for {self._busy_seconds:g} s, so it was not scrubbed; "
@@ -400,8 +407,8 @@ class FileJournal:
         return found
 
     def altered(self, tenant: str) -> list[AlteredRow]:
-        """Rows of this tenant that are not what was written: of logs, and of who was forgotten."""
-        found = []
+        """Rows of this tenant that are not what was written, or are gone: of logs, and of who was forgotten."""
+        found = [AlteredRow(str(session), "log") for (session,) in self._readers.all(_UNOWNED, (tenant,))]
         if self._codes is not None:
             query = f"SELECT session, {', '.join(LogRow._fields)}, mac FROM logs WHERE tenant = ? ORDER BY session"
             for session, *head, mac in self._readers.all(query, (tenant,)):
@@ -431,7 +438,7 @@ class FileJournal:
 
     def witnessed(self) -> dict[str, int]:
         """All that `see` has noted."""
-        return {str(name): int(number) for name, number in self._readers.all("SELECT name, number FROM seen")}
+        return {str(name): _noted(number) for name, number in self._readers.all("SELECT name, number FROM seen")}
 
     def integrity(self) -> list[str]:
         """What is wrong with the file as a whole, a line each; see `integrity`."""
@@ -453,7 +460,7 @@ class FileJournal:
 
     def _number(self, query: str, values: Sequence[object]) -> int:
         rows = self._readers.all(query, values)
-        return int(rows[0][0] or 0) if rows else 0
+        return _noted(rows[0][0] or 0) if rows else 0
 
     def _refusal(self, error: BaseException) -> StoreError:
         if isinstance(error, StoreError):
@@ -466,6 +473,12 @@ class FileJournal:
         except (OSError, sqlite3.Error):  # behind a fork, a file may not be opened again
             pass
         return store_error(error, self._root, self._busy_seconds, "nothing was written")
+
+
+def _noted(number: object) -> int:
+    if not isinstance(number, int):
+        raise Damaged(f"the journal notes {number!r:.40} where a number was written; restore it from a backup")
+    return number
 
 
 def _subject(row: Sequence[Any]) -> ForgottenSubject:
