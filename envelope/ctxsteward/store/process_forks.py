@@ -124,8 +124,9 @@ def _register() -> None:
 
 
 def _before() -> None:
+    until = time.monotonic() + PAUSE_SECONDS  # a fork of another thread that is waited for counts, too
     _forking.acquire()
-    _paused.extend(_pause(_pausable.all()))
+    _paused.extend(_pause(_pausable.all(), until))
 
 
 def _in_parent() -> None:
@@ -160,13 +161,12 @@ def _freed(held: Any) -> None:
         held._at_fork_reinit()
 
 
-def _pause(things: Sequence[Pausable]) -> list[Pausable]:
-    """Pause all, or as many as will in `PAUSE_SECONDS`.
+def _pause(things: Sequence[Pausable], until: float) -> list[Pausable]:
+    """Pause all, or as many as will until then, by the monotonic clock.
 
     Somebody who uses one of them may wait for another one, so none is waited for long while others are paused: where
     one does not let go, all are resumed, and that one is waited for first.
     """
-    until = time.monotonic() + PAUSE_SECONDS
     waiting = list(things)
     while True:
         paused: list[Pausable] = []

@@ -3,8 +3,9 @@
 SQLite notes for each process which locks it holds on a file, and a child inherits the notes without the locks: what it
 writes may be lost when the parent closes the file, and even a new connection of it trusts the inherited notes. So a
 file is closed before Python forks and opened again by whoever uses it next (`forking`). Where that was not possible, in
-the middle of a transaction or because a C library forked, the child is refused the file (`StoreError`), and what it has
-inherited is never closed there: closing would write. A file that is gone or was replaced is not made again.
+the middle of a transaction or of its opening, or because a C library forked, the child is refused the file
+(`StoreError`), and what it has inherited is never closed there: closing would write. A file that is gone or was
+replaced is not made again.
 
 Files are made with mode 0600 under any umask, and what SQLite puts beside them (``-wal``, ``-shm``) takes it over; one
 that an earlier version left readable for others is closed to them when it is opened.
@@ -33,6 +34,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
+from weakref import WeakSet
 
 from ctxsteward.schemas import Damaged, StoreError
 
@@ -51,9 +53,16 @@ _inherited: dict[tuple[int, int], int] = {}
 class Connection(sqlite3.Connection):
     """Knows its file and the process that opened it; in another one, it is never closed."""
 
-    file: tuple[int, int] | None
-    """Device and inode; None: it is in memory."""
-    process: int
+    def __init__(self, path: Path, busy_seconds: float) -> None:
+        in_memory = path == IN_MEMORY
+        self.process = os.getpid()
+        self.file: tuple[int, int] | None = None if in_memory else _identity(path)
+        """Device and inode; None: it is in memory."""
+        _open.add(self)  # first: another thread may fork while this one opens
+        super().__init__(
+            str(path) if in_memory else f"{path.absolute().as_uri()}?mode=rw", uri=not in_memory, timeout=busy_seconds,
+            isolation_level=None, check_same_thread=False,
+        )  # fmt: skip
 
     @property
     def is_foreign(self) -> bool:
@@ -63,6 +72,7 @@ class Connection(sqlite3.Connection):
     def close(self) -> None:
         if not self.is_foreign:
             super().close()
+            _open.discard(self)
         else:
             leave(self)
 
@@ -73,19 +83,11 @@ def connect(path: Path, busy_seconds: float, pragmas: Sequence[str], *, make: bo
     Raises `sqlite3.Error`, and `StoreError` where this process has inherited the file.
     """
     forking.notice()
-    in_memory = path == IN_MEMORY
-    if make and not in_memory:
+    if make and path != IN_MEMORY:
         _make(path)
     _refuse_inherited(path)
-    db = sqlite3.connect(
-        str(path) if in_memory else f"{path.absolute().as_uri()}?mode=rw", uri=not in_memory, timeout=busy_seconds,
-        isolation_level=None, check_same_thread=False, factory=Connection,
-    )  # fmt: skip
-    db.process, db.file = os.getpid(), None if in_memory else (0, 0)
+    db = Connection(path, busy_seconds)
     try:
-        if not in_memory:
-            with suppress(OSError):
-                db.file = _identity(path)
         for pragma in pragmas:
             db.execute(f"PRAGMA {pragma}").fetchall()
     except BaseException:
@@ -209,21 +211,22 @@ def _make(path: Path) -> None:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    status = path.stat()
+    """Zeros: it cannot be told, and SQLite says why."""
+    try:
+        status = path.stat()
+    except OSError:
+        return 0, 0
     return status.st_dev, status.st_ino
 
 
 def _refuse_inherited(path: Path) -> None:
-    if not _inherited:
-        return
-    with suppress(OSError):
-        parent = _inherited.get(_identity(path))
-        if parent is not None:
-            raise StoreError(
-                f"{path}: it was in use in process {parent} when this process was forked from it, so nothing is read "
-                "or written here; open the store after the fork (uWSGI: lazy-apps = true), or fork while nothing is "
-                "under way"
-            )
+    parent = _inherited.get(_identity(path)) if _inherited else None
+    if parent is not None:
+        raise StoreError(
+            f"{path}: it was in use in process {parent} when this process was forked from it, so nothing is read "
+            "or written here; open the store after the fork (uWSGI: lazy-apps = true), or fork while nothing is "
+            "under way"
+        )
 
 
 def leave(db: Connection) -> None:
@@ -231,13 +234,30 @@ def leave(db: Connection) -> None:
     import ctypes
 
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(db))
-    if db.file is not None:
+    if db.file is not None and any(db.file):
         _inherited[db.file] = db.process
+
+
+class _Openings:
+    """A file that a thread of the parent was about to open is refused like one that it had open."""
+
+    def forked(self) -> None:
+        for db in tuple(_open):
+            if db.is_foreign:
+                leave(db)
+
+
+_open: WeakSet[Connection] = WeakSet()
+"""Connections of this process, those that are being opened included."""
+_openings = _Openings()
+forking.renew_in_child(_openings)
 
 
 _LOG_MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
 LOG, SHARED = "-wal", "-shm"
 """What SQLite puts behind the name of a database."""
+_END_OTHERS = "end every process that has it open, without killing it, and try again: closing saves what it still holds"
+"""First of all: whoever takes away what another process works with loses what that one would have saved."""
 
 
 class _Inode(NamedTuple):
@@ -294,8 +314,8 @@ class SameFile:
 
     def _changed(self, name: str, what: str) -> StoreError:
         return StoreError(
-            f"{name} {what} while it was in use: nothing that is written now would be found again; stop what has "
-            "it open, put the file back or restore it from a backup, and open it anew"
+            f"{name} {what} while it was in use: nothing that is written now would be found again; end what has "
+            "it open, put the file back or restore the database with its log from a backup, and open it anew"
         )
 
 
@@ -304,18 +324,21 @@ def check_companions(path: Path) -> None:
 
     It removes the write-ahead log of a database that is missing or empty. And while a database is in use its log is
     made before its shared memory and removed after it, so that memory without a log means that the log was taken away.
-    Others may make, close and open the database between two looks, so each alarm is looked at twice.
+    Others may make, close and open the database between two looks, so each alarm is looked at twice. A process that
+    has the database open still may hold what is missing, and writes it into the database when it closes: the advice
+    begins with that. A log is good for the database that it was written beside, and for no older or newer copy of it.
     """
     log, shared = Path(f"{path}{LOG}"), Path(f"{path}{SHARED}")
     if not _size(path) and (waiting := _size(log)) and not _size(path):
         raise Damaged(
             f"{path} is missing or empty, and {log.name} beside it holds {waiting:,} bytes that were acknowledged: "
-            f"restore {path.name} from a backup, or move {log.name} away to go on without them"
+            f"{_END_OTHERS}; then put back that same {path.name} if it was only moved, or move {log.name} away to go "
+            f"on without them, with a {path.name} from a backup or a new one"
         )
     if _size(path) and all(shared.exists() and not log.exists() for _ in range(2)) and shared.exists():
         raise Damaged(
-            f"{log} is missing, and with it what was acknowledged last: restore it from a backup, "
-            f"or remove {shared.name} to go on without it"
+            f"{log} is missing, and with it what was acknowledged last: {_END_OTHERS}; then restore {path.name} and "
+            f"{log.name} together from a backup, or remove {shared.name} to go on without it"
         )
 
 

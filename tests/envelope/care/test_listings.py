@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,7 @@ from ctxsteward.schemas import StoreError, StoreUnavailable
 from ctxsteward.store.crypto.keyring import MasterKeys
 from ctxsteward.store.facts.fact import Audience
 from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.journal.sqlite import FileJournal
 from ctxsteward.store.maintenance.fsck import fsck
 from ctxsteward.store.maintenance.gc import gc
 from ctxsteward.store.objects.memory import MemoryObjects
@@ -104,6 +107,30 @@ def test_a_machine_that_has_seen_a_chain_says_which_one_the_listing_leaves_out(o
             "the store's listing leaves out profiles/acme/support/versions/000000000003.json, which is there: it is "
             "not complete; try again later"
         )
+
+
+@pytest.mark.parametrize(
+    "alteration", ["UPDATE logs SET length = 1", "UPDATE logs SET drained = 0, number = 0", "UPDATE logs SET mac = ''"]
+)
+@pytest.mark.parametrize("hidden", ["sessions/", "profiles/", ""])
+def test_an_altered_row_and_a_listing_that_leaves_things_out_are_both_named(
+    objects: MemoryObjects, tmp_path: Path, alteration: str, hidden: str
+) -> None:
+    def opened(objects: MemoryObjects) -> Store:
+        journal = FileJournal(tmp_path, drains=True, address_key=KEYS.address_key)
+        return Store(journal, objects, KEYS, uri="x", write_behind=True, behind={"background": False})
+
+    with opened(objects) as store:
+        store.session("s", tenant="acme").append({"role": "user", "content": "hello"})
+        assert store.flush(10)
+        assert store.profiles("support", tenant="acme").newest().number == 3
+    with closing(sqlite3.connect(tmp_path / "journal.sqlite")) as db, db:
+        db.execute(alteration)
+    with (
+        opened(LyingObjects(objects, lambda key: key.startswith(hidden))) as store,
+        pytest.raises(StoreUnavailable, match=r"leaves out .*; found before that: log_altered at journal/acme/s$"),
+    ):
+        fsck(store, tenant="acme")
 
 
 def test_what_is_garbage_still_goes(objects: MemoryObjects) -> None:

@@ -11,11 +11,12 @@ from click.testing import CliRunner
 from ctxsteward.console.cli import cli
 from ctxsteward.envelope import open_store
 from ctxsteward.envelope.store import Store
-from ctxsteward.schemas import InputError, ObjectMissing, ReferenceNotFound
+from ctxsteward.schemas import Erased, InputError, ObjectMissing, ReferenceNotFound
 from ctxsteward.store.crypto.addresses import subject_of
 from ctxsteward.store.crypto.keyring import MasterKeys
-from ctxsteward.store.erasure.forget import forget
+from ctxsteward.store.erasure.forget import apply_tombstones, forget
 from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.journal.port import SessionKey
 from ctxsteward.store.names import data_key_name, session_folder
 from ctxsteward.store.objects.memory import MemoryObjects
 
@@ -72,10 +73,35 @@ def written() -> tuple[MemoryObjects, dict[str, str]]:
     return objects, addresses
 
 
+@pytest.fixture(scope="module")
+def forked() -> MemoryObjects:
+    """s with Ann and Bob; a fork of it, and a fork of that, in which Bob alone speaks of what is in their bullets."""
+    objects = MemoryObjects()
+    store = machine(objects)
+    assert store.write_behind is not None
+    session = store.session("s", tenant="acme", counter=CHARS)
+    for turn in range(4):
+        say(session, "ann", ANN, turn)
+        say(session, "bob", BOB, turn)
+    for name in ("child", "grandchild"):
+        session = session.fork(id=name)
+        for turn in range(4):
+            say(session, "bob", BOB, 50 + turn)
+            builder(1_200).build(session)
+    store.write_behind.drainer.run_once()
+    assert store.journal.waiting() == []
+    assert words_in(machine(objects), "grandchild", ANN)
+    return objects
+
+
 @pytest.fixture
 def objects(written: tuple[MemoryObjects, dict[str, str]]) -> MemoryObjects:
+    return copied(written[0])
+
+
+def copied(objects: MemoryObjects) -> MemoryObjects:
     copy = MemoryObjects()
-    copy._objects = dict(written[0]._objects)
+    copy._objects = dict(objects._objects)
     return copy
 
 
@@ -90,6 +116,14 @@ def has_key(store: Store, session: str, principal: str | None) -> bool:
     except ObjectMissing:
         return False
     return True
+
+
+def words_in(store: Store, session: str, words: tuple[str, ...]) -> bool:
+    """Whether a session as it is read in from the object store, or what it was forked from, has one of these words."""
+    for name in ("s", session):
+        store.at("acme", name)
+    rows = [row for name in ("s", session) for row in store.journal.read(SessionKey("acme", name), 0)]
+    return any(word in f"{row.body}{row.wire}" for row in rows for word in words)
 
 
 @pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
@@ -182,6 +216,85 @@ def test_a_session_that_a_listing_leaves_out_is_forgotten_too_where_it_was_seen_
     assert (set(done.sessions), done.complete) == ({"s-1", "s-2"}, False)
     assert [finding.kind for finding in done.findings] == ["listing_incomplete"]
     assert store.exists("s-2", tenant="acme")
+
+
+@pytest.mark.parametrize("session", [None, "s"])
+def test_of_forks_that_only_the_object_store_has_what_was_derived_goes_too(
+    forked: MemoryObjects, session: str | None
+) -> None:
+    objects = copied(forked)
+
+    done = forget(machine(objects), tenant="acme", principal="ann", session=session, **TOLD)
+
+    assert (set(done.sessions), set(done.forks), done.complete) == (
+        {"s", "child", "grandchild"}, {"child", "grandchild"}, True
+    )  # fmt: skip
+    assert not words_in(machine(objects), "child", ANN)
+    assert not words_in(machine(objects), "grandchild", ANN)
+    assert words_in(machine(objects), "grandchild", BOB)
+
+
+def test_forks_that_only_the_object_store_has_are_forgotten_with_their_session(forked: MemoryObjects) -> None:
+    objects = copied(forked)
+
+    done = forget(machine(objects), tenant="acme", session="s", **TOLD)
+
+    assert (set(done.sessions), done.complete) == ({"s", "child", "grandchild"}, True)
+    fresh = machine(objects)
+    assert fresh.sessions(tenant="acme") == []
+    assert not any(has_key(fresh, name, who) for name in done.sessions for who in (None, "ann", "bob"))
+    with pytest.raises(Erased):
+        fresh.at("acme", "grandchild")
+
+
+def test_a_machine_whose_session_was_taken_over_and_forgotten_says_that_it_was(forked: MemoryObjects) -> None:
+    objects = copied(forked)
+    store = machine(objects)
+    store.at("acme", "child")
+    forget(machine(objects), tenant="acme", session="s", **TOLD)
+    apply_tombstones(store, "acme")
+
+    for name in ("s", "child"):
+        with pytest.raises(Erased):
+            store.at("acme", name)
+
+
+@pytest.mark.parametrize("principal", [None, "ann"])
+def test_a_fork_that_was_not_drained_yet_does_not_carry_what_was_forgotten_meanwhile(
+    forked: MemoryObjects, principal: str | None
+) -> None:
+    objects = copied(forked)
+    store = machine(objects)
+    late = store.session("s", tenant="acme", counter=CHARS).fork(id="late")
+    for turn in range(4):
+        say(late, "bob", BOB, 70 + turn)
+        builder(1_200).build(late)
+    session = None if principal else "s"
+    forget(machine(objects), tenant="acme", session=session, principal=principal, **TOLD)
+    assert store.write_behind is not None
+
+    store.write_behind.drainer.run_once()
+
+    assert (store.write_behind.status().last_error, store.journal.waiting()) == (None, [])
+    fresh = machine(objects)
+    if principal is None:
+        assert fresh.sessions(tenant="acme") == []
+    else:
+        assert words_in(fresh, "late", BOB)
+        assert not words_in(fresh, "late", ANN)
+
+
+@pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
+def test_a_session_that_may_be_a_fork_and_cannot_be_read_is_named(forked: MemoryObjects, harm: Harm) -> None:
+    """And so is a fork of it; of a session whose only link is gone nothing tells."""
+    objects = copied(forked)
+    folder = folder_of(machine(objects), "child")
+    harm(objects, folder)
+
+    done = forget(machine(objects), tenant="acme", session="s", **TOLD)
+
+    assert (set(done.sessions), done.complete) == ({"s"}, False)
+    assert {finding.field for finding in done.findings} == {"grandchild"} | ({folder} if harm is not lost else set())
 
 
 def test_a_listing_that_is_empty_makes_no_session_missing(objects: MemoryObjects) -> None:

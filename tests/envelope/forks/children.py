@@ -27,6 +27,8 @@ from ctxsteward.envelope.layout.rows import random_nonce
 from ctxsteward.envelope.store import Store
 from ctxsteward.schemas import ContextError
 from ctxsteward.steward.ledger.database import LedgerDatabase
+from ctxsteward.store import process_forks as forking
+from ctxsteward.store.journal.database import connect
 from ctxsteward.store.journal.port import JournalRecord, SessionKey
 from ctxsteward.store.journal.sqlite import FileJournal
 from ctxsteward.store.profiles.lease import WriterLease
@@ -41,6 +43,7 @@ HOLDS = """
 import sys
 from pathlib import Path
 from ctxsteward.store.journal.sqlite import FileJournal
+from ctxsteward.store.journal.database import connect
 from ctxsteward.store.journal.port import Record, SessionKey
 from ctxsteward.schemas import StoreError
 journal = FileJournal(Path(sys.argv[1]))
@@ -182,6 +185,53 @@ def log_gone_meanwhile_checked(folder: Path) -> Any:
                 answers.append(f"{type(error).__name__}: {Path(str(error).partition(',')[0]).name}")
         told = other.communicate("\n", LIMIT_SECONDS)[0].strip()
     return [*answers, Path(told.partition(" while")[0]).name]
+
+
+def about_to_open_checked(folder: Path) -> Any:
+    """A connection that neither readers nor writer know of yet; what was not open is open to the child."""
+    with closing(FileJournal(folder)) as journal:
+        journal.append(KEY, 0, [JournalRecord("note", "{}")])
+        opening = connect(folder / "journal.sqlite", 1.0)
+        answers = [
+            answer_of(lambda: journal.length(KEY)),
+            answer_of(lambda: open_store(f"file:{folder}/new").session("s").append(user("c"), id="c").ref),
+        ]
+        opening.close()
+        return [*answers, answer_of(lambda: journal.length(KEY))]
+
+
+def a_fork_held_up_checked(folder: Path) -> Any:
+    """The readers' lock is held all the time, as by a connection that waits for another process, and so is the turn to
+    fork at first: both count."""
+    with closing(FileJournal(folder)) as journal:
+        journal.append(KEY, 0, [JournalRecord("note", "{}")])
+        opening = connect(folder / "journal.sqlite", 1.0)
+        ready, over = threading.Barrier(3), threading.Event()
+
+        def hold(lock: Any, seconds: float) -> None:
+            with lock:
+                ready.wait(LIMIT_SECONDS)
+                over.wait(seconds)
+
+        threads = [
+            threading.Thread(target=hold, args=(lock, seconds))
+            for lock, seconds in ((journal._readers._lock, LIMIT_SECONDS), (forking._forking, 0.2))
+        ]
+        for thread in threads:
+            thread.start()
+        forking.PAUSE_SECONDS, before = 0.3, forking.PAUSE_SECONDS
+        ready.wait(LIMIT_SECONDS)
+        began = time.monotonic()
+        try:
+            answer = answer_of(lambda: journal.length(KEY))
+        finally:
+            forking.PAUSE_SECONDS = before
+        took = time.monotonic() - began
+        over.set()
+        for thread in threads:
+            thread.join()
+        opening.close()
+        return [took < 5, answer, journal.length(KEY) == 1]
 
 
 # -- made anew ---------------------------------------------------------------------------------------------

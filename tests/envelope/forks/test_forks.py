@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,15 @@ def test_ledger_and_cards_are_opened_anew(found: dict[str, Any]) -> None:
 
 def test_a_session_that_another_thread_was_using_is_read_anew(found: dict[str, Any]) -> None:
     assert found["a_held_session"] == ["§2", 2]
+
+
+def test_a_fork_waits_for_ten_seconds_in_total_whatever_holds_it_up(found: dict[str, Any]) -> None:
+    """Here 0.3 of them: one thread opens the journal for reading and holds all its readers up, another one forks."""
+    assert found["a_fork_held_up"] == [True, REFUSED, True]
+
+
+def test_a_file_that_another_thread_was_about_to_open_is_refused(found: dict[str, Any]) -> None:
+    assert found["about_to_open"] == [REFUSED, "§1", 1]
 
 
 def test_locks_that_threads_of_the_parent_hold_are_free(found: dict[str, Any]) -> None:
@@ -232,7 +242,7 @@ def test_whoever_uses_one_file_and_waits_for_another_does_not_hold_a_fork_up() -
     thread.start()
     has_one.wait(30)
     waits.set()
-    paused = _pause([other, one])
+    paused = _pause([other, one], time.monotonic() + 30)
     thread.join(30)
     assert (sorted(map(id, paused)), thread.is_alive()) == (sorted((id(one), id(other))), False)
     for each in paused:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
@@ -15,10 +16,11 @@ from ctxsteward.envelope import Store, open_store
 from ctxsteward.envelope.cards.sqlite import SqliteCards
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.envelope.tokens.tokenizer import Counter
-from ctxsteward.schemas import Damaged, Erased, StoreError
+from ctxsteward.schemas import Damaged, Erased, InputError, StoreError
 from ctxsteward.steward.ledger.database import LedgerDatabase
+from ctxsteward.store.crypto.addresses import subject_of
 from ctxsteward.store.crypto.keyring import memory_keys
-from ctxsteward.store.erasure.forget import forget
+from ctxsteward.store.erasure.forget import apply_tombstones, forget
 from ctxsteward.store.journal.database import LAYOUT_VERSION, NAME
 from ctxsteward.store.journal.port import DrainMark, ForgottenSubject, SessionKey
 from ctxsteward.store.journal.sqlite import FileJournal
@@ -28,6 +30,7 @@ from .journals import KEY, OTHER, note
 
 CHARS = Counter(CharTokenizer())
 KEYS = memory_keys()
+TOLD = {"who": "dpo", "why": "asked", "when": "2026-11-22"}
 
 
 def say(store: Store, text: str, session: str = "s", principal: str | None = None) -> None:
@@ -238,7 +241,7 @@ def test_a_log_without_its_journal_is_not_thrown_away(tmp_path: Path, lose: Call
     root = crashed(tmp_path)
     lose(root / "journal.sqlite")
     kept = (root / "journal.sqlite-wal").read_bytes()
-    with pytest.raises(Damaged, match="acknowledged: restore journal"):
+    with pytest.raises(Damaged, match="acknowledged: end every process"):
         FileJournal(root)
     assert (root / "journal.sqlite-wal").read_bytes() == kept
 
@@ -251,6 +254,16 @@ def test_a_crashed_journal_without_its_log_is_damaged(tmp_path: Path) -> None:
     (root / "journal.sqlite-shm").unlink()
     with closing(FileJournal(root)) as journal:  # the operator has said to go on
         assert journal.length(KEY) == 0
+
+
+def test_the_advice_on_a_missing_log_saves_what_a_running_process_still_holds(tmp_path: Path) -> None:
+    with closing(FileJournal(tmp_path)) as running:
+        running.append(KEY, 0, [note("kept")])
+        (tmp_path / "journal.sqlite-wal").unlink()
+        with pytest.raises(Damaged, match=r"last: end every process that has it open, without killing it, and try"):
+            FileJournal(tmp_path)
+    with closing(FileJournal(tmp_path)) as journal:
+        assert (journal.missing, journal.read(KEY, 0)) == (None, [note("kept")])
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"schema_version":1}', '{"schema_version":1,"journal":7}'])
@@ -345,6 +358,114 @@ def test_an_altered_note_of_who_was_forgotten_is_refused_and_named(talked: Path,
         found = fsck(store)
         assert "forgotten_altered" in {one.kind for one in found.damage}
         assert {one.field for one in found.damage} <= {"journal/acme/s", "journal/acme/t"}
+
+
+def said(store: Store, session: str) -> list[str]:
+    return [row.wire or "" for row in store.journal.read(SessionKey("acme", session), 0) if row.kind == "message"]
+
+
+DAMAGED = {
+    "log": ("UPDATE logs SET length = length + 1 WHERE session = 's'", "s"),
+    "row gone": ("DELETE FROM logs WHERE session = 's'", "s"),
+    "record gone": ("DELETE FROM records WHERE session = 's' AND ordinal = 1", "s"),
+    "another's": ("UPDATE records SET body = replace(body, 'ann', 'eve') WHERE session = 's'", "s"),
+    "who was forgotten": ("DELETE FROM forgotten", "u"),
+}
+
+
+@pytest.mark.parametrize(("statement", "named"), DAMAGED.values(), ids=DAMAGED)
+def test_damage_in_one_log_stops_no_erasure_in_the_others_and_none_is_called_complete(
+    talked: Path, statement: str, named: str
+) -> None:
+    with open_store(f"file:{talked}", keys=KEYS) as store:
+        say(store, "from carl", "u", "carl")
+        say(store, "ann again", "s", "ann")
+        forget(store, tenant="acme", principal="carl", session="u", **TOLD)
+    altered(talked, statement)
+    with open_store(f"file:{talked}", keys=KEYS) as store:
+        before = said(store, "s")
+        done = forget(store, tenant="acme", principal="ann", **TOLD)
+        assert (done.complete, {finding.field for finding in done.findings}) == (False, {named})
+        assert not any("ann" in text for text in said(store, "t"))
+        assert [text for text in said(store, "s") if "bob" in text] == [text for text in before if "bob" in text]
+        forget(store, tenant="acme", session="t", **TOLD)
+        with pytest.raises(Erased):
+            store.at("acme", "t")
+
+
+@pytest.mark.parametrize("statement", [*ALTERATIONS.values(), NOTES["taken out"]], ids=[*ALTERATIONS, "taken out"])
+def test_rows_that_have_codes_are_not_taken_at_their_word_again(talked: Path, statement: str) -> None:
+    with open_store(f"file:{talked}", keys=KEYS) as store:
+        forget(store, tenant="acme", principal="ann", session="s", **TOLD)
+    altered(talked, "DELETE FROM meta WHERE name = 'row_codes'")
+    altered(talked, statement)
+    with open_store(f"file:{talked}", keys=KEYS) as store:
+        with pytest.raises(Damaged, match="'s'"):
+            say(store, "more", "s", "ann")
+        assert {finding.field for finding in fsck(store).damage} == {"journal/acme/s"}
+
+
+def test_a_log_whose_row_is_gone_is_named_and_counted_anew_and_then_forgotten(talked: Path) -> None:
+    altered(talked, "DELETE FROM logs WHERE session = 's'")
+    with open_store(f"file:{talked}", keys=KEYS) as store:
+        assert ("log_altered", "journal/acme/s") in {(found.kind, found.field) for found in fsck(store).damage}
+        with pytest.raises(InputError, match="there is no session 's'"):
+            forget(store, tenant="acme", session="s", **TOLD)
+        assert fsck(store, repair=True).damage == ()
+        assert forget(store, tenant="acme", session="s", **TOLD).complete
+        assert said(store, "s") == []
+
+
+SEEN = {
+    "tombstones": "INSERT INTO seen VALUES ('tombstones/acme', 1000)",
+    "erased": "INSERT INTO seen SELECT 'erased/acme/' || value, 1 FROM json_each('{names}')",
+}
+
+
+@pytest.mark.parametrize("statement", SEEN.values(), ids=SEEN)
+def test_what_was_forgotten_elsewhere_is_erased_here_whatever_the_journal_says_it_has_seen(
+    tmp_path: Path, statement: str
+) -> None:
+    uri = f"file:{tmp_path / 'store'}"
+    with open_store(uri, journal=tmp_path / "one", keys=KEYS) as store:
+        for session in "st":
+            say(store, "from ann", session, "ann")
+        assert store.flush(10)
+        names = json.dumps([store.vault("acme").subject_address(subject_of(name, "ann")) for name in "st"])
+    with open_store(uri, journal=tmp_path / "two", keys=KEYS) as store:
+        forget(store, tenant="acme", principal="ann", **TOLD)
+    altered(tmp_path / "one", statement.replace("{names}", names))
+    with open_store(uri, journal=tmp_path / "one", keys=KEYS) as store:
+        done = apply_tombstones(store, "acme")
+        assert done is not None
+        assert (set(done.sessions), done.complete) == ({"s", "t"}, statement != SEEN["tombstones"])
+        assert not any("ann" in text for name in "st" for text in said(store, name))
+
+
+def test_a_damaged_log_keeps_no_other_tombstone_from_being_applied(tmp_path: Path) -> None:
+    uri = f"file:{tmp_path / 'store'}"
+    with open_store(uri, journal=tmp_path / "one", keys=KEYS) as store:
+        for session in "st":
+            say(store, "from ann", session, "ann")
+        assert store.flush(10)
+    with open_store(uri, journal=tmp_path / "two", keys=KEYS) as store:
+        for session in "st":
+            forget(store, tenant="acme", session=session, **TOLD)
+    altered(tmp_path / "one", "UPDATE logs SET mac = '' WHERE session = 's'")
+    with open_store(uri, journal=tmp_path / "one", keys=KEYS) as store:
+        done = apply_tombstones(store, "acme")
+        assert done is not None
+        assert (done.complete, {finding.field for finding in done.findings}) == (False, {"s"})
+        assert [bool(said(store, session)) for session in "st"] == [True, False]
+        assert {found.kind for found in fsck(store, repair=True).damage} == {"content_after_erasure"}
+        apply_tombstones(store, "acme")
+        assert [said(store, session) for session in "st"] == [[], []]
+
+
+def test_a_number_that_is_none_is_damage(talked: Path) -> None:
+    altered(talked, "INSERT INTO seen VALUES ('tombstones/acme', 'x')")
+    with open_store(f"file:{talked}", keys=KEYS) as store, pytest.raises(Damaged, match="notes 'x' where a number"):
+        apply_tombstones(store, "acme")
 
 
 def as_version_2(root: Path) -> None:

@@ -38,16 +38,18 @@ Raises `StoreError` where a file cannot be deleted. Source: the state design (wh
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
-from ctxsteward.schemas import InputError, StoreError
+from ctxsteward.schemas import Damaged, Finding, InputError, StoreError
 
 from ..backend import Backend
 from ..crypto.addresses import subject_of
 from ..journal.erasures import Deletion, Eraser, Erasure, ErasureRequest, Holder, RemoteSessions
+from ..journal.log import principals_of
 from ..journal.port import SessionKey
 from ..names import MAX_META_CHARS, part_of
-from .redacted_log import principals_of
 from .steps import ErasureRun
 
 DERIVED_FOLDERS = ("ledgers",)
@@ -106,6 +108,7 @@ def forget(
     if session is None and principal is None:
         raise InputError("nothing to forget: name a session, a principal, or both")
     work = ErasureRun(store, tenant, ErasureRequest(who, when, why), elsewhere or store.write_behind)
+    work.claim_forks(session, principal)
     if principal is not None:
         work.forget_principal(principal, session)
     elif session is not None:
@@ -124,17 +127,23 @@ def apply_tombstones(
     """Erase from the local journal and from whoever else is told what another machine has forgotten; None where
     nothing is new.
 
-    Costs a listing of the tombstones and of what erasers hold where there are no new ones, else (or if `thorough`) a
-    reading of all local logs of the tenant.
+    Where fewer tombstones are listed than were seen, those of what is here are asked for by name, and the erasure is
+    not `complete`. Costs a listing of the tombstones and of what erasers hold where there are no new ones, else (or if
+    `thorough`) a reading of all local logs of the tenant.
     """
     vault, journal = store.vault(tenant), store.journal
     told = _told(store, tenant, erasers)
-    buried = frozenset(vault.buried())
+    buried, seen = frozenset(vault.buried()), journal.seen(f"tombstones/{tenant}")
+    findings = []
+    if len(buried) < seen:
+        text = f"{seen} tombstones were seen, and {len(buried)} are listed; those of what is here are asked for by name"
+        buried, thorough = buried | frozenset(_buried_here(store, tenant)), True
+        findings.append(Finding(kind="listing_incomplete", field=f"tombstones/{tenant}", text=text))
     held = {session for holder in told if isinstance(holder, Holder) for session in holder.sessions(tenant)}
     left = {session for session in held if vault.subject_address(session) in buried}
-    if not (thorough or left) and len(buried) <= journal.seen(f"tombstones/{tenant}"):
+    if not (thorough or left) and len(buried) <= seen:
         return None
-    if len(buried) > journal.seen(f"tombstones/{tenant}"):
+    if len(buried) > seen:
         for files in derived_files(store, tenant, erasers):
             files(())  # they may hold words of sessions that are not in any log here
     for name in buried:
@@ -143,15 +152,16 @@ def apply_tombstones(
     for session in dict.fromkeys((*journal.sessions(tenant), *sorted(left))):
         if (name := vault.subject_address(session)) in buried:
             work.told_by(name)
-            work.forget_session(session)
-    for session, principal in _speakers(store, tenant):
+            work.if_sound(session, work.forget_session)
+    for session, principal, speaks in _speakers(store, tenant):
         name = vault.subject_address(subject_of(session, principal))
-        if name in buried and (thorough or not journal.seen(f"erased/{tenant}/{name}")):
+        if name in buried and (thorough or speaks or not journal.seen(f"erased/{tenant}/{name}")):
             work.told_by(name)
             work.forget_principal(principal, session)
     done = work.finish(told)
-    journal.see(f"tombstones/{tenant}", len(buried | work.buried))
-    return done
+    if not work.damaged:  # else they are new still when that is mended
+        journal.see(f"tombstones/{tenant}", len(buried | work.buried))
+    return replace(done, findings=(*findings, *done.findings))
 
 
 def _told(store: Backend, tenant: str, erasers: Sequence[Eraser]) -> tuple[Eraser, ...]:
@@ -159,9 +169,22 @@ def _told(store: Backend, tenant: str, erasers: Sequence[Eraser]) -> tuple[Erase
     return (*store.derived_text_erasers(), *erasers, *derived_files(store, tenant, erasers))
 
 
-def _speakers(store: Backend, tenant: str) -> Iterator[tuple[str, str]]:
-    """Every principal of every session that was not forgotten."""
+def _speakers(store: Backend, tenant: str) -> Iterator[tuple[str, str, bool]]:
+    """Every principal of every session that was not forgotten, and whether anything that they said stands there."""
     for session in store.journal.sessions(tenant):
-        if not any(note.principal is None for note in store.journal.forgotten(tenant, session)):
-            for principal in sorted(principals_of(store.journal.read(SessionKey(tenant, session), 0))):
-                yield session, principal
+        with suppress(Damaged):  # of its notes: its words go all the same, and a finding says so
+            if any(note.principal is None for note in store.journal.forgotten(tenant, session)):
+                continue
+        rows = store.journal.read(SessionKey(tenant, session), 0)
+        standing = principals_of([row for row in rows if '"erased"' not in row.body])
+        for principal in sorted(principals_of(rows)):
+            yield session, principal, principal in standing
+
+
+def _buried_here(store: Backend, tenant: str) -> Iterator[str]:
+    """Addresses of the sessions in the journal, and of whoever speaks in them, that have a tombstone."""
+    vault = store.vault(tenant)
+    speakers = (subject_of(session, principal) for session, principal, _ in _speakers(store, tenant))
+    for subject in (*store.journal.sessions(tenant), *speakers):
+        if vault.tombstone(name := vault.subject_address(subject)) is not None:
+            yield name

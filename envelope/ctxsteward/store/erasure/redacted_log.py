@@ -42,7 +42,7 @@ from ctxsteward.schemas import ContextError, Damaged, InvalidReference, Ref, Wir
 from ctxsteward.schemas.message import encode_wire
 
 from ..crypto.addresses import AddressKey, address_of, subject_of
-from ..journal.log import code_of, coded_manifest, read_manifest
+from ..journal.log import body_of, code_of, coded_manifest, read_manifest
 from ..journal.port import JournalRecord, Manifest
 
 ERASED_TEXT = "[erased]"
@@ -185,7 +185,7 @@ def share_of(
     for position, record in enumerate(rows):
         if record.kind != "message":
             continue
-        body = _loaded(record)
+        body = body_of(record)
         if body is None:
             unreadable.append(position)
         elif body.get("principal") == principal:
@@ -198,7 +198,7 @@ def standing_notes(rows: Sequence[JournalRecord], share: PrincipalShare, stop: i
     """Notes by name at position `stop` of a log, after redaction."""
     notes = dict(share.notes)
     for record in rows[:stop]:
-        body = _loaded(record) if record.kind == "note" else None
+        body = body_of(record) if record.kind == "note" else None
         if body:
             name, text = str(body.get("name")), str(body.get("text"))
             notes.pop(name, None)
@@ -207,19 +207,13 @@ def standing_notes(rows: Sequence[JournalRecord], share: PrincipalShare, stop: i
     return notes
 
 
-def principals_of(rows: Sequence[JournalRecord]) -> set[str]:
-    """Who wrote in this log."""
-    bodies = (_loaded(record) or {} for record in rows if record.kind == "message" and '"principal"' in record.body)
-    return {name for name in (body.get("principal") for body in bodies) if isinstance(name, str)}
-
-
 def moved_addresses(
     key: AddressKey, session: str, rows: Sequence[JournalRecord], share: PrincipalShare
 ) -> dict[str, str]:
     """New addresses by old ones, of the messages that are redacted."""
     moved: dict[str, str] = {}
     for position in share.own:
-        before, after = _loaded(rows[position]), _loaded(_message(key, session, rows[position]))
+        before, after = body_of(rows[position]), body_of(_message(key, session, rows[position]))
         if before and after and before.get("address") != after["address"]:
             moved[str(before.get("address"))] = after["address"]
     return moved
@@ -257,7 +251,7 @@ def _manifest(key: AddressKey, manifest: Manifest, since: int) -> Manifest:
 
 
 def _message(key: AddressKey, session: str, record: JournalRecord) -> JournalRecord:
-    body = _loaded(record) or {}
+    body = body_of(record) or {}
     try:
         wire = encode_wire(redacted(json.loads(record.wire or "{}")))
     except (ContextError, ValueError, KeyError, TypeError, RecursionError):  # damaged
@@ -278,7 +272,7 @@ class _DerivedRecords:
 
     def kept(self, record: JournalRecord) -> JournalRecord:
         """A record from before all that was forgotten."""
-        if record.kind == "selection" and (body := _loaded(record)):
+        if record.kind == "selection" and (body := body_of(record)):
             self._selection = [body.get("turn"), body.get("refs"), body.get("log")]
         return record
 
@@ -290,7 +284,7 @@ class _DerivedRecords:
         if redact is None:
             return record
         blank = record._replace(kind="erased", body=_dump({"was": record.kind}))
-        body = _loaded(record)
+        body = body_of(record)
         if body is None:
             return blank
         before = json.dumps(body)
@@ -358,14 +352,6 @@ def _ordinals(refs: Sequence[str]) -> Iterator[int]:
             yield Ref.parse(ref).ordinal
         except InvalidReference:
             continue
-
-
-def _loaded(record: JournalRecord) -> dict[str, Any] | None:
-    try:
-        body = json.loads(record.body)
-    except (ValueError, RecursionError):
-        return None
-    return body if isinstance(body, dict) else None
 
 
 def _dump(body: dict[str, Any]) -> str:

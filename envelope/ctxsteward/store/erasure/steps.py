@@ -4,20 +4,15 @@ A session: tombstone and note, again for forks until there are no more; tombston
 forks before parents. A principal: tombstones; words redacted, forks before parents, because the old addresses in a fork
 are told by its parent; note; redacted once more, which makes writers that know of no note read the log again; then the
 keys of what was derived, and what stands in its place is drained again.
-
-Which sessions share whose log: forks and their parents, and what a principal has in each.
-
-A fork shares its parent's log up to a position and an ordinal, so a message in that part is a message of both. Reads
-first records, or whole logs where a principal is looked for. Raises `StoreError`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from ctxsteward.schemas import (
-    ContextError,
     Damaged,
     Erased,
     Finding,
@@ -33,84 +28,22 @@ from ..crypto.vault import derived_subject
 from ..facts.fact import Audience
 from ..facts.lookup import withdrawn_heads
 from ..journal.erasures import Deletion, Eraser, Erasure, ErasureRequest, ReachedSessions, RemoteSessions, note_erasure
-from ..journal.events import ForkPoint, SessionOpened, from_record
-from ..journal.port import ForgottenSubject, Journal, JournalRecord, SessionKey
+from ..journal.log import check, principals_of
+from ..journal.port import CodesRows, ForgottenSubject, JournalRecord, SessionKey
 from ..replication.segment_log import unreached
+from .lineage import Lineage, readable_notes
 from .redacted_log import (
     PrincipalShare,
     moved_addresses,
-    principals_of,
     redacted_manifests,
     redacted_rows,
-    share_of,
-    standing_notes,
 )
 from .steward_records import subjects_by_session, withdraw_unsupported, withdrawn_keys
 
-
-class Lineage:
-    """The forks among a tenant's sessions, as they are now; sessions that were forgotten are left out."""
-
-    def __init__(self, journal: Journal, tenant: str, *, forgotten: bool = False) -> None:
-        self._journal, self._tenant = journal, tenant
-        gone = {note.session for note in journal.forgotten(tenant) if note.principal is None and not forgotten}
-        self.sessions = [session for session in journal.sessions(tenant) if session not in gone]
-        self.unreadable: list[str] = []
-        """Sessions whose first record cannot be read: whether they are forks is not known."""
-        self.origins: dict[str, ForkPoint] = {}
-        for session in self.sessions:
-            origin = self._origin(session)
-            if origin is not None:
-                self.origins[session] = origin
-
-    def forks_of(self, parents: Iterable[str]) -> list[str]:
-        """Direct forks."""
-        wanted = set(parents)
-        return [session for session, origin in self.origins.items() if origin.session in wanted]
-
-    def line(self, session: str) -> list[str]:
-        """The session and those it was forked from, oldest first."""
-        line = [session]
-        while line[-1] in self.origins and self.origins[line[-1]].session not in line:
-            line.append(self.origins[line[-1]].session)
-        return line[::-1]
-
-    def shares(
-        self, principal: str, only: str | None, sessions: Sequence[str] | None = None
-    ) -> dict[str, PrincipalShare]:
-        """What a principal has in each of these sessions (default: all), parents before their forks.
-
-        With `only`, what was appended there, and what forks of it share.
-        """
-        chosen = self.sessions if sessions is None else sessions
-        found: dict[str, PrincipalShare] = {}
-        for session in sorted(chosen, key=lambda name: (len(self.line(name)), name)):
-            share = self._share(session, principal, found)
-            if share.inherited or (share.own and only in (None, session)):
-                found[session] = share
-        return found
-
-    def _share(self, session: str, principal: str, found: dict[str, PrincipalShare]) -> PrincipalShare:
-        rows = self._journal.read(SessionKey(self._tenant, session), 0)
-        origin = self.origins.get(session)
-        above = found.get(origin.session) if origin is not None else None
-        if origin is None or above is None:
-            return share_of(rows, principal)
-        inherited = frozenset(ordinal for ordinal in above.ordinals if ordinal <= origin.ordinal)
-        parent = self._journal.read(SessionKey(self._tenant, origin.session), 0, origin.position)
-        return share_of(rows, principal, inherited, standing_notes(parent, above, min(above.since, origin.position)))
-
-    def _origin(self, session: str) -> ForkPoint | None:
-        first: list[JournalRecord] = self._journal.read(SessionKey(self._tenant, session), 0, 1)
-        try:
-            opened = from_record(first[0]) if first else None
-        except (ContextError, ValueError, KeyError, TypeError):
-            self.unreadable.append(session)
-            return None
-        return opened.parent if isinstance(opened, SessionOpened) else None
-
+T = TypeVar("T")
 
 _DERIVED = "the key of what was said is destroyed; what was derived from it there is not"
+_WHOSE = "whether it is a fork of what was forgotten, and holds what was derived from it, is not known"
 _PASSES = 100
 """A session that is written to all the time is redacted again this often."""
 
@@ -134,6 +67,14 @@ class _ErasureCounts:
     manifests: int = 0
 
 
+def _above(session: str, parents: Mapping[str, str]) -> list[str]:
+    """What a session was forked from, nearest first."""
+    line = [session]
+    while (parent := parents.get(line[-1])) is not None and parent not in line:
+        line.append(parent)
+    return line[1:]
+
+
 class ErasureRun:
     """Forgets one thing after the other; `finish` makes an end of it."""
 
@@ -143,6 +84,10 @@ class ErasureRun:
         self._address_key = store.keys.address_key(tenant)
         self._tally = _ErasureCounts()
         self._harvested: dict[str, set[str]] | None = None
+        self.damaged: dict[str, Damaged] = {}
+        """Sessions whose logs are not what was written: their words stay until that is mended."""
+        self._parents: dict[str, str] = {}
+        """Of forks that only the object store has."""
 
     @property
     def buried(self) -> frozenset[str]:
@@ -154,6 +99,46 @@ class ErasureRun:
         buried = self._vault.tombstone(name)
         assert buried is not None
         self._told = ErasureRequest(buried.who, buried.when, buried.why)
+
+    def claim_forks(self, session: str | None, principal: str | None) -> None:
+        """Bring forks that only the object store has to this machine, before anything is gone that they share.
+
+        Nothing here tells of them otherwise: in a fork of a session that a principal has spoken in there may be words
+        of theirs and no key of theirs. Of one that cannot be read, a finding stays.
+        """
+        if self._elsewhere is None:
+            return
+        here = {*self._journal.sessions(self._tenant), *self._without_row()}
+        stored = self._elsewhere.sessions(self._tenant)
+        self._tally.findings += stored.findings
+        known = {*here, *stored.names}
+        for name in sorted(known.difference(here)):
+            parent = self._as_read(name, self._elsewhere.parent)
+            if parent is not None:
+                self._parents[name] = parent
+        local = {name: origin.session for name, origin in self._lineage(forgotten=True).origins.items()}
+        for name in self._parents:
+            line = _above(name, local | self._parents)
+            if any(self._concerns(above, session, principal) for above in line):
+                self._as_read(name, self._elsewhere.claim)
+            elif line[-1] not in known and self._vault.tombstone(self._vault.subject_address(line[-1])) is None:
+                text = f"session {line[-1]!r}, which it was forked from, cannot be read; {_WHOSE}"
+                self._tally.findings.append(unreached(name, text))
+
+    def _as_read(self, session: str, read: Callable[[SessionKey], T]) -> T | None:
+        try:
+            return read(SessionKey(self._tenant, session))
+        except Erased:
+            return None  # forgotten meanwhile, or what it was forked from
+        except (Damaged, ObjectMissing, UnsupportedVersion) as error:
+            self._tally.findings.append(unreached(session, f"{error}; {_WHOSE}"))
+            return None
+
+    def _concerns(self, session: str, only: str | None, principal: str | None) -> bool:
+        if principal is None:
+            return session == only
+        name = self._vault.subject_address(subject_of(session, principal))
+        return only in (None, session) and self._is_known(name)
 
     # -- sessions -----------------------------------------------------------------------------------------------
 
@@ -168,7 +153,8 @@ class ErasureRun:
                 self._journal.see(self._kinship(root, session), 1)
                 self._note(session, None)
                 family[session] = None
-            forks = (*self._noted_with(root), *self._lineage(forgotten=True).forks_of(family))
+            stored = [session for session, parent in self._parents.items() if parent in family]
+            forks = (*self._noted_with(root), *self._lineage(forgotten=True).forks_of(family), *stored)
             waiting = [name for name in dict.fromkeys(forks) if name not in family]
         for session in family:
             self._bury_inside(session)
@@ -192,7 +178,8 @@ class ErasureRun:
 
     def _noted_with(self, root: str) -> list[str]:
         """Sessions that were forgotten as its forks: a repeat finds them though their rows are gone already."""
-        noted = [note.session for note in self._journal.forgotten(self._tenant) if note.principal is None]
+        notes, _ = readable_notes(self._journal, self._tenant)
+        noted = [note.session for note in notes if note.principal is None]
         return [session for session in noted if self._journal.seen(self._kinship(root, session))]
 
     def _kinship(self, root: str, session: str) -> str:
@@ -242,6 +229,11 @@ class ErasureRun:
         self._journal.drop_manifests(key)
         if rows:
             self._journal.truncate(key, 0)
+            if self._journal.read(key, 0, 1):
+                text = (
+                    "records of it stay in the journal, because its row is not there; run store fsck --repair, repeat"
+                )
+                self._tally.findings.append(Finding(kind="unreadable_session", field=session, text=text))
 
     # -- principals ---------------------------------------------------------------------------------------------
 
@@ -250,6 +242,7 @@ class ErasureRun:
         claimed = self._claim(principal, only)
         lineage = self._lineage()
         shares = lineage.shares(principal, only)
+        claimed = self._bury_in_damaged(principal, only, lineage, shares) or claimed
         is_harvested = self._forget_harvested(principal, only, shares)
         if only is None:
             self._tally.audiences[Audience("user", principal)] = None
@@ -265,14 +258,68 @@ class ErasureRun:
         for session in shares:
             self._bury(subject_of(session, principal))
         for session in forks_first:
-            self._redact(lineage, session, principal, only, force=False)
+            self.if_sound(session, lambda name: self._redact(lineage, name, principal, only, force=False))
         for session in shares:
-            self._note(session, principal)
+            self.if_sound(session, lambda name: self._note(name, principal))
         for session in forks_first:
-            self._redact(lineage, session, principal, only, force=True)
-            self._bury_derived(session)
+            self.if_sound(session, lambda name: self._redact(lineage, name, principal, only, force=True))
+            self.if_sound(session, self._bury_derived)
         for session, share in lineage.shares(principal, only, list(shares)).items():
             self._settle(session, principal, share)
+
+    def if_sound(self, session: str, step: Callable[[str], None]) -> None:
+        """Do it, unless the session's log is damaged: then a finding says so, and the others are forgotten all the
+        same."""
+        if session not in self.damaged:
+            try:
+                step(session)
+            except Damaged as error:
+                self.damaged[session] = error
+                self._tally.findings.append(unreached(session, f"{error}; then repeat the erasure"))
+
+    def _bury_in_damaged(self, principal: str, only: str | None, lineage: Lineage, shares: Collection[str]) -> bool:
+        """Where messages of a log are gone or not what was written, it is not known whose they were: bury the principal
+        there if the object store knows them, and leave a finding. Returns whether there was such a one."""
+        buried = False
+        for session in (*lineage.sessions, *sorted(self._without_row())):
+            if only in (None, session) and (damage := self._damage(session)):
+                text = f"{damage}: whose they were is not known; run store fsck --repair, and repeat the erasure"
+                self._tally.findings.append(Finding(kind="unreadable_message", field=session, text=text))
+                name = self._vault.subject_address(subject_of(session, principal))
+                if session not in shares and self._is_known(name):
+                    self._bury_address(name)
+                    self._tally.sessions[session] = None
+                    buried = True
+        return buried
+
+    def _damage(self, session: str) -> str:
+        """What is wrong with the messages of a log; empty: nothing."""
+        try:
+            rows = self._rows(session)
+        except Damaged as error:
+            return str(error)
+        altered = 0
+        for position, record in enumerate(rows):
+            if record.kind == "message" and '"erased"' not in record.body:
+                try:
+                    check(self._address_key, session, position, record)
+                except Damaged:
+                    altered += 1
+        return f"{altered} messages are not what was written" if altered else ""
+
+    def _rows(self, session: str) -> list[JournalRecord]:
+        """All records of a log, each at its place; raises `Damaged` where that is not so."""
+        key = SessionKey(self._tenant, session)
+        length = self._journal.length(key)
+        rows = self._journal.read(key, 0)
+        if not length <= len(rows) <= self._journal.length(key):
+            raise Damaged(f"session {session!r}: its log has {len(rows)} records, and {length} were written")
+        return rows
+
+    def _without_row(self) -> set[str]:
+        """Sessions that have records here and no row that would name them."""
+        altered = self._journal.altered(self._tenant) if isinstance(self._journal, CodesRows) else ()
+        return {session for session, row in altered if row == "log"}.difference(self._journal.sessions(self._tenant))
 
     def _forget_harvested(self, principal: str, only: str | None, shares: Collection[str]) -> bool:
         """Bury the principal in sessions of which there is no log; whether there is, or was, any."""
@@ -288,7 +335,7 @@ class ErasureRun:
                 found = True
         if found or shares:
             return found
-        notes = self._journal.forgotten(self._tenant)
+        notes, _ = readable_notes(self._journal, self._tenant)
         return any(note.principal == principal and only in (None, note.session) for note in notes)
 
     def _is_audience(self, principal: str) -> bool:
@@ -304,7 +351,7 @@ class ErasureRun:
         """
         if self._elsewhere is None:
             return False
-        here = set(self._journal.sessions(self._tenant))
+        here = {*self._journal.sessions(self._tenant), *self._without_row()}
         stored = self._elsewhere.sessions(self._tenant) if only is None else ReachedSessions((only,))
         self._tally.findings += stored.findings
         named = [name for name in self._outside() if only is None and name not in stored.names]
@@ -328,7 +375,7 @@ class ErasureRun:
         key, line = SessionKey(self._tenant, session), lineage.line(session)
         for _ in range(_PASSES):
             shares = lineage.shares(principal, only, line)
-            rows = self._journal.read(key, 0)
+            rows = self._rows(session)
             changed = redacted_rows(self._address_key, session, rows, shares[session], self._moved(shares))
             self._redact_manifests(key, shares[session])
             if not changed and not force:
@@ -380,7 +427,8 @@ class ErasureRun:
             Deletion(tenant=self._tenant, session=session, principal=principal, ordinals=share.ordinals)
         )
         name = self._vault.subject_address(subject_of(session, principal))
-        self._tally.marks.append(f"erased/{self._tenant}/{name}")
+        if session not in self.damaged:
+            self._tally.marks.append(f"erased/{self._tenant}/{name}")
         self._tally.sessions[session] = None
         if not share.own:
             self._tally.forks[session] = None
@@ -446,18 +494,24 @@ class ErasureRun:
         if len(keys) <= self._journal.seen(mark):
             return 0
         for session in self._journal.sessions(self._tenant):
-            key = SessionKey(self._tenant, session)
-            changed = withdrawn_heads(
-                self._address_key, session, self._journal.read(key, 0),
-                lambda subject: self._vault.subject_address(subject) in keys,
-            )  # fmt: skip
-            if changed:
-                self._journal.rewrite(key, changed)
-                self._tally.derived += len(changed)
-                if self._elsewhere is not None:
-                    self._elsewhere.rewritten(key, sorted(changed))
-        self._journal.see(mark, len(keys))
+            self.if_sound(session, lambda name: self._redact_head(name, keys))
+        if not self.damaged:
+            self._journal.see(mark, len(keys))
         return 0
+
+    def _redact_head(self, session: str, keys: Collection[str]) -> None:
+        key = SessionKey(self._tenant, session)
+        changed = withdrawn_heads(
+            self._address_key,
+            session,
+            self._rows(session),
+            lambda subject: self._vault.subject_address(subject) in keys,
+        )
+        if changed:
+            self._journal.rewrite(key, changed)
+            self._tally.derived += len(changed)
+            if self._elsewhere is not None:
+                self._elsewhere.rewritten(key, sorted(changed))
 
     def _bury(self, subject: str) -> None:
         self._bury_address(self._vault.subject_address(subject))
@@ -474,6 +528,8 @@ class ErasureRun:
 
     def _lineage(self, *, forgotten: bool = False) -> Lineage:
         found = Lineage(self._journal, self._tenant, forgotten=forgotten)
+        for session, error in found.spoiled.items():
+            self._tally.findings.append(unreached(session, error))
         for session in found.unreadable:
             text = "its first record cannot be read: whether it is a fork is not known; run store fsck"
             self._tally.findings.append(Finding(kind="unreadable_session", field=session, text=text))

@@ -293,10 +293,13 @@ class Readers:
         until = time.monotonic() + timeout_seconds
         self._forking, self._pausing = True, os.getpid()
         while True:
-            with self._lock:
-                if len(self._made) == len(self._idle):
-                    self._let_go()
-                    return True
+            if self._lock.acquire(timeout=max(0.0, until - time.monotonic())):  # held for long by who opens the file
+                try:
+                    if len(self._made) == len(self._idle):
+                        self._let_go()
+                        return True
+                finally:
+                    self._lock.release()
             if time.monotonic() >= until:
                 self.resume()
                 return False

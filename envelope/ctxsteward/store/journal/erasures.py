@@ -57,6 +57,9 @@ class RemoteSessions(Protocol):
     def holds(self, key: SessionKey) -> bool:
         """Whether a session is there, whatever a listing says."""
 
+    def parent(self, key: SessionKey) -> str | None:
+        """Of which session it is a fork. Raises where it cannot be read."""
+
     def subjects(self, key: SessionKey) -> ReachedSessions:
         """Addresses of the subjects under whose keys its records are encrypted."""
 

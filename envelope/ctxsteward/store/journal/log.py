@@ -22,6 +22,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from ctxsteward.schemas import Damaged, StoreError, Wire
 
@@ -40,6 +41,21 @@ def code_of(key: AddressKey, session: str, position: int, record: JournalRecord)
     id = _NO_ID if record.id is None else prefixed(record.id)
     text = owned(session, record.kind) + numbers + id + prefixed(record.body)
     return code(key, text + b"\x00" if record.id is None else text)
+
+
+def body_of(record: JournalRecord) -> dict[str, Any] | None:
+    """What a record's body says, damaged or not; None where it cannot be read."""
+    try:
+        body = json.loads(record.body)
+    except (ValueError, RecursionError):
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def principals_of(rows: Sequence[JournalRecord]) -> set[str]:
+    """Who wrote in this log."""
+    bodies = (body_of(record) or {} for record in rows if record.kind == "message" and '"principal"' in record.body)
+    return {name for name in (body.get("principal") for body in bodies) if isinstance(name, str)}
 
 
 @lru_cache(maxsize=4096)

@@ -226,6 +226,13 @@ class JournalWitness(Protocol):
     def witnessed(self) -> dict[str, int]: ...
 
 
+@runtime_checkable
+class CodesRows(Protocol):
+    """A journal whose own rows have codes."""
+
+    def altered(self, tenant: str) -> Sequence[AlteredRow]: ...
+
+
 def compaction_address(record: JournalRecord) -> str | None:
     """The address a compaction is found by; None for other records.
 

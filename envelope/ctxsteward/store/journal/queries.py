@@ -24,6 +24,11 @@ SELECT session FROM logs WHERE {where} AND forgotten > 0 AND forgotten <>
   (SELECT count(*) FROM forgotten f WHERE f.tenant = logs.tenant AND f.session = logs.session) LIMIT 1
 """
 """A log of which other subjects were forgotten than are noted: in one step, so that none is noted in between."""
+_UNOWNED = """
+SELECT DISTINCT session FROM records WHERE tenant = ? AND NOT EXISTS
+  (SELECT 1 FROM logs WHERE logs.tenant = records.tenant AND logs.session = records.session)
+"""
+"""Records whose log has no row."""
 
 
 class Reader(Protocol):
@@ -118,7 +123,7 @@ class JournalQueries:
 
     def witnessed(self) -> dict[str, int]:
         """All that `see` has noted."""
-        return {str(name): int(number) for name, number in self._readers.all("SELECT name, number FROM seen")}
+        return {str(name): _noted(number) for name, number in self._readers.all("SELECT name, number FROM seen")}
 
     def integrity(self) -> list[str]:
         """What is wrong with the file as a whole, a line each; see `integrity`."""
@@ -137,8 +142,8 @@ class JournalQueries:
         return found
 
     def altered(self, tenant: str) -> list[AlteredRow]:
-        """Rows of this tenant that are not what was written: of logs, and of who was forgotten."""
-        found = []
+        """Rows of this tenant that are not what was written, or are gone: of logs, and of who was forgotten."""
+        found = [AlteredRow(str(session), "log") for (session,) in self._readers.all(_UNOWNED, (tenant,))]
         if self._codes is not None:
             query = f"SELECT session, {', '.join(LogRow._fields)}, mac FROM logs WHERE tenant = ? ORDER BY session"
             for session, *head, mac in self._readers.all(query, (tenant,)):
@@ -164,7 +169,13 @@ class JournalQueries:
 
     def _number(self, query: str, values: Sequence[object]) -> int:
         rows = self._readers.all(query, values)
-        return int(rows[0][0] or 0) if rows else 0
+        return _noted(rows[0][0] or 0) if rows else 0
+
+
+def _noted(number: object) -> int:
+    if not isinstance(number, int):
+        raise Damaged(f"the journal notes {number!r:.40} where a number was written; restore it from a backup")
+    return number
 
 
 def _subject(row: Sequence[Any]) -> ForgottenSubject:

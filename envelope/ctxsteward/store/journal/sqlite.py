@@ -306,7 +306,8 @@ class FileJournal(SqliteJournal):
     def scrub(self) -> None:
         """As the port says: `secure_delete` alone misses copies that moving pages left behind.
 
-        Rewrites the file: takes as long as copying it twice, and writers wait meanwhile.
+        Rewrites the file: takes as long as copying it twice, and writers wait meanwhile. The first copy is made in
+        SQLite's temporary folder (``SQLITE_TMPDIR``, else ``/var/tmp``).
         """
         self._group.alone(self._scrub)
 
@@ -318,7 +319,8 @@ class FileJournal(SqliteJournal):
             db.execute("VACUUM")
             ((busy, *_),) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         except sqlite3.Error as error:
-            raise store_error(error, self._root, self._busy_seconds, "the journal was not scrubbed") from error
+            effect = "the journal was not scrubbed (a copy goes through SQLITE_TMPDIR, else /var/tmp)"
+            raise store_error(error, self._root, self._busy_seconds, effect) from error
         if busy:
             raise StoreLocked(
                 f"{self._root}: somebody has read the journal for {self._busy_seconds:g} s, so it was not scrubbed; "

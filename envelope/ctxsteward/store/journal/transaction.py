@@ -309,6 +309,10 @@ def _write(db: sqlite3.Connection, statement: Callable[[int], str], rows: Sequen
 
 
 _COLUMNS = "tenant, session, " + ", ".join(LogRow._fields)
+_HAS_CODES = """
+SELECT 1 FROM meta WHERE name = 'row_codes' UNION ALL
+SELECT 1 FROM logs WHERE mac <> '' UNION ALL SELECT 1 FROM forgotten WHERE mac <> '' LIMIT 1
+"""
 _SAMPLE = 20
 """Records of a tenant that are looked at to tell whether these are its keys."""
 
@@ -365,9 +369,10 @@ def give_codes(transaction: Transaction, codes: RowCodes) -> bool:
     """Give every row its code where none has one yet; whether rows have them now.
 
     A journal from before there were codes is taken at its word, this once; not where its records show that these are
-    other keys than it was written with.
+    other keys than it was written with, nor where any row has a code: then rows without one, or with a wrong one, are
+    not what was written, whatever `meta` says.
     """
-    if transaction.execute("SELECT 1 FROM meta WHERE name = 'row_codes'", ()):
+    if transaction.execute(_HAS_CODES, ()):
         return True
     tenants = [str(tenant) for (tenant,) in transaction.execute("SELECT DISTINCT tenant FROM logs", ())]
     sample = (

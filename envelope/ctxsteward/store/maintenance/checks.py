@@ -27,10 +27,9 @@ from ..backend import Backend
 from ..crypto.addresses import subject_of
 from ..crypto.hash_chain import Link
 from ..crypto.vault import Vault, derived_subject
-from ..erasure.redacted_log import principals_of
 from ..journal import log as records
 from ..journal.events import BlankRecord, Event, ForkPoint, MessageAppended, SessionOpened, WindowCompacted
-from ..journal.log import Log, read_manifest
+from ..journal.log import Log, principals_of, read_manifest
 from ..journal.port import DrainMark, Journal, JournalRecord, Manifest, SessionKey
 from ..names import blob_name, data_key_name, numbered, part_of, session_folder, tombstone_name
 from ..profiles.meta_records import references

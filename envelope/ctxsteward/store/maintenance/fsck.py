@@ -21,7 +21,8 @@ What can be put right from inside: a copy elsewhere takes the place of what is d
     record_altered, record_missing      the journal's record, from the session's segments in the object store
     manifest_altered, manifest_missing  the same; where it is not there, dropped: the envelope can be built again
     log_altered                         the log's row is counted anew, where its records are whole from the first on,
-                                        and where they begin as the object store's do
+                                        and where they begin as the object store's do; in any case where the session
+                                        was forgotten, so that its records can be erased
     key_after_tombstone                 the key is destroyed: the erasure ends as it was meant to
 
 Everything else is left as it is. A link of a chain cannot be made again, because its code covers bytes that are gone;
@@ -39,7 +40,7 @@ the highest number it has seen (the witness).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Protocol, runtime_checkable
@@ -50,7 +51,7 @@ from ..backend import Backend
 from ..crypto.hash_chain import Chain, Link, follows
 from ..crypto.keyring import check_keys
 from ..crypto.vault import Vault
-from ..journal.port import AlteredRow, DrainMark, SessionKey
+from ..journal.port import CodesRows, DrainMark, SessionKey
 from ..names import check_name, data_key_name, numbered, part_of
 from ..objects.port import ObjectInfo
 from ..replication.segment_log import NewSegments
@@ -101,8 +102,14 @@ class RecountableJournal(Protocol):
 
 def _recount(store: Backend, key: SessionKey) -> int:
     """How many rows of logs were counted anew."""
+    if not isinstance(store.journal, RecountableJournal):
+        return 0
+    vault = store.vault(key.tenant)
+    if vault.tombstone(vault.subject_address(key.session)) is not None:  # forgotten, and to be erased here still
+        store.journal.recount(key, len(store.journal.read(key, 0)), DrainMark())
+        return 1
     stored = read_drained(store, key)
-    if stored is None or not isinstance(store.journal, RecountableJournal):
+    if stored is None:
         return 0
     whole = list(takewhile(lambda one: is_sound(store, key, *one), enumerate(store.journal.read(key, 0))))
     macs = [record.mac for _, record in whole]
@@ -216,13 +223,6 @@ class SelfCheckingJournal(Protocol):
     def integrity(self) -> list[str]: ...
 
 
-@runtime_checkable
-class CodedJournal(Protocol):
-    """A journal whose own rows have codes."""
-
-    def altered(self, tenant: str) -> Sequence[AlteredRow]: ...
-
-
 def fsck(
     store: Backend,
     *,
@@ -276,7 +276,13 @@ def _check_tenant(
         return  # every code would be wrong
     vault = store.fresh_vault(tenant)
     altered = _altered_rows(store, tenant, tally)
-    complete(store, found, vault, altered)  # what is lost is found where it lay
+    try:
+        complete(store, found, vault, altered)  # what is lost is found where it lay
+    except StoreUnavailable as error:
+        if not tally.findings:
+            raise
+        damage = ", ".join(f"{finding.kind} at {finding.field}" for finding in tally.findings)
+        raise StoreUnavailable(f"{error}; found before that: {damage}") from error
     buried = frozenset(found.tombstones)
     _check_burials(store, vault, found, tally)
     check_subjects(vault, found, tally)  # first: a damaged key makes all that is under it unreadable
@@ -306,7 +312,7 @@ def _check_tenant(
 
 def _altered_rows(store: Backend, tenant: str, tally: CheckTally) -> Set[str]:
     """Sessions whose log's row cannot be believed: nothing of them can be looked up by it."""
-    rows = store.journal.altered(tenant) if isinstance(store.journal, CodedJournal) else ()
+    rows = store.journal.altered(tenant) if isinstance(store.journal, CodesRows) else ()
     for session, row in rows:
         if tally.share.holds(f"{tenant}\x00{session}"):
             key = SessionKey(tenant, session)

@@ -134,6 +134,10 @@ def complete(store: Backend, found: TenantObjects, vault: Vault, altered: Set[st
             lost.append(numbered(folder, number))
             if _is_there(store, lost[-1]):
                 raise _left_out(lost[-1])
+    for session in sorted(altered):  # how far they are drained is not known, and nobody drains them meanwhile
+        folder = session_folder(vault.tenant, vault.subject_address(session))
+        if look_up(store, found, [folder]):
+            raise _left_out(numbered(folder, 1))
     for name in profiles_of(found):
         look_up(store, found, chains_of_profile(found.part, name))
     for folder in [name for name in found.chains if name.startswith("steward/") and name.endswith("/nights")]:

@@ -301,6 +301,7 @@ class Drainer:
                 if again != first:
                     return self._parent_first(key, drained)
                 raise StoreError(f"its parent {parent.session!r} is not drained up to {opened.parent.position} yet")
+        self._ownership.check_not_erased(parent, opened.parent.position)
         return True
 
     def _link(self, key: SessionKey, log: SessionLog, drained: DrainMark) -> Link | None:

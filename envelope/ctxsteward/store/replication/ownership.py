@@ -33,7 +33,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ctxsteward.schemas import Conflict, StoreUnavailable, VersionTaken
+from ctxsteward.schemas import Conflict, Erased, StoreUnavailable, VersionTaken
 
 from .. import process_forks as forking
 from ..crypto.addresses import AddressKey, address_of, subject_of
@@ -41,7 +41,7 @@ from ..crypto.hash_chain import Chain
 from ..crypto.keyring import Keys
 from ..crypto.vault import Vault
 from ..journal.events import ForkPoint, SessionOpened, from_record, to_record
-from ..journal.log import coded, coded_manifest
+from ..journal.log import coded, coded_manifest, principals_of
 from ..journal.port import DrainMark, ForgottenSubject, Journal, JournalRecord, Manifest, MovedTail, SessionKey
 from ..names import session_folder
 from ..objects.port import ObjectStore, Patience
@@ -363,6 +363,17 @@ class Ownership:
         link = log.commit(log.link(drained.number), part, epoch=drained.epoch)
         self._journal.set_drained(key, DrainMark(drained.position, link.number, drained.epoch))
         return due[len(found) :]
+
+    def check_not_erased(self, key: SessionKey, stop: int) -> None:
+        """Raise `Erased` where a session, or whoever wrote before position `stop`, was forgotten and it is not known
+        here: what shares those words is not to be carried anywhere."""
+        self.log(key).check_not_erased()
+        vault = self._vault(key.tenant)
+        noted = {forgotten.principal for forgotten in self._journal.forgotten(key.tenant, key.session)}
+        for principal in sorted(principals_of(self._journal.read(key, 0, stop)) - noted):
+            buried = vault.tombstone(vault.subject_address(subject_of(key.session, principal)))
+            if buried is not None:
+                raise Erased(f"principal {principal!r}", who=buried.who, when=buried.when, why=buried.why)
 
     def was_fenced(self, key: SessionKey) -> bool:
         """Whether turns of this session have ever been moved into a fork here."""

@@ -355,6 +355,18 @@ class SessionLog:
         for link in self._chain.links(start):
             yield SegmentEntry(link, decode(link.body, self._vault, self.folder))
 
+    def first(self) -> JournalRecord | None:
+        """The record at position 0; None where its key is gone and nothing stands in its place."""
+        for _, part in self.entries():
+            if isinstance(part, Segment):
+                found = part.records[0] if part.start == 0 and part.records else None
+            else:
+                found = part.records.get(0) if isinstance(part, Rewrite) else None
+            if found is not None:
+                records.check(self._address_key, self.key.session, 0, found)
+                return found
+        return None
+
     def behind(self, drained: DrainMark) -> NewSegments:
         """All that came into the chain behind this point. Raises `Erased` where the session was forgotten."""
         found: list[JournalRecord | None] = []
@@ -410,6 +422,7 @@ class SessionLog:
     def _check_place(self, link: Link, part: Segment | Takeover, length: int) -> None:
         here = part.start if isinstance(part, Segment) else part.length
         if here != length:
+            self.check_not_erased()
             raise Damaged(f"{self.folder}: link {link.number} is for position {here}, not {length}; run store fsck")
         if link.number == 1:
             named = part.session if isinstance(part, Segment) else ""

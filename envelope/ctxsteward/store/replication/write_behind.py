@@ -428,6 +428,12 @@ class WriteBehind:
         """Whether the object store holds the session."""
         return self.opening.is_stored(key)
 
+    def parent(self, key: SessionKey) -> str | None:
+        """Of which session it is a fork."""
+        first = self.ownership.log(key).first()
+        opened = from_record(first) if first is not None and first.kind == "opened" else None
+        return opened.parent.session if isinstance(opened, SessionOpened) and opened.parent is not None else None
+
     def subjects(self, key: SessionKey) -> ReachedSessions:
         """Addresses of the subjects under whose keys a session's records are encrypted."""
         return self.ownership.log(key).subjects()
