@@ -5,11 +5,9 @@
     open_store("memory:")
     store.cards()                                  have context cards made beside the chat path
 
-What a caller holds is a `Store`. Behind it: a `Journal` (`stores.port`), where a turn is acknowledged; an
-`ObjectStore` (`objects.port`), where everything else is for good; `Keys` (`keyring`). Where the journal lies outside
-the store, a write-behind drains it into the object store and never blocks a build.
-
-A journal that says which logs grow, after each append and without waiting for anything.
+`Store` is a `Backend` (journal, object store, keys) with sessions on top. A turn is acknowledged by the journal;
+everything else is in the object store for good. Where the journal lies outside the store, a write-behind drains it into
+the object store and never blocks a build.
 """
 
 from __future__ import annotations

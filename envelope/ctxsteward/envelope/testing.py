@@ -1,12 +1,14 @@
-"""Doubles, shipped: for our tests and for those of our users. Small, honest, deterministic.
+"""Doubles, shipped for our tests and for those of our users: small, honest, deterministic.
 
 >>> CharTokenizer().count("four")
 4
+>>> HashEmbedder(4)(["red red", "green"])
+[[0.0, 0.0, 0.0, 1.0], [0.0, 1.0, 0.0, 0.0]]
 
-A double: an object store that fails as networks and servers do, by a plan or by a seed.
+`FaultyObjects` is an object store that fails as networks and servers do, by a plan or by a seed:
 
     FaultyObjects(MemoryObjects(), SeededFaults(7))
-    FaultyObjects(inner, lambda method, key: Fault("lost_reply") if method == "put" else PASS)
+    FaultyObjects(inner, lambda method, key: StoreFault("lost_reply") if method == "put" else PASS)
 
     pass             what was asked, answered
     lost_reply       applied; nobody hears of it                              put: unknown
@@ -21,13 +23,7 @@ A double: an object store that fails as networks and servers do, by a plan or by
 
 Applying is up to the inner store, so a late put that finds its key taken does nothing. Nothing reads a clock: time and
 interleaving are `pause` and `turn`, which a simulation provides. Safe with threads.
-
 Source: faults of conditional writes as seen between an S3 client and its server; the state design (how it is tested).
-
-Doubles, shipped: an embedder that needs no model.
-
->>> HashEmbedder(4)(["red red", "green"])
-[[0.0, 0.0, 0.0, 1.0], [0.0, 1.0, 0.0, 0.0]]
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names of objects: where everything lies in a store, and how a raw name becomes a part of a path.
+"""Names: where everything lies in an object store, how a raw name becomes a part of a path, and names of people.
 
     profiles/<tenant>/<profile>/versions/000000000001.json   chain: one commit each
     profiles/<tenant>/<profile>/writers/000000000001.json    chain: writer epochs and leases
@@ -18,10 +18,8 @@ input never reaches a path.
 >>> part_of("acme"), part_of("a/b"), part_of(".."), part_of("Straße")
 ('acme', 'a%2Fb', '%2E%2E', 'Stra%C3%9Fe')
 
-Names of people: which may be given, and when two of them may be one person.
-
-A name is kept exactly as the application gave it: it is a part of the subject whose key seals the words, so forgetting
-finds them, and nobody reaches what another name has. It is compared by its skeleton where people are *counted*
+A name of a person is kept exactly as the application gave it: it is a part of the subject whose key seals the
+words, so forgetting finds them, and nobody reaches what another name has. It is compared by its skeleton where people are *counted*
 (support, recoveries, reviewers, authors): two names that a reader cannot tell apart are one voice.
 
     unseen("e\u200bve")                 'U+200B (ZERO WIDTH SPACE)': such a name is refused

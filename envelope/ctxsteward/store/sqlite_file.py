@@ -2,27 +2,21 @@
 
 SQLite notes for each process which locks it holds on a file, and a child inherits the notes without the locks: what it
 writes may be lost when the parent closes the file, and even a new connection of it trusts the inherited notes. So a
-file is closed before Python forks and opened again by whoever uses it next (`forking`). Where that was not possible, in
-the middle of a transaction or of its opening, or because a C library forked, the child is refused the file
-(`StoreError`), and what it has inherited is never closed there: closing would write. A file that is gone or was
-replaced is not made again.
+file is closed before Python forks and opened again by whoever uses it next (`process_forks`). Where that was not
+possible, in the middle of a transaction or of its opening, or because a C library forked, the child is refused the file
+(`StoreError`), and what it has inherited is never closed there: closing would write.
 
 Files are made with mode 0600 under any umask, and what SQLite puts beside them (``-wal``, ``-shm``) takes it over; one
 that an earlier version left readable for others is closed to them when it is opened.
 
-Source: SQLite documentation, "How To Corrupt An SQLite Database File", 2.6, and "URI Filenames".
-
-Whether the SQLite file that a connection holds open is still the one at its path.
-
 Whoever writes to a file that was removed or replaced is told by the operating system that all went well, and nobody
-will ever read it again. So each transaction looks before it commits and again before it is acknowledged, at the file,
-its write-ahead log and its shared memory: device, inode and size, and the first bytes of the log, which an emptied one
-no longer has. Costs some microseconds, beside an fsync. The log and the shared memory keep their inodes as long as a
-connection is open.
+will ever read it again. So each transaction looks before it commits and again before it is acknowledged (`SameFile`),
+at the file, its write-ahead log and its shared memory: device, inode and size, and the first bytes of the log, which an
+emptied one no longer has. That costs some microseconds beside an fsync. Nothing is opened that SQLite has locked:
+closing it would give up this process's locks (`fcntl(2)`); of the log SQLite locks nothing.
 
-Nothing is opened that SQLite has locked: closing it would give up this process's locks (`fcntl(2)`); of the log SQLite
-locks nothing. Raises `StoreError`. Source: SQLite documentation, "How To Corrupt An SQLite Database File", 2 and 4;
-"WAL-mode File Format", 2.
+Raises `StoreError`, `Damaged`. Source: SQLite documentation, "How To Corrupt An SQLite Database File", 2 and 4, "URI
+Filenames", "WAL-mode File Format", 2.
 """
 
 from __future__ import annotations

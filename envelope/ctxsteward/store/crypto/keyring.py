@@ -1,18 +1,17 @@
-"""A tenant's keys, and who holds them: a folder, a master secret, or a key service behind the same port.
+"""A tenant's keys, who holds them (a folder, a master secret, or a key service behind the same port), and which keys a
+tenant's objects were written with.
 
 Three keys a tenant: the *address key* (HMAC of addresses and of stored records; never rotates, or every address would
 change), *seal keys* (HMAC of envelopes; rotate, each has an id), and a *wrapping key* that encrypts the data keys of
 subjects. `Keys` is what an application implements for a key management service: `wrap` and `unwrap` are its encrypt
 and decrypt, the other two its secrets.
 
-Raises `StoreError`, `Damaged`, `InputError`. Source: RFC 5869 (HKDF), NIST SP 800-38D (AES-GCM).
-
-Which keys a tenant's objects were written with.
-
     tenants/<tenant>/check.json   {"schema_version": 1, "check": 64 hex digits}
 
 `check` is an HMAC under the tenant's address key, put once by whoever writes first. A store that is opened with other
-keys would find every code wrong and call it tampering; this says what really happened. Source: RFC 2104.
+keys would find every code wrong and call it tampering; this says what really happened (`check_keys`).
+
+Raises `StoreError`, `Damaged`, `InputError`. Source: RFC 5869 (HKDF), RFC 2104, NIST SP 800-38D (AES-GCM).
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeGuard
 
 from ctxsteward.schemas import Damaged, Erased, ObjectMissing, OutcomeUnknown, UnsupportedVersion, Wire
@@ -262,6 +263,20 @@ class Vault:
         self.objects.delete(names.data_key_name(self.tenant, name))
         self.forget_secret(name)
         return Tombstone(name, who, when, why) if landing.found is None else self._tombstone(name, landing.found)
+
+    def finish_burial(self, name: str) -> None:
+        """Destroy a key that a burial has left, because it was cut off behind its tombstone."""
+        key = names.data_key_name(self.tenant, name)
+        with suppress(ObjectMissing):
+            self.objects.get(key)
+            self.objects.delete(key)
+
+    def is_buried(self, name: str, *, damaged: bool) -> bool:
+        """Whether a tombstone of the subject is there; `damaged`: what a damaged one counts for."""
+        try:
+            return self.tombstone(name) is not None
+        except (Damaged, UnsupportedVersion):
+            return damaged
 
     def tombstone(self, name: str) -> Tombstone | None:
         """The tombstone of the subject with this address, if it was forgotten."""

@@ -1,3 +1,1 @@
-"""Forgetting a session or a person: what is destroyed, redacted and withdrawn, in an order that a crash cannot
-break.
-"""
+"""Forgetting a session or a person: what is destroyed, redacted and withdrawn, and in which order."""

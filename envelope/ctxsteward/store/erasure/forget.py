@@ -12,27 +12,17 @@ in those sessions. What stays in plain: ids of sessions and principals, ids of c
 forgot whom, when and why. What others said about a principal, the model included, stays unless it was appended under
 the principal.
 
-Whoever is told beside the erasers handed in: `Store.erasers`, and the store's index of context cards, whether this
-process keeps it up or not; derived files beside the journal that nobody here has open are deleted (`derived_files`).
-A session that only the steward knows, from a transcript from outside, is forgotten like any other (`harvested`).
+Told are the erasers handed in, those of the store (its index of context cards among them, open or not), and files
+beside the journal that can be derived again, ``<journal's folder>/ledgers/<tenant>/…``: such a file is deleted, unless
+somebody in this process has it open; then its eraser is among `Backend.erasers` and says where it is (`path`). A
+session that only the steward knows, from a transcript from outside, is forgotten like any other (`steward_records`).
 
 What cannot be read (a session whose first link is lost, a damaged link) is passed over with a finding, and everybody
 else is forgotten all the same; `Erasure.complete` is then False, and the command's exit code 1.
 
 `apply_tombstones` does the same for what another machine has forgotten. Raises `InputError` for a subject that is not
-known, `StoreUnavailable` and `OutcomeUnknown` where it must be repeated, `StoreError` where an eraser failed.
-Source: the state design (addresses, tenants, erasure); NIST SP 800-88.
-
-Files beside the journal that hold words of users and can be derived again: forgetting deletes them.
-
-    <folder of the journal>/ledgers/<tenant>/…
-
-Whoever writes such a file needs nothing but its place: a process that has never heard of the program that made it
-forgets as much as one that has it open. A file that somebody in this process has open is left to them: its eraser is
-among `Store.erasers` and tells where it is (`path`). Another process that has one open goes on with a file that has no
-name any more, and makes it anew when it is next opened.
-
-Raises `StoreError` where a file cannot be deleted. Source: the state design (whatever holds derived text).
+known, `StoreUnavailable` and `OutcomeUnknown` where it must be repeated, `StoreError` where an eraser failed or a file
+cannot be deleted. Source: the state design (addresses, tenants, erasure); NIST SP 800-88.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which sessions share whose log: forks and their parents, and what a principal has in each.
+"""What an erasure reads of a tenant's logs: which sessions share one, what a principal has in each, what is damaged.
 
 A fork shares its parent's log up to a position and an ordinal, so a message in that part is a message of both. Reads
 first records, or whole logs where a principal is looked for. Raises `StoreError`.
@@ -6,12 +6,14 @@ first records, or whole logs where a principal is looked for. Raises `StoreError
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ctxsteward.schemas import ContextError, Damaged
 
+from ..crypto.addresses import AddressKey
 from ..journal.events import ForkPoint, SessionOpened, from_record
-from ..journal.port import ForgottenSubject, Journal, JournalRecord, SessionKey
+from ..journal.log import check
+from ..journal.port import CheckedJournal, ForgottenSubject, Journal, JournalRecord, SessionKey
 from .redacted_log import PrincipalShare, share_of, standing_notes
 
 
@@ -85,10 +87,49 @@ class Lineage:
         return share_of(rows, principal, inherited, standing_notes(parent, above, min(above.since, origin.position)))
 
     def _origin(self, session: str) -> ForkPoint | None:
-        first: list[JournalRecord] = self._journal.read(SessionKey(self._tenant, session), 0, 1)
+        first = self._journal.read(SessionKey(self._tenant, session), 0, 1)
         try:
             opened = from_record(first[0]) if first else None
         except (ContextError, ValueError, KeyError, TypeError):
             self.unreadable.append(session)
             return None
         return opened.parent if isinstance(opened, SessionOpened) else None
+
+
+def line_above(session: str, parents: Mapping[str, str]) -> list[str]:
+    """What a session was forked from, nearest first."""
+    line = [session]
+    while (parent := parents.get(line[-1])) is not None and parent not in line:
+        line.append(parent)
+    return line[1:]
+
+
+def whole_log(journal: Journal, key: SessionKey) -> list[JournalRecord]:
+    """All records of a log, each at its place; raises `Damaged` where that is not so."""
+    length = journal.length(key)
+    rows = journal.read(key, 0)
+    if not length <= len(rows) <= journal.length(key):
+        raise Damaged(f"session {key.session!r}: its log has {len(rows)} records, and {length} were written")
+    return rows
+
+
+def damage_of(journal: Journal, key: SessionKey, address_key: AddressKey) -> str:
+    """What is wrong with the messages of a log; empty: nothing."""
+    try:
+        rows = whole_log(journal, key)
+    except Damaged as error:
+        return str(error)
+    altered = 0
+    for position, record in enumerate(rows):
+        if record.kind == "message" and '"erased"' not in record.body:
+            try:
+                check(address_key, key.session, position, record)
+            except Damaged:
+                altered += 1
+    return f"{altered} messages are not what was written" if altered else ""
+
+
+def sessions_without_row(journal: Journal, tenant: str) -> set[str]:
+    """Sessions that have records here and no row that would name them."""
+    altered = journal.altered(tenant) if isinstance(journal, CheckedJournal) else ()
+    return {session for session, row in altered if row == "log"}.difference(journal.sessions(tenant))

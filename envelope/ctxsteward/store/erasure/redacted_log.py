@@ -3,7 +3,7 @@
 Forgotten ordinals are those of the messages that were appended under the principal, in this log or in the part of a
 parent's log that it shares. Of the log,
 
-    message     of the principal: `redaction.redacted`, no token counts (they are counted anew), a new address, and
+    message     of the principal: `redacted`, no token counts (they are counted anew), a new address, and
                 ``"erased": true``; its id, phase, time and the principal's name stay
     compaction  text of bullets that cite, and of losses that name, a forgotten ordinal; addresses of sources; in the
                 checkpoint notes, names of pins, and the selection's log, as below
@@ -11,23 +11,19 @@ parent's log that it shares. Of the log,
     note        the text, which removes the note; pin: the name it goes by; refused: what an exception said
 
 Notes, selections and refusals have no author: those written after the first forgotten message go, as whoever wrote them
-may have used its words. All else stays: what other principals, or messages without one, said about it included.
+may have used its words. All else stays: what other principals, or messages without one, said about it included. A
+record that could not be verified before is not given a valid code: it stays damaged, without its words.
 
-A record that could not be verified before is not given a valid code: it stays damaged, without its words.
-Pure; raises nothing for a record that cannot be read, but names its position.
-
-Redaction: a message without what it said, for a log whose order and tool pairs must stay.
-
-What stays: role, block types, ids of tool calls and results, names of tools, `is_error`, the number of blocks. Those
-keep pairs together and the history valid for every provider. What goes: every text, argument, image, file, reasoning,
-a participant's `name`, and every field that is not named here. An image or a block of another kind becomes a text
-block; reasoning goes whole, because a provider refuses it when it was changed.
+Of a redacted message role, block types, ids of tool calls and results, names of tools, `is_error` and the number of
+blocks stay: they keep pairs together and the history valid for every provider. Every text, argument, image, file,
+reasoning, a participant's `name`, and every field that is not named here go. An image or a block of another kind
+becomes a text block; reasoning goes whole, because a provider refuses it when it was changed.
 
 >>> redacted({"role": "user", "name": "Ann", "content": "my number is 555"})
 {'role': 'user', 'content': '[erased]'}
 
-Works on OpenAI chat and Anthropic dicts; the result is a valid message, and redacting it again changes nothing.
-Source: the providers' published API references; `schemas.message` for what is read of them.
+Works on OpenAI chat and Anthropic dicts, and changes nothing when repeated. Pure; raises nothing for a record that
+cannot be read, but names its position. Source: the providers' published API references.
 """
 
 from __future__ import annotations
@@ -42,6 +38,7 @@ from ctxsteward.schemas import ContextError, Damaged, InvalidReference, Ref, Wir
 from ctxsteward.schemas.message import encode_wire
 
 from ..crypto.addresses import AddressKey, address_of, subject_of
+from ..journal.events import encoded_body
 from ..journal.log import body_of, code_of, coded_manifest, read_manifest
 from ..journal.port import JournalRecord, Manifest
 
@@ -259,7 +256,7 @@ def _message(key: AddressKey, session: str, record: JournalRecord) -> JournalRec
     body["address"] = address_of(key, subject_of(session, body.get("principal")), "message", wire.encode())
     body["tokens"] = {}
     body["erased"] = True
-    return record._replace(wire=wire, body=_dump(body))
+    return record._replace(wire=wire, body=encoded_body(body))
 
 
 class _DerivedRecords:
@@ -283,7 +280,7 @@ class _DerivedRecords:
         }.get(record.kind)  # fmt: skip
         if redact is None:
             return record
-        blank = record._replace(kind="erased", body=_dump({"was": record.kind}))
+        blank = record._replace(kind="erased", body=encoded_body({"was": record.kind}))
         body = body_of(record)
         if body is None:
             return blank
@@ -292,7 +289,7 @@ class _DerivedRecords:
             redact(body)
         except (KeyError, TypeError, ValueError, AttributeError):  # damaged: what it holds is not known
             return blank
-        return record if json.dumps(body) == before else record._replace(body=_dump(body))
+        return record if json.dumps(body) == before else record._replace(body=encoded_body(body))
 
     def _note(self, body: dict[str, Any]) -> None:
         body["text"] = ""
@@ -352,7 +349,3 @@ def _ordinals(refs: Sequence[str]) -> Iterator[int]:
             yield Ref.parse(ref).ordinal
         except InvalidReference:
             continue
-
-
-def _dump(body: dict[str, Any]) -> str:
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))

@@ -1,14 +1,14 @@
-"""One erasure under way: the steps of `erasure`, in an order in which repeating them finishes what a crash has left.
+"""One erasure under way: its steps, in an order in which repeating them finishes what a crash has left.
 
 A session: tombstone and note, again for forks until there are no more; tombstones of every subject in it; rows last,
 forks before parents. A principal: tombstones; words redacted, forks before parents, because the old addresses in a fork
-are told by its parent; note; redacted once more, which makes writers that know of no note read the log again; then the
-keys of what was derived, and what stands in its place is drained again.
+are told by its parent; note; redacted once more, which makes writers that know of no note read the log again. Last the
+keys of what was derived go, and what stands in its place is drained again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -28,10 +28,10 @@ from ..crypto.vault import derived_subject
 from ..facts.fact import Audience
 from ..facts.lookup import withdrawn_heads
 from ..journal.erasures import Deletion, Eraser, Erasure, ErasureRequest, ReachedSessions, RemoteSessions, note_erasure
-from ..journal.log import check, principals_of
-from ..journal.port import CodesRows, ForgottenSubject, JournalRecord, SessionKey
+from ..journal.log import principals_of
+from ..journal.port import ForgottenSubject, SessionKey
 from ..replication.segment_log import unreached
-from .lineage import Lineage, readable_notes
+from .lineage import Lineage, damage_of, line_above, readable_notes, sessions_without_row, whole_log
 from .redacted_log import (
     PrincipalShare,
     moved_addresses,
@@ -44,8 +44,7 @@ T = TypeVar("T")
 
 _DERIVED = "the key of what was said is destroyed; what was derived from it there is not"
 _WHOSE = "whether it is a fork of what was forgotten, and holds what was derived from it, is not known"
-_PASSES = 100
-"""A session that is written to all the time is redacted again this often."""
+_PASSES = 100  # a session that is written to all the time is redacted again this often
 
 
 @dataclass(slots=True)
@@ -67,14 +66,6 @@ class _ErasureCounts:
     manifests: int = 0
 
 
-def _above(session: str, parents: Mapping[str, str]) -> list[str]:
-    """What a session was forked from, nearest first."""
-    line = [session]
-    while (parent := parents.get(line[-1])) is not None and parent not in line:
-        line.append(parent)
-    return line[1:]
-
-
 class ErasureRun:
     """Forgets one thing after the other; `finish` makes an end of it."""
 
@@ -88,6 +79,9 @@ class ErasureRun:
         """Sessions whose logs are not what was written: their words stay until that is mended."""
         self._parents: dict[str, str] = {}
         """Of forks that only the object store has."""
+
+    def _key(self, session: str) -> SessionKey:
+        return SessionKey(self._tenant, session)
 
     @property
     def buried(self) -> frozenset[str]:
@@ -108,7 +102,7 @@ class ErasureRun:
         """
         if self._elsewhere is None:
             return
-        here = {*self._journal.sessions(self._tenant), *self._without_row()}
+        here = {*self._journal.sessions(self._tenant), *sessions_without_row(self._journal, self._tenant)}
         stored = self._elsewhere.sessions(self._tenant)
         self._tally.findings += stored.findings
         known = {*here, *stored.names}
@@ -118,7 +112,7 @@ class ErasureRun:
                 self._parents[name] = parent
         local = {name: origin.session for name, origin in self._lineage(forgotten=True).origins.items()}
         for name in self._parents:
-            line = _above(name, local | self._parents)
+            line = line_above(name, local | self._parents)
             if any(self._concerns(above, session, principal) for above in line):
                 self._as_read(name, self._elsewhere.claim)
             elif line[-1] not in known and self._vault.tombstone(self._vault.subject_address(line[-1])) is None:
@@ -127,7 +121,7 @@ class ErasureRun:
 
     def _as_read(self, session: str, read: Callable[[SessionKey], T]) -> T | None:
         try:
-            return read(SessionKey(self._tenant, session))
+            return read(self._key(session))
         except Erased:
             return None  # forgotten meanwhile, or what it was forked from
         except (Damaged, ObjectMissing, UnsupportedVersion) as error:
@@ -165,7 +159,7 @@ class ErasureRun:
         self._tally.leaving += reversed(family)
 
     def _check_known(self, session: str) -> None:
-        key = SessionKey(self._tenant, session)
+        key = self._key(session)
         if self._journal.length(key) or self._journal.forgotten(self._tenant, session):
             return
         drained = self._elsewhere is not None and self._elsewhere.subjects(key)
@@ -188,7 +182,7 @@ class ErasureRun:
 
     def _bury_inside(self, session: str) -> None:
         """Bury every subject of a session that is buried itself, so that no new one comes."""
-        key = SessionKey(self._tenant, session)
+        key = self._key(session)
         for principal in sorted(principals_of(self._journal.read(key, 0))):
             self._bury(subject_of(session, principal))
         generation = 0
@@ -220,8 +214,7 @@ class ErasureRun:
         return True
 
     def _drop_rows(self, session: str) -> None:
-        key = SessionKey(self._tenant, session)
-        rows = self._journal.read(key, 0)
+        key, rows = self._key(session), self._journal.read(self._key(session), 0)
         messages = sum(record.kind == "message" for record in rows)
         self._tally.messages += messages
         self._tally.derived += len(rows) - messages
@@ -281,8 +274,8 @@ class ErasureRun:
         """Where messages of a log are gone or not what was written, it is not known whose they were: bury the principal
         there if the object store knows them, and leave a finding. Returns whether there was such a one."""
         buried = False
-        for session in (*lineage.sessions, *sorted(self._without_row())):
-            if only in (None, session) and (damage := self._damage(session)):
+        for session in (*lineage.sessions, *sorted(sessions_without_row(self._journal, self._tenant))):
+            if only in (None, session) and (damage := damage_of(self._journal, self._key(session), self._address_key)):
                 text = f"{damage}: whose they were is not known; run store fsck --repair, and repeat the erasure"
                 self._tally.findings.append(Finding(kind="unreadable_message", field=session, text=text))
                 name = self._vault.subject_address(subject_of(session, principal))
@@ -291,35 +284,6 @@ class ErasureRun:
                     self._tally.sessions[session] = None
                     buried = True
         return buried
-
-    def _damage(self, session: str) -> str:
-        """What is wrong with the messages of a log; empty: nothing."""
-        try:
-            rows = self._rows(session)
-        except Damaged as error:
-            return str(error)
-        altered = 0
-        for position, record in enumerate(rows):
-            if record.kind == "message" and '"erased"' not in record.body:
-                try:
-                    check(self._address_key, session, position, record)
-                except Damaged:
-                    altered += 1
-        return f"{altered} messages are not what was written" if altered else ""
-
-    def _rows(self, session: str) -> list[JournalRecord]:
-        """All records of a log, each at its place; raises `Damaged` where that is not so."""
-        key = SessionKey(self._tenant, session)
-        length = self._journal.length(key)
-        rows = self._journal.read(key, 0)
-        if not length <= len(rows) <= self._journal.length(key):
-            raise Damaged(f"session {session!r}: its log has {len(rows)} records, and {length} were written")
-        return rows
-
-    def _without_row(self) -> set[str]:
-        """Sessions that have records here and no row that would name them."""
-        altered = self._journal.altered(self._tenant) if isinstance(self._journal, CodesRows) else ()
-        return {session for session, row in altered if row == "log"}.difference(self._journal.sessions(self._tenant))
 
     def _forget_harvested(self, principal: str, only: str | None, shares: Collection[str]) -> bool:
         """Bury the principal in sessions of which there is no log; whether there is, or was, any."""
@@ -351,13 +315,13 @@ class ErasureRun:
         """
         if self._elsewhere is None:
             return False
-        here = {*self._journal.sessions(self._tenant), *self._without_row()}
+        here = {*self._journal.sessions(self._tenant), *sessions_without_row(self._journal, self._tenant)}
         stored = self._elsewhere.sessions(self._tenant) if only is None else ReachedSessions((only,))
         self._tally.findings += stored.findings
         named = [name for name in self._outside() if only is None and name not in stored.names]
         buried = False
         for session in (*stored.names, *named):
-            key, name = SessionKey(self._tenant, session), self._vault.subject_address(subject_of(session, principal))
+            key, name = self._key(session), self._vault.subject_address(subject_of(session, principal))
             if session in here or not self._has_key(name) or (session in named and not self._elsewhere.holds(key)):
                 continue
             try:
@@ -372,10 +336,10 @@ class ErasureRun:
 
     def _redact(self, lineage: Lineage, session: str, principal: str, only: str | None, *, force: bool) -> None:
         """Redact until nothing is left; `force` moves the log's generation on at least once."""
-        key, line = SessionKey(self._tenant, session), lineage.line(session)
+        key, line = self._key(session), lineage.line(session)
         for _ in range(_PASSES):
             shares = lineage.shares(principal, only, line)
-            rows = self._rows(session)
+            rows = whole_log(self._journal, self._key(session))
             changed = redacted_rows(self._address_key, session, rows, shares[session], self._moved(shares))
             self._redact_manifests(key, shares[session])
             if not changed and not force:
@@ -391,7 +355,7 @@ class ErasureRun:
         """New addresses of redacted messages by old ones."""
         moved: dict[str, str] = {}
         for session, share in shares.items():
-            rows = self._journal.read(SessionKey(self._tenant, session), 0)
+            rows = self._journal.read(self._key(session), 0)
             moved |= moved_addresses(self._address_key, session, rows, share)
         return moved
 
@@ -410,7 +374,7 @@ class ErasureRun:
         for generation in range(self._buried_principals(session)):
             self._bury(derived_subject(session, generation))
         if self._elsewhere is not None:
-            key = SessionKey(self._tenant, session)
+            key = self._key(session)
             rows = enumerate(self._journal.read(key, 0))
             due = [n for n, record in rows if record.kind != "message" or '"erased"' in record.body]
             self._elsewhere.rewritten(key, due)
@@ -418,7 +382,7 @@ class ErasureRun:
     def _buried_principals(self, session: str) -> int:
         """How many principals of a session were forgotten, by whichever machine: as many generations are over."""
         noted = {note.principal for note in self._journal.forgotten(self._tenant, session)} - {None}
-        wrote = principals_of(self._journal.read(SessionKey(self._tenant, session), 0)) - noted
+        wrote = principals_of(self._journal.read(self._key(session), 0)) - noted
         names = (self._vault.subject_address(subject_of(session, principal)) for principal in wrote)
         return len(noted) + sum(self._vault.tombstone(name) is not None for name in names)
 
@@ -500,11 +464,11 @@ class ErasureRun:
         return 0
 
     def _redact_head(self, session: str, keys: Collection[str]) -> None:
-        key = SessionKey(self._tenant, session)
+        key = self._key(session)
         changed = withdrawn_heads(
             self._address_key,
             session,
-            self._rows(session),
+            whole_log(self._journal, self._key(session)),
             lambda subject: self._vault.subject_address(subject) in keys,
         )
         if changed:

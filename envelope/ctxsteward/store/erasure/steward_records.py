@@ -1,43 +1,32 @@
-"""Whose words the steward keeps of which session: sessions that no journal has can be forgotten, too.
+"""What an erasure reads of the steward's records: whose words a harvest holds, and what a recommendation rests on.
 
-A harvest artifact is a blob under the subject of its session; where several people are in it, its first line names the
-addresses of the further subjects whose keys it needs. Batches of the steward name all artifacts:
+A *harvest artifact* is a blob under the subject of its session; where several people are in it, its first line names
+the addresses of the further subjects whose keys it needs. Batches name all artifacts, so sessions that no journal has
+can be forgotten, too:
 
     steward/<tenant>/<profile>/batches/<batch>/   chain of {…, "artifacts": [address of a blob]}
 
-Costs a listing and a read of every artifact of the tenant. Raises what `Vault` and `Chain` raise.
-Source: the state design (a subject is one principal in one session).
-
-What stands behind a meta record beyond the pointers it shows, so that forgetting can tell whether enough is left.
+The *support* of a meta record is a blob under the record's own key. Links of ``steward/<tenant>/<profile>/nights`` refer
+to it as ``"supports": [{"blob", "key"}]``; the newest link counts.
 
     {"schema_version": 1, "least": 3, "voices": [[[address of a subject, …], …], …]}
 
 A *voice* is whoever counts once at the record's gate: a principal, an event. It was heard at places, each of which is
-gone as soon as one of its subjects is buried; a voice is lost with the last of its places. Below `least` voices the
-record is withdrawn. Addresses only, in a blob under the record's own key, which whoever writes links of a chain
-``steward/<tenant>/<profile>/nights`` refers to as ``"supports": [{"blob", "key"}]``; the newest link counts.
+gone as soon as one of its subjects is buried; a voice is lost with the last of its places. A recommendation with fewer
+than `least` voices left is withdrawn; one without a support, when no original is left of those it points to
+(``s-42§128``). Withdrawing destroys its data key: text and rendered lines go from every version at once. What is left
+is asked of the tombstones and of the local journal; an original of a session that only another machine holds counts as
+left until that session is forgotten.
 
-Raises what `Vault` and `Chain` raise.
-Source: the state design (a recommendation is withdrawn when its support falls below its gate).
-
-Withdrawing recommendations that rest on nothing any more.
-
-Where it is known what stands behind a recommendation (`supports`), it goes as soon as fewer are left than its gate
-asks for, and stays as long as enough are, whatever became of the originals that it shows pointers to. Else those are
-what it rests on (``s-42§128``): it goes when none of them is left. Its data key is destroyed (`slices`): text and
-rendered lines go from every version at once. What is left is asked of the tombstones and of the local journal; an
-original of a session that only another machine holds counts as left until that session is forgotten.
-
-Costs a read of every version, of every record in them, and of the links that tell supports. Raises what `Vault` and
-`Chain` raise.
-Source: the state design (a recommendation is withdrawn when its support falls below its gate).
+Costs a read of every artifact, every version, every record in them, and of the links that tell supports. Raises what
+`Vault` and `Chain` raise. Source: the state design (a subject is one principal in one session; a recommendation is
+withdrawn when its support falls below its gate).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import filterfalse
 from typing import Any
@@ -48,8 +37,8 @@ from ctxsteward.schemas.profile import MetaRecord
 from ..backend import Backend
 from ..crypto.addresses import subject_of
 from ..crypto.vault import Vault, session_of
-from ..journal.port import JournalWitness, SessionKey
-from ..names import data_key_name, number_of, numbered, part_of
+from ..journal.port import CheckedJournal, SessionKey
+from ..names import number_of, numbered, part_of
 from ..objects.port import list_twice
 from ..profiles.meta_records import RecordRef, canonical, record_subject, references
 
@@ -177,18 +166,10 @@ def _recommendations(
                     try:
                         sources = _sources(vault, kept.blob)
                     except Erased:
-                        _finish(vault, kept.key)
+                        vault.finish_burial(kept.key)
                         continue
                     if sources is not None:
                         yield kept.key, sources
-
-
-def _finish(vault: Vault, key: str) -> None:
-    """Destroy a key that a burial has left, because it was cut off behind its tombstone."""
-    name = data_key_name(vault.tenant, key)
-    with suppress(ObjectMissing):
-        vault.objects.get(name)
-        vault.objects.delete(name)
 
 
 def _tells_supports(folder: str) -> bool:
@@ -210,7 +191,7 @@ def _chains(store: Backend, tenant: str) -> list[str]:
 
 def _seen(store: Backend, prefix: str) -> Iterator[str]:
     """Links that the journal has seen, whatever a listing says."""
-    if isinstance(store.journal, JournalWitness):
+    if isinstance(store.journal, CheckedJournal):
         for name, number in store.journal.witnessed().items():
             if name.startswith(prefix):
                 yield numbered(name, number)

@@ -2,8 +2,7 @@
 
     store.facts("support", tenant="acme").commit(Audience("user", "ann"), facts, who=…, why=…, when=…)
 
-`fact` holds the values, `form` how they are stored, `shelf` the chains that hold them, `lookup` and `known` what a
-session sees of them, `choosing` which of them a request is shown, `withdrawing` what is forgotten.
+`fact` holds the values and how they are stored, `fact_store` the chains that hold them, `lookup` how sessions ask.
 """
 
 from .fact import Audience, AudienceKind, Fact, FactSource

@@ -6,19 +6,18 @@ with its id and source pointers, and nothing in it can make it more. The text is
     fact r-1a2b: Prefers aisle seats. [s-7§12, 2026-03-02]
 
 An *audience* is one user (the principal of messages), one project or one session, of one agent (profile) of a tenant.
-Raises `InputError`. Source: the layered-envelope design (facts for this request); the state design (scopes).
-
-The form of a shelf's link: one audience's facts as references, each under a data key of its own.
+The body of a link holds one audience's facts by reference, the most valuable first:
 
     {"schema_version": 1, "who": …, "when": …, "why": …,
      "records": [{"blob", "key", "rests": [subject address, …]}, …]}
 
-Order is that of value, the most valuable first. `blob` is the fact as canonical JSON in the vault, `key` the address of
-the subject whose key opens it, `rests` the addresses of the sessions, and of the principals in them, whose words it
-rests on: what must leave with them is told from links alone. Destroying one key takes one fact from every link.
+`blob` is the fact as canonical JSON in the vault, `key` the address of the subject whose key opens it, `rests` the
+addresses of the sessions, and of the principals in them, whose words it rests on: what must leave with them is told
+from links alone. Destroying one key takes one fact from every link. A fact of a session lies under a subject of that
+session, so once it is forgotten no key can be made for one.
 
-A fact of a session lies under a subject of that session, so once it is forgotten no key can be made for one.
-Raises what `Vault` raises. Source: the state design (text of several subjects lies under a key of its own).
+Raises `InputError` and what `Vault` raises. Source: the layered-envelope design (facts for this request); the state
+design (scopes; text of several subjects lies under a key of its own).
 """
 
 from __future__ import annotations

@@ -1,46 +1,37 @@
-"""Shelves of facts: for each audience of a profile a chain of its own, one link one atomic set.
+"""Where facts lie: for each audience of a profile a chain of its own, one link one atomic set.
 
-    facts/<tenant>/<profile>/<audience address>/000000000001.json   a link (`chain`) whose body is a set (`form`)
+    facts/<tenant>/<profile>/<audience address>/000000000001.json   a link whose body is a set (`fact`)
 
-The audience is the only way to a shelf: its folder is an HMAC of profile, kind and name. The newest link is what is
+The audience is the only way to its facts: the folder is an HMAC of profile, kind and name. The newest link is what is
 known now; older ones say what a past envelope was shown. A set that is there already writes nothing, whatever its note
 says; a commit id that is not told is made of what is committed and after what, so a commit that is repeated after a
-kill lands on the same bytes.
+kill lands on the same bytes. A fact that rests on something forgotten is not taken in: that is asked before it is kept,
+and again once the link has landed.
 
-Reading a shelf costs one listing, one request for its newest link and three for each fact (content, key, tombstone). A
-fact that rests on something forgotten is not taken in: that is asked before it is kept, and again once the link has
-landed.
-Raises `InputError`, `OutcomeUnknown`, `Damaged`, `UnsupportedVersion`, `StoreUnavailable`.
-Source: the state design (committing governed state; addresses, tenants, erasure).
+When somebody is forgotten, facts whose link names a buried subject are withdrawn (`withdraw_facts`), and so is all that
+is known about one user or session (`forget_audience`): destroying a fact's key takes it from every link and envelope.
 
-Forgetting, as facts see it: a fact leaves with anything it rests on, and with the one it is about.
-
-    withdraw_facts      after sessions or principals were buried: facts whose link names one of them
-    forget_audience     everything known about one user or session, whatever it rests on
-
-Costs a listing of tombstones and a reading of all fact links of the tenant; no fact is read. Destroying a fact's key
-takes it from every link and every envelope. Raises what `Vault` and `Chain` raise.
-Source: the state design (erasure); NIST SP 800-88.
+Reading a set costs one listing, one request for its newest link and three for each fact (content, key, tombstone);
+withdrawing a listing of tombstones and all fact links of the tenant. Raises `InputError`, `OutcomeUnknown`, `Damaged`,
+`UnsupportedVersion`, `StoreUnavailable`. Source: the state design (committing governed state; erasure).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from ctxsteward.schemas import Erased, Finding, InputError, ObjectMissing, VersionTaken
+from ctxsteward.schemas import Erased, Finding, InputError, VersionTaken
 
 from ..backend import Backend
 from ..crypto.addresses import address_of, subject_of
 from ..crypto.hash_chain import Chain, Link
-from ..crypto.vault import Vault
 from ..journal.erasures import note_erasure
 from ..journal.port import SessionKey
-from ..names import checked_profile_name, data_key_name, facts_folder, number_of, part_of
+from ..names import checked_profile_name, facts_folder, number_of, part_of
 from ..profiles.meta_records import RecordRef, canonical
 from .fact import Audience, Fact, FactForm, FactRecord, checked_audience, checked_facts, kept_in, records_of
 
@@ -321,7 +312,7 @@ def withdraw_facts(store: Backend, tenant: str, *, who: str, when: str, why: str
                     keys[record["key"]] = keys.get(record["key"], False) or not buried.isdisjoint(record["rests"])
     for key, rests_on_buried in keys.items():
         if key in buried:
-            _finish(vault, key)
+            vault.finish_burial(key)
         elif rests_on_buried:
             vault.bury_address(key, who=who, when=when, why=why)
             withdrawn += 1
@@ -352,11 +343,3 @@ def _shelves(store: Backend, tenant: str) -> Iterator[FactStore]:
         name = found.key[len(folder) :].partition("/")[0]
         after = f"{folder}{name}/~"
         yield FactStore(store, unquote(name), tenant)
-
-
-def _finish(vault: Vault, key: str) -> None:
-    """Destroy a key that a burial has left, because it was cut off behind its tombstone."""
-    name = data_key_name(vault.tenant, key)
-    with suppress(ObjectMissing):
-        vault.objects.get(name)
-        vault.objects.delete(name)

@@ -1,19 +1,16 @@
-"""Heads without the records that were withdrawn: a session's log holds the profile it is pinned to, records included.
-
-A record is gone when the key it has in the vault is (`slices.record_subject`). Logs that were written before are
-cleaned by whoever forgets (`withdrawn_heads`): the head keeps its place, its other records and its version's number; it
-is given a valid code only where it had one. A profile that somebody read before then, and still holds, is asked about
-when it is about to be written again (`without_withdrawn_records`): a request for each of its records, in a store
-that is not near for a
-bounded time; where that does not answer, the profile is taken as it is, with a finding.
-
-How the sessions of one store ask for facts: at once where the store is near, aside and for a bounded time where not.
+"""How the sessions of one store ask for facts, and keep withdrawn records out of their heads.
 
 Where the journal lies in the store, asking is reading a local file. Where it does not, a thread asks and a build waits
 `wait_seconds` at most: what comes later is there for the next user turn. After failures nobody asks for a while
-(`writebehind.breaker`), so a dead store costs a build nothing but a finding.
+(`replication.breaker`), so a dead store costs a build nothing but a finding. `epoch` grows when something was
+forgotten, by whichever process: what sessions hold of facts is void then.
 
-`epoch` grows when something was forgotten, in this process or in another one: what sessions hold of facts is void then.
+A session's log holds the profile it is pinned to, records included. A record is gone when the key it has in the vault
+is. Whoever forgets cleans the logs that were written before (`withdrawn_heads`): a head keeps its place, its other
+records and its version's number, and is given a valid code only where it had one. A profile that somebody still holds
+from before is asked about when it is about to be written (`without_withdrawn_records`): a request for each record;
+where the store does not answer in time, the profile is taken as it is, with a finding.
+
 Raises `StoreUnavailable` and what the question raises.
 """
 
@@ -32,6 +29,7 @@ from ctxsteward.schemas.profile import MetaRecord
 
 from .. import process_forks as forking
 from ..crypto.addresses import AddressKey
+from ..journal.events import encoded_body
 from ..journal.log import code_of
 from ..journal.port import JournalRecord
 from ..profiles.meta_records import record_subject
@@ -93,7 +91,7 @@ def _without(record: JournalRecord, is_gone: Callable[[str], bool]) -> str | Non
     if len(kept) == len(profile["meta"]):
         return None
     profile["meta"] = kept
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return encoded_body(body)
 
 
 def _subject(profile: str, fields: dict[str, Any]) -> str:

@@ -1,1 +1,1 @@
-"""Back ends of the journal port: memory, file, and a draft on top of either."""
+"""The journal: ordered, durable records of sessions, in SQLite tables on disk or in memory."""

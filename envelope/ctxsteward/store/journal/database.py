@@ -1,29 +1,23 @@
-"""Tables of `journal.sqlite`, their version, and connections to the file.
+"""The journal's SQLite file: its tables and their version, connections for reading, checks of the file as a whole.
 
     records    one row a record: (tenant, session, position) → kind, ordinal, outputs, id, address, body, wire, mac
     logs       one row a log: length, generation, how far it is drained, what waits to be, subjects forgotten, code
     manifests  one row an envelope, in the order of their making (seq)
     seen       highest number noted under a name
     forgotten  one row a forgotten subject, with its code
-    meta       the journal's own id; bytes that wait in all logs; whether rows have their codes (`row_codes`)
+    meta       the journal's own id; bytes that wait in all logs; whether rows have their codes (`RowCodes`)
 
 Write-ahead log, every commit fsynced (`synchronous = FULL`), deleted content overwritten (`secure_delete`). The version
 is SQLite's `user_version`. Version 2, whose logs and forgotten subjects had no codes, gets the columns for them when it
 is opened; a file with any other one, or with tables and none, is refused and left as it is.
-Raises `StoreError`, `UnsupportedVersion`, `Damaged`. Source: SQLite documentation, "Write-Ahead Logging", "PRAGMA".
 
-What is wrong with the journal's file as a whole: SQLite's own check, and rows that no log owns.
+``journal.id`` beside the file, ``{"schema_version": 1, "journal": the journal's own id}``, says which journal belongs
+here, so that a lost one is not taken for a new one. It is written when a journal is first opened and stays when the
+journal is gone. A folder without it holds a new journal, or one of a release that wrote no such file; where there are
+objects or keys already and no journal, one was there whose id is not known any more.
 
-A log is found by its row in `logs`, so records and manifests whose log has no row, or an empty one, are there and
-cannot be reached. Costs a reading of the whole file. Raises `StoreError` where it cannot be read at all.
-
-`journal.id`: which journal belongs into a folder, kept beside it, so that a lost one is not taken for a new one.
-
-    {"schema_version": 1, "journal": the journal's own id}
-
-Written once, when a journal is first opened here; it stays when the journal is gone, and names it. A folder without it
-holds a new journal, or one of a release that wrote no such file; where the folder has objects or keys already and no
-journal, one was there whose id is not known any more. Raises `OSError`, `Damaged`, `UnsupportedVersion`.
+Raises `OSError`, `StoreError`, `UnsupportedVersion`, `Damaged`. Source: SQLite documentation, "Write-Ahead Logging",
+"PRAGMA".
 """
 
 from __future__ import annotations
@@ -37,7 +31,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from weakref import WeakSet
 
 from ctxsteward.schemas import Damaged, StoreError, StoreLocked, UnsupportedVersion
@@ -217,6 +211,14 @@ def opening_error(error: OSError | sqlite3.Error, root: Path) -> StoreError:
     return StoreError(f"{what}; name a folder you may write, or restore it from a backup")
 
 
+class Reader(Protocol):
+    """Whatever runs a query; see `Readers`."""
+
+    def all(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]: ...
+
+    def close(self) -> None: ...
+
+
 class Readers:
     """Connections for reading: a read sees the newest commit and waits for no writer. Safe with threads."""
 
@@ -328,13 +330,13 @@ SELECT tenant, session, count(*) FROM {table} WHERE NOT EXISTS (
 """
 
 
-def check_file(readers: Readers) -> list[str]:
+def check_file(reader: Reader) -> list[str]:
     """One line a finding; none where the file is whole."""
     try:
-        rows = readers.all("SELECT * FROM pragma_integrity_check(?)", (_MOST,))
+        rows = reader.all("SELECT * FROM pragma_integrity_check(?)", (_MOST,))
         found = [f"SQLite says: {line}" for (line,) in rows if line != "ok"]
         for table in ("records", "manifests"):
-            unowned = readers.all(_UNOWNED.format(table=table), (_MOST,))
+            unowned = reader.all(_UNOWNED.format(table=table), (_MOST,))
             found += [f"{count} {table} of tenant {t!r}, session {s!r} belong to no log" for t, s, count in unowned]
     except Damaged as error:
         return [str(error)]

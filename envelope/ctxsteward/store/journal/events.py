@@ -192,29 +192,29 @@ def to_record(event: Event) -> JournalRecord:
         case MessageAppended():
             return JournalRecord("message", _message_body(event), event.ordinal, event.outputs, event.id, event.wire)
         case SessionOpened(nonce=nonce, parent=parent):
-            return JournalRecord("opened", _dump({"nonce": nonce, "parent": list(parent) if parent else None}))
+            return JournalRecord("opened", encoded_body({"nonce": nonce, "parent": list(parent) if parent else None}))
         case SessionHead(profile=profile, system=system, tools=tools, project=project):
             told = {} if project is None else {"project": project}
-            return JournalRecord("head", _dump({"profile": profile, "system": system, "tools": tools, **told}))
+            return JournalRecord("head", encoded_body({"profile": profile, "system": system, "tools": tools, **told}))
         case NoteSet(name=name, text=text):
-            return JournalRecord("note", _dump({"name": name, "text": text}))
+            return JournalRecord("note", encoded_body({"name": name, "text": text}))
         case PinSet(ordinal=ordinal, strength=strength, name=pin_name):
-            return JournalRecord("pin", _dump({"ordinal": ordinal, "strength": strength, "name": pin_name}))
+            return JournalRecord("pin", encoded_body({"ordinal": ordinal, "strength": strength, "name": pin_name}))
         case WindowCompacted():
             bullets = ",".join(bullet.model_dump_json() for bullet in event.bullets)
-            rest = _dump({"kept": event.kept, "masked": event.masked, "checkpoint": event.checkpoint})[1:]
+            rest = encoded_body({"kept": event.kept, "masked": event.masked, "checkpoint": event.checkpoint})[1:]
             return JournalRecord(
                 "compaction", f'{{"bullets":[{bullets}],"report":{event.report.model_dump_json()},{rest}'
             )
         case CompactionRefused(reason=reason, section_tokens=tokens):
-            return JournalRecord("refused", _dump({"reason": reason, "section_tokens": tokens}))
+            return JournalRecord("refused", encoded_body({"reason": reason, "section_tokens": tokens}))
         case RecallSelected(turn=turn, refs=refs, log=log, superseded=superseded, facts=facts, excerpts=excerpts):
             more: dict[str, Any] = {"superseded": list(superseded.items())} if superseded else {}
             more |= {"facts": facts} if facts else {}
             more |= {"excerpts": list(excerpts.items())} if excerpts else {}
-            return JournalRecord("selection", _dump({"turn": turn, "refs": refs, "log": log, **more}))
+            return JournalRecord("selection", encoded_body({"turn": turn, "refs": refs, "log": log, **more}))
         case BlankRecord(was=was):
-            return JournalRecord("erased", _dump({"was": was}))
+            return JournalRecord("erased", encoded_body({"was": was}))
 
 
 def from_record(record: JournalRecord) -> Event:
@@ -259,6 +259,12 @@ def from_record(record: JournalRecord) -> Event:
             )
 
 
+def fork_point(first: Sequence[JournalRecord]) -> ForkPoint | None:
+    """Where a log was forked off, by its first record; None for an original, or one that is not there."""
+    opened = from_record(first[0]) if first and first[0].kind == "opened" else None
+    return opened.parent if isinstance(opened, SessionOpened) else None
+
+
 def facts_of(rows: Iterable[Sequence[str]]) -> tuple[FactRef, ...]:
     """References to facts out of their JSON."""
     return tuple(FactRef(*row) for row in rows)
@@ -281,7 +287,7 @@ def _message_body(event: MessageAppended) -> str:
         body["erased"] = True
     counts = ",".join([f'"{name}":{tokens}' for name, tokens in event.tokens.items()])  # names are plain words
     fixed = f'{{"address":"{event.address}","tokens":{{{counts}}}'
-    return f"{fixed},{_dump(body)[1:]}" if body else fixed + "}"
+    return f"{fixed},{encoded_body(body)[1:]}" if body else fixed + "}"
 
 
 def _message(record: JournalRecord, body: dict[str, Any]) -> MessageAppended:
@@ -310,8 +316,5 @@ def _placement(body: dict[str, Any]) -> Placement:
     )
 
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-
-
-def _dump(body: dict[str, Any]) -> str:
-    return _encode(body)
+encoded_body = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""A record's body as it is stored."""

@@ -1,18 +1,15 @@
-"""The codes of journal records and manifests: whoever changes, swaps, moves or replays one is found out at reading.
+"""One session's records in the journal: written with their codes, checked when read, fetched again where damaged.
 
-A record's is HMAC-SHA-256 under the tenant's address key of session, kind, place, tool outputs, id and body, each
-length-prefixed. The place is a message's ordinal, any other record's position. A message's wire bytes are covered
-through the address in its body, which is checked apart (so that an address alone proves an original).
-
-A manifest carries its code as its last field, ``"mac"``: HMAC-SHA-256 of address and all of the text before it. Source:
-RFC 2104.
-
-One session's records in the journal: written with their codes, checked when read, fetched again where damaged.
+A record's code is HMAC-SHA-256 under the tenant's address key of session, kind, place, tool outputs, id and body, each
+length-prefixed: whoever changes, swaps, moves or replays a record is found out at reading. The place is a message's
+ordinal, any other record's position. A message's wire bytes are covered through the address in its body, which is
+checked apart (so that an address alone proves an original). A manifest carries its code as its last field, ``"mac"``.
 
 A record that is not what was written at its place, or that is missing, is first asked for elsewhere (`repair`: the
 object store may hold it); what is not to be had is a `DamagedRecord` row. A record in order costs one code to check
-and, if
-it is a message, one address. Raises `StoreError`; `UnsupportedVersion` for a record of a later version.
+and, if it is a message, one address.
+
+Raises `StoreError`; `UnsupportedVersion` for a record of a later version. Source: RFC 2104.
 """
 
 from __future__ import annotations

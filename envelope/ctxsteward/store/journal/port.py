@@ -106,11 +106,8 @@ class AlteredRow(NamedTuple):
     row: Literal["log", "forgotten"]
 
 
-class Journal(Protocol):
-    """Ordered, durable records of one session each; every method raises `StoreError` subclasses only.
-
-    Safe with threads, and (in a folder) with several processes.
-    """
+class RecordLog(Protocol):
+    """Ordered, durable records of one session each."""
 
     @property
     def id(self) -> str:
@@ -128,6 +125,16 @@ class Journal(Protocol):
 
     def read(self, key: SessionKey, start: int, stop: int | None = None) -> list[JournalRecord]: ...
 
+    def sessions(self, tenant: str) -> list[str]: ...
+
+    def tenants(self) -> list[str]: ...
+
+    def close(self) -> None: ...
+
+
+class LogIndex(Protocol):
+    """Finding in the logs: by ordinal, id, tool output, address."""
+
     def checkpoint(self, key: SessionKey, before: int | None = None) -> int:
         """Position of the newest compaction (below `before`); 0 where there is none."""
 
@@ -141,19 +148,10 @@ class Journal(Protocol):
     def by_output(self, key: SessionKey, number: int) -> JournalRecord | None:
         """The message that holds the session's n-th tool output."""
 
-    def sessions(self, tenant: str) -> list[str]: ...
-
-    def tenants(self) -> list[str]: ...
-
-    # -- manifests, and finding by address
-
     def put_manifest(self, key: SessionKey, address: str, body: str) -> None:
         """Keep an envelope's manifest; the same address twice is one manifest."""
 
     def get_manifest(self, tenant: str, address: str) -> str | None: ...
-
-    def manifests(self, key: SessionKey, *, waiting: bool = False, limit: int | None = None) -> list[Manifest]:
-        """Manifests of a session, oldest first; with `waiting` those that are not drained yet."""
 
     def find(self, tenant: str, address: str) -> tuple[str, int] | None:
         """Session and position of the compaction with this address."""
@@ -161,15 +159,23 @@ class Journal(Protocol):
     def matching(self, tenant: str, prefix: str) -> list[str]:
         """Addresses of envelopes and compactions that begin so, at most three."""
 
-    # -- replacing what was written: for erasure, fencing and repair alone; each makes a new generation
 
-    def rewrite(self, key: SessionKey, records: Mapping[int, JournalRecord]) -> None:
-        """Put other records at these positions."""
+class DrainQueue(Protocol):
+    """What of the logs is in the object store, and what waits for it."""
 
-    def truncate(self, key: SessionKey, length: int) -> None:
-        """Drop the records at `length` and after."""
+    def drained(self, key: SessionKey) -> DrainMark: ...
 
-    def drop_manifests(self, key: SessionKey) -> None: ...
+    def set_drained(self, key: SessionKey, drained: DrainMark, manifests: Sequence[str] = ()) -> None:
+        """Note progress; never backwards in `number`. `manifests` are addresses that are in the object store now."""
+
+    def waiting(self, limit: int = 1000) -> list[WaitingLog]:
+        """Logs with records or manifests to drain, those that wait longest first."""
+
+    def waiting_bytes(self) -> int:
+        """Size of what is not drained yet, as cheap as a counter; approximate where several processes write."""
+
+    def manifests(self, key: SessionKey, *, waiting: bool = False, limit: int | None = None) -> list[Manifest]:
+        """Manifests of a session, oldest first; with `waiting` those that are not drained yet."""
 
     def adopt(
         self,
@@ -189,21 +195,21 @@ class Journal(Protocol):
         are dropped.
         """
 
+
+class ErasureLog(Protocol):
+    """Replacing what was written, for erasure, fencing and repair alone: each makes a new generation. And what was
+    forgotten, and how far the object store was seen."""
+
+    def rewrite(self, key: SessionKey, records: Mapping[int, JournalRecord]) -> None:
+        """Put other records at these positions."""
+
+    def truncate(self, key: SessionKey, length: int) -> None:
+        """Drop the records at `length` and after."""
+
+    def drop_manifests(self, key: SessionKey) -> None: ...
+
     def scrub(self) -> None:
         """Leave no byte of what was replaced or dropped in the journal's files."""
-
-    # -- beside the logs
-
-    def drained(self, key: SessionKey) -> DrainMark: ...
-
-    def set_drained(self, key: SessionKey, drained: DrainMark, manifests: Sequence[str] = ()) -> None:
-        """Note progress; never backwards in `number`. `manifests` are addresses that are in the object store now."""
-
-    def waiting(self, limit: int = 1000) -> list[WaitingLog]:
-        """Logs with records or manifests to drain, those that wait longest first."""
-
-    def waiting_bytes(self) -> int:
-        """Size of what is not drained yet, as cheap as a counter; approximate where several processes write."""
 
     def seen(self, name: str) -> int:
         """The highest number ever noted under this name; 0: none."""
@@ -216,27 +222,35 @@ class Journal(Protocol):
     def forgotten(self, tenant: str, session: str | None = None) -> list[ForgottenSubject]:
         """Subjects forgotten, of one session or of all."""
 
-    def close(self) -> None: ...
+
+class Journal(RecordLog, LogIndex, DrainQueue, ErasureLog, Protocol):
+    """What a store is opened over. Every method raises `StoreError` subclasses only.
+
+    Safe with threads, and (in a folder) with several processes.
+    """
 
 
 @runtime_checkable
-class JournalWitness(Protocol):
-    """A journal that can say all it has seen of the object store."""
+class CheckedJournal(Protocol):
+    """A journal that can check itself and be mended; one of a caller's own need not."""
 
-    def witnessed(self) -> dict[str, int]: ...
+    def witnessed(self) -> dict[str, int]:
+        """All that `see` has noted of the object store."""
 
+    def altered(self, tenant: str) -> Sequence[AlteredRow]:
+        """Rows of its own that are not what was written, or are gone."""
 
-@runtime_checkable
-class CodesRows(Protocol):
-    """A journal whose own rows have codes."""
+    def integrity(self) -> list[str]:
+        """What is wrong with its file as a whole, a line each."""
 
-    def altered(self, tenant: str) -> Sequence[AlteredRow]: ...
+    def recount(self, key: SessionKey, length: int, drained: DrainMark) -> None:
+        """Write a log's row anew from what its records and the object store say; it is a new generation."""
 
 
 def compaction_address(record: JournalRecord) -> str | None:
     """The address a compaction is found by; None for other records.
 
-    >>> compaction_address(Record("compaction", '{"report": {"id": "ab12"}}'))
+    >>> compaction_address(JournalRecord("compaction", '{"report": {"id": "ab12"}}'))
     'ab12'
     """
     if record.kind != "compaction":

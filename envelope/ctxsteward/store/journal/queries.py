@@ -7,11 +7,11 @@ against their codes when they are read. Raises `StoreError`, `Damaged`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from ctxsteward.schemas import Damaged
 
-from .database import check_file
+from .database import Reader, check_file
 from .port import AlteredRow, DrainMark, ForgottenSubject, JournalRecord, Manifest, SessionKey, WaitingLog
 from .transaction import HEAD_QUERY, LogRow, RowCodes, forgotten_altered, head_in
 
@@ -29,14 +29,6 @@ SELECT DISTINCT session FROM records WHERE tenant = ? AND NOT EXISTS
   (SELECT 1 FROM logs WHERE logs.tenant = records.tenant AND logs.session = records.session)
 """
 """Records whose log has no row."""
-
-
-class Reader(Protocol):
-    """Whatever runs a query; see `database.Readers`."""
-
-    def all(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]: ...
-
-    def close(self) -> None: ...
 
 
 class JournalQueries:

@@ -1,11 +1,9 @@
-"""`file:PATH`: a durable journal in one SQLite file, `PATH/journal.sqlite`.
+"""A journal in SQLite: how records are written, and the durable one in a folder, `PATH/journal.sqlite`.
 
 An append is acknowledged when its transaction is on disk; appends of several threads that wait at the same time share
 one (`group_commit`). Several processes may share the folder: SQLite's lock orders them, `Conflict` tells the second
-writer of a position. A large append is one transaction. Reads see every acknowledged append and wait for no writer.
-
-`PATH/journal.id` says which journal belongs here (`belonging`), so that one that was lost is not taken for a new one; a
-file that is removed, replaced or emptied under a writer is an error of its next write (`same_file`).
+writer of a position. A large append is one transaction. A file that is removed, replaced or emptied under a writer is
+an error of its next write (`SameFile`); one that was lost is not taken for a new one (`database.belongs`).
 
 Raises `StoreError`, `Conflict`, `StoreLocked`, `Damaged`, `UnsupportedVersion`.
 """
@@ -25,7 +23,7 @@ from ctxsteward.schemas import Conflict, Damaged, StoreError, StoreLocked
 from .. import create_once as exclusive
 from ..crypto.addresses import AddressKey
 from ..sqlite_file import SameFile, SqliteFile, close_to_others
-from .database import FILE_NAME, Readers, belongs, connect, opening_error, prepare, store_error
+from .database import FILE_NAME, Reader, Readers, belongs, connect, opening_error, prepare, store_error
 from .group_commit import Commits, GroupCommit
 from .port import (
     DrainMark,
@@ -40,7 +38,7 @@ from .port import (
     size_bytes,
     text_bytes,
 )
-from .queries import LOG, JournalQueries, Reader
+from .queries import LOG, JournalQueries
 from .transaction import JournalWriter, LogRow, RowCodes, Transaction, give_codes
 
 BUSY_SECONDS = 30.0

@@ -1,17 +1,15 @@
-"""One transaction of the journal file: what a group of tickets reads and writes, and how it is committed.
+"""One transaction of the journal: what a group of tickets reads and writes, how it is committed, and the codes of rows.
 
 The row of a log (`LogRow`) decides a ticket; it is kept in memory from one transaction to the next as long as no other
 connection has committed (`PRAGMA data_version`). New records and changed heads are collected and written in a few
-statements when the group is complete. A head is checked against its code when it is read and gets one when it is
-written (`row_codes`). Before the commit, and before it is acknowledged, the file is looked at: it must still be the one
-at its path (`same_file`). Sizes are bytes of UTF-8.
+statements when the group is complete. Before the commit, and before it is acknowledged, the file is looked at: it must
+still be the one at its path (`SameFile`). Sizes are bytes of UTF-8.
 
-Codes of the rows that no session writes itself: of `logs`, and of `forgotten`.
-
-HMAC-SHA-256 under the tenant's address key of the table, the session and all that the row says, so that no row can be
-changed, swapped with another session's or made up without the key; how many subjects of a session were forgotten is
-part of its log's row, so that none of those rows can be taken out, either. An older row of the same place is not told
-from the one that stood there last. Raises `Damaged`. Source: RFC 2104.
+Rows that no session writes itself, of `logs` and `forgotten`, have codes, checked when they are read: HMAC-SHA-256
+under the tenant's address key of the table, the session and all that the row says, so that no row can be changed, swapped
+with another session's or made up without the key. How many subjects of a session were forgotten is part of its log's
+row, so that none of those rows can be taken out, either. An older row of the same place is not told from the one that
+stood there last. Raises `Damaged`. Source: RFC 2104.
 """
 
 from __future__ import annotations

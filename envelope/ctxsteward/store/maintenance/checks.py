@@ -1,19 +1,17 @@
-"""Checks of the journal: each session's records in their places, each code right, each message what its address says.
+"""What `fsck` looks at: the journal's logs, encrypted content, and what was drained.
 
-A message is found by its ordinal and a compaction by its address, so both are looked up that way, too; messages follow
-one another without a gap. A fork counts on from its parent, which must be there. A record of somebody who was
-forgotten holds nothing any more. Records that are appended while this runs are left to the next run.
+A log: each record in its place, each code right, each message what its address says, found by its ordinal, and without
+a gap after the one before; each compaction found by its address. A fork counts on from its parent, which must be there.
+A record of somebody who was forgotten holds nothing any more. Records that are appended while this runs are left to the
+next run.
 
-Checks of encrypted content: data keys, tombstones, blobs.
+Content: a key is unwrapped, a tombstone's code is checked, and no key may be there beside the tombstone of its subject.
+With `read_data` each blob is decrypted and its address computed anew; without, only its place is looked at.
 
-A key is unwrapped, a tombstone's code is checked, and no key may be there beside the tombstone of its subject. Reading
-everything, each blob is decrypted and its address computed anew; without, only its place is looked at.
-
-Checks of what was drained: the segments of a session's journal in the object store, and the journal beside them.
-
-Segments follow one another without a gap, a takeover names the length it found, a rewrite replaces what is there. With
-`read_data` every record is decrypted and its code checked, and, where this machine's journal is at the end of the
-chain, compared with the journal's own. A key that records were encrypted under is there, or its tombstone.
+Segments of a session in the object store follow one another without a gap, a takeover names the length it found, a
+rewrite replaces what is there. With `read_data` every record is decrypted and its code checked, and, where this
+machine's journal is at the end of the chain, compared with the journal's own. A key that records were encrypted under
+is there, or its tombstone.
 """
 
 from __future__ import annotations
@@ -32,6 +30,7 @@ from ..journal.events import BlankRecord, Event, ForkPoint, MessageAppended, Ses
 from ..journal.log import Log, principals_of, read_manifest
 from ..journal.port import DrainMark, Journal, JournalRecord, Manifest, SessionKey
 from ..names import blob_name, data_key_name, numbered, part_of, session_folder, tombstone_name
+from ..objects.port import is_there
 from ..profiles.meta_records import references
 from ..replication.segment_log import NewSegments, Rewrite, Segment, SessionLog, Takeover, decode, session_id
 from .damage import BrokenManifest, BrokenRecord, CheckTally, DeadKey
@@ -237,7 +236,7 @@ def _check_blob(vault: Vault, address: str, key: str, owner: str | None, tally: 
         tally.count("bytes", len(data))
         tally.tell(f"{tally.counts['blobs']:,} blobs")
     except Erased:
-        if owner is not None and not _is_buried(vault, owner):
+        if owner is not None and not vault.is_buried(owner, damaged=True):
             tally.found("blob_altered", key, "it names a forgotten subject, and belongs to another one")
         else:
             tally.found("blob_erased", key, "content of a forgotten subject")
@@ -260,29 +259,12 @@ def check_references(
         yield blob, name
         if name in found.tombstones:
             continue
-        if blob not in found.blobs and not _there(vault, blob_name(vault.tenant, blob)):
+        if blob not in found.blobs and not is_there(vault.objects, blob_name(vault.tenant, blob)):
             where = blob_name(vault.tenant, blob)
             tally.found("blob_missing", where, f"{key} refers to it")
-        if name not in found.keys and not _there(vault, data_key_name(vault.tenant, name)):
+        if name not in found.keys and not is_there(vault.objects, data_key_name(vault.tenant, name)):
             where = data_key_name(vault.tenant, name)
             tally.found("key_missing", where, f"{key} refers to a blob that was written under it")
-
-
-def _there(vault: Vault, key: str) -> bool:
-    """Whether an object is there that the listing has not shown: it may be younger."""
-    try:
-        vault.objects.get(key)
-    except ObjectMissing:
-        return False
-    return True
-
-
-def _is_buried(vault: Vault, name: str) -> bool:
-    """Whether a tombstone is there; a damaged one is found where it lies."""
-    try:
-        return vault.tombstone(name) is not None
-    except (Damaged, UnsupportedVersion):
-        return True
 
 
 class DrainedLog:

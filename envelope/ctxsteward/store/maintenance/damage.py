@@ -1,26 +1,13 @@
-"""What can be wrong with a store, by name: stable, so that alarms may depend on them.
+"""What can be wrong with a store, by stable names that alarms may depend on, and the tally that a run of checks fills.
 
 A *damage* means that something which was stored cannot be had any more, or not as it was: the check fails. A *note* is
 what crashes and clean-ups leave behind in a store that is whole.
 
-    journal     journal_missing  journal_damaged  log_altered  record_altered  record_missing  manifest_altered
-                manifest_missing  forgotten_altered
-    chains      link_altered  link_misplaced  link_missing  tail_missing  drain_altered
-    sessions    segment_altered  segment_missing  original_altered  parent_missing
-    content     blob_altered  blob_missing  key_damaged  key_missing  keys_wrong  check_altered
-    erasure     tombstone_altered  tombstone_missing  key_after_tombstone  content_after_erasure
-    any         later_version  tenant_unknown
-    notes       blob_erased  temporary_left  probe_left  foreign_object
+A *share* of a store (``1/7``) is one of seven parts that together are everything. The split is by SHA-256 of a name (a
+session's, a chain's folder, an object's key), so it is the same on every machine and in every run: seven nights of one
+share each have looked at everything that was there all week.
 
-What a check has counted and found so far, what of it could be mended, and who is told how far it is.
-
-A share of a store: ``1/7`` is the first of seven parts that together are everything.
-
-The split is by SHA-256 of a name (a session's, a chain's folder, an object's key), so it is the same on every machine
-and in every run: seven nights of one share each have looked at everything that was there all week.
-
->>> everything = Share.parse("1/1")
->>> everything.holds("blobs/acme/ab/…")
+>>> StoreShare.parse("1/1").holds("blobs/acme/ab/…")
 True
 """
 

@@ -1,9 +1,11 @@
-"""Is the store whole? Everything that can be checked without an application, and what is wrong by stable names.
+"""Is the store whole, and can what is wrong be put right from inside?
 
-Always: whether the journal is the one that belongs here; SQLite's own check of its file, and the codes of its own rows;
-each session's log (`logs`); each chain (`chains`); each data key and tombstone (`content`); every blob that a version
-names is there. With `read_data` also: every blob decrypted and its address computed anew, every record of every
-segment, every session opened.
+Always checked: whether the journal is the one that belongs here; SQLite's own check of its file, and the codes of its
+own rows; each session's log; each chain; each data key and tombstone; that every blob a version names is there. With
+`read_data` also: every blob decrypted and its address computed anew, every record of every segment, every session
+opened (`checks`). Of a chain every number must be there, every code right, every link on the one before. A link that
+cannot be read breaks the line: what follows it is checked by its own code and on its own predecessor. That a chain lost
+its tail is known to the journal alone, which has noted the highest number it has seen.
 
 What no check from inside can see, because nothing in the store contradicts it:
 
@@ -14,9 +16,8 @@ What no check from inside can see, because nothing in the store contradicts it:
 - whole sessions or whole tenants taken out of every place that names them.
 
 Keep a copy of the heads' codes elsewhere where this matters: one of them vouches for the whole chain below it.
-Raises `StoreError` where the store cannot be asked, `InputError`. Source: the state design.
 
-What can be put right from inside: a copy elsewhere takes the place of what is damaged, and nothing is invented.
+`repair` puts a copy from elsewhere in the place of what is damaged, and invents nothing:
 
     record_altered, record_missing      the journal's record, from the session's segments in the object store
     manifest_altered, manifest_missing  the same; where it is not there, dropped: the envelope can be built again
@@ -28,13 +29,7 @@ What can be put right from inside: a copy elsewhere takes the place of what is d
 Everything else is left as it is. A link of a chain cannot be made again, because its code covers bytes that are gone;
 a backup's copy can be put back under its key, and is checked by its code like any other. Segments are taken only where
 the session's whole chain is sound: a link that cannot be read might have replaced what an earlier one holds.
-Raises `StoreError` where the store cannot be written.
-
-Checks of a chain: every number there, every code right, every link on the one before, no tail lost.
-
-A link that cannot be read breaks the line: what follows it is checked by its own code and on its own predecessor.
-A chain whose last links are gone is whole in itself; that it was longer is known to the journal alone, which has noted
-the highest number it has seen (the witness).
+Raises `StoreError` where the store cannot be asked or written, `InputError`. Source: the state design.
 """
 
 from __future__ import annotations
@@ -43,7 +38,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Protocol, runtime_checkable
 
 from ctxsteward.schemas import Damaged, Finding, ObjectMissing, StoreError, StoreUnavailable, UnsupportedVersion
 
@@ -51,7 +45,7 @@ from ..backend import Backend
 from ..crypto.hash_chain import Chain, Link, follows
 from ..crypto.keyring import check_keys
 from ..crypto.vault import Vault
-from ..journal.port import CodesRows, DrainMark, SessionKey
+from ..journal.port import CheckedJournal, DrainMark, SessionKey
 from ..names import check_name, data_key_name, numbered, part_of
 from ..objects.port import ObjectInfo
 from ..replication.segment_log import NewSegments
@@ -93,16 +87,9 @@ def restore_damaged(store: Backend, broken: Iterable[Broken]) -> int:
     return touched
 
 
-@runtime_checkable
-class RecountableJournal(Protocol):
-    """A journal that can write the row of a log anew."""
-
-    def recount(self, key: SessionKey, length: int, drained: DrainMark) -> None: ...
-
-
 def _recount(store: Backend, key: SessionKey) -> int:
     """How many rows of logs were counted anew."""
-    if not isinstance(store.journal, RecountableJournal):
+    if not isinstance(store.journal, CheckedJournal):
         return 0
     vault = store.vault(key.tenant)
     if vault.tombstone(vault.subject_address(key.session)) is not None:  # forgotten, and to be erased here still
@@ -216,13 +203,6 @@ class Fsck:
         return f"damaged: {first.kind} at {first.field}; {len(self.damage):,} findings in {total:,}{scope}{mended}"
 
 
-@runtime_checkable
-class SelfCheckingJournal(Protocol):
-    """A journal that can check its own file."""
-
-    def integrity(self) -> list[str]: ...
-
-
 def fsck(
     store: Backend,
     *,
@@ -249,7 +229,7 @@ def fsck(
 def _check(store: Backend, tenant: str | None, tally: CheckTally, *, read_data: bool) -> CheckTally:
     for finding in store.findings:
         tally.found(finding.kind, finding.field or "journal", finding.text)
-    if isinstance(store.journal, SelfCheckingJournal):
+    if isinstance(store.journal, CheckedJournal):
         for what in store.journal.integrity():
             tally.found("journal_damaged", "journal", what)
     known = store.journal.tenants() if tenant is None else [tenant]
@@ -312,7 +292,7 @@ def _check_tenant(
 
 def _altered_rows(store: Backend, tenant: str, tally: CheckTally) -> Set[str]:
     """Sessions whose log's row cannot be believed: nothing of them can be looked up by it."""
-    rows = store.journal.altered(tenant) if isinstance(store.journal, CodesRows) else ()
+    rows = store.journal.altered(tenant) if isinstance(store.journal, CheckedJournal) else ()
     for session, row in rows:
         if tally.share.holds(f"{tenant}\x00{session}"):
             key = SessionKey(tenant, session)

@@ -1,25 +1,23 @@
 """Collecting garbage: what nothing refers to, and what crashes have left behind, once it is older than a grace period.
 
-Collected: blobs that no link names, directly or through other blobs (`reach`); data keys beside the tombstone of their
-subject; unfinished temporary files; tries of a store's conditional writes. Orphans are normal: a commit writes its
-blobs first and its manifest last, so a crash in between leaves them.
+Collected: blobs that no link names, directly or through other blobs; data keys beside the tombstone of their subject;
+unfinished temporary files; tries of a store's conditional writes. Orphans are normal: a commit writes its blobs first
+and its manifest last, so a crash in between leaves them. A data key without a tombstone is never garbage: a process may
+hold it in memory and write under it at any time.
 
-A data key without a tombstone is never garbage: a process may hold it in memory and write under it at any time.
+64 hex digits anywhere in a link's body, or in the content of a blob that is reached, count as a reference, so no form
+of body has to be known and no new one can be forgotten. A link that cannot be read may have referred to anything: then,
+or where the store is damaged in another way that leaves open what is referred to, `Damaged` is raised before anything
+was deleted. Nor is anything deleted on the word of a listing alone: it is held against what else is known of chains
+(`inventory.complete`), and a blob about to go against the chains that its own subject leads to. A key goes when its
+tombstone was read.
+
 A commit that is under way has blobs that nothing refers to yet; they are young. One case age does not cover: a commit
 finds a blob of its own already there, left by an old crash, and goes on. So what links name that have been committed
 meanwhile is looked up after deleting, and put back where it is gone, byte for byte. (A commit that found such an old
 orphan before the collection, and lands after it, must look again itself; `fsck` names what it then misses.)
 
-Nothing is deleted where the store is damaged in a way that leaves open what is referred to: then `Damaged` is raised,
-before anything was deleted. Nor on the word of a listing alone: it is held against what else is known of chains
-(`inventory.complete`), and a blob about to go against the chains that its own subject leads to. A key goes when its
-tombstone was read. Raises `StoreError`. Source: mark and sweep; the grace period of the state design.
-
-Which blobs something still refers to: everything that any link names, and what those blobs name in turn.
-
-Conservative: 64 hex digits anywhere in a link's body, or in the content of a blob that is reached, count as a
-reference. So no form of body has to be known, and no new one can be forgotten. A link that cannot be read may have
-referred to anything: then nothing is known to be unreachable, and `Damaged` says so.
+Raises `StoreError`. Source: mark and sweep; the grace period of the state design.
 """
 
 from __future__ import annotations
@@ -191,7 +189,11 @@ class _Sweep:
         orphans = [(address, info) for address, info in found.blobs.items() if address not in reached]
         old = [(address, info) for address, info in orphans if self._is_old(info)]
         self.young += len(orphans) - len(old)
-        dead = [info for name, info in found.keys.items() if name in found.tombstones and _is_buried(vault, name)]
+        dead = [
+            info
+            for name, info in found.keys.items()
+            if name in found.tombstones and vault.is_buried(name, damaged=False)
+        ]
         return _Plan(found=found, tenant=found.name, reached=reached, orphans=old, dead_keys=dead)
 
     def _led_to(self, vault: Vault, found: TenantObjects, reached: set[str]) -> set[str]:
@@ -267,13 +269,6 @@ def _entry(vault: Vault, address: str) -> VaultBlob | None:
         return vault.entry(address)
     except (Erased, ObjectMissing, Damaged, UnsupportedVersion):
         return None
-
-
-def _is_buried(vault: Vault, name: str) -> bool:
-    try:
-        return vault.tombstone(name) is not None
-    except (Damaged, UnsupportedVersion):  # fsck names it
-        return False
 
 
 def _body(store: Backend, key: str) -> bytes | None:

@@ -1,15 +1,13 @@
-"""What lies in an object store, from one listing: each tenant's chains, blobs, keys, tombstones, and what is not ours.
+"""What lies in an object store, from one listing: by tenant, in numbers (`stats`), and name by name (`ls`).
 
-A tenant's folder is its percent-encoded name (`objects.names.part_of`); only a very long name cannot be read back from
-it, and is then found among the names that the caller knows.
+A tenant's folder is its percent-encoded name (`names.part_of`); only a very long name cannot be read back from it, and
+is then found among the names that the caller knows.
 
 A listing may leave things out, and still be answered with 200. `complete` holds it against what else is known of a
 tenant's chains, before anything is called garbage: what the journal has seen, a second listing that was asked for in
 other words, the chains that a profile's name leads to, and those that links name. What turns up so is added. A listing
 that was found to contradict itself or the journal is `StoreUnavailable`. Not told apart from what never was: chains
 that all of these leave out.
-
-What a store holds, in numbers; and its names, one by one.
 
 Messages are counted without reading them: a log's ordinals run on without a gap, so the last one is found by asking
 for a few. Sizes are bytes as stored.
@@ -25,14 +23,14 @@ from itertools import takewhile
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from ctxsteward.schemas import Damaged, ObjectMissing, StoreUnavailable, UnsupportedVersion
+from ctxsteward.schemas import Damaged, StoreUnavailable, UnsupportedVersion
 
 from ..backend import Backend
 from ..crypto.vault import Vault
-from ..journal.events import SessionOpened, from_record
-from ..journal.port import Journal, JournalWitness, SessionKey
+from ..journal.events import fork_point
+from ..journal.port import CheckedJournal, Journal, SessionKey
 from ..names import number_of, numbered, part_of, session_folder
-from ..objects.port import ObjectInfo, ObjectStore
+from ..objects.port import ObjectInfo, ObjectStore, is_there
 
 PROBES = "probe/"
 """Where a store is tried out; see `objects.s3`."""
@@ -110,7 +108,7 @@ def take_inventory(
 def seen_chains(store: Backend, vault: Vault, altered: Set[str] = frozenset()) -> dict[str, int]:
     """How far this machine's journal has seen each chain of the tenant, by folder; `altered` logs are not asked."""
     seen: dict[str, int] = {}
-    if isinstance(store.journal, JournalWitness):
+    if isinstance(store.journal, CheckedJournal):
         families = tuple(f"{family}/{part_of(vault.tenant)}/" for family in CHAIN_FAMILIES)
         seen = {name: number for name, number in store.journal.witnessed().items() if name.startswith(families)}
     for session in set(store.journal.sessions(vault.tenant)) - altered:
@@ -132,7 +130,7 @@ def complete(store: Backend, found: TenantObjects, vault: Vault, altered: Set[st
     for folder, number in seen.items():
         if number > max(found.chains.get(folder, (0,))):
             lost.append(numbered(folder, number))
-            if _is_there(store, lost[-1]):
+            if is_there(store.objects, lost[-1]):
                 raise _left_out(lost[-1])
     for session in sorted(altered):  # how far they are drained is not known, and nobody drains them meanwhile
         folder = session_folder(vault.tenant, vault.subject_address(session))
@@ -161,7 +159,7 @@ def look_up(store: Backend, found: TenantObjects, folders: Iterable[str]) -> int
     added = 0
     for folder in folders:
         first = numbered(folder, 1)
-        if folder not in found.chains and _is_there(store, first):
+        if folder not in found.chains and is_there(store.objects, first):
             found.chains[folder] = {1: ObjectInfo(first, 0, 0.0)}
             added += 1
     return added
@@ -190,14 +188,6 @@ def _batches(store: Backend, tenant: str, nights: str) -> list[str]:
             batches = link.body.get("batches", ())
             named |= dict.fromkeys(one for one in batches if isinstance(one, str) and re.fullmatch(_ADDRESS, one))
     return [f"{nights.rpartition('/')[0]}/batches/{one}" for one in named]
-
-
-def _is_there(store: Backend, key: str) -> bool:
-    try:
-        store.objects.get(key)
-    except ObjectMissing:
-        return False
-    return True
 
 
 def _left_out(key: str) -> StoreUnavailable:
@@ -373,7 +363,8 @@ def _objects(store: Backend, tenant: str | None, tell: Callable[[str], object]) 
 
 def _messages(journal: Journal, key: SessionKey) -> int:
     """Messages of this log alone, by bisection over its ordinals."""
-    first = _first_ordinal(journal, key)
+    origin = fork_point(journal.read(key, 0, 1))
+    first = origin.ordinal + 1 if origin else 1
     step = 1
     while journal.position(key, first + step - 1) is not None:
         step *= 2
@@ -385,14 +376,6 @@ def _messages(journal: Journal, key: SessionKey) -> int:
         else:
             high = middle
     return low
-
-
-def _first_ordinal(journal: Journal, key: SessionKey) -> int:
-    for record in journal.read(key, 0, 1):
-        opened = from_record(record)
-        if isinstance(opened, SessionOpened) and opened.parent is not None:
-            return opened.parent.ordinal + 1
-    return 1
 
 
 def _compactions(journal: Journal, key: SessionKey) -> int:

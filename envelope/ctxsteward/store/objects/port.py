@@ -1,26 +1,20 @@
-"""What governed state needs from an object store: create once, read, list; delete for garbage and erasure alone.
+"""What the store needs from an object store, and how one object is committed to it: three outcomes, never two.
 
 Keys are slash-separated names that `names` has encoded: printable ASCII, no empty, ``.`` or ``..`` parts. Bodies are
 bytes. No key is a folder of another key (``a`` beside ``a/b``): a file system could not hold both. A put never
 overwrites and is one attempt; what it cannot know it says: `unknown` is an answer, not an error.
 
-Source: conditional writes as object stores offer them (``If-None-Match: *``; on a POSIX file system ``link``).
-
-Committing one object: three outcomes, never two.
-
 A conditional write whose reply is lost comes back as *conflicted* when it is sent again, although it landed; one that
-timed out may land later. So the same bytes are sent again until the key is seen occupied, and that leads to a read-back
-and a comparison of commit ids. (What an unanswered write left is not read back before it has been sent again: it may be
-visible and not yet durable.) What is still not known when patience ends is
-`unknown`: it may not be cleaned up, and repeating it with the same commit id is safe.
-
-No answer depends on the clock: it only decides when patience ends.
+timed out may land later. So `put_once` sends the same bytes until the key is seen occupied, reads back what stands
+there and compares commit ids. (What an unanswered write left is not read back before it has been sent again: it may be
+visible and not yet durable.) What is still not known when patience ends is `unknown`: it may not be cleaned up, and
+repeating it with the same commit id is safe. The clock decides nothing but when patience ends.
 
     committed   ours is there; `found` is what stands there, where it had to be read back
     occupied    somebody else's is there, and ours never will be
     unknown     the store cannot tell us now
 
-Source: RFC 9110 §13.1.2 (If-None-Match), the commit protocol of the state design.
+Source: RFC 9110 §13.1.2 (If-None-Match; on a POSIX file system ``link``); the commit protocol of the state design.
 """
 
 from __future__ import annotations
@@ -31,7 +25,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Protocol
 
-from ctxsteward.schemas import StoreError, StoreUnavailable
+from ctxsteward.schemas import ObjectMissing, StoreError, StoreUnavailable
 
 PutOutcome = Literal["committed", "conflicted", "unknown"]
 """committed: this put created the object. conflicted: the key is occupied, possibly by an earlier attempt of ours.
@@ -52,6 +46,15 @@ def list_twice(objects: ObjectStore, folder: str) -> list[str]:
     them may leave something out."""
     again = (info.key for info in objects.list(folder[:-1]) if info.key.startswith(folder))
     return sorted({*(info.key for info in objects.list(folder)), *again})
+
+
+def is_there(objects: ObjectStore, key: str) -> bool:
+    """Whether there is an object of this name, whatever a listing says."""
+    try:
+        objects.get(key)
+    except ObjectMissing:
+        return False
+    return True
 
 
 class ObjectStore(Protocol):

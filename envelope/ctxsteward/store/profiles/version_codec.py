@@ -1,21 +1,19 @@
-"""The form of a version: a profile as the body of a link, and back again.
+"""A version of a profile as the body of a link, and back again; and what differs between two versions.
 
     {"schema_version": 1, "address": …,
      "profile": {"name", "persona", "policies", "rails", "surface"},     inline: the operator's
-     "meta": [{"blob", "key"}], "slice": [{"text"} | {"blob", "key"}],   by reference: derived from users (`slices`)
+     "meta": [{"blob", "key"}], "slice": [{"text"} | {"blob", "key"}],   by reference: derived from users
      "changelog": {"who", "when", "why", "restores", "changes"},         keys and addresses only
      "promotion": {…}}                                                   optional: what the commit rested on, likewise
 
 `address` is that of the profile as an envelope names it (`profile_version`). Optional fields that a later program wrote
 are ignored when read and kept when a version is committed anew; another major is refused.
 
+Versions differ in their parts: an entry is known again by its block and key, a meta record by its id, which no
+changelog shows.
+
 Raises `InputError`, `Erased`, `Damaged`, `UnsupportedVersion`, `OutcomeUnknown`, `StoreUnavailable`.
-Source: the state design (addresses, tenants, erasure).
-
-What differs between two versions of a profile, by entry key and address.
-
-A version's *parts* are `(block, identity, key, address)` in order: an entry is known again by its block and key, a meta
-record by its id, which no changelog shows. Source: the state design (changelogs hold addresses only).
+Source: the state design (addresses, tenants, erasure; changelogs hold addresses only).
 """
 
 from __future__ import annotations

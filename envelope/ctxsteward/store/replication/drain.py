@@ -25,7 +25,7 @@ from ctxsteward.schemas import Erased, OutcomeUnknown, StoreError, StoreUnavaila
 
 from .. import process_forks as forking
 from ..crypto.hash_chain import Link
-from ..journal.events import SessionOpened, from_record
+from ..journal.events import fork_point
 from ..journal.port import DrainMark, Journal, SessionKey, WaitingLog
 from .breaker import Breaker
 from .ownership import Ownership
@@ -287,21 +287,21 @@ class Drainer:
     def _parent_first(self, key: SessionKey, drained: DrainMark) -> bool:
         """Drain the part of the parent that a fork shares; False where that has to wait."""
         first = self._journal.read(key, 0, 1) if drained.position == 0 else []
-        opened = from_record(first[0]) if first and first[0].kind == "opened" else None
-        if not isinstance(opened, SessionOpened) or opened.parent is None:
+        origin = fork_point(first)
+        if origin is None:
             return True
-        parent = SessionKey(key.tenant, opened.parent.session)
+        parent = SessionKey(key.tenant, origin.session)
         position = self._journal.drained(parent).position
-        if position < opened.parent.position:
+        if position < origin.position:
             self._drain(parent)
             position = self._journal.drained(parent).position
-            if position < opened.parent.position:
+            if position < origin.position:
                 # a parent that moved its turns has renamed itself in the fork's first record
                 again = self._journal.read(key, 0, 1)
                 if again != first:
                     return self._parent_first(key, drained)
-                raise StoreError(f"its parent {parent.session!r} is not drained up to {opened.parent.position} yet")
-        self._ownership.check_not_erased(parent, opened.parent.position)
+                raise StoreError(f"its parent {parent.session!r} is not drained up to {origin.position} yet")
+        self._ownership.check_not_erased(parent, origin.position)
         return True
 
     def _link(self, key: SessionKey, log: SessionLog, drained: DrainMark) -> Link | None:

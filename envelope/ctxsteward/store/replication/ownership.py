@@ -1,9 +1,9 @@
-"""Who owns a session, and how a journal comes to hold what the session's chain holds.
+"""Who owns a session, how a journal comes to hold what the session's chain holds, and where turns go that lost it.
 
 A session's log is the same on every machine up to what has been drained. The owner writes its segments under its epoch;
 another machine becomes the owner by committing a *takeover* under the next epoch at the chain's next number. Whoever
 finds that number taken has been overtaken: it reads what came in, keeps what both share, and moves its own undrained
-turns into a fork (`forks`), all in one step of its journal. So every turn is in the session or in exactly one fork.
+turns into a fork, all in one step of its journal. So every turn is in the session or in exactly one fork.
 
 What a journal notes of a session (`DrainMark.epoch`):
 
@@ -12,15 +12,13 @@ What a journal notes of a session (`DrainMark.epoch`):
     -n       somebody else owns it under epoch n
 
 Nothing here depends on a clock or a lock: commits are compare-and-swap on the chain's number, and `Journal.adopt`
-refuses when the log has moved on. Raises `StoreError`.
+refuses when the log has moved on.
 
-Forks of turns that lost their session: what a machine wrote while another one took the session over.
-
-The fork is named after session, epoch of the writer that lost it and position: ``s-42-fork-e1-17`` (with the beginning
-of the journal's id where that writer had never owned it). It shares the session's log up to that position, counts on
-from there, and holds the turns as they were: same ordinals, ids, texts, times. Addresses of its messages are its own,
+A fork is named after session, epoch of the writer that lost it and position: ``s-42-fork-e1-17`` (with the beginning of
+the journal's id where that writer had never owned it). It shares the session's log up to that position, counts on from
+there, and holds the turns as they were: same ordinals, ids, texts, times. Addresses of its messages are its own,
 because an address names its subject; a compaction keeps the address its report was handed out under. Manifests of
-envelopes that were built on these turns, and logs that were forked off them, go with it.
+envelopes that were built on these turns, and logs that were forked off them, go with it. Raises `StoreError`.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ from ..crypto.addresses import AddressKey, address_of, subject_of
 from ..crypto.hash_chain import Chain
 from ..crypto.keyring import Keys
 from ..crypto.vault import Vault
-from ..journal.events import ForkPoint, SessionOpened, from_record, to_record
+from ..journal.events import ForkPoint, SessionOpened, encoded_body, from_record, to_record
 from ..journal.log import coded, coded_manifest, principals_of
 from ..journal.port import DrainMark, ForgottenSubject, Journal, JournalRecord, Manifest, MovedTail, SessionKey
 from ..names import session_folder
@@ -89,7 +87,7 @@ def moved_tail(
         if fields["position"] > position:
             fields |= {"session": fork.session, "position": fields["position"] + shift}
             fields.pop("mac", None)
-            manifests[manifest.address] = coded_manifest(address_key, manifest.address, _dump(fields)[1:-1])
+            manifests[manifest.address] = coded_manifest(address_key, manifest.address, encoded_body(fields)[1:-1])
     return MovedTail(fork, tuple(records), manifests, forked_off(journal, address_key, key, position, fork))
 
 
@@ -127,7 +125,7 @@ class _TailMover:
                 self._message(record, body)
             else:
                 self._compaction(body)
-            record = record._replace(body=_dump(body))
+            record = record._replace(body=encoded_body(body))
         return coded(self._address_key, self._fork.session, position, record)
 
     def _message(self, record: JournalRecord, body: dict[str, Any]) -> None:
@@ -158,10 +156,6 @@ def _stem(session: str) -> str:
     if len(session) <= MAX_STEM_CHARS:
         return session
     return f"{session[: MAX_STEM_CHARS - 13]}~{hashlib.sha256(session.encode()).hexdigest()[:12]}"
-
-
-def _dump(body: dict[str, Any]) -> str:
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
 
 
 Claim = Literal["always", "if_unchanged", "never"]

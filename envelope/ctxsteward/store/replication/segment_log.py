@@ -1,4 +1,4 @@
-"""Links of a session's chain: what the body of one holds, and how its records are encrypted.
+"""What the object store holds of a session's journal: a chain of links, and how the records in one are encrypted.
 
     {"kind": "segment", "owner": journal, "start": 12, "keys": [subject address, …], "records": [[key, data], …],
      "manifests": [[address, key, data], …], "session": [key, data]}
@@ -16,12 +16,10 @@ one has a generation, which moves on when a principal is forgotten and the key b
 folder and position (a manifest: its address), not the link, so a record can be moved to no other place. A record whose
 key was destroyed reads as None; the rewrite behind it says what stands there now.
 
-Raises `Damaged`, `Erased`, and what `Vault` raises. Sizes in bytes. Source: NIST SP 800-38D; the state design.
-
-A session's chain with its bodies read and written: what the object store holds of a session's journal.
-
 Every record read has been checked: it decrypts under its subject's key at this place, its code is right, segments
-follow one another without a gap, and the id in the first link is this session's. Raises what `Chain` and `Vault` raise.
+follow one another without a gap, and the id in the first link is this session's.
+Raises `Damaged`, `Erased`, and what `Chain` and `Vault` raise. Sizes in bytes.
+Source: NIST SP 800-38D; the state design.
 """
 
 from __future__ import annotations

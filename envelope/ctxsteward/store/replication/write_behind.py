@@ -1,16 +1,15 @@
-"""The write-behind of a store: drainer, breaker, ownership and opening, as `Store` uses them.
+"""The write-behind of a store whose journal lies outside the object store: draining, and opening sessions.
 
-A session's turns are durable in the local journal when they are acknowledged; here they are carried to the object store
-in the background. Nothing of this is on the path of an append or a build. Sizes in bytes, times in seconds.
+A session's turns are durable in the local journal when they are acknowledged; from there they are carried to the object
+store in the background. Nothing of this is on the path of an append or a build.
 
-Opening a session whose journal lies outside the object store: is it still ours, and is all of it here?
+Opening a session asks the store in a thread of its own and waits for it for a moment only: for the chain's tail
+`check_seconds`; where that shows that the session has to move here, `move_seconds` for reading it and taking it over. A
+store that does not answer in time opens the breaker, and the session goes on locally with a finding: ownership does not
+move while the store is dead. Reading needs no ownership: what is not here is read in and stays somebody else's.
 
-Opening asks the store in a thread of its own and waits for it for a moment only: for the chain's tail `check_seconds`;
-where that shows that the session has to move here, `move_seconds` for reading it and taking it over. A store that does
-not answer in time opens the breaker, and the session goes on locally with a finding: ownership does not move while the
-store is dead. Reading needs no ownership: what is not here is read in and stays somebody else's.
-
-Raises `Erased`, `Damaged`, and `StoreError` for a tenant that was written with other keys.
+Sizes in bytes, times in seconds. Raises `Erased`, `Damaged`, and `StoreError` for a tenant that was written with other
+keys.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ from .. import process_forks as forking
 from ..crypto.keyring import Keys, check_keys
 from ..crypto.vault import Vault
 from ..journal.erasures import ReachedSessions
-from ..journal.events import SessionOpened, from_record
-from ..journal.port import DrainMark, Journal, JournalRecord, JournalWitness, SessionKey
+from ..journal.events import fork_point
+from ..journal.port import CheckedJournal, DrainMark, Journal, JournalRecord, SessionKey
 from ..names import part_of
 from ..objects.port import ObjectStore, Patience, list_twice
 from .breaker import Breaker, BreakerState, Pauses
@@ -161,7 +160,7 @@ class SessionFetcher:
 
     def _seen(self, folder: str) -> Iterator[str]:
         """Addresses of sessions that this journal has ever seen in the object store."""
-        if isinstance(self._journal, JournalWitness):
+        if isinstance(self._journal, CheckedJournal):
             for name in self._journal.witnessed():
                 if name.startswith(folder) and name.endswith("/log"):
                     yield name[len(folder) : -len("/log")]
@@ -197,12 +196,11 @@ class SessionFetcher:
     def _parents(self, key: SessionKey, wanted: Callable[[], bool], asked: _Question | None = None) -> None:
         """What a fork shares with its parent lies in the parent's log."""
         while True:
-            first = self._journal.read(key, 0, 1)
-            opened = from_record(first[0]) if first and first[0].kind == "opened" else None
-            if not isinstance(opened, SessionOpened) or opened.parent is None:
+            origin = fork_point(self._journal.read(key, 0, 1))
+            if origin is None:
                 return
-            key = SessionKey(key.tenant, opened.parent.session)
-            if self._journal.length(key) < opened.parent.position:
+            key = SessionKey(key.tenant, origin.session)
+            if self._journal.length(key) < origin.position:
                 if asked is not None:
                     asked.moving.set()
                 self._ownership.catch_up(key, claim="never", wanted=wanted)
@@ -431,8 +429,8 @@ class WriteBehind:
     def parent(self, key: SessionKey) -> str | None:
         """Of which session it is a fork."""
         first = self.ownership.log(key).first()
-        opened = from_record(first) if first is not None and first.kind == "opened" else None
-        return opened.parent.session if isinstance(opened, SessionOpened) and opened.parent is not None else None
+        origin = fork_point([] if first is None else [first])
+        return None if origin is None else origin.session
 
     def subjects(self, key: SessionKey) -> ReachedSessions:
         """Addresses of the subjects under whose keys a session's records are encrypted."""
