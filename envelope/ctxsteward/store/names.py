@@ -18,9 +18,9 @@ input never reaches a path.
 >>> part_of("acme"), part_of("a/b"), part_of(".."), part_of("Straße")
 ('acme', 'a%2Fb', '%2E%2E', 'Stra%C3%9Fe')
 
-A name of a person is kept exactly as the application gave it: it is a part of the subject whose key seals the
-words, so forgetting finds them, and nobody reaches what another name has. It is compared by its skeleton where people are *counted*
-(support, recoveries, reviewers, authors): two names that a reader cannot tell apart are one voice.
+A name of a person is kept exactly as the application gave it: it is a part of the subject whose key seals the words, so
+forgetting finds them, and nobody reaches what another name has. It is compared by its skeleton where people are
+*counted* (support, recoveries, reviewers, authors): two names that a reader cannot tell apart are one voice.
 
     unseen("e\u200bve")                 'U+200B (ZERO WIDTH SPACE)': such a name is refused
     skeleton("Eve") == skeleton("еve")  the second one begins with a Cyrillic letter

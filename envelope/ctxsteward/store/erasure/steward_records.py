@@ -6,8 +6,8 @@ can be forgotten, too:
 
     steward/<tenant>/<profile>/batches/<batch>/   chain of {…, "artifacts": [address of a blob]}
 
-The *support* of a meta record is a blob under the record's own key. Links of ``steward/<tenant>/<profile>/nights`` refer
-to it as ``"supports": [{"blob", "key"}]``; the newest link counts.
+The *support* of a meta record is a blob under the record's own key. Links of ``steward/<tenant>/<profile>/nights``
+refer to it as ``"supports": [{"blob", "key"}]``; the newest link counts.
 
     {"schema_version": 1, "least": 3, "voices": [[[address of a subject, …], …], …]}
 

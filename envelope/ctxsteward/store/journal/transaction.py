@@ -6,10 +6,10 @@ statements when the group is complete. Before the commit, and before it is ackno
 still be the one at its path (`SameFile`). Sizes are bytes of UTF-8.
 
 Rows that no session writes itself, of `logs` and `forgotten`, have codes, checked when they are read: HMAC-SHA-256
-under the tenant's address key of the table, the session and all that the row says, so that no row can be changed, swapped
-with another session's or made up without the key. How many subjects of a session were forgotten is part of its log's
-row, so that none of those rows can be taken out, either. An older row of the same place is not told from the one that
-stood there last. Raises `Damaged`. Source: RFC 2104.
+under the tenant's address key of the table, the session and all that the row says, so that no row can be changed,
+swapped with another session's or made up without the key. How many subjects of a session were forgotten is part of its
+log's row, so that none of those rows can be taken out, either. An older row of the same place is not told from the one
+that stood there last. Raises `Damaged`. Source: RFC 2104.
 """
 
 from __future__ import annotations
