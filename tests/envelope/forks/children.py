@@ -44,14 +44,14 @@ import sys
 from pathlib import Path
 from ctxsteward.store.journal.sqlite import FileJournal
 from ctxsteward.store.journal.database import connect
-from ctxsteward.store.journal.port import Record, SessionKey
+from ctxsteward.store.journal.port import JournalRecord, SessionKey
 from ctxsteward.schemas import StoreError
 journal = FileJournal(Path(sys.argv[1]))
-journal.append(SessionKey("default", "other"), 0, [Record("note", "{}")])
+journal.append(SessionKey("default", "other"), 0, [JournalRecord("note", "{}")])
 print("open", flush=True)
 sys.stdin.readline()
 try:
-    journal.append(SessionKey("default", "other"), 1, [Record("note", "{}")])
+    journal.append(SessionKey("default", "other"), 1, [JournalRecord("note", "{}")])
 except StoreError as error:
     print(error)
 """

@@ -304,7 +304,7 @@ import os, signal, sys, threading, time
 from pathlib import Path
 from ctxsteward.store.sqlite_file import SameFile
 from ctxsteward.store.journal.sqlite import FileJournal
-from ctxsteward.store.journal.port import Record, SessionKey
+from ctxsteward.store.journal.port import JournalRecord, SessionKey
 from ctxsteward.schemas import Conflict
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by inheritance in a background shell
@@ -315,7 +315,7 @@ acknowledged, interrupts = [], 0
 def worker(name):
     key, n = SessionKey("t", name), 0
     while not stop.is_set():
-        journal.append(key, n, [Record("note", "{}", id=str(n))])
+        journal.append(key, n, [JournalRecord("note", "{}", id=str(n))])
         n += 1
     assert journal.length(key) == n
 
@@ -336,7 +336,7 @@ def begin():
 def once():
     global n
     n += 1
-    journal.append(main, journal.length(main), [Record("note", "{}", id=str(n))])
+    journal.append(main, journal.length(main), [JournalRecord("note", "{}", id=str(n))])
     acknowledged.append(str(n))
 started = False
 while not stop.is_set():

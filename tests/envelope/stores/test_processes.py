@@ -26,7 +26,7 @@ WRITER = """
 import json, sys
 from pathlib import Path
 from ctxsteward.store.journal.sqlite import FileJournal
-from ctxsteward.store.journal.port import Record, SessionKey
+from ctxsteward.store.journal.port import JournalRecord, SessionKey
 from ctxsteward.schemas import Conflict
 
 root, name, session, count = sys.argv[1:]
@@ -36,7 +36,7 @@ for n in range(int(count)):
     while True:
         position = journal.length(key)
         try:
-            journal.append(key, position, [Record("note", "{}", id=f"{name}-{n}")])
+            journal.append(key, position, [JournalRecord("note", "{}", id=f"{name}-{n}")])
             break
         except Conflict:
             continue
@@ -98,7 +98,7 @@ KILLER = """
 import os, random, signal, sys, threading, time
 from pathlib import Path
 from ctxsteward.store.journal.sqlite import FileJournal
-from ctxsteward.store.journal.port import Record, SessionKey
+from ctxsteward.store.journal.port import JournalRecord, SessionKey
 from ctxsteward.schemas import Conflict
 
 def write(root, run):
@@ -107,7 +107,7 @@ def write(root, run):
         key, n = SessionKey("t", session), 0
         while True:
             id, position = f"{session}:{run}:{name}:{n}", journal.length(key)
-            pair = [Record("note", "x" * (n * 97 % 3000), id=id), Record("note", "{}", id=id + "+")]
+            pair = [JournalRecord("note", "x" * (n * 97 % 3000), id=id), JournalRecord("note", "{}", id=id + "+")]
             try:
                 journal.append(key, position, pair)
             except Conflict:
