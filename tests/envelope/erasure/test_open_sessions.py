@@ -22,7 +22,7 @@ from .scenes import ANN, BOB, CHARS, NOTE, OWN, TOLD, builder, say
 ELSEWHERE = """
 import sys, json
 from ctxsteward.envelope import open_store
-from ctxsteward.store.journal.erasures import Gone, erasures
+from ctxsteward.store.journal.erasures import Deletion, erasures
 from ctxsteward.store.erasure.forget import forget
 with open_store(sys.argv[1]) as store:
     forget(store, tenant="acme", **json.loads(sys.argv[2]))

@@ -7,10 +7,14 @@ from __future__ import annotations
 import secrets
 import sqlite3
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
+from threading import Lock
 from typing import Any
 
-from ..sqlite_file import IN_MEMORY, SqliteFile, connect
+from ctxsteward.schemas import StoreError
+
+from .. import process_forks as forking
+from ..sqlite_file import IN_MEMORY, Connection, SqliteFile, connect
 from .database import prepare, store_error
 from .port import SessionKey
 from .sqlite import SqliteJournal
@@ -29,9 +33,11 @@ class MemoryJournal(SqliteJournal):
     ) -> None:
         super().__init__(IN_MEMORY, drains, queue_bytes, 0.0)
         file = SqliteFile(partial(connect, IN_MEMORY, 0.0, ()))
-        id, _ = prepare(file.make(), IN_MEMORY, draw_id, 0.0)
+        tables, copying = _empty_tables()
+        with copying:
+            tables.backup(file.make())
         self._lock = file.lock
-        self._open(id, file, None, _SharedConnection(file))
+        self._open(draw_id(), file, None, _SharedConnection(file))
 
     def scrub(self) -> None:
         """Nothing is in a file."""
@@ -43,21 +49,30 @@ class MemoryJournal(SqliteJournal):
         """Nothing to wait for together: a transaction each."""
         writer, db = self._writer, self._writer.db
         with self._lock:
-            db.execute("BEGIN")
             try:
+                db.execute("BEGIN")
                 transaction = Transaction(writer)
                 result = work(transaction)
                 transaction.flush()
                 db.execute("COMMIT")
-            except BaseException as error:
-                db.execute("ROLLBACK")
-                writer.heads.clear()
-                raise (self._refusal(error) if isinstance(error, Exception) else error) from error
-            writer.settle(transaction)
+                writer.settle(transaction)
+            except BaseException as error:  # an interrupt may come at any point, behind the commit too
+                writer.reread()
+                if isinstance(error, StoreError) or not isinstance(error, Exception):
+                    raise
+                raise self._refusal(error) from error
             return result
 
     def _head(self, key: SessionKey) -> LogRow:
         return self._writer.heads.get(key) or super()._head(key)  # nobody else writes here
+
+
+@cache
+def _empty_tables() -> tuple[Connection, Lock]:
+    """Tables to copy, which costs a sixth of making them, and who copies holds the lock."""
+    made = connect(IN_MEMORY, 0.0, ())
+    prepare(made, IN_MEMORY, lambda: "", 0.0)
+    return made, forking.lock()
 
 
 class _SharedConnection:

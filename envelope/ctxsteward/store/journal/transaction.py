@@ -248,6 +248,13 @@ class JournalWriter:
         self.heads.update(transaction.heads)
         self.waiting_bytes += transaction.bytes_added
 
+    def reread(self) -> None:
+        """Undo what is under way, and forget what is remembered of the tables."""
+        if self._file.in_transaction:
+            self.db.execute("ROLLBACK")
+        self._version = -1
+        self._look_for_others()
+
     def _look_for_others(self) -> None:
         """Forget what is remembered of the file if another connection has changed it."""
         ((version,),) = self.db.execute("PRAGMA data_version").fetchall()
