@@ -63,6 +63,15 @@ def checked_name(what: str, value: object) -> str:
     return value
 
 
+def checked_note(who: str, why: str, when: str) -> dict[str, str]:
+    """In whose name, why and when something is done; raises `InputError`."""
+    note = {"who": who, "why": why, "when": when}
+    for name, value in note.items():
+        if not isinstance(value, str) or not value.strip() or len(value) > MAX_META_CHARS:
+            raise InputError(f"`{name}` is {value!r:.60}; write a text of 1 to {MAX_META_CHARS} characters")
+    return note
+
+
 def checked_profile_name(name: object) -> str:
     """The name of a profile; raises `InputError`."""
     if not isinstance(name, str) or not re.fullmatch(ENTRY_ID.rstrip("$"), name):

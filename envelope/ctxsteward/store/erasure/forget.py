@@ -39,7 +39,7 @@ from ..crypto.addresses import subject_of
 from ..journal.erasures import Deletion, Eraser, Erasure, ErasureRequest, Holder, RemoteSessions
 from ..journal.log import principals_of
 from ..journal.port import SessionKey
-from ..names import MAX_META_CHARS, part_of
+from ..names import checked_note, part_of
 from .steps import ErasureRun
 
 DERIVED_FOLDERS = ("ledgers",)
@@ -92,12 +92,10 @@ def forget(
 
     `elsewhere` is the object store's copy of the sessions; default: the store's own write-behind.
     """
-    for name, value in (("who", who), ("why", why), ("when", when)):
-        if not isinstance(value, str) or not value.strip() or len(value) > MAX_META_CHARS:
-            raise InputError(f"`{name}` is {value!r:.60}; write a text of 1 to {MAX_META_CHARS} characters")
+    told = ErasureRequest(**checked_note(who, why, when))
     if session is None and principal is None:
         raise InputError("nothing to forget: name a session, a principal, or both")
-    work = ErasureRun(store, tenant, ErasureRequest(who, when, why), elsewhere or store.write_behind)
+    work = ErasureRun(store, tenant, told, elsewhere or store.write_behind)
     work.claim_forks(session, principal)
     if principal is not None:
         work.forget_principal(principal, session)

@@ -24,18 +24,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from ctxsteward.schemas import Erased, Finding, InputError, VersionTaken
+from ctxsteward.schemas import Erased, Finding, VersionTaken
 
 from ..backend import Backend
 from ..crypto.addresses import address_of, subject_of
 from ..crypto.hash_chain import Chain, Link
 from ..journal.erasures import note_erasure
 from ..journal.port import SessionKey
-from ..names import checked_profile_name, facts_folder, number_of, part_of
+from ..names import checked_note, checked_profile_name, facts_folder, number_of, part_of
 from ..profiles.meta_records import RecordRef, canonical
 from .fact import Audience, Fact, FactForm, FactRecord, checked_audience, checked_facts, kept_in, records_of
-
-MAX_NOTE_CHARS = 200
 
 Each = Callable[[Callable[[RecordRef], Fact | None], Iterable[RecordRef]], Iterable[Fact | None]]
 """`map`, or one that asks several at a time."""
@@ -153,7 +151,8 @@ class FactStore:
         once. With a `commit_id` that has landed before, nothing is committed, whatever stands there by now.
         """
         folder = self.folder(audience)
-        return self._commit(checked_audience(audience), folder, checked_facts(facts), _note(who, why, when), commit_id)
+        checked = checked_audience(audience), folder, checked_facts(facts), checked_note(who, why, when)
+        return self._commit(*checked, commit_id)
 
     def replace(self, sets: Mapping[Audience, Iterable[Fact]], *, who: str, why: str, when: str) -> FactReplacement:
         """Make these the sets of their audiences, and empty those of all others."""
@@ -168,7 +167,7 @@ class FactStore:
 
     def keep_only(self, audiences: Iterable[Audience], *, who: str, why: str, when: str) -> int:
         """Empty the shelves of all other audiences; how many were not empty. Costs one listing of all links."""
-        note = _note(who, why, when)
+        note = checked_note(who, why, when)
         others = sorted(self.folders().keys() - set(map(self.folder, audiences)))
         return sum(self._commit(None, folder, (), note, None).written for folder in others)
 
@@ -280,14 +279,6 @@ def _repeated(chain: Chain, head: Link | None, commit_id: str) -> Link | None:
     """An earlier try of this commit that landed."""
     numbers = range(head.number if head else 0, 0, -1)
     return next((link for number in numbers if (link := chain.present(number)).commit_id == commit_id), None)
-
-
-def _note(who: str, why: str, when: str) -> dict[str, str]:
-    note = {"who": who, "why": why, "when": when}
-    for name, value in note.items():
-        if not isinstance(value, str) or not value.strip() or len(value) > MAX_NOTE_CHARS:
-            raise InputError(f"`{name}` is {value!r:.60}; write a text of 1 to {MAX_NOTE_CHARS} characters")
-    return note
 
 
 def _of_message(body: str, name: str) -> object:

@@ -69,10 +69,6 @@ class TenantObjects:
     keys: dict[str, ObjectInfo] = field(default_factory=dict)
     tombstones: dict[str, ObjectInfo] = field(default_factory=dict)
 
-    def chains_of(self, family: str) -> dict[str, dict[int, ObjectInfo]]:
-        """Chains below one of `CHAIN_FAMILIES`, in order of their folders."""
-        return {folder: links for folder, links in sorted(self.chains.items()) if folder.startswith(f"{family}/")}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
