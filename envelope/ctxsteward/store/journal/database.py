@@ -211,7 +211,7 @@ def opening_error(error: OSError | sqlite3.Error, root: Path) -> StoreError:
     return StoreError(f"{what}; name a folder you may write, or restore it from a backup")
 
 
-class Reader(Protocol):
+class RowReader(Protocol):
     """Whatever runs a query; see `Readers`."""
 
     def all(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]: ...
@@ -330,7 +330,7 @@ SELECT tenant, session, count(*) FROM {table} WHERE NOT EXISTS (
 """
 
 
-def check_file(reader: Reader) -> list[str]:
+def check_file(reader: RowReader) -> list[str]:
     """One line a finding; none where the file is whole."""
     try:
         rows = reader.all("SELECT * FROM pragma_integrity_check(?)", (_MOST,))

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from ctxsteward.schemas import Conflict, StoreError
 
-from .memory import MemoryJournal
 from .port import DrainMark, ForgottenSubject, Journal, JournalRecord, Manifest, MovedTail, SessionKey, WaitingLog
 
 
@@ -17,6 +16,8 @@ class DraftJournal:
     """
 
     def __init__(self, base: Journal, key: SessionKey, position: int) -> None:
+        from .memory import MemoryJournal  # most sessions make no draft, and SQLite takes time to import
+
         self._base, self._key, self._from = base, key, position
         self._own = MemoryJournal(draw_id=lambda: base.id)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ctxsteward.schemas import Damaged
 
-from .database import Reader, check_file
+from .database import RowReader, check_file
 from .port import AlteredRow, DrainMark, ForgottenSubject, JournalRecord, Manifest, SessionKey, WaitingLog
 from .transaction import HEAD_QUERY, LogRow, RowCodes, forgotten_altered, head_in
 
@@ -34,7 +34,7 @@ SELECT DISTINCT session FROM records WHERE tenant = ? AND NOT EXISTS
 class JournalQueries:
     """The reading half of a `Journal` in SQLite."""
 
-    _readers: Reader
+    _readers: RowReader
     _codes: RowCodes | None = None
     """None: the journal's own rows have no codes."""
 

@@ -23,7 +23,7 @@ from ctxsteward.schemas import Conflict, Damaged, StoreError, StoreLocked
 from .. import create_once as exclusive
 from ..crypto.addresses import AddressKey
 from ..sqlite_file import SameFile, SqliteFile, close_to_others
-from .database import FILE_NAME, Reader, Readers, belongs, connect, opening_error, prepare, store_error
+from .database import FILE_NAME, Readers, RowReader, belongs, connect, opening_error, prepare, store_error
 from .group_commit import Commits, GroupCommit
 from .port import (
     DrainMark,
@@ -52,7 +52,7 @@ class SqliteJournal(JournalQueries):
         self._root, self._busy_seconds, self._drains = root, busy_seconds, drains
         self._queue_bytes = queue_bytes if drains else None
 
-    def _open(self, id: str, file: SqliteFile, same: SameFile | None, readers: Reader) -> None:
+    def _open(self, id: str, file: SqliteFile, same: SameFile | None, readers: RowReader) -> None:
         """Read and write these tables; `same` is asked whether the file is still in its place."""
         self._id = id
         self._writer = JournalWriter(file, same, drains=self._drains, error=self._refusal)
