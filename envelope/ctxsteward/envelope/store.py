@@ -36,9 +36,9 @@ from ctxsteward.store.profiles.text import Profile
 
 from .address_lookup import AddressLookup
 from .history.new_message import checked_name
+from .history.originals import report_in
 from .history.session import Session
 from .history.session_head import head_of
-from .layout.meta_section import report_in
 from .layout.rows import random_nonce
 from .tokens.tokenizer import Counter
 

@@ -38,15 +38,16 @@ from ctxsteward.schemas import (
 from ..compaction.compactor import Compactor, Shortened, load_summarizer, replacing_reader, summarizers_of
 from ..compaction.policy import Policy
 from ..envelope import Envelope
+from ..history.originals import report_in
 from ..history.session import Session
-from ..layout.meta_section import BY_VALUE, ChooseRecords, ManifestChoice, SummarizerChoice, report_in
+from ..instruments import cache_miss
+from ..layout.meta_section import BY_VALUE, ChooseRecords, ManifestChoice, SummarizerChoice
 from ..layout.rows import FORMS, RENDERER_VERSION
 from ..recall.facts import speaker_of
 from ..recall.selection import Selector
 from ..recall.strategies import selector_named
 from ..store import Store
-from ..telemetry import metrics as telemetry
-from ..telemetry.spans import BuildSpan
+from ..telemetry.spans import BuildSpan, ModelLabels
 from ..tokens.budgets import Budgets
 from ..tokens.tokenizer import Counter, Tokenizer, prompt_tokens_of
 from .assembly import DEGRADED, BuildTimes, HeadSections, assemble_envelope, build_head_sections, measure_envelope
@@ -60,7 +61,7 @@ def rebuilt(store: Store, address: str, tenant: str, builder_of: Callable[[Wire]
     try:
         manifest = store.manifest(address, tenant=tenant)
     except Damaged:
-        telemetry.cache_miss("manifest")
+        cache_miss("manifest")
         raise
     if report_in(manifest) is not None:
         what = f"{address[:16]}… is the address of a report, not of an envelope"
@@ -72,7 +73,7 @@ def rebuilt(store: Store, address: str, tenant: str, builder_of: Callable[[Wire]
     envelope = builder.rebuild(session, reports=reports, findings=findings)
     if envelope.address == address and not lost:
         return envelope
-    telemetry.cache_miss("envelope")
+    cache_miss("envelope")
     what = f"; its compactions {', '.join(id[:16] + '…' for id in lost)} cannot be read" if lost else ""
     text = f"the log no longer holds all that envelope {address[:16]}… was laid out from: this is another one{what}"
     differs = Finding(kind="rebuilt_differs", text=text)
@@ -189,10 +190,14 @@ class EnvelopeBuilder:
     def build(self, session: Session) -> Envelope:
         """The envelope for the next model call of this session."""
         _check_session(session)
-        with session.lock, BuildSpan(self) as span:
+        with session.lock, BuildSpan(self._labels()) as span:
             envelope = self._built(session)
             span.built(session, envelope)
         return envelope
+
+    def _labels(self) -> ModelLabels:
+        window, reserve = self.window_tokens, self.output_reserve_tokens
+        return ModelLabels(self.model, self.counter.name, self.calibration, window and window - reserve)
 
     def _built(self, session: Session) -> Envelope:
         started = time.perf_counter()

@@ -61,7 +61,8 @@ from ctxsteward.store.journal.port import SessionKey
 from ..compaction.losses import said_by, text_of
 from ..history.state import Pin
 from ..history.tool_groups import LogEntry, is_user_turn
-from .port import CardSummarizer, Embedder
+from ..recall.selection import Embedder
+from .port import CardSummarizer
 
 FAST_PATH = "fast-path"
 """`generator_model` of these summaries."""

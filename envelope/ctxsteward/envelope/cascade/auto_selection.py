@@ -37,7 +37,8 @@ from ..recall.strategies import Heuristic, Hybrid, ModelSelector, Multilingual, 
 from .past import PastMessage
 
 if TYPE_CHECKING:
-    from ..cards.port import CardIndex, Embedder
+    from ..cards.port import CardIndex
+    from ..recall.selection import Embedder
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator

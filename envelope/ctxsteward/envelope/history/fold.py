@@ -20,7 +20,7 @@ from ctxsteward.store.journal.events import MessageAppended
 from ctxsteward.store.journal.log import DamagedRecord, Row
 from ctxsteward.store.journal.port import JournalRecord
 
-from ..telemetry import metrics as telemetry
+from ..instruments import Reason, cache_miss
 from .state import State
 from .tool_groups import LogEntry, MissingMessage, claimed, fill, refit
 
@@ -59,7 +59,7 @@ class ReadFindings:
         """An original cannot be read: count it once."""
         if ordinal not in self.missing:
             self.missing.add(ordinal)
-            telemetry.cache_miss("original")
+            cache_miss("original")
 
     def restored(self, positions: Sequence[int]) -> None:
         """Records came from elsewhere."""
@@ -84,11 +84,11 @@ class ReadFindings:
         else:
             self._miss("record", "record_damaged", f"{what}; what was in force before it stays", row.kind or None)
 
-    def _miss(self, reason: telemetry.Reason, kind: str, text: str, field: str | None = None) -> None:
+    def _miss(self, reason: Reason, kind: str, text: str, field: str | None = None) -> None:
         finding = Finding(kind=kind, field=field, text=text)
         if finding not in self.findings:
             self.findings.append(finding)
-            telemetry.cache_miss(reason)
+            cache_miss(reason)
 
 
 class DamageWitness(Protocol):

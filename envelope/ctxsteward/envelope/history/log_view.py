@@ -23,6 +23,7 @@ from typing import TypeVar
 
 from ctxsteward.schemas import Conflict, Damaged, Erased, ReferenceNotFound
 from ctxsteward.store.journal.events import (
+    NONCE_DIGITS,
     Event,
     ForkPoint,
     MessageAppended,
@@ -33,7 +34,6 @@ from ctxsteward.store.journal.events import (
 from ctxsteward.store.journal.log import DamagedRecord, Log
 from ctxsteward.store.journal.port import ForgottenSubject, SessionKey
 
-from ..layout.rows import NONCE_DIGITS
 from .fold import ReadFindings, fold
 from .state import State
 from .tool_groups import LogEntry, MissingMessage, claimed

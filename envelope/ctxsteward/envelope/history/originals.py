@@ -6,17 +6,38 @@ An original is checked against its address before it is served. Raises `InvalidR
 
 from __future__ import annotations
 
-from ctxsteward.schemas import Damaged, Erased, InvalidReference, Message, Ref, ReferenceNotFound, ToolResultPart, Wire
+from collections.abc import Mapping
+
+from ctxsteward.schemas import (
+    CompressionReport,
+    Damaged,
+    Erased,
+    InvalidReference,
+    Message,
+    Ref,
+    ReferenceNotFound,
+    ToolResultPart,
+    Wire,
+)
 from ctxsteward.store.journal.events import ForkPoint
 from ctxsteward.store.journal.port import ForgottenSubject
 from ctxsteward.store.profiles.text import Profile, record_line
 
-from ..layout.meta_section import META_REF
 from .log_view import SessionLogView
 from .state import State
 from .tool_groups import LogEntry, MissingMessage, fill
 
+META_REF = "meta:"
+"""Before the id of a record of meta: how it is named in reports, and for `Session.resolve`."""
+META_REPORT = '"meta_report":'
+"""Stands in the text of a manifest that holds a report and no envelope."""
 MAX_ORDINAL_DIGITS = 12
+
+
+def report_in(manifest: Mapping[str, object]) -> CompressionReport | None:
+    """The report that this manifest holds; None: it is an envelope's."""
+    body = manifest.get("meta_report")
+    return None if body is None else CompressionReport.model_validate(body)
 
 
 class Originals:

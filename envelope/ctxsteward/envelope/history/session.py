@@ -42,12 +42,11 @@ from ctxsteward.store.journal.log import Log, Repair, read_manifest
 from ctxsteward.store.journal.port import Journal, SessionKey
 from ctxsteward.store.profiles.text import Profile
 
-from ..layout.meta_section import META_REPORT, report_in
 from ..tokens.tokenizer import Counter
 from .fold import DAMAGE
 from .log_view import TRIES, SessionLogView
 from .new_message import MessageAppender, NewMessage, ParsedMessage, check_meta, check_note, checked_name
-from .originals import Originals
+from .originals import META_REPORT, Originals, report_in
 from .session_head import SessionOpening
 from .state import State
 from .tool_groups import LogEntry

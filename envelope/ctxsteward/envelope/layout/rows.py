@@ -39,8 +39,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-NONCE_DIGITS = 9
-"""Decimal digits: 30 bits, three tokens in every nonce, so that a session's costs do not depend on its luck."""
+from ctxsteward.store.journal.events import NONCE_DIGITS
 
 
 def random_nonce() -> str:

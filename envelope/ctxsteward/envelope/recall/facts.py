@@ -40,7 +40,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from ..layout.composition import context_text, recalled_rows
+from ..layout.composition import FactLines, context_text, recalled_rows
 from ..tokens.tokenizer import Counter
 from .room import CHOSEN, LEAST_TOKENS, MISSES, NO_ROOM
 from .selection import LOGGED_CANDIDATES, ScoredOriginal, Weights, verbatim
@@ -76,15 +76,6 @@ class FactOffers:
         return len(sets) == len(self.sets) and all(
             one[0] == other[0] and one[1] is other[1] for one, other in zip(sets, self.sets, strict=True)
         )
-
-
-class FactLines(NamedTuple):
-    """The facts of a turn context, rendered."""
-
-    lines: tuple[str, ...]
-    findings: tuple[Finding, ...]
-    token: object
-    """The same as long as the lines are; None: do not keep them."""
 
 
 class SessionFacts:

@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, overload
 
 from ctxsteward.schemas import Finding, Message
 from ctxsteward.store.journal.events import RecallSelected
@@ -89,6 +89,19 @@ class SelectionRequest:
 
 Selector = Callable[[SelectionRequest], Sequence[ScoredOriginal]]
 """Originals worth recalling, best first; a `Ranking` where there is more to say of them."""
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors, one each, in order."""
+
+    @property
+    def name(self) -> str:
+        """Of the model; written beside each vector."""
+
+    @property
+    def dimensions(self) -> int: ...
+
+    def __call__(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

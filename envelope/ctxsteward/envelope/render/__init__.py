@@ -7,14 +7,10 @@ gets its own wire dicts back unchanged; another one gets the typed view, and wha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ctxsteward.schemas import Finding, InputError, Wire
 
+from ..layout.composition import PromptLayout
 from . import anthropic, gemini, openai_chat, openai_responses, text
-
-if TYPE_CHECKING:
-    from ..envelope import Envelope
 
 _RENDERERS = {
     "openai-chat": openai_chat.render,
@@ -25,16 +21,16 @@ _RENDERERS = {
 }
 
 
-def render(envelope: Envelope, provider: str, *, cache: bool = True) -> Wire:
+def render(prompt: PromptLayout, provider: str, *, cache: bool = True) -> Wire:
     """The request's arguments for this provider; raises `InputError` for an unknown one."""
     renderer = _RENDERERS.get(provider)
     if renderer is None:
         raise InputError(f"unknown provider {provider!r}; one of: {', '.join(_RENDERERS)}")
-    return renderer(envelope, cache)
+    return renderer(prompt, cache)
 
 
-def dropped_fields(envelope: Envelope, provider: str) -> tuple[Finding, ...]:
+def dropped_fields(prompt: PromptLayout, provider: str) -> tuple[Finding, ...]:
     """What this provider cannot be shown of the messages in the window."""
     from .tools import findings
 
-    return tuple(findings(envelope, provider))
+    return tuple(findings(prompt, provider))

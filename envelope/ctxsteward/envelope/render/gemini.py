@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ctxsteward.schemas import ImagePart, Part, TextPart, Wire
 
+from ..layout.composition import PromptLayout
 from ..layout.fragments import Fragment
 from ..layout.group_steps import DerivedText, MessageStep, ToolResult, ToolResults
 from .anthropic import arguments_object
 from .tools import as_gemini_tool, is_gemini_tool, translated
 
-if TYPE_CHECKING:
-    from ..envelope import Envelope
-
 NAME = "gemini"
 
 
-def render(envelope: Envelope, cache: bool) -> Wire:
+def render(prompt: PromptLayout, cache: bool) -> Wire:
     """Arguments of ``client.models.generate_content`` but for the model; neighbours of one role are one content."""
-    head = [fragment.text for fragment in envelope.head.fragments]
+    head = [fragment.text for fragment in prompt.head.fragments]
     contents: list[Wire] = []
-    for wire in envelope.dynamic.messages(NAME, _contents):
+    for wire in prompt.dynamic.messages(NAME, _contents):
         if contents and contents[-1]["role"] == wire["role"]:
             contents[-1]["parts"] = [*contents[-1]["parts"], *wire["parts"]]
         else:
@@ -29,9 +25,9 @@ def render(envelope: Envelope, cache: bool) -> Wire:
     config: Wire = {}
     if head:
         config["system_instruction"] = "\n\n".join(head)
-    if envelope.head.tools:
-        own = [tool for tool in envelope.head.tools if is_gemini_tool(tool)]
-        functions = translated([tool for tool in envelope.head.tools if tool not in own], as_gemini_tool)
+    if prompt.head.tools:
+        own = [tool for tool in prompt.head.tools if is_gemini_tool(tool)]
+        functions = translated([tool for tool in prompt.head.tools if tool not in own], as_gemini_tool)
         config["tools"] = [*([{"function_declarations": functions}] if functions else []), *own]
     return {"contents": contents, "config": config}
 

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ctxsteward.schemas import ImagePart, Message, Part, TextPart, Wire
 from ctxsteward.schemas.message import sent
 
+from ..layout.composition import PromptLayout
 from ..layout.fragments import Fragment
 from ..layout.group_steps import DerivedText, MessageStep, ToolResult, ToolResults
 from .tools import as_openai_tool, translated
 
-if TYPE_CHECKING:
-    from ..envelope import Envelope
-
 NAME = "openai-chat"
 
 
-def render(envelope: Envelope, cache: bool) -> Wire:
+def render(prompt: PromptLayout, cache: bool) -> Wire:
     """Arguments of ``client.chat.completions.create``."""
-    messages: list[Wire] = [{"role": "system", "content": fragment.text} for fragment in envelope.head.fragments]
-    messages += envelope.dynamic.messages(NAME, wires_of)
+    messages: list[Wire] = [{"role": "system", "content": fragment.text} for fragment in prompt.head.fragments]
+    messages += prompt.dynamic.messages(NAME, wires_of)
     request: Wire = {"messages": messages}
-    if envelope.head.tools:
-        request["tools"] = translated(envelope.head.tools, as_openai_tool)
+    if prompt.head.tools:
+        request["tools"] = translated(prompt.head.tools, as_openai_tool)
     return request
 
 

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ctxsteward.schemas import ImagePart, Part, TextPart, Wire
 
+from ..layout.composition import PromptLayout
 from ..layout.fragments import Fragment
 from ..layout.group_steps import DerivedText, MessageStep, ToolResult, ToolResults
 from .openai_chat import image_url
 from .tools import as_responses_tool, translated
 
-if TYPE_CHECKING:
-    from ..envelope import Envelope
-
 NAME = "openai-responses"
 
 
-def render(envelope: Envelope, cache: bool) -> Wire:
+def render(prompt: PromptLayout, cache: bool) -> Wire:
     """Arguments of ``client.responses.create`` but for the model."""
-    head = [fragment.text for fragment in envelope.head.fragments]
-    request: Wire = {"input": envelope.dynamic.messages(NAME, _items)}
+    head = [fragment.text for fragment in prompt.head.fragments]
+    request: Wire = {"input": prompt.dynamic.messages(NAME, _items)}
     if head:
         request["instructions"] = "\n\n".join(head)
-    if envelope.head.tools:
-        request["tools"] = translated(envelope.head.tools, as_responses_tool)
+    if prompt.head.tools:
+        request["tools"] = translated(prompt.head.tools, as_responses_tool)
     return request
 
 

@@ -16,16 +16,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ctxsteward.schemas import InputError, Message, TextPart, Wire
 
+from ..layout.composition import PromptLayout
 from ..layout.fragments import Fragment
 from ..layout.group_steps import DerivedText, MessageStep, ToolResult, ToolResults
 from ..layout.rows import escape, unescape
-
-if TYPE_CHECKING:
-    from ..envelope import Envelope
 
 _SPECIAL = r"\||/?INST\]|/?s>|/?SYS>>|(?:start|end)_of_turn>|(?:bos|eos|pad|unk)>"
 # an opening, backslashes that may stand there already, and what makes it a template token (itself no opening)
@@ -41,19 +39,19 @@ class PromptSpan(NamedTuple):
     text: str
 
 
-def render(envelope: Envelope, cache: bool) -> Wire:
+def render(prompt: PromptLayout, cache: bool) -> Wire:
     """The prompt as one string."""
-    return {"prompt": render_spans(envelope.nonce, list(spans(envelope)))}
+    return {"prompt": render_spans(prompt.nonce, list(spans(prompt)))}
 
 
-def spans(envelope: Envelope) -> Iterator[PromptSpan]:
+def spans(prompt: PromptLayout) -> Iterator[PromptSpan]:
     """Everything the prompt says, in order."""
     for name in ("system", "static", "meta"):
-        for fragment in envelope.head.section(name):
+        for fragment in prompt.head.section(name):
             yield PromptSpan(name, fragment.text)
-    if envelope.head.tools:
-        yield PromptSpan("tools", json.dumps(envelope.head.tools, ensure_ascii=False))
-    for fragment in envelope.dynamic.fragments:
+    if prompt.head.tools:
+        yield PromptSpan("tools", json.dumps(prompt.head.tools, ensure_ascii=False))
+    for fragment in prompt.dynamic.fragments:
         for span in fragment_spans(fragment):
             yield PromptSpan(f"dynamic {span.label}", span.text)
 

@@ -9,16 +9,14 @@ What a provider is not shown: of another provider's messages what it has no plac
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ctxsteward.schemas import Finding, OpaquePart, ThinkingPart, Wire
 from ctxsteward.schemas.message import sent
 
 from ..history.tool_groups import FINDING_TEXTS, LogEntry
+from ..layout.composition import PromptLayout
 from ..layout.group_steps import MessageStep, ToolResults
-
-if TYPE_CHECKING:
-    from ..envelope import Envelope
 
 _OPEN: Wire = {"type": "object", "properties": {}}
 _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema")
@@ -118,17 +116,17 @@ _KNOWN = frozenset(("role", "content", "tool_calls", "tool_call_id", "name"))
 _HOME = {"openai-chat": "openai", "anthropic": "anthropic"}
 
 
-def findings(envelope: Envelope, provider: str) -> Iterator[Finding]:
+def findings(prompt: PromptLayout, provider: str) -> Iterator[Finding]:
     """One finding a field or block that the typed view does not carry to this provider."""
     if provider == "text":
         return
     home = _HOME.get(provider)
-    for index, tool in enumerate(envelope.head.tools):
+    for index, tool in enumerate(prompt.head.tools):
         if _TOOLS[provider](tool) is None and not (provider == "gemini" and is_gemini_tool(tool)):
             text = f"{provider} has no form for this tool; it is left out"
             yield Finding(kind="field_dropped", field=f"tools[{index}]", text=text)
     seen: set[int] = set()
-    for entry in _entries(envelope):
+    for entry in _entries(prompt):
         message = entry.message
         if entry.ordinal in seen:
             continue
@@ -146,8 +144,8 @@ def findings(envelope: Envelope, provider: str) -> Iterator[Finding]:
                 yield _finding(entry, f"content[{index}] ({what})", provider)
 
 
-def _entries(envelope: Envelope) -> Iterator[LogEntry]:
-    for fragment in envelope.dynamic.fragments:
+def _entries(prompt: PromptLayout) -> Iterator[LogEntry]:
+    for fragment in prompt.dynamic.fragments:
         for step in fragment.steps:
             if isinstance(step, MessageStep):
                 yield step.entry

@@ -23,9 +23,9 @@ from random import Random
 from typing import Any, Literal
 
 from ctxsteward.envelope import Envelope, Session, Store, rebuild
+from ctxsteward.envelope import instruments as telemetry
 from ctxsteward.envelope.layout.fragments import Fragment
 from ctxsteward.envelope.render.text import fragment_spans
-from ctxsteward.envelope.telemetry import metrics as telemetry
 from ctxsteward.schemas import Damaged, ReferenceNotFound, Wire
 from ctxsteward.schemas.message import encode_wire
 from ctxsteward.store.crypto.keyring import Keys
