@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import Literal
 
-from .units import CUT, JOINT, Unit
+from ..render.units import CUT, JOINT, Unit
 
 Change = Literal["re_encoded", "truncated", "injected_text", "altered_text"]
 

@@ -21,10 +21,10 @@ from typing import Literal, get_args
 from ctxsteward.schemas import Finding
 
 from ..envelope import Envelope
+from ..render.units import ATTACHED, CUT, Unit
 from ..tokens.tokenizer import FRAME_TOKENS, Counter
 from .alignment import Alignment, change_of, common_prefix, folded, joined
 from .requests import BLOCKS, ExpectedPart
-from .units import ATTACHED, CUT, Unit
 
 Kind = Literal[
     "wrong_tenant",

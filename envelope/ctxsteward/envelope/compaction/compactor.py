@@ -36,8 +36,7 @@ from ctxsteward.store.journal.events import CompactionRefused, WindowCompacted
 from ..history.state import State
 from ..history.tool_groups import LogEntry, ToolGroup
 from ..layout.composition import bullet_line, bullets_text
-from ..layout.fragments import Fragment, group_fragment
-from ..layout.group_steps import RenderOptions
+from ..layout.fragments import Fragment, RenderOptions, group_fragment
 from ..tokens.budgets import BULLETS_FLOOR_FRACTION, BULLETS_FRACTION, LIKELY_FRACTION, MIN_PROGRESS_FRACTION, Budgets
 from ..tokens.tokenizer import Counter
 from .losses import account, shown_texts

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from ctxsteward.schemas import Bullet, Loss, LossKind, Message, ToolCallPart
 
 from ..history.tool_groups import LogEntry
-from ..layout.group_steps import DerivedText, MessageStep, Step, ToolResults
+from ..layout.fragments import DerivedText, MessageStep, Step, ToolResults
 
 LOOK_CHARS = 20_000
 MAX_PROBES = 64

@@ -43,9 +43,8 @@ from ctxsteward.store.journal.port import Journal, SessionKey
 from ctxsteward.store.profiles.text import Profile
 
 from ..tokens.tokenizer import Counter
-from .fold import DAMAGE
 from .log_view import TRIES, SessionLogView
-from .new_message import MessageAppender, NewMessage, ParsedMessage, check_meta, check_note, checked_name
+from .new_message import NewMessage, ParsedMessage, check_meta, check_note, checked_name
 from .originals import META_REPORT, Originals, report_in
 from .session_head import SessionOpening
 from .state import State
@@ -72,8 +71,6 @@ BATCH_MESSAGES = 1000
 
 _BARE = NewMessage(message=None)
 """What stands beside a message that comes alone."""
-
-__all__ = ["BATCH_MESSAGES", "DAMAGE", "Session"]
 
 
 class Session:
@@ -115,7 +112,6 @@ class Session:
         self.replica = replica
         """What was read of the log, and what reads on."""
         self._originals = Originals(replica)
-        self._appending = MessageAppender(replica, self._originals)
 
     @property
     def id(self) -> str:
@@ -208,7 +204,7 @@ class Session:
             check_meta(new)
         taken = self._take(message, new)
         with self.lock:
-            return self._noted(self._appending.one(taken))
+            return self._noted(self.replica.retried(lambda: self.replica.append(taken)))
 
     def extend(self, messages: Iterable[object]) -> list[LogEntry]:
         """Add many messages (wire dicts, or `NewMessage` where they carry more), in batches of one journal write each.
@@ -235,7 +231,7 @@ class Session:
 
     def _append_batch(self, batch: list[ParsedMessage]) -> list[LogEntry]:
         with self.lock:
-            entries = self._appending.batch(batch)
+            entries = self.replica.retried(lambda: self.replica.extend(batch))
             for entry in entries[-1:]:
                 self._noted(entry)
             return entries
@@ -405,7 +401,7 @@ class Session:
     def shown(self, ordinal: int, ref: str = "") -> LogEntry:
         """The log entry of a message as an envelope may show it: a stand-in where the original is damaged."""
         with self.lock:
-            return self._originals.shown(ordinal, ref or f"§{ordinal}")
+            return self.replica.shown(ordinal, ref or f"§{ordinal}")
 
     def entries(self, start: int = 1, stop: int | None = None) -> list[LogEntry]:
         """Originals from ordinal `start` up to and including `stop`; costs what it returns. Raises `Damaged`."""

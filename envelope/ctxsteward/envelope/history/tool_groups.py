@@ -35,16 +35,6 @@ from ctxsteward.schemas.message import encode_wire
 # OpenAI takes ids of at most 40 characters, Anthropic these characters.
 _SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
-FINDING_TEXTS = {
-    "tool_call_without_result": "a tool call was followed by another message; a placeholder result stands in",
-    "tool_result_without_call": "a tool result answers no open call; it is shown as fenced text",
-    "tool_call_id_replaced": "a tool call's id was missing, unusable or already taken; it goes by another",
-    "empty_assistant_message": "an assistant message says nothing and calls nothing; it is not shown",
-    "original_damaged": "an original is damaged or missing and cannot be shown; a line that says so stands in",
-    "untrusted_system_message": "a system message arrived by append; it is shown as fenced text, not as the operator's",
-    "control_field": "a message names what only an operator sets; the provider is not sent it, the original keeps it",
-}
-
 
 class LogEntry:
     """A message in the log: its ordinal, its reference, the original."""

@@ -65,7 +65,7 @@ There is room for about {budget} tokens. Answer with one JSON object and nothing
 class Choice(BaseModel):
     """A model's answer."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
     selected: Annotated[list[Annotated[str, StringConstraints(max_length=20)]], Field(min_length=1, max_length=400)]
     reasoning: str

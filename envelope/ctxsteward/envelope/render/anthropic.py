@@ -10,15 +10,16 @@ call's notes begin. Never on a thinking block. Notes are text blocks at the end 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ctxsteward.schemas import ImagePart, Part, TextPart, ToolCallPart, Wire
 from ctxsteward.schemas.message import sent
 
 from ..layout.composition import DynamicLayout, PromptLayout
-from ..layout.fragments import Fragment
-from ..layout.group_steps import DerivedText, MessageStep, ToolResult, ToolResults
+from ..layout.fragments import DerivedText, Fragment, MessageStep, ToolResult, ToolResults
 from .tools import as_anthropic_tool, translated
+from .units import ProviderFormat, Unit, blocks_of, listed, message_units
 
 NAME = "anthropic"
 MARK = {"type": "ephemeral"}
@@ -263,3 +264,22 @@ def _blank(block: object) -> bool:
     if isinstance(block, str):
         return not block.strip()
     return isinstance(block, dict) and block.get("type") == "text" and not str(block.get("text", "")).strip()
+
+
+# -- read back ---------------------------------------------------------------------------------------------------
+
+
+def _units(wires: Iterable[Any]) -> Iterator[Unit]:
+    return message_units(wires, "messages")
+
+
+def parse(context: Wire, heads: Iterable[str], nonce: str) -> Iterator[Unit]:
+    """The units of a request."""
+    yield from blocks_of(context.get("system"), "system", "head", {"role": "system"})
+    yield from _units(listed(context.get("messages"), "messages"))
+
+
+FORMAT = ProviderFormat(
+    render=render, parse=parse, message_units=_units, arguments=("system", "messages", "tools"),
+    as_tool=as_anthropic_tool, dialect="anthropic", has_marks=True,
+)  # fmt: skip

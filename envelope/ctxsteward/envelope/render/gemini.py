@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import Any
+
 from ctxsteward.schemas import ImagePart, Part, TextPart, Wire
 
 from ..layout.composition import PromptLayout
-from ..layout.fragments import Fragment
-from ..layout.group_steps import DerivedText, MessageStep, ToolResult, ToolResults
+from ..layout.fragments import DerivedText, Fragment, MessageStep, ToolResult, ToolResults
 from .anthropic import arguments_object
 from .tools import as_gemini_tool, is_gemini_tool, translated
+from .units import JOINT, OPERATOR_ROLES, SNAKE, Channel, ProviderFormat, Unit, canonical, head_units, listed, unit_of
 
 NAME = "gemini"
 
@@ -76,3 +79,50 @@ def _part(part: Part) -> Wire | None:
     if isinstance(part, ImagePart) and part.url is not None:
         return {"file_data": {"file_uri": part.url, "mime_type": part.media_type or "image/png"}}
     return None
+
+
+# -- read back ---------------------------------------------------------------------------------------------------
+
+
+def parse(context: Wire, heads: Iterable[str], nonce: str) -> Iterator[Unit]:
+    """The units of a request."""
+    yield from head_units(_head_text(context.get("system_instruction")), "system_instruction", heads)
+    yield from _units(listed(context.get("contents"), "contents"))
+
+
+def _head_text(value: object) -> object:
+    """A system instruction: a text, ``{"parts": […]}`` or a list of either, as one text."""
+    if isinstance(value, dict) and set(value) <= {"parts", "role"}:
+        return _head_text(value.get("parts"))
+    if isinstance(value, dict) and set(value) == {"text"}:
+        return value["text"]
+    if isinstance(value, list):
+        texts = [_head_text(one) for one in value]
+        if all(isinstance(text, str) for text in texts):
+            return JOINT.join(text for text in texts if isinstance(text, str))
+    return value
+
+
+def _units(contents: Iterable[Any]) -> Iterator[Unit]:
+    for index, content in enumerate(contents):
+        path = f"contents[{index}]"
+        if isinstance(content, dict) and isinstance(content.get("content"), str) and "parts" not in content:
+            content = {"role": content.get("role"), "parts": [{"text": content["content"]}]}
+        if not isinstance(content, dict) or not isinstance(content.get("parts"), list):
+            yield Unit("dynamic", "no content", canonical(content), path)
+            continue
+        frame = {"role": "user", **{key: value for key, value in content.items() if key != "parts"}}
+        channel: Channel = "head" if frame["role"] in OPERATOR_ROLES else "dynamic"
+        for number, part in enumerate(content["parts"]):
+            snake = {SNAKE.get(k, k): v for k, v in part.items()} if isinstance(part, dict) else part
+            yield unit_of(snake, f"{path}.parts[{number}]", channel, frame, opens=number == 0)
+
+
+def _any_tool(tool: Wire) -> Wire | None:
+    return tool if is_gemini_tool(tool) else as_gemini_tool(tool)
+
+
+FORMAT = ProviderFormat(
+    render=render, parse=parse, message_units=_units, arguments=("contents", "system_instruction", "tools"),
+    as_tool=_any_tool,
+)  # fmt: skip

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from ctxsteward.schemas import ImagePart, Part, TextPart, Wire
 
 from ..layout.composition import PromptLayout
-from ..layout.fragments import Fragment
-from ..layout.group_steps import DerivedText, MessageStep, ToolResult, ToolResults
+from ..layout.fragments import DerivedText, Fragment, MessageStep, ToolResult, ToolResults
 from .openai_chat import image_url
 from .tools import as_responses_tool, translated
+from .units import ProviderFormat, Unit, head_units, listed, message_units
 
 NAME = "openai-responses"
 
@@ -77,3 +78,22 @@ def _blocks(parts: Sequence[Part], role: str) -> list[Wire]:
         elif isinstance(part, ImagePart) and (url := image_url(part)) is not None:
             blocks.append({"type": "input_image", "image_url": url, "detail": part.detail or "auto"})
     return blocks
+
+
+# -- read back ---------------------------------------------------------------------------------------------------
+
+
+def _units(wires: Iterable[Any]) -> Iterator[Unit]:
+    return message_units(wires, "input")
+
+
+def parse(context: Wire, heads: Iterable[str], nonce: str) -> Iterator[Unit]:
+    """The units of a request."""
+    yield from head_units(context.get("instructions"), "instructions", heads)
+    yield from _units(listed(context.get("input"), "input"))
+
+
+FORMAT = ProviderFormat(
+    render=render, parse=parse, message_units=_units, arguments=("instructions", "input", "tools"),
+    as_tool=as_responses_tool,
+)  # fmt: skip

@@ -44,7 +44,7 @@ from ..selection import (
 class Fusion(BaseModel):
     """How lists are fused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     lexical: float = Field(default=1.0, ge=0)
     dense: float = Field(default=0.7, ge=0)
