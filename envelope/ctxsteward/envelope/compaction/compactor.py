@@ -1,14 +1,14 @@
 """Compaction: what leaves the window becomes cited bullets, and a report says what that lost.
 
 `policy` says when and which groups; a summarizer (the third plug point, `shrink`) turns their originals into bullets;
-`accounting` draws up the losses. A compaction is made whole or not at all. One that saves less than a tenth of the
-section is not made, nor one whose summary is unsound: the history stays, with a finding, and the next try waits until
-the section has grown by a tenth. Tokens are tokens of the builder's counter. Source: the layered-envelope design.
+`losses` says what is gone. A compaction is made whole or not at all. One that saves less than a tenth of the section is
+not made, nor one whose summary is unsound: the history stays, with a finding, and the next try waits until the section
+has grown by a tenth. Tokens are tokens of the builder's counter.
 
-What other rooms bring: callables that are found by name under an entry-point group.
+Summarizers and the reader of replacements are found by name under an entry-point group: this room imports neither;
+whoever installs the distribution, or another package, names them. Raises `InputError` for a name that nobody installed.
 
-`envelope` imports neither the summarizers nor the reader of replacements; whoever installs the distribution, or another
-package, names them. Raises `InputError` for a name that nobody installed.
+Source: the layered-envelope design.
 """
 
 from __future__ import annotations

@@ -8,12 +8,9 @@ What cannot be read any more never stops a session: a damaged compaction is made
 original is never served (`resolve` raises `Damaged`, an envelope shows a stand-in), and findings say so. What was
 erased, by whichever process of this journal, is not served by a session that had read it before.
 
-Behind it: `replica` (the state, read and kept up), `originals` (references), `appending` (messages on their way in),
-`heads` (opening).
-
-Which records a session was shown: those of the profiles it was under, and the facts of its turns.
-
-A session lends no support to a record that it was shown: what it repeats it may have from there.
+`log_view` holds the state, reads and writes it; `originals` resolves references; `session_head` opens a log.
+`shown_in` tells which records a session was shown: it lends no support to those, as what it repeats it may have from
+there.
 """
 
 from __future__ import annotations

@@ -333,8 +333,8 @@ _DID = " did: "
 def fell_back(strategy: str, stand_in: Ranking, reason: str) -> Ranking:
     """The stand-in's ranking, with a finding that says whose place it takes and why.
 
-    >>> from ctxsteward.envelope.recall.selection import Scored
-    >>> newest = Ranking(scored=(Scored(2, 1.0), Scored(1, 0.5)), strategy="newest")
+    >>> from ctxsteward.envelope.recall.selection import ScoredOriginal
+    >>> newest = Ranking(scored=(ScoredOriginal(2, 1.0), ScoredOriginal(1, 0.5)), strategy="newest")
     >>> fell_back("llm", newest, "the model answered in prose").findings[0].text
     "strategy 'llm' could not rank, 'newest' did: the model answered in prose"
     """
