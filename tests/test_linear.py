@@ -34,10 +34,10 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.audit.alignment import folded
 from ctxsteward.envelope.cards.maker import keywords
 from ctxsteward.envelope.compaction.losses import probes
-from ctxsteward.envelope.layout.group_steps import excerpt
+from ctxsteward.envelope.layout.fragments import excerpt
 from ctxsteward.envelope.layout.rows import FORMS, cited, rows_of
-from ctxsteward.envelope.recall.explicit_refs import named, outputs_named
 from ctxsteward.envelope.recall.model_tools import answer_search
+from ctxsteward.envelope.recall.room import named, outputs_named
 from ctxsteward.envelope.recall.terms import terms
 from ctxsteward.envelope.render.text import PromptSpan, parse, render_spans
 from ctxsteward.envelope.testing import CharTokenizer, memory_store

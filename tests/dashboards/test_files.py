@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from ctxsteward.envelope import instruments as builds
 from ctxsteward.envelope.audit import auditor as audits
-from ctxsteward.envelope.telemetry import metrics as builds
 from ctxsteward.evals import telemetry as evals
 from ctxsteward.evals.dashboards.__main__ import files, main
 from ctxsteward.evals.dashboards.files import dashboard

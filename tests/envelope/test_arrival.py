@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session
-from ctxsteward.envelope.layout.group_steps import excerpt
+from ctxsteward.envelope.layout.fragments import excerpt
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
 from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
 

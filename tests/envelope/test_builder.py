@@ -11,19 +11,10 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope import (
-    Budgets,
-    Envelope,
-    EnvelopeBuilder,
-    Profile,
-    ScoredOriginal,
-    SelectionRequest,
-    Session,
-    Store,
-    rebuild,
-)
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, SelectionRequest, Session, Store, rebuild
 from ctxsteward.envelope.layout.rows import fenced
 from ctxsteward.envelope.recall.room import CHOSEN
+from ctxsteward.envelope.recall.selection import ScoredOriginal
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, WordOverlap, memory_store
 from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import (

@@ -6,7 +6,7 @@ import pytest
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session, rebuild
 from ctxsteward.envelope.layout.rows import rows_of, unfenced
-from ctxsteward.envelope.recall.explicit_refs import MAX_NAMED, named, outputs_named
+from ctxsteward.envelope.recall.room import MAX_NAMED, named, outputs_named
 from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.schemas import Wire
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from ctxsteward.envelope import (
     Budgets,
     EnvelopeBuilder,
-    ScoredOriginal,
     SelectionRequest,
     Session,
     Store,
@@ -34,6 +33,7 @@ from ctxsteward.envelope.recall.model_tools import (
     model_tools,
     passage,
 )
+from ctxsteward.envelope.recall.selection import ScoredOriginal
 from ctxsteward.envelope.recall.terms import terms
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
 from ctxsteward.envelope.tokens.tokenizer import Counter

@@ -10,20 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxsteward.envelope import (
-    Budgets,
-    Envelope,
-    EnvelopeBuilder,
-    Heuristic,
-    ScoredOriginal,
-    SelectionRequest,
-    Selector,
-    Session,
-)
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Heuristic, SelectionRequest, Selector, Session
 from ctxsteward.envelope.building.decision import SupersessionIndex
 from ctxsteward.envelope.history.state import State
 from ctxsteward.envelope.layout.composition import context_fragment, recalled_line
-from ctxsteward.envelope.recall.selection import LOGGED_CANDIDATES, MAX_CANDIDATES, request_for, select, verbatim
+from ctxsteward.envelope.recall.selection import (
+    LOGGED_CANDIDATES,
+    MAX_CANDIDATES,
+    ScoredOriginal,
+    request_for,
+    select,
+    verbatim,
+)
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
 from ctxsteward.envelope.tokens.budgets import LEAST_RECALL_TOKENS
 from ctxsteward.envelope.tokens.tokenizer import Counter

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, ScoredOriginal, SelectionRequest, Session, Store
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, SelectionRequest, Session, Store
 from ctxsteward.envelope.building.decision import SupersessionIndex
-from ctxsteward.envelope.recall.selection import request_for, verbatim
+from ctxsteward.envelope.recall.selection import ScoredOriginal, request_for, verbatim
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
 from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import Message, SourceMessage

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctxsteward.envelope import instruments as telemetry
 from ctxsteward.envelope.audit import auditor as audits
 from ctxsteward.envelope.instruments import OTHER, Board, Instrument
-from ctxsteward.envelope.telemetry import metrics as telemetry
 
 CONTRACT = {
     "context.tokens_by_section", "context.section_utilization", "context.compress.count",

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope import Heuristic, ScoredOriginal, SelectionRequest
+from ctxsteward.envelope import Heuristic, SelectionRequest
+from ctxsteward.envelope.recall.selection import ScoredOriginal
 from ctxsteward.evals.recall import BLOCKS, MarkedBlock, check_markers, measure, with_block
 from ctxsteward.evals.selectors import STRATEGIES, VARIANTS, _packed
 from ctxsteward.schemas import InputError

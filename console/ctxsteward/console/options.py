@@ -232,12 +232,13 @@ def telemetry(command: _LongCommand) -> _LongCommand:
 def _exported(destination: str) -> Iterator[None]:
     import logging
 
+    from ctxsteward.envelope.audit import auditor as audits
     from ctxsteward.envelope.telemetry.sdk import exported
     from ctxsteward.evals import telemetry as evals
     from ctxsteward.steward.night import telemetry as steward
 
     logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)  # not each attempt: that it failed in the end
-    with exported(destination, stream=sys.stderr, boards=(steward.board(), evals.board())) as where:
+    with exported(destination, stream=sys.stderr, boards=(audits.board(), steward.board(), evals.board())) as where:
         note(f"telemetry goes to {where}")
         yield
 

@@ -9,40 +9,45 @@
 Importing this reads no clock, file or environment and loads no tokenizer, model or SDK.
 """
 
-from ctxsteward.store.profiles.text import Profile
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from .building.builder import EnvelopeBuilder, rebuild
-from .compaction.policy import Policy
-from .envelope import PROVIDERS, Envelope, Section
-from .history.new_message import NewMessage
-from .history.session import Session
-from .history.tool_groups import LogEntry
-from .recall.model_tools import (
-    Hit,
-    answer_call,
-    model_tools,
-    resolve_reference,
-    resolve_reference_tool,
-    search_context,
-    search_context_tool,
-)
-from .recall.selection import ScoredOriginal, SelectionRequest, Selector
-from .recall.strategies import Heuristic, Weights
-from .store import Store, open_store
-from .tokens.budgets import Budgets
+if TYPE_CHECKING:
+    from ctxsteward.store.profiles.text import Profile
+
+    from .building.builder import EnvelopeBuilder, rebuild
+    from .compaction.policy import Policy
+    from .envelope import PROVIDERS, Envelope, Section
+    from .history.new_message import NewMessage
+    from .history.session import Session
+    from .history.tool_groups import LogEntry as Entry
+    from .recall.heuristic import Heuristic
+    from .recall.model_tools import (
+        Hit,
+        answer_call,
+        model_tools,
+        resolve_reference,
+        resolve_reference_tool,
+        search_context,
+        search_context_tool,
+    )
+    from .recall.selection import ScoredOriginal as Scored
+    from .recall.selection import SelectionRequest, Selector, Weights
+    from .store import Store, open_store
+    from .tokens.budgets import Budgets
 
 __all__ = [
     "PROVIDERS",
     "Budgets",
+    "Entry",
     "Envelope",
     "EnvelopeBuilder",
     "Heuristic",
     "Hit",
-    "LogEntry",
     "NewMessage",
     "Policy",
     "Profile",
-    "ScoredOriginal",
+    "Scored",
     "Section",
     "SelectionRequest",
     "Selector",
@@ -58,3 +63,39 @@ __all__ = [
     "search_context",
     "search_context_tool",
 ]
+
+_BY_MODULE = {
+    "ctxsteward.store.profiles.text": "Profile",
+    ".building.builder": "EnvelopeBuilder rebuild",
+    ".compaction.policy": "Policy",
+    ".envelope": "PROVIDERS Envelope Section",
+    ".history.new_message": "NewMessage",
+    ".history.session": "Session",
+    ".history.tool_groups": "Entry=LogEntry",
+    ".recall.heuristic": "Heuristic",
+    ".recall.model_tools": (
+        "Hit answer_call model_tools resolve_reference resolve_reference_tool search_context search_context_tool"
+    ),
+    ".recall.selection": "Scored=ScoredOriginal SelectionRequest Selector Weights",
+    ".store": "Store open_store",
+    ".tokens.budgets": "Budgets",
+}
+"""Where each name is; ``a=b``: it is called b there."""
+_HOMES = {
+    public: (module, own or public)
+    for module, names in _BY_MODULE.items()
+    for public, _, own in (name.partition("=") for name in names.split())
+}
+
+
+def __getattr__(name: str) -> Any:
+    # loaded at first use: who needs one module of this room does not wait for all the others
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, own = _HOMES[name]
+    value = globals()[name] = getattr(import_module(module, __name__), own)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,18 +1,17 @@
-"""An envelope: the four sections of one model call, their tokens, and what happened on the way.
+"""An envelope: the four sections of one model call, their tokens, what happened on the way; and its seal.
 
 `Envelope` is what the builder returns: fragments in order, nothing copied until it is rendered. `document()` is the
 published form (JSON Schema `envelope`). Digest and address cover schema version, tenant, session, profile version and
 the four sections in order; not reports, findings, metrics or seal.
 
-The seal of an envelope: HMAC-SHA-256 under the tenant's seal key, checked where a payload or a log is doubted.
+A seal is an HMAC-SHA-256 under the tenant's seal key, checked where a payload or a log is doubted. It covers the key's
+id, schema and renderer version, tenant, session, profile version, log position and address, each length-prefixed, so no
+two of them run together. Through the address (an HMAC over the digest of `digest_of`) it also binds the order of the
+sections, the content, tokens, budget and epoch of each, and the tools. So a seal can be checked by itself
+(`is_authentic`) and against an envelope (`verify_seal`). It costs a few microseconds.
 
-The code covers the key's id, schema and renderer version, tenant, session, profile version, log
-position and address, each length-prefixed, so no two of them run together. Through the address (an HMAC over the
-digest of `envelope.digest_of`) it also binds the order of the sections, the content, tokens, budget and epoch of each,
-and the tools. So a seal can be checked by itself (`is_authentic`) and against an envelope (`verify_seal`).
-
-Costs a few microseconds. Raises `InputError` where something is no seal, `StoreError` where keys cannot be read.
-Source: RFC 2104, FIPS 180-4; the state design (addresses, seals that rotate by key id).
+Raises `InputError` where something is no seal, `StoreError` where keys cannot be read.
+Sources: RFC 2104, FIPS 180-4; the state design (addresses, seals that rotate by key id).
 """
 
 from __future__ import annotations

@@ -1,28 +1,57 @@
-"""Instruments whose labels cannot grow: running numbers of this process, which OpenTelemetry reads when it collects.
+"""Running numbers of this process that OpenTelemetry reads when it collects, and those of the request path.
 
 A `Board` keeps its numbers itself and offers them as observable instruments, so telling costs an addition and no SDK
 is in the way of a build. A label's values are a closed list, or a largest number of them; whatever else is told counts
-as ``other``, so no session, tenant or text can become a series. What can be counted with a closed list stands at 0 from
-the beginning: a rate has something to be a rate of before the first event.
+as ``other``, so no session, tenant, model or text can become a series. What can be counted with a closed list stands at
+0 from the beginning: a rate has something to be a rate of before the first event.
 
 The OpenTelemetry API is used once the process has loaded it (whoever sets up an SDK has), and never loaded here.
 
-Source: OpenTelemetry metrics API (asynchronous instruments); the Prometheus project's advice on instrumentation
-(no missing metrics, no unbounded labels).
+`board()` holds the request path's instruments, all in `INSTRUMENTS`; `context.cache_miss` counts stored envelopes,
+summaries and records that are missing, unreadable or stale and had to be regenerated, fetched elsewhere or done
+without:
+
+    context.tokens_by_section      gauge        section              of the last build
+    context.section_budget         gauge        section              of the last build
+    context.section_utilization    gauge, 0..   section              tokens / budget of the last build
+    context.section_tokens         counter      section              of all builds: a rate of it is a mean
+    context.prompt_tokens          counter                           of all builds, head, tools and priming included
+    context.prefix_tokens          counter                           of them, unchanged since the build before
+    context.prefix_break           counter      section              see `prefix_breaks`; section: also ``tools``
+    context.overflow               counter      section              builds in which it was over its budget
+    context.guard                  counter      level: 80 | 90       builds at or over this share of the window, in %
+    context.degraded               counter                           builds in which something was truly gone
+    context.compress.count         counter      section              compactions
+    context.compress.refused       counter                           that were due and not made
+    context.compress.tokens_saved  counter      section
+    context.losses                 counter      kind: `LossKind`
+    context.cache_miss             counter      reason: `REASONS`
+    schema_violation.count         counter      what: transcript | record (a night's) | document (written or read)
+    context.build.duration         histogram, s outcome: built | compacted | failed
+    context.selection.duration     histogram, s                      where something was selected
+
+Sources: OpenTelemetry metrics API (asynchronous instruments); the Prometheus project's advice on instrumentation (no
+missing metrics, no unbounded labels); the layered-envelope design (observability).
 """
 
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
+from ctxsteward.schemas import LossKind
+from ctxsteward.schemas.violations import violations
 from ctxsteward.store import process_forks as forking
 
+from .tokens.budgets import SECTIONS
+
 if TYPE_CHECKING:
-    from opentelemetry.metrics import CallbackOptions, Observation
+    from opentelemetry.metrics import CallbackOptions, Histogram, Observation
 
 METER = "ctxsteward"
 OTHER = "other"
@@ -136,3 +165,129 @@ def _series(one: Instrument) -> list[Labels]:
     if any(isinstance(values, int) for values in one.labels.values()):
         return []
     return list(product(*(values for values in one.labels.values() if not isinstance(values, int))))
+
+
+# -- the request path ---------------------------------------------------------------------------------------------
+
+PLACES = ("tools", *SECTIONS)
+"""Where a prefix can break, in the order of the prompt."""
+Reason = Literal["original", "compaction", "record", "restored", "envelope", "manifest"]
+REASONS: tuple[Reason, ...] = get_args(Reason)
+GUARDS = ((0.8, "80"), (0.9, "90"))
+BUILD_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
+"""Bounds of the histograms' buckets."""
+BATCH = 64
+"""Durations wait for a collection, at most so many."""
+Outcome = Literal["built", "compacted", "failed"]
+
+TOKENS = "{token}"
+_BY_SECTION = {"section": SECTIONS}
+
+
+def _counter(name: str, about: str, unit: str = "1", **labels: tuple[str, ...]) -> Instrument:
+    return Instrument(name=name, kind="counter", unit=unit, about=about, labels=labels)
+
+
+def _gauge(name: str, about: str, unit: str = "1") -> Instrument:
+    return Instrument(name=name, kind="gauge", unit=unit, about=about, labels=_BY_SECTION)
+
+
+INSTRUMENTS = (
+    _gauge("context.tokens_by_section", "Tokens of each section in the last build.", TOKENS),
+    _gauge("context.section_budget", "Budget of each section in the last build.", TOKENS),
+    _gauge("context.section_utilization", "Share of its budget that each section took in the last build."),
+    _counter("context.section_tokens", "Tokens of each section over all builds.", TOKENS, section=SECTIONS),
+    _counter("context.prompt_tokens", "Estimated prompt tokens over all builds.", TOKENS),
+    _counter("context.prefix_tokens", "Prompt tokens unchanged since the session's build before.", TOKENS),
+    _counter("context.prefix_break", "Builds whose stable prefix changed, by where.", section=PLACES),
+    _counter("context.overflow", "Builds in which a section was over its budget.", section=SECTIONS),
+    _counter("context.guard", "Builds at or over this percentage of the window.", level=tuple(n for _, n in GUARDS)),
+    _counter("context.degraded", "Builds in which something stored was truly gone."),
+    _counter("context.compress.count", "Compactions.", section=SECTIONS),
+    _counter("context.compress.refused", "Compactions that were due and not made."),
+    _counter("context.compress.tokens_saved", "Tokens that compactions took away.", TOKENS, section=SECTIONS),
+    _counter("context.losses", "What compactions lost, by kind.", kind=get_args(LossKind)),
+    _counter("context.cache_miss", "Stored things missing, unreadable or stale.", reason=REASONS),
+    _counter(
+        "schema_violation.count",
+        "Transcripts, records and published documents refused by schema.",
+        what=("transcript", "record", "document"),
+    ),
+)
+
+BUILD_DURATION = Instrument(
+    name="context.build.duration", kind="histogram", unit="s", about="What a build took, selection left out.",
+    labels={"outcome": get_args(Outcome)},
+)  # fmt: skip
+SELECTION_DURATION = Instrument(
+    name="context.selection.duration", kind="histogram", unit="s", about="What choosing what is recalled took.",
+    labels={},
+)  # fmt: skip
+
+
+@cache
+def board() -> Board:
+    """This process's numbers."""
+    return Board(INSTRUMENTS, before=_collected)
+
+
+def cache_miss(reason: Reason) -> None:
+    """Count a stored thing that could not be used."""
+    board().add("context.cache_miss", 1, reason)
+
+
+def lasted(outcome: Outcome, build_seconds: float, selection_seconds: float = 0.0) -> None:
+    """Take down what a build took, where somebody listens."""
+    if API not in sys.modules:
+        return
+    waiting = _durations()
+    waiting.append((outcome, build_seconds, selection_seconds))
+    if len(waiting) >= BATCH:
+        _record()
+
+
+@cache
+def _durations() -> deque[tuple[Outcome, float, float]]:
+    """Not yet recorded: in a row they cost a fraction of what each costs amid other work."""
+    return deque()
+
+
+def _collected() -> None:
+    """Bring up to date what a collection is about to read."""
+    _record()
+    refused = sum(violations().values())
+    counted = board().numbers("schema_violation.count")[("document",)]
+    board().add("schema_violation.count", max(0, refused - counted), "document")
+
+
+def _record() -> None:
+    """Record the durations that wait."""
+    waiting = _durations()
+    while waiting:
+        try:
+            outcome, build_seconds, selection_seconds = waiting.popleft()
+        except IndexError:  # another thread was quicker
+            return
+        _histograms().build.record(build_seconds, _OUTCOMES[outcome])
+        if selection_seconds:
+            _histograms().selection.record(selection_seconds)
+
+
+_OUTCOMES: dict[Outcome, dict[str, str]] = {name: {"outcome": name} for name in get_args(Outcome)}
+
+
+class _BuildTiming(NamedTuple):
+    build: Histogram
+    selection: Histogram
+
+
+@cache
+def _histograms() -> _BuildTiming:
+    from opentelemetry.metrics import get_meter
+
+    meter = get_meter(METER)
+    build, selection = (
+        meter.create_histogram(one.name, one.unit, one.about, explicit_bucket_boundaries_advisory=BUILD_SECONDS)
+        for one in (BUILD_DURATION, SELECTION_DURATION)
+    )
+    return _BuildTiming(build, selection)

@@ -33,9 +33,9 @@ from ctxsteward.store.objects.port import ObjectStore, Patience
 from ctxsteward.store.profiles.text import Profile
 
 from .address_lookup import AddressLookup
+from .history.originals import report_in
 from .history.session import Session
 from .history.session_head import head_of
-from .layout.meta_section import report_in
 from .layout.rows import random_nonce
 from .tokens.tokenizer import Counter
 

@@ -25,7 +25,6 @@ from typing import NamedTuple
 from ctxsteward.envelope import (
     Budgets,
     EnvelopeBuilder,
-    ScoredOriginal,
     SelectionRequest,
     Selector,
     Session,
@@ -33,6 +32,7 @@ from ctxsteward.envelope import (
     search_context,
 )
 from ctxsteward.envelope.layout.rows import rows_of, unfenced
+from ctxsteward.envelope.recall.selection import ScoredOriginal
 from ctxsteward.envelope.transcripts import read_transcripts
 from ctxsteward.envelope.transcripts.strict_json import decode, show
 from ctxsteward.schemas import InputError, InvalidTranscript

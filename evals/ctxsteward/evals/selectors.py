@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
-from ctxsteward.envelope import Heuristic, ScoredOriginal, SelectionRequest, Selector, Weights
+from ctxsteward.envelope import Heuristic, SelectionRequest, Selector, Weights
+from ctxsteward.envelope.recall.selection import ScoredOriginal
 from ctxsteward.envelope.recall.strategies import Hybrid, Multilingual, Semantic
 from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
 from ctxsteward.schemas import InputError, Message, TextPart

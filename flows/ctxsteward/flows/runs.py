@@ -112,10 +112,12 @@ def export() -> None:
     destination = os.environ.get(TELEMETRY_VARIABLE)
     if not destination or "opentelemetry.sdk.metrics" in sys.modules:
         return
+    from ctxsteward.envelope.audit import auditor as audits
     from ctxsteward.envelope.telemetry.sdk import exported
     from ctxsteward.evals import telemetry as evals
     from ctxsteward.steward.night import telemetry as steward
 
     stack = ExitStack()
-    stack.enter_context(exported(destination, stream=sys.stderr, boards=(steward.board(), evals.board())))
+    boards = (audits.board(), steward.board(), evals.board())
+    stack.enter_context(exported(destination, stream=sys.stderr, boards=boards))
     atexit.register(stack.close)

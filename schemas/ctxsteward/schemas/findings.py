@@ -2,9 +2,15 @@
 
 `kind` is a stable snake_case word (``tool_call_without_result``, ``field_dropped``, …), `ref` the message it is
 about (None: the whole session), `field` the dotted place inside it, `text` one sentence for people.
+
+`FINDING_KINDS` has every kind that a session, a build, recall, cards, facts, cascades and the write-behind tell of.
+Differences of requests (`audit.differences`) and damage of stores (`store.maintenance.damage`) have tables of their
+own.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
@@ -18,3 +24,63 @@ class Finding(BaseModel):
     ref: str | None = None
     field: str | None = None
     text: str
+
+
+class FindingKind(NamedTuple):
+    """What all findings of a kind have in common."""
+
+    text: str = ""
+    """Where it is always the same; else it is written where it is found."""
+    is_log_damage: bool = False
+    """About what the journal no longer holds as it was: told anew at each reading of the log."""
+    is_loss: bool = False
+    """Something is truly gone: an envelope with it is degraded."""
+
+
+FINDING_KINDS: dict[str, FindingKind] = {
+    # messages of the window
+    "tool_call_without_result": FindingKind(
+        "a tool call was followed by another message; a placeholder result stands in"
+    ),
+    "tool_result_without_call": FindingKind("a tool result answers no open call; it is shown as fenced text"),
+    "tool_call_id_replaced": FindingKind(
+        "a tool call's id was missing, unusable or already taken; it goes by another"
+    ),
+    "empty_assistant_message": FindingKind("an assistant message says nothing and calls nothing; it is not shown"),
+    "untrusted_system_message": FindingKind(
+        "a system message arrived by append; it is shown as fenced text, not as the operator's"
+    ),
+    "control_field": FindingKind(
+        "a message names what only an operator sets; the provider is not sent it, the original keeps it"
+    ),
+    "original_damaged": FindingKind(
+        "an original is damaged or missing and cannot be shown; a line that says so stands in",
+        is_log_damage=True, is_loss=True,
+    ),
+    # the log
+    "record_damaged": FindingKind(is_log_damage=True, is_loss=True),
+    "record_skipped": FindingKind(is_log_damage=True),
+    "record_restored": FindingKind(is_log_damage=True),
+    "compaction_regenerated": FindingKind(is_log_damage=True),
+    "rebuilt_differs": FindingKind(is_loss=True),
+}  # fmt: skip
+_WRITTEN_WHERE_FOUND = """
+anchors_over_budget auto_context_disabled budget_limited_by_window card_not_embedded card_not_made card_not_summarized
+cards_failed compaction_refused condition_false constraint_left_out context_over_budget empty_run extraction_empty
+extraction_required fact_erased fact_refused facts_unavailable fenced field_dropped harvest_unreachable
+head_budget_grown head_replaced id_reused journal_missing listing_incomplete meta_record_erased
+meta_record_not_in_force meta_record_withdrawn meta_record_without_room meta_records_left_out meta_source_unresolved
+meta_summarizer_refused named_excerpted no_output no_state not_embedded_yet not_retained nothing_similar
+ownership_unchecked profile_pinned recall_dropped role_lowered selection_failed selection_fell_back
+session_unreachable source_not_run store_unreachable strategy_replaced summaries_missing tools_inferred
+turn_already_answered unreadable_message unreadable_session withdrawal_unfinished withdrawals_unknown
+"""
+FINDING_KINDS |= dict.fromkeys(_WRITTEN_WHERE_FOUND.split(), FindingKind())
+"""By kind."""
+LOG_DAMAGE = frozenset(name for name, kind in FINDING_KINDS.items() if kind.is_log_damage)
+LOSSES = frozenset(name for name, kind in FINDING_KINDS.items() if kind.is_loss)
+
+
+def fixed_finding(kind: str, ref: str | None = None, field: str | None = None) -> Finding:
+    """A finding of a kind whose text is always the same."""
+    return Finding(kind=kind, ref=ref, field=field, text=FINDING_KINDS[kind].text)

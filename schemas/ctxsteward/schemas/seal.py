@@ -19,7 +19,7 @@ Hex = Annotated[str, Field(pattern=ADDRESS_PATTERN)]
 class SealDocument(BaseModel):
     """Who sealed which envelope with which key."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
     alg: Literal["HMAC-SHA-256"]
     key_id: Annotated[str, Field(min_length=1, max_length=64)]

@@ -71,7 +71,7 @@ class Summary(BaseModel):
     """New bullets, in ordinal order of their first citation."""
     superseded: tuple[int, ...] = ()
     """Positions in `SummarizerInput.standing` whose value a newer message replaces."""
-    last_raw_turn: LastRawTurn = LastRawTurn()
+    last_raw_turn: LastRawTurn = LastRawTurn.model_construct()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ctxsteward.envelope import PROVIDERS, Budgets, Envelope, EnvelopeBuilder
 from ctxsteward.envelope.audit import KINDS, audit, sealed_request
 from ctxsteward.envelope.audit.alignment import change_of
-from ctxsteward.envelope.audit.units import canonical
+from ctxsteward.envelope.render.units import canonical
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import InputError
 from ctxsteward.store.crypto.keyring import MasterKeys

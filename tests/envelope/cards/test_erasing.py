@@ -12,8 +12,8 @@ import pytest
 
 from ctxsteward.envelope import NewMessage, Store, open_store
 from ctxsteward.envelope.cards import CardIndex, CardMaker, CardProgress, card_maker, open_cards, rebuild
-from ctxsteward.envelope.cards.index import MemoryCards
 from ctxsteward.envelope.cards.port import EVERYTHING
+from ctxsteward.envelope.cards.sqlite import MemoryCards
 from ctxsteward.schemas import Erased, StoreError
 from ctxsteward.store.crypto.keyring import memory_keys
 from ctxsteward.store.erasure.forget import apply_tombstones, forget

@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ctxsteward.envelope.cards import CardIndex, CardProgress, open_cards
-from ctxsteward.envelope.cards.index import MemoryCards
 from ctxsteward.envelope.cards.port import EVERYTHING, CardedSession
+from ctxsteward.envelope.cards.sqlite import MemoryCards
 from ctxsteward.schemas import InputError, InvalidReference, StoreError
 
 from ...postgres import postgres, postgres_dsn
-from .indexes import Opener, at, card, index, opener
+from .indexes import ModelCards, Opener, at, card, index, opener
 
 __all__ = ["index", "opener", "postgres", "postgres_dsn"]  # fixtures
 
@@ -187,7 +187,7 @@ _examples = itertools.count()
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_every_index_does_what_the_dictionary_does(opener: Opener, data: st.DataObject) -> None:
-    index, model, run = opener(), MemoryCards(), f"{next(_examples):06d}"
+    index, model, run = opener(), ModelCards(), f"{next(_examples):06d}"
     keys = st.sampled_from("ab")
     for _ in range(data.draw(st.integers(1, 8))):
         session = run + data.draw(keys)

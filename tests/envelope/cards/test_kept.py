@@ -17,7 +17,7 @@ import pytest
 
 from ctxsteward.envelope import Store, open_store
 from ctxsteward.envelope.cards import CardMaker, StoreCards, card_maker, open_cards
-from ctxsteward.envelope.cards.index import MemoryCards
+from ctxsteward.envelope.cards.sqlite import MemoryCards
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import InputError, SourceMessage, StoreError
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from ctxsteward.envelope.building.builder import load_summarizer
 from ctxsteward.envelope.cards import BulletSummarizer, CardMaker, leading_sentences, rebuild
-from ctxsteward.envelope.cards.index import MemoryCards
 from ctxsteward.envelope.cards.maker import keywords
+from ctxsteward.envelope.cards.sqlite import MemoryCards
 from ctxsteward.envelope.testing import HashEmbedder, memory_store
 from ctxsteward.schemas import SourceMessage
 from ctxsteward.schemas.cards import ContextCard

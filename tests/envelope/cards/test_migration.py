@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from ctxsteward.envelope.cards import CardIndex, CardProgress, CountMismatch, MigrationResult, migrate
-from ctxsteward.envelope.cards.index import MemoryCards
 from ctxsteward.envelope.cards.port import EVERYTHING
+from ctxsteward.envelope.cards.sqlite import MemoryCards
 from ctxsteward.schemas import InputError, StoreError
 from ctxsteward.schemas.cards import ContextCard
 

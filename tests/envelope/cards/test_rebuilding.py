@@ -9,7 +9,7 @@ import pytest
 
 from ctxsteward.envelope import open_store
 from ctxsteward.envelope.cards import CardMaker, CardWorker, rebuild
-from ctxsteward.envelope.cards.index import MemoryCards
+from ctxsteward.envelope.cards.sqlite import MemoryCards
 from ctxsteward.envelope.testing import HashEmbedder, memory_store
 from ctxsteward.schemas import InputError
 

@@ -18,7 +18,7 @@ import pytest
 from ctxsteward.envelope import Store, open_store
 from ctxsteward.envelope.cards import CardEraser, CardIndex, CardMaker, CardProgress, CardWorker, cards_of, open_cards
 from ctxsteward.envelope.cards import rebuild as rebuilt
-from ctxsteward.envelope.cards.index import MemoryCards
+from ctxsteward.envelope.cards.sqlite import MemoryCards
 from ctxsteward.envelope.store import with_append_hints
 from ctxsteward.envelope.testing import HashEmbedder, memory_store
 from ctxsteward.schemas import InputError, SourceMessage, StoreError

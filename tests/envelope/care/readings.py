@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ctxsteward.envelope.building.snapshots import Snapshots
-from ctxsteward.envelope.history.session import DAMAGE
 from ctxsteward.envelope.store import Store
 from ctxsteward.schemas import ContextError, Damaged, Erased
+from ctxsteward.schemas.findings import LOG_DAMAGE
 from ctxsteward.store.crypto.hash_chain import Chain
 from ctxsteward.store.crypto.keyring import check_keys
 from ctxsteward.store.crypto.vault import Vault
@@ -141,7 +141,7 @@ def _whole(store: Store, tenant: str, session: str, position: int) -> Any:
     """The session at a position, if nothing in it stands in for something else."""
     opened = store.at(tenant, session, position)
     for finding in opened.findings:
-        if finding.kind in DAMAGE:
+        if finding.kind in LOG_DAMAGE:
             raise Damaged(finding.text)
     for group in opened.state.groups:
         for entry in group.entries:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope import EnvelopeBuilder, ScoredOriginal, SelectionRequest, Store, open_store
+from ctxsteward.envelope import EnvelopeBuilder, SelectionRequest, Store, open_store
 from ctxsteward.envelope.cascade import (
     OpenedPhase,
     choose_attempt,
@@ -22,6 +22,7 @@ from ctxsteward.envelope.cascade import (
     record_state,
 )
 from ctxsteward.envelope.cascade.run import extracted
+from ctxsteward.envelope.recall.selection import ScoredOriginal
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
 from ctxsteward.evals.validity import anthropic_faults, openai_faults
 from ctxsteward.schemas import InputError, Wire

@@ -14,7 +14,7 @@ import pytest
 
 from ctxsteward.envelope import Heuristic, open_store
 from ctxsteward.envelope.cards import CardMaker, CardWorker
-from ctxsteward.envelope.cards.index import MemoryCards
+from ctxsteward.envelope.cards.sqlite import MemoryCards
 from ctxsteward.envelope.cascade import Past, PhaseContext, Strategies, open_phase, parse_cascade, read_run
 from ctxsteward.envelope.testing import HashEmbedder, memory_store
 from ctxsteward.evals.validity import openai_faults

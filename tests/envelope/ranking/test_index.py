@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxsteward.envelope import ScoredOriginal, Weights
+from ctxsteward.envelope import Weights
 from ctxsteward.envelope.recall.lexical_index import (
     MAX_HITS,
     MAX_POSTINGS,
@@ -20,6 +20,7 @@ from ctxsteward.envelope.recall.lexical_index import (
     TurnIndex,
     best_hits,
 )
+from ctxsteward.envelope.recall.selection import ScoredOriginal
 
 WORDS = ("ash", "birch", "cedar", "date", "elm", "fir", "gum", "hazel")
 words = st.lists(st.sampled_from(WORDS), max_size=8)

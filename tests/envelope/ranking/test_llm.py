@@ -5,28 +5,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxsteward.envelope import Heuristic, Session
-from ctxsteward.envelope.cards.index import MemoryCards
+from ctxsteward.envelope import Heuristic
+from ctxsteward.envelope.history.tool_groups import LogEntry
 from ctxsteward.envelope.recall.llm import (
     MAX_LINES,
     MAX_SUMMARY_CHARS,
     SUMMARIES_MISSING,
     ModelSelector,
-    card_summaries,
     choice_of,
 )
-from ctxsteward.envelope.recall.selection import FELL_BACK
-from ctxsteward.envelope.testing import memory_store
+from ctxsteward.envelope.recall.selection import FELL_BACK, SelectionRequest
 from ctxsteward.schemas import InputError, StoreError
-from ctxsteward.schemas.cards import ContextCard
-from ctxsteward.store.journal.port import Journal
 
 from .sessions import TALK, request_for, session_of
 
@@ -107,77 +102,34 @@ def test_what_the_window_shows_is_not_on_the_menu() -> None:
     assert not [line for line in model.menu if line.startswith("§5 ")]
 
 
-# -- summaries of cards --------------------------------------------------------------------------------------
+# -- summaries ------------------------------------------------------------------------------------------------
 
 
-def card_of(session: Session, ordinal: int, summary: str, /, **more: Any) -> ContextCard:
-    entry = session.entry(ordinal)
-    fields = {"tenant": session.tenant, "session": session.id, "ref": entry.ref, "address": entry.event.address,
-              "summary": summary, "estimated_tokens": 9, "role": "user", "generator_model": "fast-path",
-              "generated_at": datetime(2026, 3, 1, tzinfo=UTC)}  # fmt: skip
-    return ContextCard.model_validate(fields | more)
-
-
-def summaries(index: MemoryCards, session: Session, journal: Journal | None = None) -> list[str]:
+def test_a_summary_stands_for_the_text_where_there_is_one() -> None:
+    pump = session_of(["the pump is old", "the pump leaks", "the pump is loud"])
     model = Scripted(chosen("§1"))
-    selector = ModelSelector(model, summarize=card_summaries(index, journal))
-    assert selector(request_for("the pump", session)).findings == ()
-    return [line.split(": ", 1)[1] for line in model.menu]
+    selector = ModelSelector(model, summarize=lambda *_: {2: "a leak\n§9 user (-, 1 tokens): of the pump", 3: ""})
 
-
-@pytest.fixture
-def pump() -> Session:
-    return session_of(["the pump is old", "the pump leaks", "the pump is loud"])
-
-
-def test_a_card_s_summary_stands_for_the_text_where_there_is_one(pump: Session) -> None:
-    index = MemoryCards()
-    index.put([card_of(pump, 2, "a leak\n§9 user (-, 1 tokens): of the pump"), card_of(pump, 3, "")])
-
-    assert summaries(index, pump) == [
+    assert selector(request_for("the pump", pump)).findings == ()
+    assert [line.split(": ", 1)[1] for line in model.menu] == [
         "the pump is old",
         "a leak §9 user (-, 1 tokens): of the pump",
         "the pump is loud",
     ]
 
 
-def test_a_card_of_another_original_tenant_or_session_is_not_shown(pump: Session) -> None:
-    index = MemoryCards()
-    index.put([
-        card_of(pump, 1, "of what stood here before", address="0" * 64),
-        card_of(pump, 2, "of another tenant", tenant="acme"),
-        card_of(pump, 3, "of another session", session="t"),
-    ])  # fmt: skip
+def test_summaries_are_asked_for_once_a_menu_and_a_failure_costs_them_alone() -> None:
+    asked: list[list[int]] = []
 
-    assert summaries(index, pump) == ["the pump is old", "the pump leaks", "the pump is loud"]
+    def summarize(_: SelectionRequest, entries: Sequence[LogEntry]) -> dict[int, str]:
+        asked.append([entry.ordinal for entry in entries])
+        raise StoreError("the index is gone")
 
+    model = Scripted(chosen("§2"))
+    pump = session_of(["the pump is old", "the pump leaks"])
+    ranking = ModelSelector(model, summarize=summarize)(request_for("the pump", pump))
 
-def test_a_fork_shows_its_own_cards_and_its_parent_s_up_to_where_it_began() -> None:
-    store = memory_store()
-    parent = store.session("s")
-    for text in ("the pump is old", "the pump leaks", "the pump is sold"):
-        parent.append({"role": "user", "content": text})
-    fork = parent.fork(at=2, id="f")
-    fork.append({"role": "user", "content": "the pump is mended"})
-    index = MemoryCards()
-    index.put([card_of(parent, n, f"parent {n}") for n in (1, 2, 3)] + [card_of(fork, 3, "fork 3")])
-
-    assert summaries(index, fork, store.journal) == ["parent 1", "parent 2", "fork 3"]
-    assert summaries(index, fork) == ["the pump is old", "the pump leaks", "fork 3"]
-
-
-def test_an_index_is_asked_once_a_menu_and_one_that_fails_costs_the_summaries_alone(pump: Session) -> None:
-    class Failing(MemoryCards):
-        asked = 0
-
-        def of_session(self, *key: Any, **which: Any) -> list[ContextCard]:
-            self.asked += 1
-            raise StoreError("the index is gone")
-
-    index, model = Failing(), Scripted(chosen("§2"))
-    ranking = ModelSelector(model, summarize=card_summaries(index))(request_for("the pump", pump))
-
-    assert (ranking.strategy, order(ranking), index.asked) == ("llm", [2], 1)
+    assert (ranking.strategy, order(ranking), asked) == ("llm", [2], [[1, 2]])
     assert [finding.kind for finding in ranking.findings] == [SUMMARIES_MISSING]
     assert "StoreError: the index is gone" in ranking.findings[0].text
     assert model.menu[0].endswith("the pump is old")

@@ -67,7 +67,7 @@ def test_a_provider_that_is_set_up_late_learns_what_was_missed_before() -> None:
 
 def test_without_an_sdk_nothing_happens_and_nothing_is_loaded() -> None:
     code = (
-        "import sys; from ctxsteward.envelope.telemetry.metrics import cache_miss; "
+        "import sys; from ctxsteward.envelope.instruments import cache_miss; "
         "cache_miss('record'); cache_miss('record'); "
         "assert not [name for name in sys.modules if name.startswith('opentelemetry')]"
     )

@@ -9,8 +9,7 @@ import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session
 from ctxsteward.envelope.layout.composition import DynamicLayout
-from ctxsteward.envelope.layout.fragments import Fragment
-from ctxsteward.envelope.layout.group_steps import DerivedText
+from ctxsteward.envelope.layout.fragments import DerivedText, Fragment
 from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.evals.suites import citation_checks as citing
 from ctxsteward.evals.suites.citations import make

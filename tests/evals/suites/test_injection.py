@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Session
-from ctxsteward.envelope.layout.fragments import Fragment
-from ctxsteward.envelope.layout.group_steps import DerivedText
+from ctxsteward.envelope.layout.fragments import DerivedText, Fragment
 from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.evals.replay import ModelCall
 from ctxsteward.evals.suites import injection

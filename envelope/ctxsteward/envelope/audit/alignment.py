@@ -1,10 +1,10 @@
-"""Alignment: which unit that was sent is which unit that was expected.
+"""Alignment: which unit that was sent is which unit that was expected, and what happened to its wording.
 
 Equal units are matched in order (longest runs first); what is left of both is compared within each gap: the same unit
 elsewhere has *moved*; the same letters, or a text that is like enough, has *changed*; letters that were only cut up or
 joined differently are *recast*; the rest is *removed* or *added*. Indexes count from 0.
 
-What happened to a wording: an expected text against the one that was sent instead.
+`change_of` classes an expected text against the one that was sent instead:
 
     re_encoded     the same letters: Unicode form, white space, invisible characters, escapes, JSON layout, mojibake
     truncated      a piece at the start, at the end or (a longer one) within is gone, with or without a mark of omission
@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import Literal
 
-from .units import CUT, JOINT, Unit
+from ..render.units import CUT, JOINT, Unit
 
 Change = Literal["re_encoded", "truncated", "injected_text", "altered_text"]
 

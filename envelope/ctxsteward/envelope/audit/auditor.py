@@ -1,16 +1,16 @@
 """The auditor: an expected envelope against what was really sent.
 
 A payload whose context is byte for byte the expected one costs one rendering and one comparison. Otherwise both are
-taken apart (`reading`), aligned (`alignment`) and every difference becomes a finding of one of the twelve classes
-(`kinds`), the cause first. Not differences: cache marks, the order of JSON keys, JSON escapes, arguments of the request
-that are not context. Findings quote nothing: they go to logs.
+taken apart into units (`render`), aligned (`alignment`) and every difference becomes a finding of one of the twelve
+classes (`differences.KINDS`), the cause first. Not differences: cache marks, the order of JSON keys, JSON escapes,
+arguments of the request that are not context. Findings quote nothing: they go to logs.
+
+Where somebody listens, OpenTelemetry is told (see `instruments`):
+
+    audit.findings   counter; label `kind`: one of `KINDS`   differences between an envelope and what was sent
+    audit.count      counter; label `outcome`: same | differs
 
 Raises `InputError` where what was sent is no request. Source: the state design (auditor).
-
-What an audit tells OpenTelemetry, where somebody listens; see `ctxsteward.envelope.instruments`.
-
-audit.findings   counter; label `kind`: one of `KINDS`   differences between an envelope and what was sent
-audit.count      counter; label `outcome`: same | differs
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from ctxsteward.store.crypto.keyring import Keys
 
 from ..envelope import Envelope, Provider
 from ..instruments import Board, Instrument
+from ..render import FORMATS, read_units
+from ..render.units import Unit, canonical, context_of
 from ..tokens.tokenizer import Counter
 from .alignment import Alignment, align
 from .differences import KINDS, ORIGINS, RequestDifference, finding, ranked
 from .origin import known_findings, seal_findings, stranger_findings
 from .requests import ExpectedPart, SentRequest, expected_parts, head_texts, read_sent
-from .units import Unit, canonical, context_of, read_units
 
 INSTRUMENTS = (
     Instrument(name="audit.findings", kind="counter", unit="1",
@@ -113,7 +114,7 @@ def _is_the_same(expected: Envelope, request: SentRequest) -> bool:
     """Whether the context is exactly a rendering of this envelope, with or without its cache marks."""
     sent = canonical(request.context)
     for provider in request.providers:
-        marks = (True, False) if provider == "anthropic" else (False,)
+        marks = (True, False) if FORMATS[provider].has_marks else (False,)
         if any(canonical(context_of(expected.render(provider, cache=cache))) == sent for cache in marks):
             return True
     return False

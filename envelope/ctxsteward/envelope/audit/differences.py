@@ -5,10 +5,9 @@ is ``missing_section``; one that cuts through a section is ``truncated``. An add
 block is ``extra_section``, any other added unit ``injected_text``. A section whose sent tokens pass both its budget and
 what the envelope has, by more than the margin, is ``over_budget``: counted only from the texts that differ.
 
-The twelve classes of a difference between an envelope and what was sent, the cause before its symptoms.
-
-A payload of somebody else's also lacks sections and has altered texts; so findings are sorted by this order, and the
-first one names the cause. Source: the state design (auditor, twelve classes).
+`KINDS` are the twelve classes, the cause before its symptoms: a payload of somebody else's also lacks sections and has
+altered texts, so findings are sorted by this order, and the first one names the cause.
+Source: the state design (auditor, twelve classes).
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from typing import Literal, get_args
 from ctxsteward.schemas import Finding
 
 from ..envelope import Envelope
+from ..render.units import ATTACHED, CUT, Unit
 from ..tokens.tokenizer import FRAME_TOKENS, Counter
 from .alignment import Alignment, change_of, common_prefix, folded, joined
 from .requests import BLOCKS, ExpectedPart
-from .units import ATTACHED, CUT, Unit
 
 Kind = Literal[
     "wrong_tenant",

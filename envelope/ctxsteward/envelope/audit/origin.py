@@ -16,10 +16,11 @@ from ctxsteward.store.crypto.keyring import Keys
 
 from ..envelope import Envelope, Provider, is_authentic
 from ..layout.composition import BULLETS_LABEL, CONTEXT_LABEL, NOTES_LABEL
+from ..render import read_units
+from ..render.units import Unit
 from .alignment import LIKE_ENOUGH, Alignment, change_of, likeness
 from .differences import KINDS, Kind, finding
 from .requests import ExpectedPart, SentRequest, head_texts
-from .units import Unit, read_units
 
 MIN_STRANGERS = 3
 """So many dynamic pieces on both sides, none of them alike, are another session's."""

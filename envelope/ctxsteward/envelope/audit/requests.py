@@ -1,14 +1,13 @@
-"""What was really sent: a request's arguments, for whom, and the seal that travelled with them.
+"""What was really sent, and what should have been: a request with its provider and seal, and the expected parts.
 
 ``{"payload": {…}, "provider": "anthropic", "seal": {…}}`` is what a service logs (`sealed_request` makes it); the bare
 arguments do as well. A provider that is not named is recognized by the shape of the request.
 
+The expected payload is read by the same reader as the one that was sent. Each of its units is a part, with the section
+and the original it comes from: those come from the envelope's own fragments, in their order: bullets, closed turns,
+turn context, live turn, notes, and what follows them.
+
 Raises `InputError`, one line, where something is no request.
-
-Parts: the units of the expected request, each with the section and the original it comes from.
-
-The expected payload is read by the same reader as the one that was sent; sections and references come from the
-envelope's own fragments, in their order: bullets, closed turns, turn context, live turn, notes, and what follows them.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from ctxsteward.schemas import InputError, Wire
 from ctxsteward.schemas.seal import SealDocument
 
 from ..envelope import PROVIDERS, Envelope, Provider, read_seal
-from ..layout.fragments import Fragment
-from ..layout.group_steps import ToolResults
+from ..layout.fragments import Fragment, ToolResults
+from ..render import FORMATS, read_units
+from ..render.units import CONTEXT_ARGUMENTS, Unit, context_of
 from ..tokens.budgets import HEAD_SECTIONS
-from .units import CONTEXT_ARGUMENTS, OWN_ARGUMENTS, Unit, context_of, read_messages, read_units
 
 _ANTHROPIC_BLOCKS = frozenset(("tool_use", "tool_result", "thinking", "redacted_thinking"))
 _OPENAI_ROLES = frozenset(("system", "developer", "tool", "function"))
@@ -211,10 +210,11 @@ def _dynamic_places(envelope: Envelope, provider: str, count: int) -> Iterator[E
 def _strip_places(envelope: Envelope, provider: str, start: int, stop: int) -> Iterator[EnvelopePlace]:
     strip = envelope.dynamic.strip
     wires, offsets = strip.wires[provider]
-    name = next(one for one in OWN_ARGUMENTS[provider] if one in ("messages", "input", "contents"))
+    units_of = FORMATS[provider].message_units
+    assert units_of is not None
     for index in range(start, stop):
         place = EnvelopePlace("dynamic", "messages", _first_ref(strip.fragments[index]))
-        for _ in read_messages(wires[offsets[index] : offsets[index + 1]], name):
+        for _ in units_of(wires[offsets[index] : offsets[index + 1]]):
             yield place
 
 

@@ -1,34 +1,38 @@
-"""An envelope put together: the head and the dynamic section, measured against the window, addressed and told of.
+"""An envelope put together: the head laid out, everything measured against the window, addressed, its manifest kept.
 
-In two steps, because a build writes its manifest between them: `measure_envelope` says where the envelope goes by,
-`assemble_envelope`
-makes it. Raises `WindowExceeded` where the prompt leaves the output less than its reserve.
+`build_head_sections` makes system, static and meta, counted and digested once a change: a head event in the log, the
+budgets, the calibration, and once in a session's life the compactions of dynamic, after which meta over its trigger is
+left with fewer records (`layout`). `measure_envelope` says where the envelope goes by; between that and
+`assemble_envelope` a build writes the manifest.
 
-The head of an envelope as sections: system, static and meta laid out, counted, and digested once a change.
+A manifest is what is needed to lay a built envelope out again: a JSON object, sealed by its code, with session,
+position, ids of the compactions and findings that the build made, and the builder's configuration, which is written
+once and reused. Reports of meta stand beside the manifests, in the same form, each at its own address.
 
-What changes it: a head event in the log, the budgets, the calibration, and once in a session's life the compactions of
-dynamic, after which meta over its trigger is left with fewer records (`layout`). Raises `BudgetExceeded`.
+Raises `BudgetExceeded`, and `WindowExceeded` where the prompt leaves the output less than its reserve.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence, Set
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import NamedTuple
 
-from ctxsteward.schemas import Finding, WindowExceeded, Wire
+from ctxsteward.schemas import CompressionReport, Finding, WindowExceeded, Wire
+from ctxsteward.schemas.findings import LOSSES, fixed_finding
 from ctxsteward.schemas.seal import SealDocument
 from ctxsteward.store.crypto.addresses import address_of
+from ctxsteward.store.journal.log import coded_manifest
 
 from ..envelope import Envelope, Section, digest_behind, head_digested, seal_envelope
 from ..history.session import Session
-from ..history.tool_groups import FINDING_TEXTS
 from ..layout.composition import HeadLayout, lay_head, window_findings
-from ..layout.meta_section import META_STABLE_COMPACTIONS, ChooseRecords
+from ..layout.meta_section import META_STABLE_COMPACTIONS, ChooseRecords, MetaCut, report_of
 from ..layout.rows import RENDERER_VERSION
-from ..tokens.budgets import HEAD_SECTIONS
+from ..tokens.budgets import HEAD_SECTIONS, Budgets
 from ..tokens.tokenizer import REPLY_PRIMING_TOKENS, Counter
 from .decision import BuildDecision
 from .model_target import BuildTarget, Scale
@@ -115,10 +119,6 @@ def _profile_version(session: Session, profile: Wire) -> str:
     return version
 
 
-DEGRADED = frozenset(("original_damaged", "record_damaged", "rebuilt_differs"))
-"""Kinds of findings that say something is truly gone: `metrics["degraded"]` is 1."""
-
-
 class EnvelopeSize(NamedTuple):
     """An envelope to be: its dynamic section, its tokens, its address."""
 
@@ -200,7 +200,7 @@ def assemble_envelope(
             "tools_tokens": scale.provider_tokens(head.layout.tools_tokens),
             "messages": state.ordinal,
             "compactions": state.compactions,
-            "degraded": int(bool(findings) and any(finding.kind in DEGRADED for finding in findings)),
+            "degraded": int(bool(findings) and any(finding.kind in LOSSES for finding in findings)),
         },
         address=made.address,
         position=state.position,
@@ -213,7 +213,7 @@ def assemble_envelope(
 
 def _damaged(ordinals: Iterator[int]) -> Iterator[Finding]:
     for ordinal in ordinals:
-        yield Finding(kind="original_damaged", ref=f"§{ordinal}", text=FINDING_TEXTS["original_damaged"])
+        yield fixed_finding("original_damaged", f"§{ordinal}")
 
 
 def _seal(session: Session, head: HeadSections, address: str, renderer: int) -> SealDocument:
@@ -221,3 +221,78 @@ def _seal(session: Session, head: HeadSections, address: str, renderer: int) -> 
         session.seal_key, tenant=session.tenant, session=session.id, profile_version=head.version,
         position=session.state.position, address=address, renderer=renderer,
     )  # fmt: skip
+
+
+# -- its manifest -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What of a builder an envelope's bytes depend on, as JSON fields."""
+
+    calibration: float
+    fields: str
+
+
+def configuration(
+    model: str | None, target: BuildTarget, budgets: Budgets, calibration: float, renderer: int = RENDERER_VERSION
+) -> Configuration:
+    """Write a builder's configuration."""
+    fields: Wire = {
+        "renderer": renderer,
+        "model": model,
+        "tokenizer": target.counter.tokenizer.name,
+        "images": target.counter.images,
+        "window_tokens": target.window_tokens,
+        "output_reserve_tokens": target.output_reserve_tokens,
+        "budgets": budgets.document(),
+        "calibration": calibration,
+    }
+    return Configuration(calibration, json.dumps(fields)[1:-1])
+
+
+def keep_manifest(
+    session: Session,
+    address: str,
+    configured: Configuration,
+    reports: Sequence[CompressionReport],
+    findings: Sequence[Finding],
+    meta_kept: Sequence[str] | None = None,
+) -> None:
+    """Write down how the envelope at this address was made; `findings` are those of the build, not of the session.
+
+    `meta_kept` are ids of records that something else than their value has chosen.
+    """
+    decided = "" if meta_kept is None else f'"meta_kept":{json.dumps(list(meta_kept))},'
+    if reports or findings or session.findings:
+        ids = [report.id for report in reports]
+        told = [finding.model_dump() for finding in (*session.findings, *findings)]
+        decided += f'"reports":{json.dumps(ids)},"findings":{json.dumps(told)},'
+    fields = f'"session":{_quoted(session.id)},"position":{session.state.position},{decided}{configured.fields}'
+    session.journal.put_manifest(session.key, address, coded_manifest(session.address_key, address, fields))
+
+
+def keep_meta_report(session: Session, cut: MetaCut, now: Callable[[], str] | None) -> CompressionReport | None:
+    """Keep the report of what meta was left without, once for ever; None: it is there already."""
+    asked = (session.state.head_at, cut)
+    if session.cache.get("meta_report") == asked:
+        return None
+    key = session.address_key
+    report = report_of(cut, key, session.id, session.state.head_at)
+    report = report.model_copy(update={"created_at": now() if now else None})  # a caller's clock: checked below
+    is_new = session.journal.get_manifest(session.tenant, report.id) is None
+    if is_new:
+        from ctxsteward.schemas.publish import validate  # with all models; not for who only imports us
+
+        where = f"session {session.id!r}: report of meta"
+        validate("compression_report", report.model_dump(mode="json", warnings=False), where)
+        fields = f'"session":{_quoted(session.id)},"position":{session.state.position}'
+        body = f'{fields},"meta_report":{report.model_dump_json()}'
+        session.journal.put_manifest(session.key, report.id, coded_manifest(key, report.id, body))
+    session.cache["meta_report"] = asked
+    return report if is_new else None
+
+
+@lru_cache(maxsize=1024)
+def _quoted(text: str) -> str:
+    return json.dumps(text)

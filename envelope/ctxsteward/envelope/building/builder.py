@@ -1,18 +1,16 @@
 """The builder: a session in, an envelope out.
 
 `build` reads what other writers appended, makes at most one compaction and, first in a user turn, one selection
-(`deciding`), writes the envelope's manifest (`manifests`), and lays out (`head_sections`, `layout`, `assembling`). All
-it decides is in the log; all it holds is configuration, so two workers with the same configuration build the same
-bytes.
+(`decision`), lays out, and writes the envelope's manifest (`assembly`). All it decides is in the log; all it holds is
+configuration, so two workers with the same configuration build the same bytes.
 
-What the journal lost is regenerated where it can be and flagged where it cannot: see `assembling.DEGRADED`, `session`.
+`rebuild` lays a past envelope out again, byte for byte, out of the log and its manifest alone. Where the log no longer
+holds what it was laid out from (something was damaged, or forgotten), the result has another address and the finding
+``rebuilt_differs``. What the journal lost is regenerated where it can be and flagged where it
+cannot (`findings.LOSSES`).
 
-Raises `UnknownModel`, `InvalidBudget`, `BudgetExceeded`, `WindowExceeded`, `StoreError`.
-
-A past envelope again, byte for byte, out of the log and its manifest alone.
-
-Where the log no longer holds what the envelope was laid out from (something was damaged, or forgotten), the result has
-another address and the finding ``rebuilt_differs``. Raises `ReferenceNotFound`, `Damaged`, `Erased`.
+Raises `UnknownModel`, `InvalidBudget`, `BudgetExceeded`, `WindowExceeded`, `StoreError`; `rebuild` also
+`ReferenceNotFound`, `Damaged`, `Erased`.
 """
 
 from __future__ import annotations
@@ -38,20 +36,30 @@ from ctxsteward.schemas import (
 from ..compaction.compactor import Compactor, Shortened, load_summarizer, replacing_reader, summarizers_of
 from ..compaction.policy import Policy
 from ..envelope import Envelope
+from ..history.originals import report_in
 from ..history.session import Session
-from ..layout.meta_section import BY_VALUE, ChooseRecords, ManifestChoice, SummarizerChoice, report_in
+from ..instruments import cache_miss
+from ..layout.meta_section import BY_VALUE, ChooseRecords, ManifestChoice, SummarizerChoice
 from ..layout.rows import FORMS, RENDERER_VERSION
 from ..recall.facts import speaker_of
+from ..recall.heuristic import Heuristic
 from ..recall.selection import Selector
-from ..recall.strategies import selector_named
 from ..store import Store
-from ..telemetry import metrics as telemetry
-from ..telemetry.spans import BuildSpan
+from ..telemetry.spans import BuildSpan, ModelLabels
 from ..tokens.budgets import Budgets
 from ..tokens.tokenizer import Counter, Tokenizer, prompt_tokens_of
-from .assembly import DEGRADED, BuildTimes, HeadSections, assemble_envelope, build_head_sections, measure_envelope
+from .assembly import (
+    BuildTimes,
+    Configuration,
+    HeadSections,
+    assemble_envelope,
+    build_head_sections,
+    configuration,
+    keep_manifest,
+    keep_meta_report,
+    measure_envelope,
+)
 from .decision import BuildDecision, BuildProgress, Decider, SupersessionIndex
-from .manifest import Configuration, configuration, keep_manifest, keep_meta_report
 from .model_target import BuildTarget, Scale, budgets_within, dynamic_room, limited_notice, target_of
 
 
@@ -60,7 +68,7 @@ def rebuilt(store: Store, address: str, tenant: str, builder_of: Callable[[Wire]
     try:
         manifest = store.manifest(address, tenant=tenant)
     except Damaged:
-        telemetry.cache_miss("manifest")
+        cache_miss("manifest")
         raise
     if report_in(manifest) is not None:
         what = f"{address[:16]}… is the address of a report, not of an envelope"
@@ -72,7 +80,7 @@ def rebuilt(store: Store, address: str, tenant: str, builder_of: Callable[[Wire]
     envelope = builder.rebuild(session, reports=reports, findings=findings)
     if envelope.address == address and not lost:
         return envelope
-    telemetry.cache_miss("envelope")
+    cache_miss("envelope")
     what = f"; its compactions {', '.join(id[:16] + '…' for id in lost)} cannot be read" if lost else ""
     text = f"the log no longer holds all that envelope {address[:16]}… was laid out from: this is another one{what}"
     differs = Finding(kind="rebuilt_differs", text=text)
@@ -112,12 +120,12 @@ class EnvelopeBuilder:
     ) -> None:
         """`summarizer` shortens dynamic, or is one for each section that is ever shortened: dynamic and meta.
 
-        One for meta chooses among whole records (`meta_slice.BySummarizer`); without it they stay by value.
+        One for meta chooses among whole records (`SummarizerChoice`); without it they stay by value.
         """
         self.model = model
         self._target = target_of(model, tokenizer, window_tokens, output_reserve_tokens)
         self.budgets = budgets or Budgets()
-        asked: Selector | None = selector_named(selector) if isinstance(selector, str) else selector
+        asked: Selector | None = _selector_named(selector) if isinstance(selector, str) else selector
         stated = self.budgets if asked is not None else self.budgets.without_recall()
         within, self._notices = budgets_within(self._target, stated)
         self._scale = Scale(within)
@@ -189,10 +197,14 @@ class EnvelopeBuilder:
     def build(self, session: Session) -> Envelope:
         """The envelope for the next model call of this session."""
         _check_session(session)
-        with session.lock, BuildSpan(self) as span:
+        with session.lock, BuildSpan(self._labels()) as span:
             envelope = self._built(session)
             span.built(session, envelope)
         return envelope
+
+    def _labels(self) -> ModelLabels:
+        window, reserve = self.window_tokens, self.output_reserve_tokens
+        return ModelLabels(self.model, self.counter.name, self.calibration, window and window - reserve)
 
     def _built(self, session: Session) -> Envelope:
         started = time.perf_counter()
@@ -354,6 +366,14 @@ def rebuild(store: Store, address: str, *, tenant: str = "default") -> Envelope:
     return rebuilt(store, address, tenant, EnvelopeBuilder.from_manifest)
 
 
+def _selector_named(name: str) -> Selector:
+    if name == "heuristic":
+        return Heuristic()
+    from ..recall.strategies import selector_named  # with the strategies that need a model
+
+    return selector_named(name)
+
+
 def _check_session(session: object) -> None:
     if not isinstance(session, Session):
         what = "a list of messages" if isinstance(session, (list, tuple)) else type(session).__name__
@@ -365,4 +385,4 @@ def _undecided(source: object, *, budget_tokens: int) -> Any:
     raise InputError("a builder made from a manifest rebuilds; it makes no new compactions")
 
 
-__all__ = ["DEGRADED", "RENDERERS", "EnvelopeBuilder", "load_summarizer", "rebuild"]
+__all__ = ["RENDERERS", "EnvelopeBuilder", "load_summarizer", "rebuild"]

@@ -1,15 +1,12 @@
 """What one build decides and writes to the log: at most one compaction and, first in a user turn, one selection.
 
 Everything that is decided here is an event, so that whoever lays the log out again decides nothing. `BuildProgress`
-remembers
-over a retry (another writer was first) what this build has already written. Raises what the journal raises.
+remembers over a retry (another writer was first) what this build has already written. Raises what the journal raises.
 
-What is known of a session's history besides its window: how long it is, and what of it was replaced since.
-
-Every message is read once, when the first turn after it recalls. What was read is a cache, as a selector's index is:
-the first turn in a new process reads the session again. The reader (`ReplacementReader`) is installed under the
-entry-point
-group ``ctxsteward.replacing``; an answer costs what it finds, not the session's age.
+`SupersessionIndex` knows of a session's history how long it is, and what of it was replaced since. Every message is
+read once, when the first turn after it recalls. What was read is a cache, as a selector's index is: the first turn in a
+new process reads the session again. The reader (`ReplacementReader`) is installed under the entry-point group
+``ctxsteward.replacing``; an answer costs what it finds, not the session's age.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """What a builder builds for: a model's tokenizer, its window, what the output needs of it, and budgets within that.
 
-Tokens are the provider's. Raises `UnknownModel`, `InvalidBudget`, `InputError`.
+A caller states budgets in the provider's tokens; a builder counts with a tokenizer that may be another. `Scale` holds
+the budgets in both, and the factor between them that reported usage corrects: a part of the way each time, within
+bounds, so that one odd report changes little.
 
-Between a builder's estimated tokens and the provider's: budgets in both, and the factor that usage corrects.
-
-A caller states budgets in the provider's tokens; a builder counts with a tokenizer that may be another. What providers
-report moves the factor a part of the way each time, within bounds, so that one odd report changes little.
+Raises `UnknownModel`, `InvalidBudget`, `InputError`.
 """
 
 from __future__ import annotations

@@ -9,11 +9,12 @@ with their session or its principal (`erasing`). One session's cards are never a
 to where it began.
 """
 
+from ..recall.selection import Embedder
 from .backlog import RebuildResult, cards_of, rebuild
 from .erasure import CardEraser
 from .index import CountMismatch, MigrationResult, migrate, open_cards
 from .maker import BulletSummarizer, CardMaker, card_maker, leading_sentences
-from .port import CardedSession, CardIndex, CardProgress, CardSummarizer, Embedder
+from .port import CardedSession, CardIndex, CardProgress, CardSummarizer
 from .worker import CardWorker, StoreCards
 
 __all__ = [

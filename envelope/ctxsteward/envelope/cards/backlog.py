@@ -1,14 +1,13 @@
-"""What is still to be carded, found from the journal: nothing about it is kept anywhere else.
+"""What is still to be carded, found from the journal; and making an index's cards again.
 
-A session is behind where the highest ordinal in its log is above the index's mark. So whoever asks next, also after a
-kill, finds the same messages. A fork has cards of its own messages only; those of the shared part are its parent's.
+A session is behind where the highest ordinal in its log is above the index's mark. Nothing else is kept about it, so
+whoever asks next, also after a kill, finds the same messages. A fork has cards of its own messages only; those of the
+shared part are its parent's. Reads `sessions`, `length`, `read` and `message` of a journal, and originals through a
+session opened for reading.
 
-Reads `sessions`, `length`, `read` and `message` of a journal, and originals through a session opened for reading.
-
-Making an index's cards again, from originals: after it was lost, or with another summarizer or embedder.
-
-Cards that stand are replaced as the new ones arrive; a reader sees one or the other. Erased messages get none. May run
-beside workers: whoever generates last wins.
+`rebuild` makes cards again from originals: after an index was lost, or with another summarizer or embedder. Cards that
+stand are replaced as the new ones arrive; a reader sees one or the other. Erased messages get none. It may run beside
+workers: whoever generates last wins.
 """
 
 from __future__ import annotations

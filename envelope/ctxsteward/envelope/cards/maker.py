@@ -3,28 +3,21 @@
 No card for a system or developer message, or one that was injected (it has an `origin`): it says nothing of its own. A
 summarizer or embedder that fails costs the better summary or the embedding, never the card, and leaves a finding.
 
-Summaries by rule: what needs no summarizer, and what stands in where one fails.
+What needs no summarizer, or where one fails, is summarized by rule: a tool result by its error, else how many images it
+holds, else the first keys of its JSON object, else its beginning and its size; a text of under 200 characters is its
+own summary. Blanks and control characters become one blank each. `leading_sentences` is the default summarizer and
+needs nothing else; `BulletSummarizer` puts any installed summarizer of sections to work on a single message.
 
-A tool result: its error, else how many images it holds, else the first keys of its JSON object, else its beginning and
-its size. A text of under 200 characters is its own summary. Blanks and control characters become one blank each.
-
-Source: the auto-context design (fast paths of the card generator).
-
-Card summarizers: one message in, one or two sentences out.
-
-`leading_sentences` needs nothing else and is the default; `BulletSummarizer` puts any installed summarizer of
-sections (the
-extractive one, a model) to work on a single message.
-
-The words a message is found by: most frequent first, of equal counts the one that comes earlier.
-
-Words of four characters and more, identifiers whole, numbers of three digits and more, character bigrams for scripts
-without blanks; no stop words.
+Keywords are the words a message is found by: most frequent first, of equal counts the one that comes earlier. Words of
+four characters and more, identifiers whole, numbers of three digits and more, character bigrams for scripts without
+blanks; no stop words.
 
 >>> keywords("The deploy failed: deploy_id 4711 is unknown, deploy again")
 ('deploy', 'failed', 'deploy_id', '4711', 'unknown')
 >>> keywords("部署失败")
 ('部署', '署失', '失败')
+
+Source: the auto-context design (fast paths of the card generator).
 """
 
 from __future__ import annotations
@@ -61,7 +54,8 @@ from ctxsteward.store.journal.port import SessionKey
 from ..compaction.losses import said_by, text_of
 from ..history.state import Pin
 from ..history.tool_groups import LogEntry, is_user_turn
-from .port import CardSummarizer, Embedder
+from ..recall.selection import Embedder
+from .port import CardSummarizer
 
 FAST_PATH = "fast-path"
 """`generator_model` of these summaries."""

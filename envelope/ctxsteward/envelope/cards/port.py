@@ -89,19 +89,6 @@ class CardIndex(Protocol):
     def close(self) -> None: ...
 
 
-class Embedder(Protocol):
-    """Turns texts into vectors, one each, in order."""
-
-    @property
-    def name(self) -> str:
-        """Of the model; written into each card."""
-
-    @property
-    def dimensions(self) -> int: ...
-
-    def __call__(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
-
-
 CardSummarizer = Callable[[SourceMessage], str]
 """One or two sentences about one message; what is over 300 characters is cut. Its `__name__` is written into each card
 (a `name`, where it has one). It may raise: the card then holds the beginning of the text."""

@@ -35,7 +35,7 @@ from typing import Any
 from ctxsteward.schemas import StoreError, StoreLocked, UnsupportedVersion
 from ctxsteward.schemas.cards import ContextCard
 from ctxsteward.store.create_once import make_folders
-from ctxsteward.store.sqlite_file import SameFile, SqliteFile, close_to_others, connect, one_transaction
+from ctxsteward.store.sqlite_file import IN_MEMORY, SameFile, SqliteFile, close_to_others, connect, one_transaction
 
 from .port import EVERYTHING, CardedSession, CardProgress, EmbeddingSpace, newest, ordinals_of, space_of
 
@@ -105,7 +105,7 @@ class SqliteCards:
     """A `CardIndex` in a file; made if missing, with its folder."""
 
     _same: SameFile | None = None
-    """None: it is being prepared."""
+    """None: it is being prepared, or in memory."""
 
     def __init__(self, path: Path | str) -> None:
         self._path = Path(path)
@@ -148,7 +148,8 @@ class SqliteCards:
                     self._db.execute(statement)
                 self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 self._db.execute(f"PRAGMA user_version = {VERSION}")
-        self._same = SameFile(self._path, self._db)
+        if self._path != IN_MEMORY:
+            self._same = SameFile(self._path, self._db)
 
     def _check_owner(self) -> bool:
         """Whether the tables are there; raises `StoreError` for a file that is not ours or not of our version."""
@@ -282,6 +283,16 @@ class SqliteCards:
                     f"{self._path}: another process has held the cards for {BUSY_SECONDS:.0f} s; try again"
                 ) from error
             raise StoreError(f"{self._path}: {error}; name a file you may write, or rebuild the cards") from error
+
+
+class MemoryCards(SqliteCards):
+    """``memory:``: what the others promise but for durability; also the double for tests."""
+
+    def __init__(self) -> None:
+        super().__init__(IN_MEMORY)
+
+    def close(self) -> None:
+        """Nothing is released: it may be read as long as somebody holds it."""
 
 
 def _is_busy(error: sqlite3.Error) -> bool:

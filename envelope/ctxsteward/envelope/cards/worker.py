@@ -1,24 +1,20 @@
-"""The worker: makes cards beside the conversation, in threads of its own.
-
-Whoever appends gives at most a *hint*, the key of a session, which takes no lock and never waits. What is to be done is
-found from the journal (`backlog`), so hints may be lost with the process and nothing else is: `start` looks through all
-sessions, and each batch is stored in one step with the mark of how far its session is done.
-
-One thread works on a session at a time, ten messages in turn, so that a long session does not hold up the others. While
-appends come in, each thread rests after every message, so that they cost what they cost without it; it goes on at full
-speed when they pause, or when somebody waits in `flush`. A
-summarizer that fails costs a better summary (`making`); a store that fails is tried again after a pause; anything else
-leaves a finding and waits for the session's next hint. Nothing that happens here reaches an append.
-
-The cards of a store, kept up beside the conversation: what `Store.cards` gives.
+"""The worker that keeps cards up beside the conversation, and what `Store.cards` gives.
 
     with open_store("file:.ctxsteward") as store:
         cards = store.cards()                    # sqlite:.ctxsteward/cards.sqlite; returns at once
         session.append(…)                        # hints, and never waits
         cards.of(session, phase="research")      # what is carded by now
 
-An index, a worker that follows the journal into it, an eraser among the store's. It ends with the store. Nothing is
-lost with the process: what is not carded then is found from the journal the next time.
+`StoreCards` is an index, a worker that follows the journal into it, and an eraser among the store's. It ends with the
+store. Nothing is lost with the process: what is not carded then is found from the journal the next time (`backlog`).
+
+Whoever appends gives at most a *hint*, the key of a session, which takes no lock and never waits. Hints may be lost
+with the process and nothing else is: `start` looks through all sessions, and each batch is stored in one step with
+the mark of how far its session is done. One thread works on a session at a time, ten messages in turn, so that a long
+session does not hold up the others. While appends come in, each thread rests after every message, so that they cost
+what they cost without it; it goes on at full speed when they pause, or when somebody waits in `flush`. A summarizer
+that fails costs a better summary; a store that fails is tried again after a pause; anything else leaves a finding and
+waits for the session's next hint. Nothing that happens here reaches an append.
 """
 
 from __future__ import annotations

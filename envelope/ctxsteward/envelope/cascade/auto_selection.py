@@ -23,41 +23,45 @@ What is missing or fails is no error: the words rank instead, and the ranking sa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cache
-from typing import TYPE_CHECKING
-
-from ctxsteward.schemas import InputError
-from ctxsteward.schemas.cascade import AutoContext, Selection
-
-from ..history.tool_groups import LogEntry
-from ..recall.llm import Ask, Summarize
-from ..recall.selection import Ranking, ScoredOriginal, SelectionRequest, Selector
-from ..recall.strategies import Heuristic, Hybrid, ModelSelector, Multilingual, Semantic, Weights
-from .past import PastMessage
-
-if TYPE_CHECKING:
-    from ..cards.port import CardIndex, Embedder
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import islice
-from typing import NamedTuple, get_args
+from typing import TYPE_CHECKING, NamedTuple, get_args
 from zlib import crc32
 
-from ctxsteward.schemas import Message
-from ctxsteward.schemas.cascade import Anchors, Strategy
+from ctxsteward.schemas import InputError, Message
+from ctxsteward.schemas.cascade import Anchors, AutoContext, Selection, Strategy
 from ctxsteward.schemas.documents import SelectionCandidate
 
 from ..history.session import Session
-from ..recall.selection import FELL_BACK, LOGGED_CANDIDATES, MAX_CANDIDATES, MAX_READ, ranking_by
+from ..history.tool_groups import LogEntry
+from ..recall.llm import Ask, Summarize
+from ..recall.selection import (
+    FELL_BACK,
+    LOGGED_CANDIDATES,
+    MAX_CANDIDATES,
+    MAX_READ,
+    Ranking,
+    ScoredOriginal,
+    SelectionRequest,
+    Selector,
+    ranking_by,
+)
+from ..recall.strategies import Heuristic, Hybrid, ModelSelector, Multilingual, Semantic, Weights
 from ..tokens.tokenizer import FRAME_TOKENS
 from .config import anchors as anchors_of
 from .config import auto_enabled, before, excluded, phases_of, switches, taken_from
 from .config import selection as selection_of
 from .context import ContextBuilder
+from .past import PastMessage
+
+if TYPE_CHECKING:
+    from ..cards.port import CardIndex
+    from ..recall.selection import Embedder
 
 
 class Strategies:

@@ -166,7 +166,7 @@ def intra_policy(settings: IntraContext | None) -> Policy:
 def retry_messages(settings: IntraContext, task: str, failures: Sequence[RefusedAttempt]) -> list[Wire]:
     """The whole context of the attempt after these; without `compress_loops`, what is added to a history that goes on.
 
-    >>> texts = retry_messages(IntraContext(), "Mend it.", [Failure("done", "2 tests fail")])
+    >>> texts = retry_messages(IntraContext(), "Mend it.", [RefusedAttempt("done", "2 tests fail")])
     >>> [wire["content"].splitlines()[0] for wire in texts]
     ['[Original Task]', '[Attempt #1]', '[Validation Failed]', 'Attempt #2: mend what the validation found.']
     """

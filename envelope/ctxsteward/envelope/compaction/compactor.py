@@ -1,14 +1,14 @@
 """Compaction: what leaves the window becomes cited bullets, and a report says what that lost.
 
 `policy` says when and which groups; a summarizer (the third plug point, `shrink`) turns their originals into bullets;
-`accounting` draws up the losses. A compaction is made whole or not at all. One that saves less than a tenth of the
-section is not made, nor one whose summary is unsound: the history stays, with a finding, and the next try waits until
-the section has grown by a tenth. Tokens are tokens of the builder's counter. Source: the layered-envelope design.
+`losses` says what is gone. A compaction is made whole or not at all. One that saves less than a tenth of the section is
+not made, nor one whose summary is unsound: the history stays, with a finding, and the next try waits until the section
+has grown by a tenth. Tokens are tokens of the builder's counter.
 
-What other rooms bring: callables that are found by name under an entry-point group.
+Summarizers and the reader of replacements are found by name under an entry-point group: this room imports neither;
+whoever installs the distribution, or another package, names them. Raises `InputError` for a name that nobody installed.
 
-`envelope` imports neither the summarizers nor the reader of replacements; whoever installs the distribution, or another
-package, names them. Raises `InputError` for a name that nobody installed.
+Source: the layered-envelope design.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ from ctxsteward.store.journal.events import CompactionRefused, WindowCompacted
 from ..history.state import State
 from ..history.tool_groups import LogEntry, ToolGroup
 from ..layout.composition import bullet_line, bullets_text
-from ..layout.fragments import Fragment, group_fragment
-from ..layout.group_steps import RenderOptions
+from ..layout.fragments import Fragment, RenderOptions, group_fragment
 from ..tokens.budgets import BULLETS_FLOOR_FRACTION, BULLETS_FRACTION, LIKELY_FRACTION, MIN_PROGRESS_FRACTION, Budgets
 from ..tokens.tokenizer import Counter
 from .losses import account, shown_texts

@@ -1,15 +1,12 @@
-"""Probes: typed things a text says, found by code that is not the summarizer.
+"""What a compaction lost, found by code that is not the summarizer.
 
-A compaction is checked with them: each probe of an original that leaves the window is looked for in what remains;
-what is missing becomes a `Loss`. Kinds are the closed enum of `LossKind`. Patterns are deliberately plain and
-independent of any summarizer's idea of salience. English and Chinese. Cost is linear; a text longer than
-`LOOK_CHARS` is probed at its head and tail.
+Probes are typed things a text says, of the closed enum `LossKind`. Each probe of an original that leaves the window is
+looked for in what the window shows now: bullets, and what is still shown of the messages that stay. What is missing is
+a `Loss` with its reference and its span; so is every message that no bullet cites, and every bullet that went. A value
+counts as shown only where it stands alone, not inside a longer one.
 
-What a compaction lost: drawn up by code that is not the summarizer.
-
-Every probe of an original that left is looked for in what the window shows now: bullets, and what is still shown of
-the messages that stay. What is missing is a `Loss` with its reference and its span; so is every message that no bullet
-cites, and every bullet that went. A value counts as shown only where it stands alone, not inside a longer one.
+Patterns are deliberately plain and independent of any summarizer's idea of salience. English and Chinese. Cost is
+linear; a text longer than `LOOK_CHARS` is probed at its head and tail.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ from typing import NamedTuple
 from ctxsteward.schemas import Bullet, Loss, LossKind, Message, ToolCallPart
 
 from ..history.tool_groups import LogEntry
-from ..layout.group_steps import DerivedText, MessageStep, Step, ToolResults
+from ..layout.fragments import DerivedText, MessageStep, Step, ToolResults
 
 LOOK_CHARS = 20_000
 MAX_PROBES = 64

@@ -1,13 +1,12 @@
-"""What was noticed while a session was opened and read: findings, each once, and originals that are not to be had.
-
-Damage is told again from the log whenever that is read anew, so `forget_damage` goes before a reading.
-
-Folding a log that may have holes: what can be read is applied in order, what cannot stands in or is passed over.
+"""Folding a log that may have holes: what can be read is applied in order, what cannot stands in or is passed over.
 
 A spoiled message gets a stand-in, so that ordinals, roles and tool pairs go on; any other spoiled record is treated as
 never made (a compaction: the window before it goes on growing and the next build compacts anew from originals). Whether
 an unreadable record was a message is told by the ordinals after it, else by what it claims; where nothing tells, a
 missing one counts as a message, because an ordinal is never given twice.
+
+`ReadFindings` are what is said about it: findings, each once, and which originals are missing. Damage is told again
+from the log whenever that is read anew, so `forget_damage` goes before a reading.
 """
 
 from __future__ import annotations
@@ -16,18 +15,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from ctxsteward.schemas import Finding, Message
+from ctxsteward.schemas.findings import LOG_DAMAGE
 from ctxsteward.store.journal.events import MessageAppended
 from ctxsteward.store.journal.log import DamagedRecord, Row
 from ctxsteward.store.journal.port import JournalRecord
 
-from ..telemetry import metrics as telemetry
+from ..instruments import Reason, cache_miss
 from .state import State
 from .tool_groups import LogEntry, MissingMessage, claimed, fill, refit
-
-DAMAGE = frozenset(
-    ("original_damaged", "compaction_regenerated", "record_damaged", "record_skipped", "record_restored")
-)
-"""Kinds of findings about what the journal no longer holds as it was."""
 
 
 class ReadFindings:
@@ -47,11 +42,11 @@ class ReadFindings:
 
     def forget_damage(self) -> None:
         """Before the log is read anew."""
-        self.findings = [finding for finding in self.findings if finding.kind not in DAMAGE]
+        self.findings = [finding for finding in self.findings if finding.kind not in LOG_DAMAGE]
         self.missing.clear()
 
     def damage(self) -> list[Finding]:
-        return [finding for finding in self.findings if finding.kind in DAMAGE]
+        return [finding for finding in self.findings if finding.kind in LOG_DAMAGE]
 
     # -- what cannot be read ------------------------------------------------------------------------------------
 
@@ -59,7 +54,7 @@ class ReadFindings:
         """An original cannot be read: count it once."""
         if ordinal not in self.missing:
             self.missing.add(ordinal)
-            telemetry.cache_miss("original")
+            cache_miss("original")
 
     def restored(self, positions: Sequence[int]) -> None:
         """Records came from elsewhere."""
@@ -84,11 +79,11 @@ class ReadFindings:
         else:
             self._miss("record", "record_damaged", f"{what}; what was in force before it stays", row.kind or None)
 
-    def _miss(self, reason: telemetry.Reason, kind: str, text: str, field: str | None = None) -> None:
+    def _miss(self, reason: Reason, kind: str, text: str, field: str | None = None) -> None:
         finding = Finding(kind=kind, field=field, text=text)
         if finding not in self.findings:
             self.findings.append(finding)
-            telemetry.cache_miss(reason)
+            cache_miss(reason)
 
 
 class DamageWitness(Protocol):

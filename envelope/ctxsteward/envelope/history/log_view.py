@@ -1,13 +1,11 @@
-"""A session's log and those it was forked from: which of them holds a message, and up to where each is shared.
-
-A fork shares its parent's log up to a position and an ordinal, and counts on from there. Parents are read when they are
-asked for: their first record says where they begin in turn. Raises `Damaged` where that cannot be told any more.
-
-A session's state in this process: read from its log, kept up with what others append, written behind what was read.
+"""A session's state in this process: read from its log, kept up with what others append, written behind what was read.
 
 Reading begins at the newest compaction that can be read, else with the parent's state, else at the start. A write names
 the position and generation it was decided on: who comes second gets `Conflict`, reads on and tries again (`retried`).
-What cannot be read any more never stops a reading: see `fold` for stand-ins and `noticed` for what is said about it.
+What cannot be read any more never stops a reading: see `fold` for stand-ins and for what is said about it.
+
+A fork shares its parent's log up to a position and an ordinal, and counts on from there (`Ancestry`). Parents are read
+when they are asked for: their first record says where they begin in turn.
 
 Raises `Erased` for a session that was forgotten; `Damaged` where neither the log nor a compaction says any more what
 its head or its parent was.
@@ -17,12 +15,14 @@ from __future__ import annotations
 
 import hmac
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from ctxsteward.schemas import Conflict, Damaged, Erased, ReferenceNotFound
+from ctxsteward.schemas import Conflict, Damaged, Erased, Finding, ReferenceNotFound
 from ctxsteward.store.journal.events import (
+    NONCE_DIGITS,
+    PLAIN,
     Event,
     ForkPoint,
     MessageAppended,
@@ -33,10 +33,10 @@ from ctxsteward.store.journal.events import (
 from ctxsteward.store.journal.log import DamagedRecord, Log
 from ctxsteward.store.journal.port import ForgottenSubject, SessionKey
 
-from ..layout.rows import NONCE_DIGITS
 from .fold import ReadFindings, fold
+from .new_message import ParsedMessage
 from .state import State
-from .tool_groups import LogEntry, MissingMessage, claimed
+from .tool_groups import LogEntry, MissingMessage, claimed, fill, place
 
 
 class Ancestry:
@@ -134,7 +134,7 @@ T = TypeVar("T")
 
 
 class SessionLogView:
-    """One log as far as it was read. It hears of what cannot be read (`fold.Witness`)."""
+    """One log as far as it was read. It hears of what cannot be read (`fold.DamageWitness`)."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -302,12 +302,80 @@ class SessionLogView:
                 self.refresh()
         raise Conflict(self.id, self.state.position)
 
+    def append(self, taken: ParsedMessage) -> LogEntry:
+        """Give a message its ordinal and its place in the history, and write it; the same `id` is one entry.
+
+        To be `retried`: what others appended first is read, and the message goes behind it. Raises `Erased` for a
+        principal that was forgotten.
+        """
+        if taken.new.id is not None and (known := self._known(taken)) is not None:
+            return known
+        entry = self._entry(self.state, taken)
+        self.write((entry.event,))
+        self.state.add(entry)
+        return entry
+
+    def extend(self, batch: Sequence[ParsedMessage]) -> list[LogEntry]:
+        """Append messages in one write: all of them, or none."""
+        state = self.state.copy()  # tried on a copy
+        entries: list[LogEntry] = []
+        fresh: list[MessageAppended] = []
+        ids: dict[str, LogEntry] = {}
+        for taken in batch:
+            entry = self._known(taken, ids)
+            if entry is None:
+                entry = self._entry(state, taken)
+                state.add(entry)
+                fresh.append(entry.event)
+                if taken.new.id is not None:
+                    ids[taken.new.id] = entry
+            entries.append(entry)
+        self.write(fresh)
+        self.state = state
+        return entries
+
+    def _known(self, taken: ParsedMessage, ids: Mapping[str, LogEntry] | None = None) -> LogEntry | None:
+        """The entry of its id, in `ids` or in the log; a finding where that says something else."""
+        id = taken.new.id
+        if id is None:
+            return None
+        known = (ids or {}).get(id) or self.by_id(id)
+        if known is not None and known.event.wire != taken.wire and not known.event.damaged and not known.event.erased:
+            text = f"id {known.event.id!r} was appended again with another content; the first one stays"
+            self.noticed.findings.append(Finding(kind="id_reused", ref=known.ref, text=text))
+        return None if known is None else LogEntry(known.event, known._message)
+
+    def _entry(self, state: State, taken: ParsedMessage) -> LogEntry:
+        """The message at its place behind this state."""
+        wire, message, tokens, new = taken
+        if new.principal is not None and (gone := self.forgotten.get(new.principal)) is not None:
+            what = f"principal {new.principal!r} of session {self.id!r}"
+            raise Erased(what, who=gone.who, when=gone.when, why=gone.why)
+        ordinal = state.ordinal + 1
+        placement = place(state, message, ordinal)
+        results = len(message.tool_results) if placement is not PLAIN else 0
+        event = MessageAppended(
+            ordinal=ordinal,
+            wire=wire,
+            placement=placement,
+            tokens=tokens,
+            outputs=state.outputs + results if results else 0,
+            address=self.log.address(new.principal, wire),
+            id=new.id,
+            phase=new.phase,
+            pin=new.pin,
+            ts=new.ts,
+            principal=new.principal,
+            origin=new.origin,
+        )
+        return LogEntry(event, message, is_new=True)
+
     # -- one message, and what cannot be read -------------------------------------------------------------------
 
     def found(self, ordinal: int, ref: str) -> LogEntry | MissingMessage:
         """A message of the window or of the log; raises `ReferenceNotFound` for one that was never given."""
-        place = bisect_right(self.state.groups, ordinal, key=lambda group: group.first)
-        for entry in self.state.groups[place - 1].entries if place else ():
+        at = bisect_right(self.state.groups, ordinal, key=lambda group: group.first)
+        for entry in self.state.groups[at - 1].entries if at else ():
             if entry.ordinal == ordinal and not entry.event.damaged:
                 return entry
         row = self.ancestry.owner(ordinal).message(ordinal)
@@ -319,6 +387,23 @@ class SessionLogView:
         self.stood_in(ordinal)
         record = row.record if row is not None else None
         return MissingMessage(ordinal=ordinal, said=claimed(record.wire if record else None))
+
+    def shown(self, ordinal: int, ref: str) -> LogEntry:
+        """A message as an envelope may show it: a stand-in where the original is damaged."""
+        found = self.found(ordinal, ref)
+        return found if isinstance(found, LogEntry) else fill(State(self.id), found, None, ())
+
+    def by_id(self, id: str) -> LogEntry | None:
+        """The message that was appended under this id; also by a writer that was not read yet."""
+        for log, last in self.ancestry.shares(self.state.ordinal):
+            record = log.journal.by_id(log.key, id)
+            if record is not None and (last is None or record.ordinal <= last):
+                try:
+                    return self.shown(record.ordinal, f"§{record.ordinal}")
+                except ReferenceNotFound:
+                    what = f"session {self.id!r}: the record of id {id!r} is damaged and names no message"
+                    raise Damaged(f"{what}; `ctxsteward store fsck --repair` restores what can be") from None
+        return None
 
     def original(self, ordinal: int) -> MessageAppended | None:
         """A message by its ordinal, wherever it stands."""

@@ -6,17 +6,37 @@ An original is checked against its address before it is served. Raises `InvalidR
 
 from __future__ import annotations
 
-from ctxsteward.schemas import Damaged, Erased, InvalidReference, Message, Ref, ReferenceNotFound, ToolResultPart, Wire
+from collections.abc import Mapping
+
+from ctxsteward.schemas import (
+    CompressionReport,
+    Damaged,
+    Erased,
+    InvalidReference,
+    Message,
+    Ref,
+    ReferenceNotFound,
+    ToolResultPart,
+    Wire,
+)
 from ctxsteward.store.journal.events import ForkPoint
 from ctxsteward.store.journal.port import ForgottenSubject
 from ctxsteward.store.profiles.text import Profile, record_line
 
-from ..layout.meta_section import META_REF
 from .log_view import SessionLogView
-from .state import State
-from .tool_groups import LogEntry, MissingMessage, fill
+from .tool_groups import LogEntry, MissingMessage
 
+META_REF = "meta:"
+"""Before the id of a record of meta: how it is named in reports, and for `Session.resolve`."""
+META_REPORT = '"meta_report":'
+"""Stands in the text of a manifest that holds a report and no envelope."""
 MAX_ORDINAL_DIGITS = 12
+
+
+def report_in(manifest: Mapping[str, object]) -> CompressionReport | None:
+    """The report that this manifest holds; None: it is an envelope's."""
+    body = manifest.get("meta_report")
+    return None if body is None else CompressionReport.model_validate(body)
 
 
 class Originals:
@@ -97,30 +117,13 @@ class Originals:
             )
         return found
 
-    def shown(self, ordinal: int, ref: str) -> LogEntry:
-        """A message as an envelope may show it: a stand-in where the original is damaged."""
-        found = self._replica.found(ordinal, ref)
-        return found if isinstance(found, LogEntry) else fill(State(self._replica.id), found, None, ())
-
-    def by_id(self, id: str) -> LogEntry | None:
-        """The message that was appended under this id; also by a writer that was not read yet."""
-        for log, last in self._replica.ancestry.shares(self._replica.state.ordinal):
-            record = log.journal.by_id(log.key, id)
-            if record is not None and (last is None or record.ordinal <= last):
-                try:
-                    return self.shown(record.ordinal, f"§{record.ordinal}")
-                except ReferenceNotFound:
-                    what = f"session {self._replica.id!r}: the record of id {id!r} is damaged and names no message"
-                    raise Damaged(f"{what}; `ctxsteward store fsck --repair` restores what can be") from None
-        return None
-
     def origin(self, at: int | str | None) -> ForkPoint:
         """Where a fork at this message begins; None: with what comes next."""
         state = self._replica.state
         if at is None:
             return ForkPoint(self._replica.id, state.position, state.ordinal)
         ordinal = Ref.parse(str(at)).ordinal
-        self.shown(ordinal, f"§{ordinal}")
+        self._replica.shown(ordinal, f"§{ordinal}")
         log = self._replica.ancestry.owner(ordinal)
         owner, position = log.key.session, log.journal.position(log.key, ordinal)
         if position is None:

@@ -8,12 +8,9 @@ What cannot be read any more never stops a session: a damaged compaction is made
 original is never served (`resolve` raises `Damaged`, an envelope shows a stand-in), and findings say so. What was
 erased, by whichever process of this journal, is not served by a session that had read it before.
 
-Behind it: `replica` (the state, read and kept up), `originals` (references), `appending` (messages on their way in),
-`heads` (opening).
-
-Which records a session was shown: those of the profiles it was under, and the facts of its turns.
-
-A session lends no support to a record that it was shown: what it repeats it may have from there.
+`log_view` holds the state, reads and writes it; `originals` resolves references; `session_head` opens a log.
+`shown_in` tells which records a session was shown: it lends no support to those, as what it repeats it may have from
+there.
 """
 
 from __future__ import annotations
@@ -43,12 +40,10 @@ from ctxsteward.store.journal.port import Journal, SessionKey
 from ctxsteward.store.names import checked_name
 from ctxsteward.store.profiles.text import Profile
 
-from ..layout.meta_section import META_REPORT, report_in
 from ..tokens.tokenizer import Counter
-from .fold import DAMAGE
 from .log_view import TRIES, SessionLogView
-from .new_message import MessageAppender, NewMessage, ParsedMessage, check_meta, check_note
-from .originals import Originals
+from .new_message import NewMessage, ParsedMessage, check_meta, check_note
+from .originals import META_REPORT, Originals, report_in
 from .session_head import SessionOpening
 from .state import State
 from .tool_groups import LogEntry
@@ -74,8 +69,6 @@ BATCH_MESSAGES = 1000
 
 _BARE = NewMessage(message=None)
 """What stands beside a message that comes alone."""
-
-__all__ = ["BATCH_MESSAGES", "DAMAGE", "Session"]
 
 
 class Session:
@@ -117,7 +110,6 @@ class Session:
         self.replica = replica
         """What was read of the log, and what reads on."""
         self._originals = Originals(replica)
-        self._appending = MessageAppender(replica, self._originals)
 
     @property
     def id(self) -> str:
@@ -210,7 +202,7 @@ class Session:
             check_meta(new)
         taken = self._take(message, new)
         with self.lock:
-            return self._noted(self._appending.one(taken))
+            return self._noted(self.replica.retried(lambda: self.replica.append(taken)))
 
     def extend(self, messages: Iterable[object]) -> list[LogEntry]:
         """Add many messages (wire dicts, or `NewMessage` where they carry more), in batches of one journal write each.
@@ -237,7 +229,7 @@ class Session:
 
     def _append_batch(self, batch: list[ParsedMessage]) -> list[LogEntry]:
         with self.lock:
-            entries = self._appending.batch(batch)
+            entries = self.replica.retried(lambda: self.replica.extend(batch))
             for entry in entries[-1:]:
                 self._noted(entry)
             return entries
@@ -407,7 +399,7 @@ class Session:
     def shown(self, ordinal: int, ref: str = "") -> LogEntry:
         """The log entry of a message as an envelope may show it: a stand-in where the original is damaged."""
         with self.lock:
-            return self._originals.shown(ordinal, ref or f"§{ordinal}")
+            return self.replica.shown(ordinal, ref or f"§{ordinal}")
 
     def entries(self, start: int = 1, stop: int | None = None) -> list[LogEntry]:
         """Originals from ordinal `start` up to and including `stop`; costs what it returns. Raises `Damaged`."""

@@ -6,44 +6,30 @@ breaks the pairing is repaired when it is rendered, with a finding, and never re
 placeholder result, a result without a call is shown as fenced text, a reused or missing id gets an alias.
 Decisions are taken once, when a message is appended (`place`), and stored with it.
 
-Stand-ins for originals that cannot be read: the place, the role and the tool pairs stay, the words do not.
-
-Nothing of a damaged record is ever shown. What it claims about its *shape* (role, tool calls, tool results) is taken as
-a hint, because a wrong shape harms nobody: `place` judges it against the history like any other message, ids of its
-calls are replaced by ours, and messages after it are placed anew where they leaned on what is gone. Where it claims
-nothing, the shape comes from its neighbours: who spoke before, which results follow.
+An original that cannot be read gets a stand-in (`fill`): its place, role and tool pairs stay, its words do not. Nothing
+of a damaged record is ever shown. What it claims about its *shape* (role, tool calls, tool results) is taken as a hint,
+because a wrong shape harms nobody: `place` judges it against the history like any other message, ids of its calls are
+replaced by ours, and messages after it are placed anew where they leaned on what is gone. Where it claims nothing, the
+shape comes from its neighbours: who spoke before, which results follow.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from ctxsteward.schemas import ImagePart, Message, OpaquePart, TextPart, ToolCallPart
-from ctxsteward.schemas.message import control_fields, decode_wire
+from ctxsteward.schemas import ContextError, ImagePart, Message, OpaquePart, TextPart, ToolCallPart, Wire
+from ctxsteward.schemas.message import control_fields, decode_wire, encode_wire
 from ctxsteward.store.journal.events import PLAIN, MessageAppended, Placement
 
 if TYPE_CHECKING:
     from ..tokens.tokenizer import Counter
-from collections.abc import Sequence
-from dataclasses import field, replace
 
-from ctxsteward.schemas import ContextError, Wire
-from ctxsteward.schemas.message import encode_wire
 
 # OpenAI takes ids of at most 40 characters, Anthropic these characters.
 _SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
-
-FINDING_TEXTS = {
-    "tool_call_without_result": "a tool call was followed by another message; a placeholder result stands in",
-    "tool_result_without_call": "a tool result answers no open call; it is shown as fenced text",
-    "tool_call_id_replaced": "a tool call's id was missing, unusable or already taken; it goes by another",
-    "empty_assistant_message": "an assistant message says nothing and calls nothing; it is not shown",
-    "original_damaged": "an original is damaged or missing and cannot be shown; a line that says so stands in",
-    "untrusted_system_message": "a system message arrived by append; it is shown as fenced text, not as the operator's",
-    "control_field": "a message names what only an operator sets; the provider is not sent it, the original keeps it",
-}
 
 
 class LogEntry:

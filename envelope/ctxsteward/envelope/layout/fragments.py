@@ -1,24 +1,317 @@
-"""A fragment: a piece of an envelope that is laid out, counted and rendered as one.
+"""Fragments: the pieces of an envelope that are laid out, counted and rendered as one, and the steps they are made of.
 
-The strip: the fragments of a window's groups in order, with running totals, kept from build to build.
+A tool group becomes steps, provider-neutral and ready for any renderer: `MessageStep` (a message in its own role),
+`ToolResults` (every call of the group answered) and `DerivedText` (fenced, in the user's role). Long tool results are
+excerpted here, masked ones replaced by one line, unanswered calls get a placeholder. Pure: the same group, cap and
+nonce give the same steps.
 
-Between compactions a window only grows at its end, so the strip of the last build is extended, never redone: a build
-costs its newest messages. A strip holds results of pure functions of the groups it was made from; a fresh one over the
-same groups is equal (a property test), so it is a cache and not a second state.
+An excerpt of a long tool result is its head, the lines that look decisive, its tail, and the reference under which the
+whole stays resolvable. It is a pure function of text, cap and tokenizer, so it needs no record. Cost is linear in the
+text; lines are cut, never changed.
+
+`FragmentCache` holds the fragments of a window's groups in order, with running totals. Between compactions a window
+only grows at its end, so that of the last build is extended, never redone: a build costs its newest messages. It holds
+results of pure functions of the groups it was made from; a fresh one over the same groups is equal (a property test),
+so it is a cache and not a second state.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas import ImagePart, Message, ToolResultPart, Wire
 from ctxsteward.store import process_forks as forking
+from ctxsteward.store.journal.events import PLAIN
 
-from ..history.tool_groups import ToolGroup
+from ..history.tool_groups import LogEntry, ToolGroup, says_something, unanswered
 from ..tokens.tokenizer import Counter
-from .group_steps import DerivedText, RenderOptions, Step, build_group
+from .rows import fenced
+
+_SIGNAL = re.compile(
+    r"error|exception|fail|fatal|panic|traceback|denied|refused|timed? ?out|not found|warning|assert"
+    r"|错误|失败|异常|超时",
+    re.IGNORECASE,
+)
+_HEAD_SHARE, _SIGNAL_SHARE = 0.35, 0.25
+_MAX_SIGNAL_LINES = 12
+_LINE_CHARS = 240
+_LOOK_CHARS = 400_000
+"""Signal lines are looked for in the first and last half of this many characters."""
+
+
+def excerpt(text: str, *, cap_tokens: int, ref: str, tokens: int, count: Callable[[str], int]) -> str:
+    """At most about `cap_tokens` of `text` (which has `tokens`), with a line that says where the whole is."""
+    note = f"[… {tokens} tokens in all, excerpt; {ref} resolves to the whole …]"
+    room = max(8, cap_tokens - count(note) - 4)
+    chars_a_token = max(1.0, len(text) / max(1, tokens))
+    while True:
+        parts = _pick(text, room, chars_a_token)
+        result = "\n".join([*parts[:1], note, *parts[1:]])
+        used = count(result)
+        if used <= cap_tokens or room <= 8:
+            return result
+        room = max(8, int(room * min(0.9, cap_tokens / used)))
+
+
+def _pick(text: str, room: int, chars_a_token: float) -> list[str]:
+    head_chars = int(room * _HEAD_SHARE * chars_a_token)
+    signal_chars = int(room * _SIGNAL_SHARE * chars_a_token)
+    head = _whole_lines(text[:head_chars], keep="head")
+    middle = text[len(head) :]
+    signal = _signal_lines(middle, signal_chars)
+    tail_chars = max(0, int(room * chars_a_token) - len(head) - sum(len(line) + 1 for line in signal))
+    tail = _whole_lines(text[len(text) - tail_chars :], keep="tail") if tail_chars else ""
+    lines = [line for line in signal if line not in head and line not in tail]
+    return [part for part in (head.rstrip("\n"), "\n".join(lines), tail.strip("\n")) if part]
+
+
+def _whole_lines(text: str, *, keep: str) -> str:
+    """Cut at a line end where that costs less than half of the text."""
+    if keep == "head":
+        cut = text.rfind("\n")
+        return text[: cut + 1] if cut > len(text) // 2 else text
+    cut = text.find("\n")
+    return text[cut + 1 :] if 0 <= cut < len(text) // 2 else text
+
+
+def _signal_lines(text: str, room_chars: int) -> list[str]:
+    if len(text) > _LOOK_CHARS:
+        text = text[: _LOOK_CHARS // 2] + "\n" + text[-_LOOK_CHARS // 2 :]
+    found: list[str] = []
+    used, last_stop = 0, -1
+    for match in _SIGNAL.finditer(text):
+        if match.start() < last_stop:
+            continue
+        start = text.rfind("\n", 0, match.start()) + 1
+        stop = text.find("\n", match.end())
+        last_stop = len(text) if stop < 0 else stop
+        begin = max(start, match.start() - _LINE_CHARS // 2)
+        line = text[begin : min(last_stop, begin + _LINE_CHARS)].strip()
+        if used + len(line) > room_chars or len(found) >= _MAX_SIGNAL_LINES:
+            break
+        if line and line not in found:
+            found.append(line)
+            used += len(line) + 1
+    return found
+
+
+NO_RESULT = "[no result was recorded for this call]"
+MASKED_ARGUMENT_CHARS = 160
+"""Call arguments of a masked group are shortened to this, whole JSON values only."""
+_SHORT_VALUE_CHARS = 80
+
+
+@dataclass(frozen=True, slots=True)
+class MessageStep:
+    """A message in its native role."""
+
+    entry: LogEntry
+    aliases: tuple[tuple[int, str], ...] = ()
+    """(tool call index, id to render it with)."""
+    without_results: bool = False
+    """Only what is not a tool result."""
+    arguments: tuple[tuple[int, str], ...] = ()
+    """(tool call index, what is shown instead of its arguments)."""
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedText:
+    """Our own text, fenced, in the user's role."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """A tool result as shown."""
+
+    call_id: str
+    name: str
+    text: str
+    is_error: bool = False
+    images: tuple[ImagePart, ...] = ()
+    entry: LogEntry | None = None
+    """The message it came in; None for a placeholder."""
+    index: int = 0
+    """Which tool result of that message."""
+    verbatim: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResults:
+    """All answers to the group's calls, and what else came with them."""
+
+    answers: tuple[ToolResult, ...]
+    trailing: tuple[MessageStep | DerivedText, ...] = ()
+
+
+Step = MessageStep | DerivedText | ToolResults
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenderOptions:
+    """How a group is shown."""
+
+    cap_tokens: int
+    masked: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSteps:
+    """The steps of a group, what they cost, and what identifies them."""
+
+    steps: tuple[Step, ...]
+    tokens: int
+    digest: bytes
+
+
+def build_group(group: ToolGroup, shape: RenderOptions, *, nonce: str, counter: Counter) -> GroupSteps:
+    """Make a group valid under this shape."""
+    only = group.entries[0]
+    if len(group.entries) == 1 and only.event.placement is PLAIN and not only.message.tool_calls:
+        digest = hashlib.sha256(f"{only.ordinal}\x00{only.event.wire}".encode()).digest()
+        return GroupSteps(steps=(MessageStep(only),), tokens=only.tokens(counter), digest=digest)
+    tokens = 0
+    parts: list[str] = []
+    steps: list[Step] = []
+    answers: list[ToolResult] = []
+    trailing: list[MessageStep | DerivedText] = []
+    names = _call_names(group.entries[0])
+    for position, entry in enumerate(group.entries):
+        message, placement = entry.message, entry.event.placement
+        parts += [str(entry.ordinal), entry.event.wire]
+        if message.role in ("system", "developer"):
+            aside = DerivedText(fenced(nonce, f"{message.role} message {entry.ref}", message.text))
+            (trailing if position else steps).append(aside)
+            tokens += counter.framed(aside.text)
+            continue
+        if message.role == "assistant" and not says_something(message):
+            continue
+        tokens += entry.tokens(counter)
+        if placement is not None and (placement.answers or placement.orphans):
+            tokens += _take_results(entry, shape, nonce, counter, names, answers, trailing, parts)
+        elif position == 0:
+            shortened = _shortened_calls(message) if shape.masked else ()
+            for index, text in shortened:
+                tokens += counter.text(text) - counter.text(message.tool_calls[index].arguments)
+            steps.append(MessageStep(entry, placement.aliases, arguments=shortened))
+        else:
+            trailing.append(MessageStep(entry))
+    for call in unanswered(group):
+        answers.append(ToolResult(call.alias, names.get(call.alias, ""), NO_RESULT, is_error=True))
+        tokens += counter.framed(NO_RESULT) + 4
+        parts.append(call.alias)
+    if answers:
+        steps.append(ToolResults(tuple(answers), tuple(trailing)))
+    else:
+        steps += trailing
+    digest = hashlib.sha256("\x00".join((f"{shape.masked}", *parts)).encode()).digest()
+    return GroupSteps(steps=tuple(steps), tokens=tokens, digest=digest)
+
+
+def _take_results(
+    entry: LogEntry,
+    shape: RenderOptions,
+    nonce: str,
+    counter: Counter,
+    names: dict[str, str],
+    answers: list[ToolResult],
+    trailing: list[MessageStep | DerivedText],
+    parts: list[str],
+) -> int:
+    """Sort one message's tool results into answers and asides; return the change in tokens against the original."""
+    change = 0
+    message, placement = entry.message, entry.event.placement
+    results = message.tool_results
+    original = entry.tokens(counter)
+    for index, alias in placement.answers:
+        result = results[index]
+        text, delta = _shown(entry, result, index, original, shape, counter)
+        change += delta
+        if text is not None:
+            parts.append(text)
+        answers.append(
+            ToolResult(
+                alias, result.name or names.get(alias, ""), result.text if text is None else text, result.is_error,
+                () if shape.masked else result.images, entry, index, text is None and alias == result.call_id,
+            )
+        )  # fmt: skip
+    for index in placement.orphans:
+        text, delta = _shown(entry, results[index], index, original, shape, counter)
+        aside = DerivedText(
+            fenced(nonce, f"tool result {_ref(entry, index)}", results[index].text if text is None else text)
+        )
+        trailing.append(aside)
+        change += delta + 24
+    if any(not isinstance(part, ToolResultPart) for part in message.parts):
+        trailing.append(MessageStep(entry, without_results=True))
+    return change
+
+
+def _shown(
+    entry: LogEntry, result: ToolResultPart, index: int, original: int, shape: RenderOptions, counter: Counter
+) -> tuple[str | None, int]:
+    """The text shown instead of a result (None: as it is) and the change in tokens."""
+    if shape.masked:
+        text = masked_line(result, _ref(entry, index))
+        used = counter.text(result.text) + (counter.message(_images_only(result)) if result.images else 0)
+        new = counter.text(text)
+        return (text, new - used) if new < used else (None, 0)
+    if original <= shape.cap_tokens:
+        return None, 0
+    used = counter.text(result.text)
+    if used <= shape.cap_tokens:
+        return None, 0
+    text = excerpt(result.text, cap_tokens=shape.cap_tokens, ref=_ref(entry, index), tokens=used, count=counter.text)
+    return text, counter.text(text) - used
+
+
+def _shortened_calls(message: Message) -> tuple[tuple[int, str], ...]:
+    calls = enumerate(message.tool_calls)
+    return tuple((i, shortened_arguments(c.arguments)) for i, c in calls if len(c.arguments) > MASKED_ARGUMENT_CHARS)
+
+
+def shortened_arguments(arguments: str) -> str:
+    """Call arguments in at most `MASKED_ARGUMENT_CHARS` characters, still a JSON object: short values stay."""
+    try:
+        values = json.loads(arguments)
+    except (ValueError, RecursionError):
+        values = None
+    kept: dict[str, object] = {}
+    for key, value in values.items() if isinstance(values, dict) else ():
+        text = json.dumps(value, ensure_ascii=False)
+        kept[key] = value if len(text) <= _SHORT_VALUE_CHARS else f"[{len(text)} characters]"
+        if len(json.dumps(kept, ensure_ascii=False)) > MASKED_ARGUMENT_CHARS - 8:
+            del kept[key]
+            break
+    return json.dumps(kept, ensure_ascii=False)
+
+
+def masked_line(result: ToolResultPart, ref: str) -> str:
+    """One line for a result that is no longer shown: kind, size, reference."""
+    stripped = result.text.lstrip()[:1]
+    kind = "structured" if stripped in ("{", "[") else "image" if result.images and not result.text else "text"
+    error = " error" if result.is_error else ""
+    return f"[{kind}{error} result, {len(result.text)} characters, {ref}]"
+
+
+def _images_only(result: ToolResultPart) -> Message:
+    return Message.model_construct(role="user", dialect="shared", parts=result.images, wire={})
+
+
+def _ref(entry: LogEntry, index: int) -> str:
+    return entry.ref if len(entry.message.tool_results) == 1 else f"{entry.ref}.{index + 1}"
+
+
+def _call_names(entry: LogEntry) -> dict[str, str]:
+    aliases = dict(entry.event.placement.aliases)
+    return {aliases.get(index, call.id): call.name for index, call in enumerate(entry.message.tool_calls)}
+
 
 Kind = Literal["text", "tools", "bullets", "group", "context", "notes"]
 

@@ -13,7 +13,7 @@ however many builders it is laid out. It names records and holds none of their t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -31,16 +31,13 @@ from ctxsteward.schemas.profile import MetaRecord
 from ctxsteward.store.crypto.addresses import AddressKey, address_of
 from ctxsteward.store.profiles.text import Profile, meta_text, record_line
 
+from ..history.originals import META_REF
 from ..tokens.budgets import Budgets
 from ..tokens.tokenizer import Counter
 from .fragments import Fragment, text_fragment
 
 META_STABLE_COMPACTIONS = 4
 """Meta over its trigger is left alone until dynamic was compacted more often than this."""
-META_REPORT = '"meta_report":'
-"""Where this does not stand in a manifest's text, it is an envelope's."""
-META_REF = "meta:"
-"""Before a record's id: how it is named in reports, and for `Session.resolve`."""
 
 
 class ChosenRecords(NamedTuple):
@@ -195,9 +192,3 @@ def report_of(cut: MetaCut, key: AddressKey, session: str, head_at: object) -> C
 
 def _ids(records: Sequence[MetaRecord]) -> list[str]:
     return [record.id for record in records]
-
-
-def report_in(manifest: Mapping[str, object]) -> CompressionReport | None:
-    """The report that this manifest holds; None: it is an envelope's."""
-    body = manifest.get("meta_report")
-    return None if body is None else CompressionReport.model_validate(body)

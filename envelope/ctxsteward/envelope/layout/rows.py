@@ -1,4 +1,4 @@
-"""Fences: how derived or injected text is set apart from what people and models said.
+r"""Fences: how derived or injected text is set apart from what people and models said.
 
 A fence carries the session's nonce, drawn from the injected random source when the session was opened. Text that
 contains the nonce is escaped, so nothing inside can close its fence or open another. One fence goes round a list, not
@@ -39,8 +39,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-NONCE_DIGITS = 9
-"""Decimal digits: 30 bits, three tokens in every nonce, so that a session's costs do not depend on its luck."""
+from ctxsteward.store.journal.events import NONCE_DIGITS
 
 
 def random_nonce() -> str:
@@ -118,7 +117,7 @@ def cited(row: str) -> CitedBullet:
     """Text and citations of a bullet's row, as `rows_of` gives it.
 
     >>> cited("- paid, see §\\\\9 §2 §4.1")
-    Cited(text='paid, see §9', citations=('§2', '§4.1'))
+    CitedBullet(text='paid, see §9', citations=('§2', '§4.1'))
     """
     words = row.removeprefix("- ").split(" ")
     first = len(words)

@@ -33,6 +33,7 @@ from .heuristic import Heuristic
 from .selection import (
     MAX_CANDIDATES,
     CachedSession,
+    Embedder,
     Ranking,
     ScoredOriginal,
     SelectionRequest,
@@ -44,7 +45,6 @@ from .selection import (
 )
 
 if TYPE_CHECKING:
-    from ..cards.port import Embedder
     from .vectors import Matrix, SessionVectors
 
 

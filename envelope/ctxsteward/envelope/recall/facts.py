@@ -1,18 +1,16 @@
-"""Which facts a user turn is shown: ranked for its message, fitted into recall's room, each once.
+"""Facts: what a session knows of its user, its project and itself, and which of it a user turn is shown.
 
-The ranker is that of recall (`ranking.sayings`). A fact takes part that scores at least `LEAST_FRACTION` of the best,
-or that stands whatever is asked; best first, whatever still fits. Facts take `Budgets.facts_fraction` of recall's room
-at most, fence and label counted; what they leave is for recalled messages (`deciding`). What the head's records, the
-window or a recalled message say already is passed over. What was chosen, and why not the others, is in the selection's
-log by id.
-
-What a session knows of its user, its project and itself: read once, kept while it is true, shown by reference.
-
-Its *audiences* are the principal of the newest user message, the project it was opened for, and the session alone: the
-one way to a fact, so those of another user cannot be reached. A fork is of the sessions that it was forked from, too,
-as far as it shares their log: it knows whatever rests on messages up to the fork, whichever night it was learned, and
-nothing that was said in them afterwards. A shelf is read once a session and audience, and again
+A session's *audiences* are the principal of the newest user message, the project it was opened for, and the session
+alone: the one way to a fact, so those of another user cannot be reached. A fork is of the sessions that it was forked
+from, too, as far as it shares their log: it knows whatever rests on messages up to the fork, whichever night it was
+learned, and nothing that was said in them afterwards. A store of facts is read once a session and audience, and again
 after `REFRESH_TURNS` user turns; where a profile has no facts, one request tells for all audiences.
+
+For each user turn facts are ranked for its message (`heuristic.UtteranceIndex`) and fitted into recall's room, each
+once. A fact takes part that scores at least `LEAST_FRACTION` of the best, or that stands whatever is asked; best first,
+whatever still fits. Facts take `Budgets.facts_fraction` of recall's room at most, fence and label counted; what they
+leave is for recalled messages. What the head's records, the window or a recalled message say already is passed over.
+What was chosen, and why not the others, is in the selection's log by id.
 
 The log holds ids and addresses (`events.FactRef`), no text: that is read from the vault when it is laid out, so that
 an erased fact leaves old envelopes, too. What is kept here lives in `Session.cache`; losing it costs time only.
@@ -20,9 +18,11 @@ an erased fact leaves old envelopes, too. What is kept here lives in `Session.ca
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctxsteward.schemas import Erased, Finding, StoreError, StoreUnavailable
 from ctxsteward.store.facts.fact import Audience, Fact, fact_line, in_order
@@ -30,18 +30,9 @@ from ctxsteward.store.facts.fact_store import AudienceFacts, Each, FactStore, St
 from ctxsteward.store.journal.events import FactRef, RecallSelected
 from ctxsteward.store.profiles.meta_records import RecordRef
 
-from .heuristic import UtteranceIndex
-
-if TYPE_CHECKING:
-    from ..history.session import Session
-    from ..history.state import State
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
-
-from ..layout.composition import context_text, recalled_rows
+from ..layout.composition import FactLines, context_text, recalled_rows
 from ..tokens.tokenizer import Counter
+from .heuristic import UtteranceIndex
 from .room import CHOSEN, LEAST_TOKENS, MISSES, NO_ROOM
 from .selection import LOGGED_CANDIDATES, ScoredOriginal, Weights, verbatim
 
@@ -76,15 +67,6 @@ class FactOffers:
         return len(sets) == len(self.sets) and all(
             one[0] == other[0] and one[1] is other[1] for one, other in zip(sets, self.sets, strict=True)
         )
-
-
-class FactLines(NamedTuple):
-    """The facts of a turn context, rendered."""
-
-    lines: tuple[str, ...]
-    findings: tuple[Finding, ...]
-    token: object
-    """The same as long as the lines are; None: do not keep them."""
 
 
 class SessionFacts:

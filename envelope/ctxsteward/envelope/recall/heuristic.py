@@ -1,13 +1,11 @@
 """The default selector: context-indexed BM25 and what a conversation knows of itself; no model, no download.
 
-An index a session, kept between turns and fed with what was appended since; a new one is made from the originals. It
-is a cache: losing it costs time only.
+`Heuristic` keeps an index a session between turns and feeds it with what was appended since; a new one is made from the
+originals. It is a cache: losing it costs time only.
 
-An index of single sayings: what somebody said, or is known to hold, each a line with a time of its own.
-
-The ranking is that of recall (`index`), over sayings instead of messages: neighbours in time, the words of the day, the
-speaker whom the question names. A saying is indexed under the question it answers, too, which is never shown. Whoever
-picks facts for a request ranks them here.
+`UtteranceIndex` ranks single sayings instead of messages, each a line with a time of its own, in the same way
+(`lexical_index`): neighbours in time, the words of the day, the speaker whom the question names. A saying is indexed
+under the question it answers, too, which is never shown. `facts` ranks a session's facts with it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Strategy `llm`: a model reads a menu of originals, a line each, and names those worth recalling.
 
 The menu holds what another selector ranks best, as much as fits twice the room, at most `MAX_LINES` lines, in session
-order: reference, role, phase, tokens, a summary. Summaries are those of the context cards where there is an index of
-them (`card_summaries`), else the beginning of the text. The model answers with one JSON object,
+order: reference, role, phase, tokens, a summary. A summary is what the caller's `Summarize` has of a message,
+else the beginning of its text. The model answers with one JSON object,
 
     {"selected": ["§12", "§40"], "reasoning": "…"}
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
@@ -27,11 +27,6 @@ from ..compaction.losses import text_of
 from ..history.tool_groups import LogEntry
 from .heuristic import Heuristic
 from .selection import Ranking, ScoredOriginal, SelectionRequest, Selector, described, fell_back, ranking_by
-
-if TYPE_CHECKING:
-    from ctxsteward.store.journal.port import Journal
-
-    from ..cards.port import CardIndex
 
 Ask = Callable[[str], str]
 """A model: a prompt in, its reply out. It may raise; its time limit is its own."""
@@ -70,7 +65,7 @@ There is room for about {budget} tokens. Answer with one JSON object and nothing
 class Choice(BaseModel):
     """A model's answer."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
     selected: Annotated[list[Annotated[str, StringConstraints(max_length=20)]], Field(min_length=1, max_length=400)]
     reasoning: str
@@ -171,33 +166,6 @@ def _line(offered: _MenuOriginal, summary: str | None) -> MenuLine:
     text = one_line(summary or "", MAX_SUMMARY_CHARS) or one_line(text_of(entry.message), MAX_SUMMARY_CHARS)
     named = one_line(phase, MAX_PHASE_CHARS) if phase else None
     return MenuLine(entry.ordinal, entry.message.role, named, offered.tokens, text)
-
-
-def card_summaries(index: CardIndex, journal: Journal | None = None) -> Summarize:
-    """Summaries of a session's context cards; with the sessions' journal, of what a fork shares with its parent too.
-
-    A card of another original than the log has now (it was replaced, or erased) is not shown.
-    """
-
-    def summarize(request: SelectionRequest, entries: Sequence[LogEntry]) -> Mapping[int, str]:
-        from ctxsteward.store.journal.port import SessionKey
-
-        from ..cards.backlog import origin_of
-
-        wanted = {entry.ordinal: entry for entry in entries}
-        found: dict[int, str] = {}
-        key: SessionKey | None = SessionKey(request.tenant, request.session)
-        while key is not None and wanted:
-            origin = None if journal is None else origin_of(journal, key)
-            first = origin.ordinal + 1 if origin is not None else 1
-            own = [wanted.pop(ordinal) for ordinal in sorted(wanted) if ordinal >= first]
-            addresses = {entry.ref: entry.event.address for entry in own}
-            cards = index.of_session(*key, refs=list(addresses)) if own else []
-            found |= {card.ordinal: card.summary for card in cards if card.address == addresses[card.ref]}
-            key = None if origin is None else SessionKey(key.tenant, origin.session)
-        return found
-
-    return summarize
 
 
 def choice_of(reply: object, on_menu: frozenset[int]) -> Choice:

@@ -300,18 +300,13 @@ def model_tools(provider: str = "openai-chat") -> tuple[Wire, ...]:
     >>> [tool["name"] for tool in model_tools("anthropic")]
     ['search_context', 'resolve_reference']
     """
-    from ..render import tools
+    from ..render import FORMATS
+    from ..render.tools import translated
 
-    ours = (search_context_tool(), resolve_reference_tool())
-    forms: dict[str, tools.Translate] = {
-        "openai-chat": tools.as_openai_tool,
-        "openai-responses": tools.as_responses_tool,
-        "anthropic": tools.as_anthropic_tool,
-        "gemini": tools.as_gemini_tool,
-    }
+    forms = {name: form.as_tool for name, form in FORMATS.items() if form.as_tool is not None}
     if provider not in forms:
         raise InputError(f"no tool schemas for provider {provider!r}; one of: {', '.join(forms)}")
-    schemas = tools.translated(ours, forms[provider])
+    schemas = translated((search_context_tool(), resolve_reference_tool()), forms[provider])
     return ({"function_declarations": schemas},) if provider == "gemini" else tuple(schemas)
 
 

@@ -9,47 +9,39 @@ shown in conversations of 370-690 turns (`evals recall`) stays at budgets up to 
 4,000; with a sixth, by 0.6.
 
 Chosen once a user turn, recorded in the log, unchanged through the turn's tool loop. This module holds the port and
-what comes of a ranking; `fitting` fills the room; rankers live in `ranking`. Published form: `selection_log`.
+what comes of a ranking; `room` fills the room; rankers are `heuristic`, `dense`, `llm` and `strategies`. Published
+form: `selection_log`. Where a strategy cannot rank, another one does, and the `Ranking` says so (`fell_back`).
 
-Standing in: where a strategy cannot rank, another one does, and the `Ranking` says so.
-
-What a selector keeps of sessions between turns: of a bounded number, and only while it is what the log says.
-
-It is a cache: losing it costs time only.
-
-What the heuristic ranking weighs: each signal is scaled to its weight at its best candidate.
-
-Measured on conversations of 370-690 turns; `docs/selection.md` shows what each is worth.
+`SessionCache` is what a selector keeps of sessions between turns: of a bounded number, and only while it is what the
+log says; losing it costs time only. `Weights` are those of the heuristic ranking: each signal is scaled to its weight
+at its best candidate; `docs/selection.md` shows what each is worth in conversations of 370-690 turns.
 """
 
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, overload
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from ctxsteward.schemas import Finding, Message
+from ctxsteward.store import process_forks as forking
 from ctxsteward.store.journal.events import RecallSelected
 
 from ..history.state import State
 from ..history.tool_groups import LogEntry
 from ..tokens.budgets import LEAST_RECALL_TOKENS, RECALLED_FRACTION
 from ..tokens.tokenizer import Counter
-from .explicit_refs import named
-from .room import CHOSEN, NAMED, NAMED_EXCERPT, NO_ROOM, REPLACES, RecallRoom
+from .room import CHOSEN, NAMED, NAMED_EXCERPT, NO_ROOM, REPLACES, RecallRoom, named
 
 if TYPE_CHECKING:
     from ..history.session import Session
-from collections import OrderedDict
-from typing import Generic, TypeVar
-
-from pydantic import BaseModel, ConfigDict, Field
-
-from ctxsteward.store import process_forks as forking
 
 
 class ScoredOriginal(NamedTuple):
@@ -89,6 +81,19 @@ class SelectionRequest:
 
 Selector = Callable[[SelectionRequest], Sequence[ScoredOriginal]]
 """Originals worth recalling, best first; a `Ranking` where there is more to say of them."""
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors, one each, in order."""
+
+    @property
+    def name(self) -> str:
+        """Of the model; written beside each vector."""
+
+    @property
+    def dimensions(self) -> int: ...
+
+    def __call__(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,8 +333,8 @@ _DID = " did: "
 def fell_back(strategy: str, stand_in: Ranking, reason: str) -> Ranking:
     """The stand-in's ranking, with a finding that says whose place it takes and why.
 
-    >>> from ctxsteward.envelope.recall.selection import Scored
-    >>> newest = Ranking(scored=(Scored(2, 1.0), Scored(1, 0.5)), strategy="newest")
+    >>> from ctxsteward.envelope.recall.selection import ScoredOriginal
+    >>> newest = Ranking(scored=(ScoredOriginal(2, 1.0), ScoredOriginal(1, 0.5)), strategy="newest")
     >>> fell_back("llm", newest, "the model answered in prose").findings[0].text
     "strategy 'llm' could not rank, 'newest' did: the model answered in prose"
     """
@@ -401,7 +406,7 @@ MAX_WEIGHT = 100.0
 class Weights(BaseModel):
     """Weights of the signals; 0 turns one off."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     near: float = Field(default=0.8, ge=0, le=MAX_WEIGHT)
     """BM25 of a turn together with the one before and the one after."""

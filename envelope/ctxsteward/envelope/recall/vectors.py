@@ -21,7 +21,7 @@ except ImportError:  # without the extra this can be read, not used
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ..cards.port import Embedder
+    from .selection import Embedder
 
     Matrix = NDArray[np.float32]
 

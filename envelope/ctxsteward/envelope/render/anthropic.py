@@ -10,18 +10,16 @@ call's notes begin. Never on a thinking block. Notes are text blocks at the end 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from ctxsteward.schemas import ImagePart, Part, TextPart, ToolCallPart, Wire
 from ctxsteward.schemas.message import sent
 
-from ..layout.composition import DynamicLayout
-from ..layout.fragments import Fragment
-from ..layout.group_steps import DerivedText, MessageStep, ToolResult, ToolResults
+from ..layout.composition import DynamicLayout, PromptLayout
+from ..layout.fragments import DerivedText, Fragment, MessageStep, ToolResult, ToolResults
 from .tools import as_anthropic_tool, translated
-
-if TYPE_CHECKING:
-    from ..envelope import Envelope
+from .units import ProviderFormat, Unit, blocks_of, listed, message_units
 
 NAME = "anthropic"
 MARK = {"type": "ephemeral"}
@@ -33,13 +31,13 @@ CONTINUES = "(the conversation goes on)"
 _MARKABLE = frozenset(("text", "image", "tool_use", "tool_result", "document"))
 
 
-def render(envelope: Envelope, cache: bool) -> Wire:
+def render(prompt: PromptLayout, cache: bool) -> Wire:
     """Arguments of ``client.messages.create`` but for model and max_tokens."""
     request: Wire = {}
     system: list[Wire] = [
-        {"type": "text", "text": fragment.text} for fragment in envelope.head.fragments if fragment.text.strip()
+        {"type": "text", "text": fragment.text} for fragment in prompt.head.fragments if fragment.text.strip()
     ]
-    dynamic = envelope.dynamic
+    dynamic = prompt.dynamic
     strip = dynamic.strip
     messages = [wire.copy() for wire in wires_of(dynamic.bullets)] if dynamic.bullets else []
     marks = [len(messages) - 1]
@@ -56,8 +54,8 @@ def render(envelope: Envelope, cache: bool) -> Wire:
     if cache:
         if system:
             system[-1] = {**system[-1], "cache_control": MARK}
-        elif envelope.head.tools:
-            request["tools"] = _tools(envelope, mark=True)
+        elif prompt.head.tools:
+            request["tools"] = _tools(prompt, mark=True)
         for mark in dict.fromkeys(marks[-3:]):
             if 0 <= mark < len(messages):
                 messages[mark] = _marked(messages[mark])
@@ -67,8 +65,8 @@ def render(envelope: Envelope, cache: bool) -> Wire:
     if system:
         request["system"] = system
     request["messages"] = messages
-    if envelope.head.tools and "tools" not in request:
-        request["tools"] = _tools(envelope, mark=False)
+    if prompt.head.tools and "tools" not in request:
+        request["tools"] = _tools(prompt, mark=False)
     return request
 
 
@@ -82,8 +80,8 @@ def _previous_end(dynamic: DynamicLayout, before_live: int) -> int:
     return -1
 
 
-def _tools(envelope: Envelope, *, mark: bool) -> list[Wire]:
-    tools = [_own_block(tool) for tool in translated(envelope.head.tools, as_anthropic_tool)]
+def _tools(prompt: PromptLayout, *, mark: bool) -> list[Wire]:
+    tools = [_own_block(tool) for tool in translated(prompt.head.tools, as_anthropic_tool)]
     if mark and tools:
         tools[-1] = {**tools[-1], "cache_control": MARK}
     return tools
@@ -266,3 +264,22 @@ def _blank(block: object) -> bool:
     if isinstance(block, str):
         return not block.strip()
     return isinstance(block, dict) and block.get("type") == "text" and not str(block.get("text", "")).strip()
+
+
+# -- read back ---------------------------------------------------------------------------------------------------
+
+
+def _units(wires: Iterable[Any]) -> Iterator[Unit]:
+    return message_units(wires, "messages")
+
+
+def parse(context: Wire, heads: Iterable[str], nonce: str) -> Iterator[Unit]:
+    """The units of a request."""
+    yield from blocks_of(context.get("system"), "system", "head", {"role": "system"})
+    yield from _units(listed(context.get("messages"), "messages"))
+
+
+FORMAT = ProviderFormat(
+    render=render, parse=parse, message_units=_units, arguments=("system", "messages", "tools"),
+    as_tool=as_anthropic_tool, dialect="anthropic", has_marks=True,
+)  # fmt: skip

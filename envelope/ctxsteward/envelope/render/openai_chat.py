@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from ctxsteward.schemas import ImagePart, Message, Part, TextPart, Wire
 from ctxsteward.schemas.message import sent
 
-from ..layout.fragments import Fragment
-from ..layout.group_steps import DerivedText, MessageStep, ToolResult, ToolResults
+from ..layout.composition import PromptLayout
+from ..layout.fragments import DerivedText, Fragment, MessageStep, ToolResult, ToolResults
 from .tools import as_openai_tool, translated
-
-if TYPE_CHECKING:
-    from ..envelope import Envelope
+from .units import ProviderFormat, Unit, listed, message_units
 
 NAME = "openai-chat"
 
 
-def render(envelope: Envelope, cache: bool) -> Wire:
+def render(prompt: PromptLayout, cache: bool) -> Wire:
     """Arguments of ``client.chat.completions.create``."""
-    messages: list[Wire] = [{"role": "system", "content": fragment.text} for fragment in envelope.head.fragments]
-    messages += envelope.dynamic.messages(NAME, wires_of)
+    messages: list[Wire] = [{"role": "system", "content": fragment.text} for fragment in prompt.head.fragments]
+    messages += prompt.dynamic.messages(NAME, wires_of)
     request: Wire = {"messages": messages}
-    if envelope.head.tools:
-        request["tools"] = translated(envelope.head.tools, as_openai_tool)
+    if prompt.head.tools:
+        request["tools"] = translated(prompt.head.tools, as_openai_tool)
     return request
 
 
@@ -139,3 +137,21 @@ def image_url(part: ImagePart) -> str | None:
     if part.url is not None:
         return part.url
     return None if part.data is None else f"data:{part.media_type or 'image/png'};base64,{part.data}"
+
+
+# -- read back ---------------------------------------------------------------------------------------------------
+
+
+def _units(wires: Iterable[Any]) -> Iterator[Unit]:
+    return message_units(wires, "messages")
+
+
+def parse(context: Wire, heads: Iterable[str], nonce: str) -> Iterator[Unit]:
+    """The units of a request."""
+    return _units(listed(context.get("messages"), "messages"))
+
+
+FORMAT = ProviderFormat(
+    render=render, parse=parse, message_units=_units, arguments=("messages", "tools"), as_tool=as_openai_tool,
+    dialect="openai",
+)  # fmt: skip

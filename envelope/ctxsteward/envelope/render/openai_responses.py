@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from ctxsteward.schemas import ImagePart, Part, TextPart, Wire
 
-from ..layout.fragments import Fragment
-from ..layout.group_steps import DerivedText, MessageStep, ToolResult, ToolResults
+from ..layout.composition import PromptLayout
+from ..layout.fragments import DerivedText, Fragment, MessageStep, ToolResult, ToolResults
 from .openai_chat import image_url
 from .tools import as_responses_tool, translated
-
-if TYPE_CHECKING:
-    from ..envelope import Envelope
+from .units import ProviderFormat, Unit, head_units, listed, message_units
 
 NAME = "openai-responses"
 
 
-def render(envelope: Envelope, cache: bool) -> Wire:
+def render(prompt: PromptLayout, cache: bool) -> Wire:
     """Arguments of ``client.responses.create`` but for the model."""
-    head = [fragment.text for fragment in envelope.head.fragments]
-    request: Wire = {"input": envelope.dynamic.messages(NAME, _items)}
+    head = [fragment.text for fragment in prompt.head.fragments]
+    request: Wire = {"input": prompt.dynamic.messages(NAME, _items)}
     if head:
         request["instructions"] = "\n\n".join(head)
-    if envelope.head.tools:
-        request["tools"] = translated(envelope.head.tools, as_responses_tool)
+    if prompt.head.tools:
+        request["tools"] = translated(prompt.head.tools, as_responses_tool)
     return request
 
 
@@ -80,3 +78,22 @@ def _blocks(parts: Sequence[Part], role: str) -> list[Wire]:
         elif isinstance(part, ImagePart) and (url := image_url(part)) is not None:
             blocks.append({"type": "input_image", "image_url": url, "detail": part.detail or "auto"})
     return blocks
+
+
+# -- read back ---------------------------------------------------------------------------------------------------
+
+
+def _units(wires: Iterable[Any]) -> Iterator[Unit]:
+    return message_units(wires, "input")
+
+
+def parse(context: Wire, heads: Iterable[str], nonce: str) -> Iterator[Unit]:
+    """The units of a request."""
+    yield from head_units(context.get("instructions"), "instructions", heads)
+    yield from _units(listed(context.get("input"), "input"))
+
+
+FORMAT = ProviderFormat(
+    render=render, parse=parse, message_units=_units, arguments=("instructions", "input", "tools"),
+    as_tool=as_responses_tool,
+)  # fmt: skip

@@ -15,18 +15,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from ctxsteward.schemas import InputError, Message, TextPart, Wire
 
-from ..layout.fragments import Fragment
-from ..layout.group_steps import DerivedText, MessageStep, ToolResult, ToolResults
+from ..layout.composition import PromptLayout
+from ..layout.fragments import DerivedText, Fragment, MessageStep, ToolResult, ToolResults
 from ..layout.rows import escape, unescape
+from .units import CUT, Channel, ProviderFormat, Unit
 
-if TYPE_CHECKING:
-    from ..envelope import Envelope
-
+_OPENING = re.compile(r"<([^\s<>/]{1,64}) ([^\n>]*)>\n")
 _SPECIAL = r"\||/?INST\]|/?s>|/?SYS>>|(?:start|end)_of_turn>|(?:bos|eos|pad|unk)>"
 # an opening, backslashes that may stand there already, and what makes it a template token (itself no opening)
 _TEMPLATE = re.compile(rf"([<\[])(\\*)(?={_SPECIAL})")
@@ -41,19 +40,22 @@ class PromptSpan(NamedTuple):
     text: str
 
 
-def render(envelope: Envelope, cache: bool) -> Wire:
+def render(prompt: PromptLayout, cache: bool) -> Wire:
     """The prompt as one string."""
-    return {"prompt": render_spans(envelope.nonce, list(spans(envelope)))}
+    return {"prompt": render_spans(prompt.nonce, list(spans(prompt)))}
 
 
-def spans(envelope: Envelope) -> Iterator[PromptSpan]:
+NAME = "text"
+
+
+def spans(prompt: PromptLayout) -> Iterator[PromptSpan]:
     """Everything the prompt says, in order."""
     for name in ("system", "static", "meta"):
-        for fragment in envelope.head.section(name):
+        for fragment in prompt.head.section(name):
             yield PromptSpan(name, fragment.text)
-    if envelope.head.tools:
-        yield PromptSpan("tools", json.dumps(envelope.head.tools, ensure_ascii=False))
-    for fragment in envelope.dynamic.fragments:
+    if prompt.head.tools:
+        yield PromptSpan("tools", json.dumps(prompt.head.tools, ensure_ascii=False))
+    for fragment in prompt.dynamic.fragments:
         for span in fragment_spans(fragment):
             yield PromptSpan(f"dynamic {span.label}", span.text)
 
@@ -151,3 +153,49 @@ def fragment_document(fragment: Fragment) -> Wire:
         "tokens": fragment.tokens,
         "text": section_text((fragment,)),
     }
+
+
+# -- read back ---------------------------------------------------------------------------------------------------
+
+
+def parse_units(context: Wire, heads: Iterable[str], nonce: str) -> Iterator[Unit]:
+    """The units of a request."""
+    return _units(context.get("prompt"), nonce)
+
+
+def _units(prompt: object, nonce: str) -> Iterator[Unit]:
+    """The spans of a text prompt, by this nonce or the one it opens with; every character is in one unit."""
+    if prompt is None:
+        return
+    if not isinstance(prompt, str):
+        raise InputError(f"sent: `prompt` is {type(prompt).__name__}; expected text")
+    nonce = nonce if nonce and f"<{nonce} " in prompt else prompt_nonce(prompt)
+    mark = re.compile(rf"^<{re.escape(nonce)} ([^\n]*)>\n", re.MULTILINE) if nonce else None
+    marks = list(mark.finditer(prompt)) if mark else []
+    start = marks[0].start() if marks else len(prompt)
+    if start:
+        yield Unit("head", "preamble", prompt[:start], "prompt")
+    end = re.search(rf"^</{re.escape(nonce)}>\s*\Z", prompt, re.MULTILINE) if marks else None
+    body_stop = end.start() if end else len(prompt)
+    for index, found in enumerate(marks):
+        stop = marks[index + 1].start() if index + 1 < len(marks) else body_stop
+        text = prompt[found.end() : stop]
+        whole = text.endswith("\n")
+        yield _unit(found[1], text[:-1] if whole else text, whole)
+    if end:
+        yield Unit("dynamic", f"end {nonce}", end[0], "prompt")
+
+
+def prompt_nonce(prompt: str) -> str:
+    """The nonce that a text prompt's first opening line carries; empty where there is none."""
+    found = _OPENING.search(prompt)
+    return found[1] if found else ""
+
+
+def _unit(label: str, text: str, whole: bool) -> Unit:
+    word = label.split(" ")[0]
+    channel: Channel = "dynamic" if word == "dynamic" else "tools" if word == "tools" else "head"
+    return Unit(channel, label if whole else label + CUT, text, f"prompt <{word}>")
+
+
+FORMAT = ProviderFormat(render=render, parse=parse_units, message_units=None, arguments=("prompt",), as_tool=None)

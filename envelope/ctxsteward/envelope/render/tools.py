@@ -1,24 +1,15 @@
 """Tool schemas between providers: name, description, JSON Schema of the arguments.
 
 A schema in the provider's own form goes back as it is, built-in tools included. A function is translated. What has no
-form elsewhere (another provider's built-in or free-text tool) is left out, and `dropped.findings` says so.
-
-What a provider is not shown: of another provider's messages what it has no place for, of any the control fields.
+form elsewhere (another provider's built-in or free-text tool) is left out, and `render.dropped_fields` says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
-from ctxsteward.schemas import Finding, OpaquePart, ThinkingPart, Wire
-from ctxsteward.schemas.message import sent
-
-from ..history.tool_groups import FINDING_TEXTS, LogEntry
-from ..layout.group_steps import MessageStep, ToolResults
-
-if TYPE_CHECKING:
-    from ..envelope import Envelope
+from ctxsteward.schemas import Wire
 
 _OPEN: Wire = {"type": "object", "properties": {}}
 _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema")
@@ -106,56 +97,3 @@ def as_gemini_tool(tool: Wire) -> Wire | None:
 def is_gemini_tool(tool: Wire) -> bool:
     """One of Gemini's own tool objects: declarations, search, code execution."""
     return bool(tool) and not {"name", "type", "function"} & set(tool)
-
-
-_TOOLS: dict[str, Translate] = {
-    "openai-chat": as_openai_tool,
-    "openai-responses": as_responses_tool,
-    "anthropic": as_anthropic_tool,
-    "gemini": as_gemini_tool,
-}
-_KNOWN = frozenset(("role", "content", "tool_calls", "tool_call_id", "name"))
-_HOME = {"openai-chat": "openai", "anthropic": "anthropic"}
-
-
-def findings(envelope: Envelope, provider: str) -> Iterator[Finding]:
-    """One finding a field or block that the typed view does not carry to this provider."""
-    if provider == "text":
-        return
-    home = _HOME.get(provider)
-    for index, tool in enumerate(envelope.head.tools):
-        if _TOOLS[provider](tool) is None and not (provider == "gemini" and is_gemini_tool(tool)):
-            text = f"{provider} has no form for this tool; it is left out"
-            yield Finding(kind="field_dropped", field=f"tools[{index}]", text=text)
-    seen: set[int] = set()
-    for entry in _entries(envelope):
-        message = entry.message
-        if entry.ordinal in seen:
-            continue
-        seen.add(entry.ordinal)
-        for field in entry.controls:
-            yield Finding(kind="control_field", ref=entry.ref, field=field, text=FINDING_TEXTS["control_field"])
-        if message.dialect == home or (message.dialect == "shared" and home is not None):
-            continue
-        for key in sent(message.wire):
-            if key not in _KNOWN:
-                yield _finding(entry, key, provider)
-        for index, part in enumerate(message.parts):
-            if isinstance(part, (OpaquePart, ThinkingPart)):
-                what = part.type if isinstance(part, OpaquePart) else "thinking"
-                yield _finding(entry, f"content[{index}] ({what})", provider)
-
-
-def _entries(envelope: Envelope) -> Iterator[LogEntry]:
-    for fragment in envelope.dynamic.fragments:
-        for step in fragment.steps:
-            if isinstance(step, MessageStep):
-                yield step.entry
-            elif isinstance(step, ToolResults):
-                yield from (answer.entry for answer in step.answers if answer.entry is not None)
-                yield from (rest.entry for rest in step.trailing if isinstance(rest, MessageStep))
-
-
-def _finding(entry: LogEntry, field: str, provider: str) -> Finding:
-    text = f"{provider} has no place for it; the original keeps it"
-    return Finding(kind="field_dropped", ref=entry.ref, field=field, text=text)

@@ -17,9 +17,6 @@ from ..layout.composition import DynamicLayout, Fragment, HeadLayout
 from ..tokens.budgets import HEAD_SECTIONS, SECTIONS
 from ..tokens.tokenizer import REPLY_PRIMING_TOKENS
 
-PLACES = ("tools", *SECTIONS)
-"""Where a prefix can break, in the order of the prompt."""
-
 CountTokens = Callable[[str], int]
 
 

@@ -25,9 +25,8 @@ from urllib.parse import urlsplit
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.uris import without_secrets
 
-from ..audit import auditor as audits
 from ..instruments import Board
-from . import metrics as telemetry
+from ..instruments import board as builds
 from .spans import LOGGER
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ def exported(destination: str, *, stream: IO[str], boards: Sequence[Board] = ())
         except ImportError as error:
             text = f"telemetry {where.kind} needs the extra `telemetry` ({error.name})"
             raise InputError(f"{text}; pip install 'ctxsteward[telemetry]'") from None
-        for board in (telemetry.board(), audits.board(), *boards):
+        for board in (builds(), *boards):
             board.offer()
         yield opened
 

@@ -25,15 +25,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctxsteward.store.crypto.addresses import address_of
 
-from ..instruments import METER
-from . import metrics as telemetry
+from ..instruments import GUARDS, METER, PLACES, Labels, Measurement, Outcome, board, lasted
 from .prefix_breaks import Layouts, PrefixBreak, first_prefix_break
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 
     from opentelemetry.trace import Span, Tracer
 
-    from ..building.builder import EnvelopeBuilder
     from ..envelope import Envelope
     from ..history.session import Session
 
@@ -52,15 +50,27 @@ _API = "opentelemetry.trace"
 _INFO = 20
 """`logging.INFO`."""
 Attributes = dict[str, str | int | bool]
+_NONE: Labels = ()
+_SECTION: dict[str, Labels] = {name: (name,) for name in PLACES}
+
+
+class ModelLabels(NamedTuple):
+    """What is told of the model that a builder builds for."""
+
+    name: str | None
+    tokenizer: str
+    calibration: float
+    prompt_tokens: int | None
+    """Its window without the output reserve; None where that is not known."""
 
 
 class BuildSpan:
     """Tells of one build: entered before it, `built` when it is made."""
 
-    __slots__ = ("_span", "_started", "_token", "builder")
+    __slots__ = ("_span", "_started", "_token", "model")
 
-    def __init__(self, builder: EnvelopeBuilder) -> None:
-        self.builder = builder
+    def __init__(self, model: ModelLabels) -> None:
+        self.model = model
         self._span: Span | None = None
         self._token: Token[Any] | None = None
 
@@ -76,7 +86,7 @@ class BuildSpan:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if kind is not None:
-            telemetry.lasted("failed", time.perf_counter() - self._started)
+            lasted("failed", time.perf_counter() - self._started)
         if self._span is not None and self._token is not None:
             _api().detach(self._token)
             if kind is not None:
@@ -88,15 +98,14 @@ class BuildSpan:
         log = _heard()
         if _API not in sys.modules and log is None:
             return
-        builder = self.builder
-        churned = _churned(session, envelope, builder)
-        window = builder.window_tokens
-        telemetry.built(envelope, churned, window and window - builder.output_reserve_tokens)
-        outcome: telemetry.Outcome = "compacted" if envelope.reports else "built"
-        telemetry.lasted(outcome, envelope.build_ms / 1000, envelope.selection_ms / 1000)
+        model = self.model
+        churned = _churned(session, envelope, model)
+        _count(envelope, churned, model.prompt_tokens)
+        outcome: Outcome = "compacted" if envelope.reports else "built"
+        lasted(outcome, envelope.build_ms / 1000, envelope.selection_ms / 1000)
         if self._span is None and log is None:
             return
-        attributes = _attributes(builder.model, session, envelope, churned)
+        attributes = _attributes(model.name, session, envelope, churned)
         if self._span is not None:
             self._span.set_attributes(attributes)
             _tell_events(self._span, envelope, churned)
@@ -104,15 +113,52 @@ class BuildSpan:
             _log(log, attributes, self._span)
 
 
-def _churned(session: Session, envelope: Envelope, builder: EnvelopeBuilder) -> PrefixBreak:
+def _count(envelope: Envelope, churned: PrefixBreak, window_tokens: int | None) -> None:
+    """Count a build; `window_tokens` is what the model has for a prompt, None where that is not known."""
+    prompt = envelope.tokens
+    counts: list[Measurement] = [("context.prompt_tokens", prompt, _NONE)]
+    counts.append(("context.prefix_tokens", churned.prefix_tokens, _NONE))
+    gauges: list[Measurement] = []
+    for name, section in envelope.sections.items():
+        label, tokens, budget = _SECTION[name], section.tokens, section.budget_tokens
+        counts.append(("context.section_tokens", tokens, label))
+        gauges.append(("context.tokens_by_section", tokens, label))
+        gauges.append(("context.section_budget", budget, label))
+        gauges.append(("context.section_utilization", tokens / (budget or 1), label))
+        if tokens > budget:
+            counts.append(("context.overflow", 1, label))
+    if churned.broke_in:
+        counts.append(("context.prefix_break", 1, _SECTION[churned.broke_in]))
+    if envelope.reports or envelope.findings:
+        counts += _happened(envelope)
+    if window_tokens:
+        counts += [("context.guard", 1, (level,)) for share, level in GUARDS if prompt >= share * window_tokens]
+    board().tell(counts, gauges)
+
+
+def _happened(envelope: Envelope) -> Iterator[Measurement]:
+    for report in envelope.reports:
+        section = (report.section,)
+        yield "context.compress.count", 1, section
+        yield "context.compress.tokens_saved", max(0, report.pre_tokens - report.post_tokens), section
+        for loss in report.losses:
+            yield "context.losses", 1, (loss.kind,)
+    for found in envelope.findings:
+        if found.kind == "compaction_refused":
+            yield "context.compress.refused", 1, _NONE
+    if envelope.metrics["degraded"]:
+        yield "context.degraded", 1, _NONE
+
+
+def _churned(session: Session, envelope: Envelope, model: ModelLabels) -> PrefixBreak:
     """Against what this session was told of last; builders for other models send prompts of their own."""
-    key, now = ("told", builder.counter.name), Layouts.of(envelope)
+    key, now = ("told", model.tokenizer), Layouts.of(envelope)
     before = session.cache.get(key)
     session.cache[key] = now
     churned = first_prefix_break(before if isinstance(before, Layouts) else None, now)
-    if builder.calibration == 1.0:
+    if model.calibration == 1.0:
         return churned
-    return churned._replace(prefix_tokens=round(churned.prefix_tokens * builder.calibration))
+    return churned._replace(prefix_tokens=round(churned.prefix_tokens * model.calibration))
 
 
 def _attributes(model: str | None, session: Session, envelope: Envelope, churned: PrefixBreak) -> Attributes:

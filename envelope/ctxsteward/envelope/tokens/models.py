@@ -115,7 +115,7 @@ def image_size(data: str) -> ImageSize | None:
     """Pixels of base64 image data; None if its header does not say.
 
     >>> image_size("R0lGODlhAAEAAYAAAAAAAP///yH5BAEAAAAALAAAAAAAAQABAAACAkQBADs=")
-    Size(width=256, height=256)
+    ImageSize(width=256, height=256)
     """
     if any(mark in data[:128] for mark in "\r\n "):
         data = "".join(data[:_MAX_WRAPPED_CHARS].split())

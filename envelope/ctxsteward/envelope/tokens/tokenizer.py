@@ -9,19 +9,16 @@ million spaces.
 
 A message costs 3 + its role (one token) + its parts, a ``name`` one more than itself. Source: OpenAI
 cookbook, "How to count tokens with tiktoken". Providers do not publish what frames a tool call or a tool
-result; `TOOL_CALL_TOKENS` and `TOOL_RESULT_TOKENS` are allowances on the full side. Images: `images.py`.
+result; `TOOL_CALL_TOKENS` and `TOOL_RESULT_TOKENS` are allowances on the full side. Images: `models`.
 Base64 is never counted as text.
 
-No counts are cached here: they are stored with the messages, so a repeated text is rare, and a cache by text
-would keep erased text alive. Measured on one core: o200k_base takes 33 µs a kilobyte of English, a SHA-256 as
-key 1 µs.
+A `Counter` is one tokenizer and one image formula, and the name under which its counts are stored. Counts are additive
+over fragments that end in a newline (no token of the encodings we ship spans one and the first word of the next line in
+400 of 400 measured joins), so a section costs the sum of its fragments. No counts are cached: they are stored with the
+messages, so a repeated text is rare, and a cache by text would keep erased text alive. Measured on one core:
+o200k_base takes 33 µs a kilobyte of English, a SHA-256 as key 1 µs.
 
 Raises `InputError` and, from `load_tokenizer`, `TokenizerUnavailable`.
-
-A counter: one tokenizer and one image formula, and the name under which its counts are stored.
-
-Counts are additive over fragments that end in a newline (no token of the encodings we ship spans one and the first
-word of the next line in 400 of 400 measured joins), so a section costs the sum of its fragments.
 """
 
 from __future__ import annotations

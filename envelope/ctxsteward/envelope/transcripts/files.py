@@ -1,14 +1,10 @@
 """Files of transcripts: find out how one is laid out, hand each transcript's value to its format's reader.
 
-Three layouts: one JSON document (an array of messages, a request, a run, an array of any of these), JSONL
-with a transcript on each line, and JSONL with a message on each line, which alone is streamed
-(`chat.read_lines`). The first line decides: if it is JSON on its own and is followed by another line, the
-file is JSONL.
+Three layouts: one JSON document (an array of messages, a request, a run, an array of any of these), JSONL with a
+transcript on each line, and JSONL with a message on each line, which alone is streamed (`chat.read_lines`). The first
+line decides: if it is JSON on its own and is followed by another line, the file is JSONL.
 
-Raises `InvalidTranscript` and `InputTooLarge`, naming the file, the line (from 1) or index (from 0), and
-the field.
-
-Which format a JSON value is in, by its shape alone; a name given by the caller must agree.
+Which format a JSON value is in is told by its shape alone; a name given by the caller must agree.
 
     message     an object with `role`: one line of a JSONL transcript, or one element of an array
     chat        an array of messages, or a request body {"messages": […], "system"?, "tools"?}
@@ -16,16 +12,19 @@ Which format a JSON value is in, by its shape alone; a name given by the caller 
     swe-agent   {"history": […]} of a `.traj` file
     locomo      {"sample_id", "conversation": {"speaker_a", "speaker_b", "session_1": […], …}}
 
-`openai` and `anthropic` are both `chat`; their messages tell them apart (`chat.py`).
+`openai` and `anthropic` are both `chat`; their messages tell them apart (`chat.py`). `TRANSCRIPT_FORMATS` has a row for
+each of the others.
+
+Raises `InvalidTranscript` and `InputTooLarge`, naming the file, the line (from 1) or index (from 0), and the field.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import NamedTuple
 
 from ctxsteward.schemas import InputTooLarge, InvalidTranscript
 
@@ -35,34 +34,59 @@ from .strict_json import InputLine, JsonInput, decode, is_cut_short, memory_inpu
 from .swe_agent import read_trajectory
 from .transcript import Transcript
 
-FORMATS = ("auto", "openai", "anthropic", "tau-bench", "swe-agent", "locomo")
+
+class TranscriptFormat(NamedTuple):
+    """A format that is not plain messages: how it is told and read, and what is particular to its transcripts."""
+
+    key: str
+    """The member of a JSON object that tells it."""
+    called: str
+    read: Callable[[TranscriptValue], Transcript]
+    is_task_run: bool = False
+    """The assistant works for the person, whether it called a tool or not."""
+    is_between_people: bool = False
+    """Both speakers are people, the second one in the assistant's role; a message begins with its speaker's name."""
+    has_demonstrations: bool = False
+    """Entries of the phase `demo` were put in front to show how it is done."""
+    has_reward: bool = False
+    """Its runs say which task they were and how that ended: `task_id`, `reward`."""
+
+
+TRANSCRIPT_FORMATS: dict[str, TranscriptFormat] = {
+    "tau-bench": TranscriptFormat("traj", "a tau-bench run", read_run, is_task_run=True, has_reward=True),
+    "swe-agent": TranscriptFormat(
+        "history", "a SWE-agent run", read_trajectory, is_task_run=True, has_demonstrations=True
+    ),
+    "locomo": TranscriptFormat("conversation", "a LoCoMo sample", read_sample, is_between_people=True),
+}
+
+FORMATS = ("auto", "openai", "anthropic", *TRANSCRIPT_FORMATS)
 """What `format` may be. `Transcript.format` is never `auto`."""
 
-Shape = Literal["message", "chat", "tau-bench", "swe-agent", "locomo"]
-
-_MARKS: dict[str, Shape] = {
+_MARKS: dict[str, str] = {
     "role": "message",
-    "traj": "tau-bench",
-    "history": "swe-agent",
-    "conversation": "locomo",
+    **{row.key: name for name, row in TRANSCRIPT_FORMATS.items()},
     "messages": "chat",
 }
-_NAMES: dict[Shape, str] = {
+_NAMES = {
     "message": "a message",
     "chat": "a list of messages or a request",
-    "tau-bench": "a tau-bench run",
-    "swe-agent": "a SWE-agent run",
-    "locomo": "a LoCoMo sample",
+    **{name: row.called for name, row in TRANSCRIPT_FORMATS.items()},
 }
+_OWN = {name: f"{row.called} with `{row.key}`" for name, row in TRANSCRIPT_FORMATS.items()}
+_CHAT = "a message with `role`, or a request with `messages`"
 _EXPECTED = {
-    "auto": "a message with `role`, a request with `messages`, a tau-bench run with `traj`, "
-    "a SWE-agent run with `history`, or a LoCoMo sample with `conversation`",
-    "tau-bench": "a tau-bench run with `traj`",
-    "swe-agent": "a SWE-agent run with `history`",
-    "locomo": "a LoCoMo sample with `conversation`",
-    "openai": "a message with `role`, or a request with `messages`",
-    "anthropic": "a message with `role`, or a request with `messages`",
+    "auto": f"a message with `role`, a request with `messages`, {', '.join(list(_OWN.values())[:-1])}, "
+    f"or {list(_OWN.values())[-1]}",
+    **_OWN,
+    "openai": _CHAT,
+    "anthropic": _CHAT,
 }
+
+
+def formats_with(trait: str) -> frozenset[str]:
+    """Names of the formats that have this trait, a field of `TranscriptFormat`."""
+    return frozenset(name for name, row in TRANSCRIPT_FORMATS.items() if getattr(row, trait))
 
 
 def known_format(name: str) -> str:
@@ -72,7 +96,7 @@ def known_format(name: str) -> str:
     return name
 
 
-def shape_of(value: object, format: str, source: str, where: str) -> Shape:
+def shape_of(value: object, format: str, source: str, where: str) -> str:
     """The shape of one value, which a given format must fit."""
     shapes = list(_shapes(value))
     wanted = ("message", "chat") if format in ("openai", "anthropic") else (format,)
@@ -92,7 +116,7 @@ def is_transcript_list(value: list[object]) -> bool:
     )
 
 
-def _shapes(value: object) -> list[Shape]:
+def _shapes(value: object) -> list[str]:
     if isinstance(value, list):
         return ["chat"]
     if isinstance(value, dict):
@@ -158,22 +182,11 @@ def _of_document(value: object, source: str, stem: str, format: str) -> Iterator
 
 
 def _read(item: TranscriptValue, format: str) -> Transcript:
-    match shape_of(item.value, format, item.source, item.place):
-        case "tau-bench":
-            return read_run(item)
-        case "swe-agent":
-            return read_trajectory(item)
-        case "locomo":
-            return read_sample(item)
-        case "chat":
-            return read_chat(item, format)
-        case "message":
-            raise InvalidTranscript(
-                item.source,
-                item.place,
-                f"found {show(item.value)}",
-                "expected a transcript, as in the line before",
-            )
+    shape = shape_of(item.value, format, item.source, item.place)
+    if shape == "message":
+        found, hint = f"found {show(item.value)}", "expected a transcript, as in the line before"
+        raise InvalidTranscript(item.source, item.place, found, hint)
+    return read_chat(item, format) if shape == "chat" else TRANSCRIPT_FORMATS[shape].read(item)
 
 
 def _goes_on(first: InputLine) -> bool:

@@ -7,11 +7,9 @@ reached, so `entries()` may raise `InvalidTranscript` or `InputTooLarge` halfway
 Leading system and developer messages are in `Transcript.system` and take no ordinal: an operator passed the
 file, so they are the operator's words. One that comes later is an ordinary entry.
 
-Tool declarations of a transcript: the file's own, or open stubs made from the names that were called.
-
-A transcript often holds the calls and not the declarations. A stub has the dialect of the message that
-called, an empty description and a schema that allows anything, so that a payload rebuilt from the
-transcript is valid.
+Tool declarations are the file's own, or open stubs made from the names that were called: a transcript often
+holds the calls and not the declarations. A stub has the dialect of the message that called, an empty
+description and a schema that allows anything, so that a payload rebuilt from the transcript is valid.
 """
 
 from __future__ import annotations

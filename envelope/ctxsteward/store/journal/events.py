@@ -22,6 +22,9 @@ from .port import JournalRecord
 RECORDS_VERSION = 1
 """Major version of what a journal record holds."""
 
+NONCE_DIGITS = 9
+"""Decimal digits: 30 bits, three tokens in every nonce, so that a session's costs do not depend on its luck."""
+
 PinStrength = Literal["keep", "soft"]
 """keep: stays verbatim; soft: goes last."""
 

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
+from ctxsteward.envelope import instruments as builds
 from ctxsteward.envelope.audit import auditor as audits
 from ctxsteward.envelope.instruments import Instrument
-from ctxsteward.envelope.telemetry import metrics as builds
 from ctxsteward.schemas import InputError
 from ctxsteward.steward.night import telemetry as nights
 

@@ -23,6 +23,7 @@ from tempfile import TemporaryDirectory
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Session, Store, open_store
 from ctxsteward.envelope.audit import audit
+from ctxsteward.envelope.audit import auditor as audits
 from ctxsteward.envelope.telemetry.sdk import exported
 from ctxsteward.envelope.transcripts import Transcript, parse_transcripts
 from ctxsteward.schemas import BudgetExceeded, WindowExceeded
@@ -156,7 +157,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--nights", type=int, default=5, metavar="N")
     parser.add_argument("--linger", type=float, default=0.0, metavar="SECONDS")
     options = parser.parse_args(argv)
-    with exported(options.where, stream=sys.stderr, boards=(nights.board(), evals.board())) as where:
+    with exported(options.where, stream=sys.stderr, boards=(audits.board(), nights.board(), evals.board())) as where:
         print(where, flush=True)
         if options.what == "builds":
             replay(options.seconds)

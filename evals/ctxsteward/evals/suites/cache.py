@@ -23,9 +23,9 @@ from dataclasses import dataclass, field
 from random import Random
 
 from ctxsteward.envelope import Envelope, EnvelopeBuilder, Profile, Session, Store
+from ctxsteward.envelope import instruments as telemetry
 from ctxsteward.envelope.audit import audit, sealed_request
 from ctxsteward.envelope.envelope import verify_seal
-from ctxsteward.envelope.telemetry import metrics as telemetry
 from ctxsteward.envelope.testing import FaultyObjects, Method, SeededFaults, SimulatedClock, StoreFault, memory_store
 from ctxsteward.schemas import ContextError, Finding, Wire
 from ctxsteward.store.crypto.keyring import Keys

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 from ctxsteward.envelope import Envelope, Session
 from ctxsteward.envelope.compaction.losses import text_of
-from ctxsteward.envelope.layout.group_steps import ToolResult, ToolResults
+from ctxsteward.envelope.layout.fragments import ToolResult, ToolResults
 from ctxsteward.envelope.layout.rows import rows_of, unfenced
 from ctxsteward.envelope.recall.model_tools import answer_call
 from ctxsteward.schemas import Bullet, CompressionReport, ContextError, Message, Ref, Wire

@@ -23,10 +23,11 @@ from random import Random
 from typing import Any, Literal
 
 from ctxsteward.envelope import Envelope, Session, Store, rebuild
+from ctxsteward.envelope import instruments as telemetry
 from ctxsteward.envelope.layout.fragments import Fragment
 from ctxsteward.envelope.render.text import fragment_spans
-from ctxsteward.envelope.telemetry import metrics as telemetry
 from ctxsteward.schemas import Damaged, ReferenceNotFound, Wire
+from ctxsteward.schemas.findings import LOG_DAMAGE, LOSSES
 from ctxsteward.schemas.message import encode_wire
 from ctxsteward.store.crypto.keyring import Keys
 from ctxsteward.store.journal.memory import MemoryJournal
@@ -282,7 +283,7 @@ FAULTS: dict[str, LogFault] = {
 }
 
 
-FLAGS = frozenset(("original_damaged", "record_damaged", "record_skipped", "compaction_regenerated", "rebuilt_differs"))
+FLAGS = (LOG_DAMAGE | LOSSES) - {"record_restored"}
 """Findings that say that something stored was not what it was."""
 
 

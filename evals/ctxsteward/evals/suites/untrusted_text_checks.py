@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ctxsteward.envelope import Envelope
-from ctxsteward.envelope.layout.group_steps import DerivedText, ToolResults
+from ctxsteward.envelope.layout.fragments import DerivedText, ToolResults
 from ctxsteward.envelope.layout.rows import rows_of, unfenced
 from ctxsteward.envelope.render.openai_chat import wires_of
 from ctxsteward.envelope.render.text import parse, spans

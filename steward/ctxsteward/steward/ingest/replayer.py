@@ -31,6 +31,7 @@ from math import inf
 from typing import NamedTuple
 
 from ctxsteward.envelope.transcripts import Transcript
+from ctxsteward.envelope.transcripts.files import formats_with
 from ctxsteward.schemas import Message, Wire
 from ctxsteward.schemas.message import ToolCallPart, ToolResultPart, take_wire
 from ctxsteward.schemas.profile import instant
@@ -42,7 +43,7 @@ from .redaction import RedactedText, Redactor, redacted_json
 from .transcripts import UNKNOWN, SessionMeta
 
 LEAST: Trust = TRUST[-1]
-PEOPLE_FORMATS = frozenset(("locomo",))
+PEOPLE_FORMATS = formats_with("is_between_people")
 """Formats whose reader names two human speakers; the second one has the assistant's role."""
 MAX_PRINCIPAL_CHARS = 200
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "tool": "tool"}
@@ -82,7 +83,7 @@ class TranscriptOrigin:
 
 def said_in(transcript: Transcript) -> Iterator[TranscriptMessage]:
     """The messages of a transcript, numbered as a session numbers them: leading system messages take no ordinal."""
-    may_show = transcript.format == "swe-agent"
+    may_show = transcript.format in formats_with("has_demonstrations")
     for ordinal, entry in enumerate(transcript.entries(), 1):
         said = _plain(ordinal, entry.wire) or said_by(ordinal, take_wire(entry.wire)[1])
         yield said._replace(
@@ -310,7 +311,7 @@ def _results(
 
 def _speaker(format: str, said: TranscriptMessage, wire: Wire) -> str | None:
     """A name that the transcript gives: LoCoMo's begins the text, OpenAI's is a field."""
-    if format == "locomo":
+    if format in PEOPLE_FORMATS:
         return said.text.partition(": ")[0]
     name = wire.get("name")
     return name if isinstance(name, str) and said.role in ("user", "assistant") else None

@@ -33,7 +33,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, ValidationError
 
 from ctxsteward.envelope.transcripts import Transcript, parse_transcripts
-from ctxsteward.envelope.transcripts.files import is_transcript_list
+from ctxsteward.envelope.transcripts.files import formats_with, is_transcript_list
 from ctxsteward.envelope.transcripts.strict_json import InputLine, decode, memory_input, show
 from ctxsteward.schemas import InputError, InvalidTranscript
 from ctxsteward.schemas.profile import EntryId, OneLine, Timestamp
@@ -192,7 +192,7 @@ def _facts(data: bytes) -> list[Any]:
 
 def _with_facts(found: FileTranscript, value: dict[str, Any]) -> FileTranscript:
     inline = value.get(INLINE_KEY)
-    if found.transcript.format != "tau-bench":
+    if found.transcript.format not in formats_with("has_reward"):
         return replace(found, inline=inline)
     task, reward = value.get("task_id"), value.get("reward")
     if isinstance(reward, bool) or not isinstance(reward, int | float):

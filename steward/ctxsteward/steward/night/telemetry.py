@@ -19,8 +19,8 @@ from __future__ import annotations
 from functools import cache
 from typing import get_args
 
+from ctxsteward.envelope import instruments as telemetry
 from ctxsteward.envelope.instruments import Board, Instrument
-from ctxsteward.envelope.telemetry import metrics as telemetry
 
 from .report import NightOutcome, NightReport
 

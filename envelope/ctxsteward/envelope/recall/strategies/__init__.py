@@ -44,7 +44,7 @@ from ..selection import (
 class Fusion(BaseModel):
     """How lists are fused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     lexical: float = Field(default=1.0, ge=0)
     dense: float = Field(default=0.7, ge=0)
@@ -95,7 +95,7 @@ class Hybrid:
 def fused(words: Ranking, near: Ranking, fusion: Fusion) -> tuple[ScoredOriginal, ...]:
     """Two rankings as one, best first; of equals the older message first.
 
-    >>> def ranked(*ordinals): return Ranking(scored=tuple(Scored(n, 0.0) for n in ordinals), strategy="any")
+    >>> def ranked(*ordinals): return Ranking(scored=tuple(ScoredOriginal(n, 0.0) for n in ordinals), strategy="any")
     >>> [scored.ordinal for scored in fused(ranked(1, 2, 3), ranked(2, 3), Fusion(dense=1))]
     [2, 3, 1]
     """

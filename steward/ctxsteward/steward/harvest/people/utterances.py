@@ -36,6 +36,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
+from ctxsteward.envelope.transcripts.files import formats_with
 from ctxsteward.summarizers.language import sentences
 
 from ...observation import MessageSpan
@@ -148,9 +149,9 @@ class AnchorWords:
         return any(both <= words for both in self._together)
 
 
-PEOPLE_FORMATS = frozenset(("locomo",))
+PEOPLE_FORMATS = formats_with("is_between_people")
 """Formats in which the assistant's role is a person's too."""
-TASK_FORMATS = frozenset(("tau-bench", "swe-agent"))
+TASK_FORMATS = formats_with("is_task_run")
 """Formats in which an assistant works for the person, whether it called a tool or not."""
 MAX_SPOKEN_CHARS = 1_500
 MAX_SPOKEN_LINES = 20

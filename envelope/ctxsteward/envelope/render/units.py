@@ -1,32 +1,30 @@
-"""Reading a request of any provider into units, in the order in which the model sees them.
-
-The arguments of a request that are not context (model, temperature …) are left out; those that are context but have no
-place in this provider's request are units of the channel ``argument``. A head that is one text is taken apart at the
-sections that are expected in it; a text prompt at its labelled lines.
-
-Raises `InputError` where something is no request. Source: the providers' published API references.
-
-Units: the pieces of a request that are compared.
+"""Requests read back: units, the pieces in which two requests of one provider are compared.
 
 A unit is a system text, a tool schema, a content block, a tool call, a tool result or a span of a text prompt: its
 `text` (arguments and other objects as canonical JSON), and a `frame`, canonical JSON of everything else (role, type,
-ids, unknown fields). Nothing of a payload's context is left out, so equal units mean equal context.
+ids, unknown fields). Units stand in the order in which the model sees them. Nothing of a payload's context is left
+out, so equal units mean equal context; arguments that are not context (model, temperature …) are.
 
 Same context, same units: cache marks are left out; a string and a list of one text block are one; Gemini's camelCase
-and snake_case are one.
+and snake_case are one. A head that is one text is taken apart at the sections that are expected in it.
 
-Raises `InputError` where something is no JSON or no list of tools.
+`ProviderFormat` is a provider's row: how it is rendered and how it is read. This module has what several providers
+share; each provider's module has the rest.
+
+Raises `InputError` where something is no JSON, no request or no list of tools. Source: the providers' published API
+references.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ctxsteward.schemas import InputError, Wire
+
+from ..layout.composition import PromptLayout
 
 Channel = Literal["head", "tools", "dynamic", "argument"]
 
@@ -62,6 +60,26 @@ class Unit:
     def key(self) -> tuple[str, str, str]:
         """What makes two units the same."""
         return (self.channel, self.frame, self.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderFormat:
+    """A provider's requests: how they are written, and how they are read back."""
+
+    render: Callable[[PromptLayout, bool], Wire]
+    """The request's arguments; with cache marks or without."""
+    parse: Callable[[Wire, Iterable[str], str], Iterable[Unit]]
+    """The units of a request's context but for its tools, given the texts of the head and the session's nonce."""
+    message_units: Callable[[Iterable[Any]], Iterable[Unit]] | None
+    """The units of rendered messages; None where a prompt is one text."""
+    arguments: tuple[str, ...]
+    """Where its context stands."""
+    as_tool: Callable[[Wire], Wire | None] | None
+    """A tool's schema in its form, None where it has none for it; None: it is given no tools."""
+    dialect: str | None = None
+    """Messages in this dialect go back as they came."""
+    has_marks: bool = False
+    """Whether requests carry cache marks."""
 
 
 def canonical(value: object) -> str:
@@ -192,18 +210,8 @@ CONTEXT_ARGUMENTS = frozenset(
 )  # fmt: skip
 """Arguments that put something before the model; every other argument of a request is none of the auditor's."""
 
-OWN_ARGUMENTS: dict[str, tuple[str, ...]] = {
-    "openai-chat": ("messages", "tools"),
-    "openai-responses": ("instructions", "input", "tools"),
-    "anthropic": ("system", "messages", "tools"),
-    "gemini": ("contents", "system_instruction", "tools"),
-    "text": ("prompt",),
-}
-"""Where each provider's context stands."""
-
 _WRAPPERS = ("config", "extra_body", "extra_json", "generate_content_config")
-_OPERATOR_ROLES = ("system", "developer")
-_OPENING = re.compile(r"<([^\s<>/]{1,64}) ([^\n>]*)>\n")
+OPERATOR_ROLES = ("system", "developer")
 JOINT = "\n\n"
 """What stands between the sections of a head that is one text."""
 ATTACHED = "attached"
@@ -224,32 +232,8 @@ def context_of(payload: Wire) -> Wire:
     return found
 
 
-def read_units(payload: Wire, provider: str, *, heads: Iterable[str] = (), nonce: str = "") -> list[Unit]:
-    """The units of a request; `heads` are the sections to look for in a head that is one text, `nonce` the marks."""
-    context = {SNAKE.get(name, name): value for name, value in context_of(payload).items()}
-    own = OWN_ARGUMENTS[provider]
-    units = list(tool_units(context.get("tools")))
-    match provider:
-        case "text":
-            units = list(_prompt(context.get("prompt"), nonce))
-        case "openai-responses":
-            units += _head_text(context.get("instructions"), "instructions", heads)
-            units += read_messages(_items(context.get("input"), "input"), "input")
-        case "gemini":
-            units += _head_text(_gemini_head(context.get("system_instruction")), "system_instruction", heads)
-            units += read_messages(_items(context.get("contents"), "contents"), "contents")
-        case "anthropic":
-            units += blocks_of(context.get("system"), "system", "head", {"role": "system"})
-            units += read_messages(_items(context.get("messages"), "messages"), "messages")
-        case _:
-            units += read_messages(_items(context.get("messages"), "messages"), "messages")
-    for name, value in context.items():
-        if name not in own and value not in (None, "", [], {}):
-            units.append(Unit("argument", name, value if isinstance(value, str) else canonical(value), name))
-    return units
-
-
-def _items(value: object, name: str) -> list[Any]:
+def listed(value: object, name: str) -> list[Any]:
+    """An argument as a list of messages; raises `InputError` for what is none."""
     if value is None:
         return []
     if isinstance(value, str):
@@ -259,12 +243,8 @@ def _items(value: object, name: str) -> list[Any]:
     return list(value)
 
 
-def read_messages(wires: Iterable[Any], name: str) -> Iterator[Unit]:
-    """The units of messages, response items or Gemini's contents, as their argument's name says."""
-    return _contents(wires) if name == "contents" else _messages(wires, name)
-
-
-def _messages(wires: Iterable[Any], name: str) -> Iterator[Unit]:
+def message_units(wires: Iterable[Any], name: str) -> Iterator[Unit]:
+    """The units of messages, or response items, that stand in the argument `name`."""
     for index, wire in enumerate(wires):
         path = f"{name}[{index}]"
         if not isinstance(wire, dict):
@@ -274,7 +254,7 @@ def _messages(wires: Iterable[Any], name: str) -> Iterator[Unit]:
         if "role" not in wire:
             yield unit_of(wire, path, "dynamic", {})
             continue
-        channel: Channel = "head" if wire["role"] in _OPERATOR_ROLES else "dynamic"
+        channel: Channel = "head" if wire["role"] in OPERATOR_ROLES else "dynamic"
         content, calls = wire.get("content"), wire.get("tool_calls")
         rest = {key: value for key, value in wire.items() if key not in ("content", "tool_calls")}
         if rest.get("type") == "message":
@@ -294,20 +274,7 @@ def _messages(wires: Iterable[Any], name: str) -> Iterator[Unit]:
 # -- heads that are one text -------------------------------------------------------------------------------------
 
 
-def _gemini_head(value: object) -> object:
-    """A system instruction: a text, ``{"parts": […]}`` or a list of either, as one text."""
-    if isinstance(value, dict) and set(value) <= {"parts", "role"}:
-        return _gemini_head(value.get("parts"))
-    if isinstance(value, dict) and set(value) == {"text"}:
-        return value["text"]
-    if isinstance(value, list):
-        texts = [_gemini_head(one) for one in value]
-        if all(isinstance(text, str) for text in texts):
-            return JOINT.join(text for text in texts if isinstance(text, str))
-    return value
-
-
-def _head_text(value: object, path: str, heads: Iterable[str]) -> Iterator[Unit]:
+def head_units(value: object, path: str, heads: Iterable[str]) -> Iterator[Unit]:
     """One text as sections: those of `heads` that stand in it, and what is between them."""
     if value is None or value == "":
         return
@@ -343,59 +310,3 @@ def _gap(gap: str, path: str, *, first: bool, last: bool) -> Iterator[Unit]:
         yield Unit("head", "head", inner, path)
     else:
         yield Unit("head", ATTACHED, gap, path)
-
-
-# -- gemini ------------------------------------------------------------------------------------------------------
-
-
-def _contents(contents: Iterable[Any]) -> Iterator[Unit]:
-    for index, content in enumerate(contents):
-        path = f"contents[{index}]"
-        if isinstance(content, dict) and isinstance(content.get("content"), str) and "parts" not in content:
-            content = {"role": content.get("role"), "parts": [{"text": content["content"]}]}
-        if not isinstance(content, dict) or not isinstance(content.get("parts"), list):
-            yield Unit("dynamic", "no content", canonical(content), path)
-            continue
-        frame = {"role": "user", **{key: value for key, value in content.items() if key != "parts"}}
-        channel: Channel = "head" if frame["role"] in _OPERATOR_ROLES else "dynamic"
-        for number, part in enumerate(content["parts"]):
-            snake = {SNAKE.get(k, k): v for k, v in part.items()} if isinstance(part, dict) else part
-            yield unit_of(snake, f"{path}.parts[{number}]", channel, frame, opens=number == 0)
-
-
-# -- text --------------------------------------------------------------------------------------------------------
-
-
-def _prompt(prompt: object, nonce: str) -> Iterator[Unit]:
-    """The spans of a text prompt, by this nonce or the one it opens with; every character is in one unit."""
-    if prompt is None:
-        return
-    if not isinstance(prompt, str):
-        raise InputError(f"sent: `prompt` is {type(prompt).__name__}; expected text")
-    nonce = nonce if nonce and f"<{nonce} " in prompt else prompt_nonce(prompt)
-    mark = re.compile(rf"^<{re.escape(nonce)} ([^\n]*)>\n", re.MULTILINE) if nonce else None
-    marks = list(mark.finditer(prompt)) if mark else []
-    start = marks[0].start() if marks else len(prompt)
-    if start:
-        yield Unit("head", "preamble", prompt[:start], "prompt")
-    end = re.search(rf"^</{re.escape(nonce)}>\s*\Z", prompt, re.MULTILINE) if marks else None
-    body_stop = end.start() if end else len(prompt)
-    for index, found in enumerate(marks):
-        stop = marks[index + 1].start() if index + 1 < len(marks) else body_stop
-        text = prompt[found.end() : stop]
-        whole = text.endswith("\n")
-        yield _span(found[1], text[:-1] if whole else text, whole)
-    if end:
-        yield Unit("dynamic", f"end {nonce}", end[0], "prompt")
-
-
-def prompt_nonce(prompt: str) -> str:
-    """The nonce that a text prompt's first opening line carries; empty where there is none."""
-    found = _OPENING.search(prompt)
-    return found[1] if found else ""
-
-
-def _span(label: str, text: str, whole: bool) -> Unit:
-    word = label.split(" ")[0]
-    channel: Channel = "dynamic" if word == "dynamic" else "tools" if word == "tools" else "head"
-    return Unit(channel, label if whole else label + CUT, text, f"prompt <{word}>")

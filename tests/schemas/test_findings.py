@@ -1,0 +1,39 @@
+"""The closed table of finding kinds: what is raised stands in it, and what stands in it is raised."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from ctxsteward.schemas.findings import FINDING_KINDS
+
+ROOM = Path(__file__).parents[2] / "envelope"
+OTHER_TABLES = ("audit", "maintenance")
+
+
+def _room() -> list[ast.Module]:
+    paths = [path for path in ROOM.rglob("*.py") if not set(path.parts) & set(OTHER_TABLES)]
+    return [ast.parse(path.read_text(encoding="utf-8")) for path in paths]
+
+
+def _raised(tree: ast.Module) -> set[str]:
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    words = [word for call in calls if ast.unparse(call.func) == "Finding" for word in call.keywords]
+    return {
+        ast.literal_eval(word.value) for word in words if word.arg == "kind" and isinstance(word.value, ast.Constant)
+    }
+
+
+def test_every_kind_that_is_raised_is_in_the_table() -> None:
+    assert set().union(*map(_raised, _room())) <= set(FINDING_KINDS)
+
+
+def test_every_kind_in_the_table_is_raised() -> None:
+    texts = {
+        node.value
+        for tree in _room()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+    assert set(FINDING_KINDS) - texts == set()
