@@ -171,7 +171,7 @@ import re, sys
 from pathlib import Path
 from ctxsteward.evals.bench.steward import _night
 from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.night.stages import Admitted
+
 _night(NightSettings.model_validate_json(sys.argv[1]))
 print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
 """
