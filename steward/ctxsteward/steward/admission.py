@@ -54,11 +54,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, St
 from ctxsteward.schemas.profile import ProfileDocument
 from ctxsteward.schemas.recommendation import RecommendationKind, Review, Status
 
-from ..drift.rules import Rule, against, reads_as_rule, rules_of
-from ..harvest.tools.templates import is_repair
-from ..reconcile.claims import OWN, Width
-from ..reconcile.draft import NO_ADVICE, Draft, FixAdvice
-from ..reconcile.support import ClaimSupport
+from .drift.rules import Rule, against, reads_as_rule, rules_of
+from .harvest.tools.templates import is_repair
+from .kinds import KINDS
+from .reconcile.claims import OWN, Width
+from .reconcile.draft import NO_ADVICE, Draft, FixAdvice
+from .reconcile.support import ClaimSupport
 
 DAY_SECONDS = 86_400.0
 
@@ -87,16 +88,7 @@ def faded_before(now_seconds: float | None, half_life_days: float | None, expire
 
 
 Days = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-DEFAULT_HALF_LIFE_DAYS: Mapping[RecommendationKind, float | None] = {
-    "correction": 365.0,
-    "preference": 180.0,
-    "fact": 365.0,
-    "decision": 90.0,
-    "tool_fix": 90.0,
-    "eval_failure": 60.0,
-    "policy": None,
-    "persona": None,
-}
+DEFAULT_HALF_LIFE_DAYS = {kind: spec.half_life_days for kind, spec in KINDS.items()}
 
 
 def _complete(given: dict[RecommendationKind, float | None]) -> dict[RecommendationKind, float | None]:
@@ -140,9 +132,6 @@ class AdmissionPolicy(BaseModel):
         """In days; None: it does not fade."""
         days = self.half_life_days[kind]
         return days if days is None or not session else min(days, self.session_half_life_days)
-
-
-NEEDS_PERSON = frozenset(("policy", "persona"))
 
 
 class AdmissionVerdict(NamedTuple):
@@ -210,13 +199,14 @@ def by_support(
     advice: FixAdvice = NO_ADVICE,
 ) -> AdmissionVerdict:
     """How far what stands behind it carries a claim of this kind, for this audience."""
-    if kind == "tool_fix":
+    gate = KINDS[kind].gate
+    if gate == "fix":
         return _fix(backing, policy, advice)
     if backing.from_tool:
         return AdmissionVerdict("candidate", ("tool_text",))
     if not backing.said:
         return AdmissionVerdict("candidate", ("not_said_by_a_person",))
-    if kind in NEEDS_PERSON:
+    if gate == "person":
         return AdmissionVerdict("vetted", ("needs_person",))
     if width in OWN:
         return _own(kind, backing, policy)

@@ -55,7 +55,6 @@ from .night.run import NightContext, Tell
 from .night.stages import DueTranscripts, LedgerUpdate, Marks, Stages
 from .release.decision import DecisionStage, moment_of
 from .release.record_reviews import reviews_of
-from .release.rewording import Writer
 from .settings import NightSettings
 
 
@@ -135,12 +134,8 @@ def open_night(
     *,
     tell: Tell = lambda boundary: None,
     isolate: Isolate = in_a_worker,
-    writer: Writer | None = None,
 ) -> Iterator[OpenedNight]:
-    """Open everything that a night needs, and close it at the end.
-
-    `writer` may be a model: it words what the slice is to say (`harvest.writer`). Without one nothing is rewritten.
-    """
+    """Open everything that a night needs, and close it at the end."""
     if settings.dry_run and settings.runner != "threads":
         raise InputError("a dry run keeps everything in this process's memory; run it with `runner` threads")
     with ExitStack() as stack:
@@ -151,7 +146,7 @@ def open_night(
             settings, store, here, stack, isolate, lambda: in_force(settings, store, ledger), ledger.uses.watched
         )
         taking = IngestStage(settings, store, ledger, harvesting, here)
-        deciding = DecisionStage(settings, store, ledger, writer=writer)
+        deciding = DecisionStage(settings, store, ledger)
         stages = Stages(
             due=taking.due, harvest=harvesting, absorb=taking.absorb, reconcile=taking.reconcile, admit=deciding.admit,
             fit=deciding.fit, stage=deciding.stage, drift=deciding.drift, gate=deciding.gate,

@@ -32,27 +32,26 @@ from types import MappingProxyType
 
 from ctxsteward.schemas.recommendation import Slot
 
-from ...artifacts.artifact import cut
-from ...observation import Harvester, Observation
-from ...transcript import ReplayedTranscript, ReplayedUtterance
-from ..people.claims import MAX_TEXT_CHARS
-from ..people.corrections import EXTRACTOR as CORRECTIONS_EXTRACTOR
-from ..people.corrections import corrections
-from ..people.facts import EXTRACTOR as FACTS_EXTRACTOR
-from ..people.facts import LIKING, MIN_SCORE, facts, share_of
-from ..people.preferences import DECISIONS_EXTRACTOR, decisions, preferences
-from ..people.preferences import EXTRACTOR as PREFERENCES_EXTRACTOR
-from ..people.utterances import Conversation, Sentence, listen
-from ..tools.errors import EXTRACTOR as TOOL_ERRORS_EXTRACTOR
-from ..tools.errors import tool_errors
+from ..artifacts.artifact import cut
+from ..kinds import KINDS
+from ..observation import Harvester, Observation
+from ..transcript import ReplayedTranscript, ReplayedUtterance
+from .people.claims import MAX_TEXT_CHARS
+from .people.corrections import EXTRACTOR as CORRECTIONS_EXTRACTOR
+from .people.corrections import corrections
+from .people.facts import EXTRACTOR as FACTS_EXTRACTOR
+from .people.facts import LIKING, MIN_SCORE, facts, share_of
+from .people.preferences import DECISIONS_EXTRACTOR, decisions, preferences
+from .people.preferences import EXTRACTOR as PREFERENCES_EXTRACTOR
+from .people.utterances import Conversation, Sentence, listen
+from .tools.errors import EXTRACTOR as TOOL_ERRORS_EXTRACTOR
+from .tools.errors import tool_errors
 
 BORROWED_EXTRACTOR = "borrowed/1"
 RUN = 3
 BORROWED_FRACTION = 0.7
 _INTRODUCED = re.compile(r"[:：]\s")
 _PEOPLE = ("operator", "user")
-TEMPLATED = ("eval_failure",)
-"""Kinds whose words are ours; what they cite is only where they were seen."""
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_\u3040-\u30ff\u3400-\u9fff]+")
 
 Run = tuple[str, ...]
@@ -68,7 +67,7 @@ def own_words(observations: Sequence[Observation], replayed: ReplayedTranscript)
     return [
         one
         for one, parts in claims
-        if one.kind in TEMPLATED
+        if KINDS[one.kind].is_template
         or not any(_is_borrowed(runs, places[one.places[0].ref], first, replayed) for runs in parts)
     ]
 
@@ -198,7 +197,7 @@ def harvest(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
 
 def _for_oneself(observation: Observation) -> Observation:
     """What two people tell each other is told to no agent: it is for nobody but the one who said it."""
-    if observation.kind == "eval_failure" or observation.reach not in ("project", "shared"):
+    if KINDS[observation.kind].is_template or observation.reach not in ("project", "shared"):
         return observation
     return replace(observation, reach="user")
 
@@ -216,7 +215,7 @@ def _once(observations: Iterable[Observation]) -> list[Observation]:
     seen = set()
     for one, place in told:
         claim = (place, one.slot.attribute)
-        if one.kind != "eval_failure" and (
+        if not KINDS[one.kind].is_template and (
             claim in seen
             or (one.strength == "scored" and (place in strict or (place in wishes and place not in facts)))
             or (one.kind == "preference" and one.strength == "broad" and place in facts - strict)

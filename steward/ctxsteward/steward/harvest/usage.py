@@ -41,6 +41,7 @@ from typing import Literal, NamedTuple
 from ctxsteward.schemas.profile import Polarity
 from ctxsteward.schemas.recommendation import MetaRecommendation, RecommendationKind, Slot
 
+from ..kinds import KINDS
 from ..observation import Observation
 from ..transcript import ReplayedTranscript, ReplayedUtterance
 from .tools.calls import ToolStep, name_words, steps
@@ -89,7 +90,7 @@ class WatchedRecord:
     @property
     def tool_trigger(self) -> FixTrigger | None:
         """When a tool-fix record applies; None for other records."""
-        return parse_trigger(self.trigger) if self.kind == "tool_fix" and self.trigger else None
+        return parse_trigger(self.trigger) if KINDS[self.kind].gate == "fix" and self.trigger else None
 
     @property
     def said_value(self) -> str | None:
@@ -209,9 +210,6 @@ def _folded(said: Iterable[ReplayedUtterance]) -> str:
     return "\n".join(one.text for one in said).casefold()
 
 
-SAID_KINDS = frozenset(("correction", "preference", "fact"))
-
-
 @dataclass(frozen=True, slots=True)
 class UnscoredRate:
     """No figure, and why."""
@@ -314,7 +312,7 @@ class ActiveRecords:
                 self._named.setdefault(name, []).append(id_)
             if (trigger := record.tool_trigger) is not None:
                 self._triggers.setdefault((trigger.tool, trigger.code), []).append((trigger, id_))
-            if record.kind in SAID_KINDS:
+            if KINDS[record.kind].is_said_anew:
                 self._slots.setdefault(slot_of(record.slot), []).append(id_)
 
     def beside(self, records: Collection[MetaRecommendation | WatchedRecord]) -> ActiveRecords:
@@ -353,7 +351,7 @@ def tally(
     Records are shown if `ReplayedTranscript.shown` has one of their ids.
     """
     records = active if isinstance(active, ActiveRecords) else ActiveRecords(active)
-    said = [one for one in observed if one.kind in SAID_KINDS]
+    said = [one for one in observed if KINDS[one.kind].is_said_anew]
     errors, calls = episodes(replayed), steps(replayed)
     foreseen = sum(records.foresaw(error) for error in errors)
     foreseen += sum(records.foresaw_slot(slot_of(one.slot)) for one in said)
@@ -412,7 +410,7 @@ def _hit(record: WatchedRecord, calls: Sequence[ToolStep], said: Sequence[Observ
     if trigger is not None:
         fired = [call for call in calls if fires(trigger, call)]
         return _judged(bool(fired), by_calls(trigger, fired))
-    if record.kind not in SAID_KINDS:
+    if not KINDS[record.kind].is_said_anew:
         return FATES["untold"]
     spoken_of = [one for one in said if record.is_of(one) and talk.has(one)]
     words = record.words()

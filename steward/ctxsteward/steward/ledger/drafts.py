@@ -25,7 +25,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..reconcile.claims import OWN, PERSONAL, TEMPLATED, Claim, ClaimAudience
+from ..kinds import KINDS
+from ..reconcile.claims import OWN, Claim, ClaimAudience
 from ..reconcile.draft import (
     Draft,
     DraftSummary,
@@ -164,7 +165,7 @@ _NAMED = (
 _SHOWN_ANEW = (
     "SELECT DISTINCT c.component FROM newly y CROSS JOIN seen n INDEXED BY seen_by_shown ON n.id = y.seen AND n.shown "
     "CROSS JOIN claims c ON c.id = y.claim CROSS JOIN drafts d ON d.component = c.component "
-    f"WHERE d.kind NOT IN ({', '.join(repr(kind) for kind in sorted(TEMPLATED))})"
+    f"WHERE d.kind NOT IN ({', '.join(repr(kind) for kind in sorted(KINDS) if KINDS[kind].is_template)})"
 )
 
 Row = tuple[object, ...]
@@ -321,7 +322,7 @@ class DraftIndex:
         heard, said = voices(seen, own=own), phrases(seen)
         counts = counted(heard)
         quoted = quoting(found, min(said.values(), key=lambda phrase: phrase.worth).best)
-        if len(rows) >= self._many and (found.first.kind in TEMPLATED or not is_shown):
+        if len(rows) >= self._many and (KINDS[found.first.kind].is_template or not is_shown):
             self._gatherings.keep(label, Aggregate(found, counts, quoted, total))
             self._gatherings.hear(label, heard)
             self._gatherings.phrase(label, said)
@@ -365,7 +366,7 @@ class DraftIndex:
         old = before.draft
         members, claims = [row.member for row in rows], {*old.names, *(row.claim for row in rows)}
         lending = supporting(members, claims)
-        if old.kind not in TEMPLATED and lending and lending[0][1].is_said != kept.found.first.is_said:
+        if not KINDS[old.kind].is_template and lending and lending[0][1].is_said != kept.found.first.is_said:
             if not kept.found.first.is_said:
                 return None  # a person says now what no person had said
             lending = []
@@ -428,4 +429,4 @@ def _digest(label: str, total: int) -> bytes:
 
 def _is_hidden(made: Draft) -> bool:
     """Whether it only repeats what stands in its one author's own scope."""
-    return made.kind in PERSONAL and made.backing.said < VOICES_TO_BE_SEEN
+    return KINDS[made.kind].is_personal and made.backing.said < VOICES_TO_BE_SEEN

@@ -23,6 +23,7 @@ from ctxsteward.store.erasure.steward_records import RecordSupport, SupportPlace
 from ..admission import AdmissionPolicy
 from ..artifacts.artifact import CitedText, EvidenceQuote, quotes, subject_for, verified
 from ..artifacts.storage import ArtifactStore
+from ..kinds import KINDS
 from ..reconcile.claims import OWN
 from ..reconcile.draft import Draft
 from ..reconcile.observed import IndexedObservation
@@ -38,7 +39,7 @@ def support(
     draft: Draft, seen: Iterable[IndexedObservation], policy: AdmissionPolicy, address: Address, *, approved: bool
 ) -> RecordSupport | None:
     """The voices behind a draft, out of the observations that support it; None where its gate counts no voices."""
-    if draft.kind == "tool_fix":
+    if KINDS[draft.kind].gate == "fix":
         least, counted = policy.recoveries, [one for one in seen if one.observation.strength == "recovered"]
     elif draft.audience.width not in OWN:
         least, counted = policy.independent_principals, [one for one in seen if one.is_said]

@@ -35,6 +35,7 @@ from ctxsteward.store.facts import Audience, Fact, FactSource
 from ctxsteward.store.facts.fact import MAX_FACTS, MAX_SOURCES
 
 from ..admission import AdmissionPolicy, AdmissionVerdict, RecordStanding
+from ..kinds import KINDS
 from ..reconcile.claims import OWN
 from ..reconcile.draft import Draft
 from ..reconcile.support import wilson_lower95
@@ -328,10 +329,6 @@ class RecordWriter:
         return {id_: RecordStamp(*rest) for id_, *rest in rows}
 
 
-STANDING = frozenset(("preference", "correction"))
-"""Kinds that hold whatever is asked, where they name no trigger."""
-
-
 def audience_of(draft: Draft) -> Audience | None:
     """Whom a record is for alone; None where it is for everybody.
 
@@ -368,5 +365,5 @@ def _fact(draft: Draft) -> Fact:
     return Fact(
         id=draft.id, text=draft.said["text"], sources=tuple(sources)[:MAX_SOURCES], ts=draft.last,
         answers=draft.answers,
-        standing=draft.kind in STANDING and draft.said["trigger"] is None,
+        standing=KINDS[draft.kind].holds_always and draft.said["trigger"] is None,
     )  # fmt: skip

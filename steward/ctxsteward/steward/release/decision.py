@@ -41,7 +41,6 @@ from .assignment import keeping, running, started
 from .canary import arms_of, decide, logs, settle
 from .promotion import Promotion, PromotionCodec, assess, promote
 from .record_reviews import reviews_of
-from .rewording import Writer
 from .slice import MetaSliceBuilder
 
 
@@ -72,14 +71,10 @@ class DecisionStage:
         ledger: Ledger,
         *,
         eval_gate: Callable[[frozenset[str]], EvalGate] | None = None,
-        writer: Writer | None = None,
     ) -> None:
-        """`eval_gate` makes a gate, told which entries people are asked about anyway; None: the frozen suite.
-
-        `writer` words what is about to be placed for everybody; None: it stays in people's own words.
-        """
+        """`eval_gate` makes a gate, told which entries people are asked about anyway; None: the frozen suite."""
         self._settings, self._store, self._ledger = settings, store, ledger
-        self._slicing = MetaSliceBuilder(settings, store, ledger, writer)
+        self._slicing = MetaSliceBuilder(settings, store, ledger)
         self._eval_gate = eval_gate
         with_suites(settings.gate, configured(settings.gate))  # what is told wrong is refused before anything is read
         if settings.sent is not None:

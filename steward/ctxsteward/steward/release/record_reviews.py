@@ -33,6 +33,7 @@ from ctxsteward.store.names import numbered, skeleton, steward_folder
 from ctxsteward.store.profiles.meta_records import canonical
 
 from ..drift.rules import against, rules_of
+from ..kinds import KINDS
 from ..ledger import JudgementContext, Ledger
 from ..settings import NightSettings
 from .actors import NOBODY, ActionRefused, Actors, Signer, is_signed, token_signer
@@ -43,8 +44,6 @@ _FIELDS = ("record", "says", "verdict", "who", "when", "note")
 
 Needed = Callable[[MetaRecommendation], int]
 """How many must approve a record."""
-NOBODYS = frozenset(("tool_fix", "eval_failure"))
-"""Kinds whose words are templates: who was there did not say them."""
 Find = Callable[[str], MetaRecommendation | None]
 """A record as it is now, by an id that it has or once had."""
 
@@ -141,7 +140,7 @@ class RecordReviews:
 
 def authors(record: MetaRecommendation) -> frozenset[str]:
     """Skeletons of the names of those who said what a record claims; none, where its words are a template."""
-    if record.kind in NOBODYS:
+    if KINDS[record.kind].is_template:  # who was there did not say its words
         return frozenset()
     said = (one for one in record.evidence if one.relation == "supports" and one.role == "user")
     return frozenset(skeleton(one.principal) for one in said if one.principal is not None)
