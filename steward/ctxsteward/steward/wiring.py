@@ -1,12 +1,12 @@
-"""The real stages behind the shell of a night: store, sources, workers, ledger, gates, all out of one `NightSettings`.
+"""A night opened from its settings: store, sources, workers, ledger and gates behind the stages of `night.run`.
 
-    with opened(settings, of_this_process()) as night:
+    with open_night(settings, of_this_process()) as night:
         report = run_night(night.stages, night.shell)
 
 Whoever runs batches elsewhere calls `harvest_in_process` there: the same settings open the same store. The ledger's
-file lies beside the store's journal, and is made anew from the store where it is missing or behind, before anything is
-harvested: what is read is counted against the records in force. A dry run is all of this over a store in memory
-(`drafting`).
+file lies beside the store's journal. Where it is missing or behind, it is made again from the store before anything is
+harvested, because what is read is counted against the records in force. A dry run is all of this over a store in memory
+(`night.dry_run`).
 
 Raises `InputError` for settings that name nothing, `StoreError`.
 """

@@ -1,26 +1,18 @@
-"""Whose words a claim is made of: what a tool or the assistant said first stays theirs, whoever repeats it.
+"""The harvest of one transcript: all harvesters run, and what is worth keeping remains as observations.
 
-A person who pastes what a tool returned, or what the assistant made of it, says it in a message of their own; the
-trust of that message is not the trust of those words. A claim is *borrowed* where most of its runs of three words (of
-Chinese and Japanese, characters), or of those behind a colon, were said first, earlier in the transcript, by somebody
-who is no person. Whoever changes a value in a sentence breaks its runs there, and says a sentence of their own.
-What a person says first, and a tool or the assistant echoes, stays the person's, however often either repeats it.
+`harvest` reads what people say once for all harvesters that need it, then the tool calls. It is pure, uses no model,
+and its time is linear in the text. `EXTRACTOR` names the rules: whoever changes one raises its harvester's version,
+and transcripts are read again. Two rules are here because they concern all harvesters:
 
-Linear in the transcript: only runs of the claims themselves are looked for.
+    borrowed words   A person who pastes what a tool or the assistant said does not make it a person's claim. A claim is
+                     borrowed where most of its runs of three words (characters, in Chinese and Japanese), or of those
+                     after a colon, were said earlier by somebody who is no person. A changed value breaks the runs.
+    one claim        A sentence that gave a strict claim gives no scored fact beside it.
+
+An eval failure is a record about the agent: a template over a failed scorer's name and reason
+(`ReplayedTranscript.eval_failures`: ``SCORER: REASON`` or ``SCORER``), with the user's last request as its evidence.
 
 Source: the state design (derived text has the least trust of its sources; origin is bound where text is written).
-
-Eval failures: scorers that failed on a transcript, as records about the agent.
-
-A template over the scorer's name and its reason, never over what the transcript says; the last thing that its user
-asked is the evidence. Equal failures of several transcripts become one record. `Replayed.eval_failures` holds
-``SCORER: REASON`` or ``SCORER``.
-
-Harvest: what one transcript says that is worth keeping, as observations; no model, nothing trained.
-
-`harvest` runs all harvesters and hears the transcript once for those that read what people say. It is pure: the same
-transcript gives the same observations in the same order, and its time is linear in the text. `EXTRACTOR` names the
-rules; whoever changes one raises its harvester's version, and transcripts are read again.
 """
 
 from __future__ import annotations

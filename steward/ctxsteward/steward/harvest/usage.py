@@ -1,34 +1,24 @@
-"""Whether a record that a session was shown was obeyed there, as far as calls and words tell.
-
-A fix is judged by what calls of its tool came back with. Any other record is judged by what the assistant said from
-when it was shown until a person spoke of its slot themselves: what comes after is no merit of the record.
-
-    contradicted   the assistant spoke, did otherwise, and a person had to repeat what the record says
-    complied       the assistant said its value; where the record asks to avoid it: kept from it
-    unjudged       words cannot tell
-
-A person who states a wish anew has not been disobeyed: nobody may have spoken since the record was shown, the assistant
-may have done as it says, or they may have changed their mind. *Did otherwise*: between the two the assistant said what
-the record asks to avoid; or it did not say the record's value, and either spoke of the matter, or the person corrects
-it, or says that this is said again ("as I said", 我说过了).
-
-Pure. Source: the layered-envelope design (records shown, fired, obeyed).
-
-How much use active records were: counted over a replayed session and the records that were in force.
+"""How much use active records were in one session: which events they foresaw, whether they applied and were obeyed.
 
     anticipated / events    later events that an active record foresaw
     fired / shown           records shown whose trigger came up (*used*)
-    obeyed / judged         of those that fired, where it can be told, those complied with
+    obeyed / judged         of those that fired and can be judged, those complied with
 
-An event is a tool error, or something a person had to say again or anew: an observation of a correction, preference or
-fact. A tool-fix record foresees an error of the same tool, the same code and, where it names one, the same parameter;
-it fires on a call of that tool with that parameter. Another record foresees an observation of its slot; it fires when
-words of its slot, trigger or value are said after it was shown. Whether it was obeyed then: `judgements`. What words
-cannot tell is counted as unjudged, and a rate of nothing is `UnscoredRate`, never 0.
+An event is a tool error, or something a person says anew (`KindSpec.is_said_anew`). A tool fix foresees an error of the
+same tool, code and, where it names one, parameter; it fires on a call with that parameter and is judged by the answers.
+Another record foresees an observation of its slot, fires when words of its slot, trigger or value come up, and is
+judged by what the assistant says until a person speaks of the slot:
 
-Records count that a session was shown in its head, and those that its turns were shown as facts; of these only what
-comes from that turn on. `meta.hit_rate` is `UseTally.hit_rate`: fired / shown, of records whose firing can be told.
-Tallies add up in any order.
+    complied       the assistant said its value, or kept from it where the record asks to avoid it
+    contradicted   the assistant did otherwise, and a person had to repeat what the record says
+    unjudged       words cannot tell
+
+A person who states a wish anew has not been disobeyed. *Did otherwise* means that the assistant said what the record
+asks to avoid; or did not say the record's value and either spoke of the matter, or the person corrects it or says that
+they repeat themselves ("as I said", 我说过了). A rate of nothing is `UnscoredRate`, never 0. Records count that a session
+was shown in its head, and those shown as facts from the turn on that showed them. Tallies add up in any order.
+
+Pure. Source: the layered-envelope design (records shown, fired, obeyed).
 """
 
 from __future__ import annotations

@@ -8,15 +8,14 @@
       {"kind": "canary", "version", "decision", "reasons", "when"}
 
 A challenger's address is an HMAC over the whole profile, the version it was made from, and its author; a verdict is
-signed over that address, so it serves no other challenger, no other parent, no other profile. How many people must
-agree: none where only facts and preferences change; one for any change of persona, policies, rails or surface, and for
-a record that is to speak in the operator's name; two different ones for a BLOCK or a locked entry. The author never
-counts, nor does anybody twice, under whichever look-alike of a name, nor whoever is no reviewer in the configuration
-any more.
+signed over that address, so it serves no other challenger, parent or profile. How many people must agree: none where
+only facts and preferences change; one for any change of persona, policies, rails or surface, and for a record that is
+to speak in the operator's name; two for a BLOCK or a locked entry. The author never counts, nobody counts twice under
+look-alike names, and whoever is no reviewer in the configuration any more does not count.
 
-Times are ISO 8601, as told. A request and a verdict lose their force at `expires`. Raises `ActionRefused`, and what
-`Chain`
-and `Vault` raise. Source: the state design (trust is raised by a signed approval of a person, and by nothing else).
+Times are ISO 8601. A request and a verdict lose their force at `expires`.
+Raises `ActionRefused`, and what `Chain` and `Vault` raise.
+Source: the state design (trust is raised by a signed approval of a person, and by nothing else).
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""Writing shelves: what is active for one user, project or session alone is told to that audience.
+"""The decisions of a night as its stages: admission, the slice, the challenger and its checks, promotion, canary.
 
-A night writes the shelves of those about whom something else is known than the night before, and all of them where the
-last night wrote them from another ledger. A set that is there already writes nothing (`envelope.facts`), so a killed
-night is repeated.
+These adapters stand between the order of a night (`night.stages`) and what decides: ledger, slice, drift, gate,
+promotion. Decisions depend on the ledger, the night's date and what is in force, never on the clock.
+
+What is active for one user, project or session alone is no part of a challenger: `publish_facts` writes it where that
+audience's sessions read it. A night writes the audiences about whom something changed, and all of them where the last
+night wrote from another ledger. A set that is there already writes nothing, so a killed night is repeated.
+
 Source: the state design (scopes: a record scoped to a user is shown to that user alone).
-
-What is decided of a night's records: which are active, which stand in the slice, what would come into force.
-
-Adapters between the shell (`stages`) and the rooms that decide: admission in the ledger, fitting, drift, gate,
-promotion. Decisions depend on the ledger, the night's date and what is in force; of the clock they know nothing.
 """
 
 from __future__ import annotations

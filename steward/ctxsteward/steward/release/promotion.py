@@ -1,32 +1,25 @@
-"""How a promotion stands beside its version (its field `promotion`), and how it is read again.
+"""Promotion: the only way for a challenger to come into force, or the reason why it does not.
+
+    committed   it is a version of the profile now, with addresses of what it rests on beside it
+    blocked     a guard fell, people have not agreed, or the champion has moved on
+    unchanged   it says what is in force
+
+`stage` is the first half: the challenger is judged, and people are asked. What a person wrote (persona, policies,
+rails, surface, a record of their own) waits for another person; what a night harvested waits where its drift says so.
+
+Nothing is taken on trust: the drift report is made again from the two documents, the gate report must be about them,
+signatures are checked, what was rolled back needs a person, and the commit is a compare-and-swap under the epoch of the
+writer's lease. The commit's id is an HMAC of the content and its parent, so the same promotion twice is one version.
+Beside the version stands what it rests on (`PromotionCodec`):
 
     {"schema_version": 1, "level", "touched": [key], "drift": {"blob", "key"}, "gate": {…}, "patch": {…},
      "approvals": [{"who", "when", "link"}], "canary"?: {"share", "champion"}, "taken_back": {change: when}}
 
-Blobs lie in the vault: the drift report, the gate report, and the RFC 6902 patch with its inverse. Patch and report
-hold meta records as addresses, so forgetting somebody leaves nothing of them there. The gate report tells what the
-replay of this version gave, and under which key (`PromotionCodec.known`).
+The blobs lie in the vault: drift report, gate report, and the RFC 6902 patch with its inverse. They hold meta records
+as addresses, so forgetting somebody leaves nothing of them there.
 
-Raises what `Vault` raises. Source: the state design (committing governed state); RFC 6902.
-
-Promotion: a challenger comes into force, or it is said what is in the way. There is no other way in.
-
-    committed   it is a version of the profile now, with addresses of what it rests on beside it
-    blocked     something is in the way: a failed guard, people who have not agreed, a champion that has moved on
-    unchanged   it says what is in force
-
-`stage` is the first half: it is judged, and people are asked. What a person has written (persona, policies, rails,
-surface, a record of their own) waits for another person, whoever stages it; what a night has harvested does where its
-drift says so.
-
-Nothing is taken on trust: the drift report is made again from the two documents, the gate report must be about them,
-signatures are checked, what was rolled back returns by a person's will alone, and the commit is a compare-and-swap
-under the epoch of the writer's lease. The commit's id is an HMAC of the content and its parent, so the same promotion
-twice is one version.
-
-What stands beside the version, so that whoever reads it sees what it rests on: `promotion_form`.
-
-Raises what `ProfileVersions.commit` raises. Source: the state design (committing governed state).
+Raises what `ProfileVersions.commit` and `Vault` raise.
+Source: the state design (committing governed state); RFC 6902.
 """
 
 from __future__ import annotations

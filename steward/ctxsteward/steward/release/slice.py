@@ -1,30 +1,23 @@
-"""Fit the meta slice: which active records are worth their tokens, the most valuable first.
-
-A knapsack on expected value over what each line costs, with the two labels of the slice counted in, up to `high_tokens`
-of the text that `meta_text` renders. The slice is shared, so only records of tenant or agent scope come in, and only
-rules, corrections, fixes, decisions and what shapes the persona: a slice that no question has picked cannot hold facts
-(the best choice of 180 tokens knows 7 % of what will be asked).
+"""The meta slice: which active records are worth their tokens, the most valuable first.
 
     value = worth x P(it fires) x P(it is obeyed, where it fired)
     worth = weight of the kind x lower end of the confidence x log2(1 + independent principals) x decay
 
-Both shares are means over the sessions that were shown it, under Beta priors: a record that was never shown fires in
-half of them and is obeyed in two of three (`FIRES`, `OBEYED`); sessions in which that cannot be told do not count. So
-what is shown and never comes up leaves its place to what may. A newcomer takes an incumbent's place only where it is
-worth `MARGIN` more, and a slice that would say the same keeps its order, so the prefix that providers cache does not
-churn. One that says something new stands in order of value: a head with less room leaves out the last ones (`layout`).
-Up to `low_tokens` whatever is worth anything comes in; beyond, nothing that is padding.
+A knapsack on that value over what each line costs, labels counted in, up to `high_tokens` of the text that `meta_text`
+renders. The slice is shared, so only records for everybody come in, of kinds with a `slice_weight`: a slice that no
+question has picked cannot hold facts (the best choice of 180 tokens knows 7 % of what will be asked). Both shares are
+means over the sessions that were shown the record, under Beta priors: one that was never shown fires in half of them
+and is obeyed in two of three; sessions in which that cannot be told do not count.
 
-Pure and deterministic; tokens are the counter's. Cost: candidates x high_tokens.
+A newcomer takes an incumbent's place only where it is worth `MARGIN` more, and a slice that would say the same keeps
+its order, so that the prefix that providers cache does not churn. Else it stands in order of value: a head with less
+room leaves out the last ones. Up to `low_tokens` whatever is worth anything comes in; beyond, nothing that is padding.
+
+`fit` is pure and deterministic, and costs candidates x high_tokens. `MetaSliceBuilder` is the slice of a night: lines
+that people wrote stay and take their room, and what a rollback took back or a rule contradicts stays out.
+
 Source: 0/1 knapsack by dynamic programming (Bellman 1957); Wilson 1927 (the lower end of the confidence); the mean of
 a Beta posterior (Laplace 1774).
-
-The slice of a night: which lines, in whose words, without what a rollback took back.
-
-Lines that people wrote into the slice stay, and take their room. What a record was worth in the sessions that were
-shown it is asked of the ledger. A writer words only what is placed: the slice is fitted, what is new in it is worded,
-and it is fitted again, until nothing is new; what was worded before keeps its words while they hold. What a person has
-approved stands in the words that were approved.
 """
 
 from __future__ import annotations
