@@ -15,7 +15,7 @@ judged by what the assistant says until a person speaks of the slot:
 
 A person who states a wish anew has not been disobeyed. *Did otherwise* means that the assistant said what the record
 asks to avoid; or did not say the record's value and either spoke of the matter, or the person corrects it or says that
-they repeat themselves ("as I said", 我说过了). A rate of nothing is `UnscoredRate`, never 0. Records count that a session
+they repeat themselves ("as I said", 我说过). A rate of nothing is `UnscoredRate`, never 0. Records count that a session
 was shown in its head, and those shown as facts from the turn on that showed them. Tallies add up in any order.
 
 Pure. Source: the layered-envelope design (records shown, fired, obeyed).

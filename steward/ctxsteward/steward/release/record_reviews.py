@@ -20,27 +20,21 @@ person).
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 from ctxsteward.envelope.store import Store
-from ctxsteward.schemas import UnsupportedVersion, VersionTaken
 from ctxsteward.schemas.profile import ProfileDocument
 from ctxsteward.schemas.recommendation import MetaRecommendation, Review
 from ctxsteward.store.crypto.addresses import address_of
-from ctxsteward.store.names import numbered, skeleton, steward_folder
+from ctxsteward.store.names import skeleton
 from ctxsteward.store.profiles.meta_records import canonical
 
 from ..drift.rules import against, rules_of
 from ..kinds import KINDS
 from ..ledger import JudgementContext, Ledger
 from ..settings import NightSettings
-from .actors import NOBODY, ActionRefused, Actors, Signer, is_signed, token_signer
-from .approvals import Verdict
-
-VERSION = 1
-_FIELDS = ("record", "says", "verdict", "who", "when", "note")
+from .actors import NOBODY, ActionRefused, Actors, Signer
+from .signed_log import Body, SignedLog, Verdict
 
 Needed = Callable[[MetaRecommendation], int]
 """How many must approve a record."""
@@ -48,30 +42,23 @@ Find = Callable[[str], MetaRecommendation | None]
 """A record as it is now, by an id that it has or once had."""
 
 
-class RecordReviews:
+class RecordReviews(SignedLog):
     """Verdicts on the records of one profile."""
 
-    def __init__(self, store: Store, profile: str, tenant: str = "default", *, actors: Actors) -> None:
-        self.profile, self.tenant, self.actors = profile, tenant, actors
-        self.folder = steward_folder(tenant, store.profiles(profile, tenant=tenant).name, "verdicts")
-        self._chain = store.chain(self.folder, tenant=tenant)
-        self._key = store.keys.address_key(tenant)
+    purpose, folder_name, link_name = b"ctxsteward record review 1", "verdicts", "verdict"
+    fields = ("record", "says", "verdict", "who", "when", "note")
 
     def answer(
         self, record: MetaRecommendation, verdict: Verdict, by: str | Signer, *, when: str, who: str | None = None,
         note: str = "",
     ) -> Review:  # fmt: skip
         """Approve or reject a record, by a token or another signer; `who` is who they say they are."""
-        signer = token_signer(by, self.actors.salt) if isinstance(by, str) else by
-        name = self.actors.whose(signer, "reviewer", who)
+        name, signer = self.reviewer(by, who)
         if verdict == "approve" and skeleton(name) in authors(record):
             raise ActionRefused("author", f"{name!r} said this; somebody else must approve it")
-        body: dict[str, Any] = {
-            "schema_version": VERSION, "kind": "record", "record": record.id, "says": self.says(record),
-            "verdict": verdict, "who": name, "when": when, "note": note,
-        }  # fmt: skip
-        body["signature"] = signer.sign(self._signed(body))
-        self._append(body)
+        told = {"record": record.id, "says": self.says(record), "verdict": verdict, "who": name, "when": when}
+        body = self.signed({"kind": "record", **told, "note": note}, signer)
+        self.append(body)
         return _review([body])
 
     def says(self, record: MetaRecommendation) -> str:
@@ -81,9 +68,9 @@ class RecordReviews:
 
     def standing(self, find: Find, needed: Needed = lambda record: 1) -> dict[str, Review]:
         """The reviews that count now, by the id that was reviewed."""
-        said: dict[str, list[dict[str, Any]]] = {}
-        for body in self._links():
-            if self._counts(body):
+        said: dict[str, list[Body]] = {}
+        for _, body in self.links():
+            if self.is_by_reviewer(body):
                 said.setdefault(body["record"], []).append(body)
         found = {id_: self._review(bodies, find, needed) for id_, bodies in said.items()}
         return {id_: review for id_, review in found.items() if review is not None}
@@ -93,7 +80,7 @@ class RecordReviews:
         review = self.standing(lambda id: record if id == record.id else None).get(record.id)
         return review.who if review is not None and review.state == "approved" else ()
 
-    def _review(self, bodies: list[dict[str, Any]], find: Find, needed: Needed) -> Review | None:
+    def _review(self, bodies: list[Body], find: Find, needed: Needed) -> Review | None:
         """What people's verdicts on one record come to; None: nothing, or too few agree yet."""
         if bodies[-1]["verdict"] == "reject":
             return _review(bodies[-1:])
@@ -101,41 +88,13 @@ class RecordReviews:
         if record is None:
             return None
         says, said_it = self.says(record), authors(record)
-        agreed: dict[str, dict[str, Any]] = {}
+        agreed: dict[str, Body] = {}
         for body in bodies:
             if body["verdict"] == "reject":
                 agreed.clear()
             elif body["says"] == says and skeleton(body["who"]) not in said_it:
                 agreed[skeleton(body["who"])] = body
         return _review(list(agreed.values())) if len(agreed) >= max(1, needed(record)) else None
-
-    def _counts(self, body: dict[str, Any]) -> bool:
-        actor = self.actors.actors.get(body["who"])
-        known = actor is not None and "reviewer" in actor.roles
-        return actor is not None and known and is_signed(actor.key, body["signature"], self._signed(body))
-
-    def _signed(self, body: dict[str, Any]) -> bytes:
-        fields = [body[name] for name in _FIELDS]
-        return b"ctxsteward record review 1\x00" + canonical([self.tenant, self.profile, *fields])
-
-    def _links(self) -> Iterator[dict[str, Any]]:
-        for link in self._chain.links():
-            if link.body.get("schema_version") != VERSION:
-                raise UnsupportedVersion(numbered(self.folder, link.number), link.body.get("schema_version"), VERSION)
-            yield link.body
-
-    def _append(self, body: dict[str, Any]) -> None:
-        """Commit a link; the same verdict at the same time is there once."""
-        commit_id = address_of(self._key, self.folder, "verdict", json.dumps(body, sort_keys=True).encode())
-        while True:
-            links = list(self._chain.links())
-            if any(link.commit_id == commit_id for link in links):
-                return
-            try:
-                self._chain.append(links[-1] if links else None, body, commit_id=commit_id)
-            except VersionTaken:
-                continue
-            return
 
 
 def authors(record: MetaRecommendation) -> frozenset[str]:
@@ -166,7 +125,7 @@ def reviews_of(store: Store, settings: NightSettings, ledger: Ledger, now: str) 
     )
 
 
-def _review(bodies: list[dict[str, Any]]) -> Review:
+def _review(bodies: list[Body]) -> Review:
     newest = bodies[-1]
     state = "approved" if newest["verdict"] == "approve" else "rejected"
     who = tuple(body["who"] for body in bodies)
