@@ -15,7 +15,7 @@ judged by what the assistant says until a person speaks of the slot:
 
 A person who states a wish anew has not been disobeyed. *Did otherwise* means that the assistant said what the record
 asks to avoid; or did not say the record's value and either spoke of the matter, or the person corrects it or says that
-they repeat themselves ("as I said", 我说过). A rate of nothing is `UnscoredRate`, never 0. Records count that a session
+they repeat themselves ("as I said", 我说过). Records count that a session
 was shown in its head, and those shown as facts from the turn on that showed them. Tallies add up in any order.
 
 Pure. Source: the layered-envelope design (records shown, fired, obeyed).
@@ -200,13 +200,6 @@ def _folded(said: Iterable[ReplayedUtterance]) -> str:
     return "\n".join(one.text for one in said).casefold()
 
 
-@dataclass(frozen=True, slots=True)
-class UnscoredRate:
-    """No figure, and why."""
-
-    reason: str
-
-
 class RecordUse(NamedTuple):
     """One record's row; each session counts once."""
 
@@ -233,36 +226,17 @@ _FATES_OF: Mapping[RecordUse, str] = {hit: fate for fate, hit in FATES.items()}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseTally:
-    """Counts of sessions; `a + b` is the tally of both."""
+    """Counts of sessions."""
 
     hits: Mapping[str, RecordUse] = field(default_factory=dict)
     """By id of the record, of records shown."""
     events: int = 0
     anticipated: int = 0
 
-    def __add__(self, other: UseTally) -> UseTally:
-        return merge_tallies((self, other))
-
     @property
     def total(self) -> RecordUse:
         """All records together."""
         return sum_uses(self.hits.values())
-
-    @property
-    def anticipated_rate(self) -> float | UnscoredRate:
-        """Events that an active record foresaw / events."""
-        return _rate(self.anticipated, self.events, "no events")
-
-    @property
-    def hit_rate(self) -> float | UnscoredRate:
-        """Records that fired / records shown whose firing can be told: `meta.hit_rate`."""
-        return _rate(self.total.fired, self.total.judged, "no record shown whose firing can be told")
-
-    @property
-    def obeyed_rate(self) -> float | UnscoredRate:
-        """Records complied with / records that fired and can be judged."""
-        total = self.total
-        return _rate(total.complied, total.complied + total.contradicted, "no record fired that can be judged")
 
     @property
     def fates(self) -> Mapping[str, tuple[str, ...]]:
@@ -271,15 +245,6 @@ class UseTally:
         for id_, hit in sorted(self.hits.items()):
             found[_FATES_OF[hit]] = (*found.get(_FATES_OF[hit], ()), id_)
         return found
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """The figures of a night's report."""
-        total = self.total
-        return {
-            "events": self.events, "anticipated": self.anticipated, "shown": total.shown, "fired": total.fired,
-            "obeyed": total.complied,
-        }  # fmt: skip
 
 
 class ActiveRecords:
@@ -411,7 +376,3 @@ def _hit(record: WatchedRecord, calls: Sequence[ToolStep], said: Sequence[Observ
 
 def _judged(fired: bool, judgement: Judgement) -> RecordUse:
     return FATES[judgement if fired else "quiet"]
-
-
-def _rate(part: int, whole: int, reason: str) -> float | UnscoredRate:
-    return part / whole if whole else UnscoredRate(reason)
