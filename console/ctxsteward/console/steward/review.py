@@ -114,15 +114,14 @@ TAKEN_BACK = "a rollback took it back; it returns when a person approves it anew
 def waiting(place: StewardContext, *, every: bool) -> dict[str, Any]:
     """Requests that wait, and records that a person may lift; with `every`, all records that are held back."""
     requests = place.approvals.pending(when=place.here.when, head=place.head)
-    from ctxsteward.steward.kinds import KINDS
+    from ctxsteward.steward.release.slice import WEIGHTS
 
     out = _taken_back(place)
     with records_at(place) as records:
         held = [record for record in records if record.status in HELD or out(record)]
     chosen = [
         one for one in held
-        if every or out(one)
-        or (one.scope.is_shared and KINDS[one.kind].slice_weight is not None and FOR_PEOPLE & set(one.reasons))
+        if every or out(one) or (one.scope.is_shared and one.kind in WEIGHTS and FOR_PEOPLE & set(one.reasons))
     ]  # fmt: skip
     chosen.sort(key=lambda one: (not one.scope.is_shared, one.kind, one.text, one.id))
     return {

@@ -35,7 +35,8 @@ from ctxsteward.store.profiles.meta_records import MetaRecordVault, RecordRef, c
 from ctxsteward.store.profiles.text import canonical_json
 
 from .actors import NOBODY, ActionRefused, Actors, Signer
-from .signed_log import VERSION, Body, SignedLog, Verdict
+from .signed_log import VERSION, Body, SignedLog
+from .signed_log import Verdict as Verdict
 
 EXPIRES_DAYS = 7.0
 """Days that a request waits, and that an approval holds."""

@@ -51,6 +51,9 @@ from .rollbacks import taken_back
 LOW_TOKENS, HIGH_TOKENS, BUDGET_TOKENS = 120, 144, 180
 """The slice is written to 120-144: under its trigger, 0.8 of its budget of 180."""
 
+WEIGHTS = {kind: spec.slice_weight for kind, spec in KINDS.items() if spec.slice_weight is not None}
+"""What a record is worth where it applies; kinds that are not here never come in."""
+
 MARGIN = 0.2
 """Share by which a newcomer must be worth more than the incumbent it displaces."""
 PADDING = 0.25
@@ -149,13 +152,13 @@ def value(one: MetaRecommendation, use: RecordUse | None, now_seconds: float | N
     used = use or RecordUse()
     fires = FIRES.mean(used.fired, used.judged)
     obeyed = OBEYED.mean(used.complied, used.complied + used.contradicted)
-    return (KINDS[one.kind].slice_weight or 0.0) * sure * told * _decay(one, now_seconds) * fires * obeyed
+    return WEIGHTS.get(one.kind, 0.0) * sure * told * _decay(one, now_seconds) * fires * obeyed
 
 
 def _is_usable(one: MetaRecommendation, agent: str | None, active: set[str]) -> bool:
     approved = _is_approved(one)
     return (
-        KINDS[one.kind].slice_weight is not None
+        one.kind in WEIGHTS
         and one.scope.is_shared
         and (agent is None or one.scope.agent == agent)
         and (approved or KINDS[one.kind].gate != "person")
