@@ -253,7 +253,7 @@ def settle_contests(
 
 
 def _held(verdict: AdmissionVerdict) -> AdmissionVerdict:
-    """What a conflict makes of a verdict."""
+    """Demote a verdict to `candidate` because of a conflict, unless a person approved it."""
     if is_approved(verdict):
         return verdict
     return AdmissionVerdict("candidate", tuple(sorted({*verdict.reasons, "conflict"})))

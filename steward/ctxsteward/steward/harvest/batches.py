@@ -94,14 +94,14 @@ class SessionUse(NamedTuple):
     revision: int
     """Of two readings, that of the higher one counts."""
     fates: Mapping[str, Sequence[str]]
-    """Ids of records by what became of them (`hits.FATES`)."""
+    """Ids of records by what became of them (`usage.FATES`)."""
     rests: Sequence[str] = ()
     """Addresses of the session and of everybody who spoke in it (`Vault.subject_address`): it counts until one of them
     is forgotten."""
     version: int | None = None
     """Of the profile that it was under; None: that is not known."""
     arm: Mapping[str, int] = MappingProxyType({})
-    """What it showed of that version (`canary.Arm`)."""
+    """What it showed of that version (`canary.CanaryArm`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,11 +118,11 @@ class BatchResult:
     quarantined: tuple[RefusedTranscript, ...] = ()
     gone: tuple[WithdrawnTranscript, ...] = ()
     hits: Mapping[str, int] = field(default_factory=dict)
-    """What use records in force were: `hits.Tally`, in numbers."""
+    """What use records in force were: `usage.UseTally`, in numbers."""
     uses: tuple[SessionUse, ...] = ()
     """Session by session, and record by record; sessions under no version that were shown none are left out."""
     dated: Mapping[str, int] = field(default_factory=dict)
-    """Transcripts by where their times are from (`replayed.Dated`)."""
+    """Transcripts by where their times are from (`transcript.Dated`)."""
     found: bool = False
     """Finished by an earlier run."""
     cpu_seconds: float = 0.0

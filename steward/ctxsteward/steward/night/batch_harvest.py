@@ -54,7 +54,7 @@ class SessionTally(NamedTuple):
     tally: UseTally
     version: int | None
     arm: Mapping[str, int]
-    """Of the version it was under (`canary.Arm`)."""
+    """Of the version it was under (`canary.CanaryArm`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,7 +79,7 @@ class Night:
     gate: str | None = None
     """What the evals said; None: nothing was staged."""
     supports: tuple[Mapping[str, str], ...] = ()
-    """References to who stands behind each record (`envelope.supports`)."""
+    """References to who stands behind each record (`store.erasure.steward_records`)."""
 
     def repeats(self, other: Night) -> bool:
         """Whether it is the other one again: the same date, nothing more read, nothing else decided."""
@@ -151,7 +151,7 @@ def alerts(counts: Mapping[str, int], earlier: Sequence[Night]) -> tuple[str, ..
 
 
 def dated_counts(dated: Mapping[str, int]) -> dict[str, int]:
-    """What a night counts of where times are from (`replayed.Dated`); nothing where all tell their own."""
+    """What a night counts of where times are from (`transcript.Dated`); nothing where all tell their own."""
     counts = {UNDATED: dated.get("undated", 0), DATED_BY_FILE: dated.get("file", 0)}
     return {name: count for name, count in counts.items() if count}
 

@@ -111,7 +111,7 @@ class DecisionStage:
         )
 
     def fit(self, admitted: AdmittedRecords, writing: CommitContext) -> FittedSlice:
-        """The slice, out of what is for everybody; what people wrote into it stays, and takes its room."""
+        """Choose shared records for the meta slice within its tokens; entries by people are kept and counted first."""
         base, document = self._base(writing)
         self._active = admitted.active
         fitted = self._slicing.fitted(admitted.active, self._reviews, document.meta, base, self._date)

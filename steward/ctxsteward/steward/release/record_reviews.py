@@ -7,15 +7,13 @@ An approval is of a wording: `says` is an HMAC of kind, scope, slot, text and va
 whatever the record comes to say later. A rejection holds for the record's id. Neither expires; both end with a newer
 verdict, or when whoever gave it is no reviewer any more. No word of the record is in the chain.
 
-How many must approve (`Needed`): one; two different people where the record gainsays a locked entry of the profile in
-force, which no slice of its own would be asked about. Whoever said what the record claims is its author, and never
-counts; of a tool's fix the words are a template, so that nobody is.
+How many must approve (`Needed`): one; two different people where the record contradicts a locked entry of the profile
+in force, because no slice would ask about that entry. Whoever said what the record claims is its author and never
+counts; a template has no author. An approved record is active and may enter the slice (`admission`, `slice`); the
+version in which it first speaks in the operator's name needs people of its own (`approvals`).
 
-An approved record is active, and fit for the slice (`admission.gates`, `fitting`); the version in which it first speaks
-in the operator's name needs people of its own (`approvals`).
-
-Raises `ActionRefused`, and what `Chain` raises. Source: the state design (trust is raised by a signed approval of a
-person).
+Raises `ActionRefused`, and what `Chain` raises.
+Source: the state design (trust is raised by a signed approval of a person).
 """
 
 from __future__ import annotations

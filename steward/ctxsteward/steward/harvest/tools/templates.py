@@ -2,8 +2,8 @@
 
 A `ArgumentFix` has one of the verbs below, and renders to an action such as ``take payment_id from get_user_details``.
 `parse_action` reads it back, so that what was advised can be checked without a model:
-``parse_action(action(fixes)) == fixes``. Names are identifiers (`tool_calls`), kinds are of the closed set of
-`tool_kinds`; nothing else fills a hole.
+``parse_action(action(fixes)) == fixes``. Names are identifiers (`calls`), kinds are of the closed set of
+`calls.kind`; nothing else fills a hole.
 
     take      LEAF from TOOL               a value that an earlier answer of another tool held
     ask       the user for LEAF            a value that the user gave after the failure
