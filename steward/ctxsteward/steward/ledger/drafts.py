@@ -3,8 +3,8 @@
 A component is drafted from all of its observations, so its draft is a function of them. The components that have
 changed since the last time are listed in `dirty`. One that was shown to sessions under some name, in whichever scope,
 changes with the components that share observations with it. `said.idle` tells which observations lend their draft
-nothing. At 100,000 observations, with 7,000 in one component, a night with 1 % new reads 1.5 s longer than with
-aggregates that are kept up to date, and those were 400 lines.
+nothing. At 100,000 observations, 7,000 of them in one component, a night with 1 % new costs the ledger 4.7 s of CPU;
+with aggregates that grew beside the drafts it was 3.7 s.
 """
 
 from __future__ import annotations
