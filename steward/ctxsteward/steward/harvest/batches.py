@@ -227,7 +227,7 @@ def _row(use: SessionUse) -> list[object]:
 def batched(items: Iterable[DueTranscript], batch_transcripts: int) -> Iterator[tuple[DueTranscript, ...]]:
     """Items in batches of half to all of `batch_transcripts` on average, each sorted; the same for any order.
 
-    >>> [len(batch) for batch in dealt([Item("s", str(n), "") for n in range(1_000)], 500)]
+    >>> [len(batch) for batch in batched([DueTranscript("s", str(n), "") for n in range(1_000)], 500)]
     [502, 498]
     """
     every = sorted(set(items))

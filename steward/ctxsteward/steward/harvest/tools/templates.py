@@ -78,7 +78,7 @@ class FixTrigger:
 def action(fixes: Sequence[ArgumentFix]) -> str:
     """What to do, in words.
 
-    >>> action((Fix(verb="take", what="payment_id", source="get_user_details"),))
+    >>> action((ArgumentFix(verb="take", what="payment_id", source="get_user_details"),))
     'take payment_id from get_user_details'
     """
     return "; ".join(_TEMPLATES[fix.verb].format(what=fix.what, source=fix.source) for fix in fixes)
@@ -143,7 +143,8 @@ def attribute(trigger: FixTrigger) -> str:
 def text(trigger: FixTrigger, fixes: Sequence[ArgumentFix], *, seen_at: str | None = None) -> str:
     """The record's line; `seen_at`: the sibling tool at which it was learned.
 
-    >>> text(Trigger("book", "payment", "payment_id"), [Fix(verb="take", what="payment_id", source="get_user")])
+    >>> fix = ArgumentFix(verb="take", what="payment_id", source="get_user")
+    >>> text(FixTrigger("book", "payment", "payment_id"), [fix])
     'book may fail with payment at payment_id: take payment_id from get_user.'
     """
     place = f" at {trigger.parameter}" if trigger.parameter else ""
