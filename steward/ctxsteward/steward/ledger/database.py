@@ -1,6 +1,6 @@
 """The index's file: SQLite with write-ahead log and `secure_delete`; all of it can be derived from artifacts again.
 
-Tables of narrow rows lie in their keys' order; wide rows (`seen`, `drafts`, `judged`) would make a tree of
+Tables of narrow rows lie in their keys' order; wide rows (`seen`, `gathered`, `drafts`, `judged`) would make a tree of
 keys deep and half empty, so they lie beside it.
 
 Deleted rows are overwritten; copies that moving pages left behind go when the file is scrubbed. What an older version
@@ -24,7 +24,7 @@ from ctxsteward.schemas import StoreError, StoreLocked
 from ctxsteward.store.create_once import make_folders
 from ctxsteward.store.sqlite_file import SameFile, SqliteFile, close_to_others, connect, one_transaction
 
-VERSION = 7
+VERSION = 6
 """Of the tables."""
 APPLICATION_ID = 0x63747872
 """``ctxr``."""
@@ -67,7 +67,17 @@ CREATE TABLE derived (seen TEXT PRIMARY KEY, of TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX derived_by_of ON derived (of);
 CREATE TABLE untold (seen TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE stirred (code TEXT NOT NULL, leaf TEXT NOT NULL, PRIMARY KEY (code, leaf)) WITHOUT ROWID;
-CREATE TABLE dirty (component TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE dirty (component TEXT PRIMARY KEY, whole INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE newly (claim TEXT NOT NULL, seen TEXT NOT NULL, PRIMARY KEY (claim, seen)) WITHOUT ROWID;
+CREATE TABLE gathered (component TEXT PRIMARY KEY, body TEXT NOT NULL);
+CREATE TABLE voices (
+  component TEXT NOT NULL, voice BLOB NOT NULL, heard INTEGER NOT NULL, PRIMARY KEY (component, voice)
+) WITHOUT ROWID;
+CREATE TABLE phrases (
+  component TEXT NOT NULL, text TEXT NOT NULL, times INTEGER NOT NULL, rank INTEGER NOT NULL, score REAL NOT NULL,
+  brief TEXT NOT NULL, PRIMARY KEY (component, text)
+) WITHOUT ROWID;
+CREATE INDEX phrases_by_worth ON phrases (component, rank, times DESC, score DESC, text);
 CREATE TABLE drafts (
   component TEXT PRIMARY KEY, id TEXT, rivals TEXT NOT NULL, wide INTEGER NOT NULL, hidden INTEGER NOT NULL,
   digest BLOB NOT NULL, kind TEXT, width TEXT, strict INTEGER, scored INTEGER, said INTEGER, recovered INTEGER,
@@ -106,7 +116,7 @@ CREATE TABLE erased (session TEXT NOT NULL, principal TEXT NOT NULL, PRIMARY KEY
 """
 _DERIVED = (
     "artifacts", "seen", "shown", "said", "claims", "bands", "opposed", "troubled", "taken", "derived", "untold",
-    "stirred", "dirty", "drafts", "judged", "unjudged", "unshelved",
+    "stirred", "dirty", "newly", "gathered", "voices", "phrases", "drafts", "judged", "unjudged", "unshelved",
 )  # fmt: skip
 _STATEMENTS = tuple(filter(None, map(str.strip, _SCHEMA.split(";"))))
 _NAME = re.compile(r"CREATE (?:UNIQUE )?(?:TABLE|INDEX) (\w+)")

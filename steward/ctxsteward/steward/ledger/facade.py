@@ -38,6 +38,7 @@ from ..artifacts.artifact import Artifact, EvidenceQuote
 from ..artifacts.storage import ArtifactStore
 from ..reconcile.candidates import SKETCH
 from .database import LedgerDatabase
+from .drafts import MANY
 from .evidence import RecordEvidence
 from .index import ObservationIndex
 from .records import JudgedRecords, JudgementContext, LedgerIdentity, LineCounter, RecordWriter, facts_of, line
@@ -151,11 +152,13 @@ class LedgerSize(NamedTuple):
 class Ledger:
     """Observations and records of one agent."""
 
-    def __init__(self, database: LedgerDatabase, store: Store, frame: LedgerIdentity, key: AddressKey) -> None:
+    def __init__(
+        self, database: LedgerDatabase, store: Store, frame: LedgerIdentity, key: AddressKey, many: int = MANY
+    ) -> None:
         """Use `open`."""
         self._db, self._store = database, store
         self._artifacts = ArtifactStore(store, frame.tenant)
-        self._index = ObservationIndex(database, key, frame)
+        self._index = ObservationIndex(database, key, frame, many)
         self._records = RecordWriter(database, frame, key)
         self._citing = RecordEvidence(database, self._artifacts, key, store.vault(frame.tenant).subject_address)
         self._standings = RecordStatuses(database)
@@ -165,16 +168,20 @@ class Ledger:
         store.erasers.append(self._eraser)
 
     @classmethod
-    def open(cls, path: Path | str, store: Store, tenant: str, agent: str, key: AddressKey | None = None) -> Self:
+    def open(
+        cls, path: Path | str, store: Store, tenant: str, agent: str, key: AddressKey | None = None, *,
+        many: int = MANY,
+    ) -> Self:  # fmt: skip
         """Open a ledger's file: made if missing, made anew from the store where an older version made it.
 
-        What was forgotten meanwhile leaves it. `key`: the tenant's own.
+        What was forgotten meanwhile leaves it. `key`: the tenant's own. Of drafts with `many` observations is kept what
+        one more needs; the records are the same for any number.
         """
         key = key or store.keys.address_key(tenant)
         about = f"tenant {tenant!r}, agent {agent!r}, sketches {SKETCH}"
         database = LedgerDatabase(Path(path), about)
         try:
-            ledger = cls(database, store, LedgerIdentity(tenant, agent), key)
+            ledger = cls(database, store, LedgerIdentity(tenant, agent), key, many)
         except BaseException:
             database.close()
             raise

@@ -21,7 +21,7 @@ from ..reconcile.candidates import DisjointSets, bands, components
 from ..reconcile.claims import Claim, claims_of, relation
 from ..reconcile.observed import IndexedObservation, seen_in
 from .database import LedgerDatabase
-from .drafts import DraftIndex
+from .drafts import MANY, DraftIndex
 from .records import LedgerIdentity
 from .rows import brief_row, claim_of, claim_row, seen_row
 from .status import RecordStatuses
@@ -33,11 +33,11 @@ MAX_CLAIMS_IN_MEMORY = 2_000
 class ObservationIndex:
     """Components of claims in a `LedgerDatabase`; call inside one of its transactions."""
 
-    def __init__(self, database: LedgerDatabase, key: AddressKey, frame: LedgerIdentity) -> None:
+    def __init__(self, database: LedgerDatabase, key: AddressKey, frame: LedgerIdentity, many: int = MANY) -> None:
         self._db, self._key, self._frame = database, key, frame
         self._telling = TransferredFixes(database, key)
         self._standings = RecordStatuses(database)
-        self._drafts = DraftIndex(database, frame, self._claim)
+        self._drafts = DraftIndex(database, frame, self._claim, many)
         self._claims: dict[str, Claim] = {}
 
     # -- adding -------------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ class ObservationIndex:
         self._db.many("INSERT INTO shown VALUES (?, ?)", names)
         self._db.many("INSERT OR IGNORE INTO said (claim, seen) VALUES (?, ?)", said)
         self._join(found)
-        self._drafts.came(seen for _, seen in new)
+        self._drafts.came((seen for _, seen in new), said)
 
     def _join(self, found: dict[str, Claim]) -> None:
         """Enter claims, and make one of what is one."""
@@ -130,7 +130,8 @@ class ObservationIndex:
         own = {claim.id for claim in new}
         moved = {label: union.find(label) for label in union.members if union.find(label) != label}
         self._db.many("UPDATE claims SET component = ?2 WHERE component = ?1", moved.items())
-        self._drafts.soil({*standing.values(), *own, *moved, *moved.values()})
+        self._drafts.soil({each for pair in moved.items() if pair[0] not in own for each in pair})
+        self._drafts.soil({*standing.values(), *own, *moved.values()}, is_whole=False)
         self._drafts.named(sorted(own))
 
     def _compared(self, new: Sequence[Claim], near: Mapping[str, set[str]]) -> DisjointSets:

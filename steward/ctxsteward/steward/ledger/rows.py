@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from operator import attrgetter
+from typing import Any
 
 from ctxsteward.store.profiles.meta_records import canonical
 
 from ..admission import AdmissionVerdict, RecordStanding
 from ..artifacts.artifact import EvidenceSpan, observation_fields, observation_of
 from ..reconcile.claims import Claim, ClaimAudience, ObservationOrigin
-from ..reconcile.draft import Draft, span_fields
+from ..reconcile.draft import Draft, DraftSummary, span_fields
 from ..reconcile.features import ClaimFeatures
 from ..reconcile.observed import IndexedObservation, ObservationBrief, ObservationTime
 from ..reconcile.support import ClaimSupport
@@ -62,15 +63,48 @@ def seen_of(row: str) -> IndexedObservation:
 
 
 def brief_row(brief: ObservationBrief) -> str:
-    """What a draft weighs of an observation, as text; a time that was not told is null."""
-    id_, seconds, *rest, shown = brief
-    return _PLAIN.encode([id_, None if seconds == float("-inf") else seconds, *rest, sorted(shown)])
+    """What a draft weighs of an observation, as text."""
+    return _PLAIN.encode(_brief_fields(brief))
 
 
 def brief_of(row: str) -> ObservationBrief:
     """The inverse of `brief_row`."""
-    id_, seconds, *rest, shown = json.loads(row)
+    return _brief(json.loads(row))
+
+
+def _brief_fields(brief: ObservationBrief) -> list[Any]:
+    """As JSON values; a time that was not told is null."""
+    id_, seconds, *rest, shown = brief
+    return [id_, None if seconds == float("-inf") else seconds, *rest, sorted(shown)]
+
+
+def _brief(fields: list[Any]) -> ObservationBrief:
+    id_, seconds, *rest, shown = fields
     return ObservationBrief._make((id_, float("-inf") if seconds is None else seconds, *rest, frozenset(shown)))
+
+
+def gathered_row(found: DraftSummary) -> list[Any]:
+    """What was gathered of a draft's observations, as JSON values; each observation once."""
+    seen: dict[str, tuple[int, ObservationBrief]] = {}
+
+    def at(one: ObservationBrief | None) -> int | None:
+        return None if one is None else seen.setdefault(one.id, (len(seen), one))[0]
+
+    told = [at(one) for one in found.told or ()]
+    places = [at(found.first), at(found.last), at(found.single), told, [at(one) for one in found.choosable]]
+    rows = [_brief_fields(one) for _, one in seen.values()]
+    return [found.claim, found.score, found.sensitivity, found.is_from_tool, places, rows]
+
+
+def gathered_of(fields: list[Any]) -> DraftSummary:
+    """The inverse of `gathered_row`."""
+    claim, score, sensitivity, is_from_tool, (first, last, single, told, choosable), rows = fields
+    seen = [_brief(row) for row in rows]
+    return DraftSummary(
+        claim=claim, first=seen[first], last=seen[last], told=(seen[told[0]], seen[told[1]]) if told else None,
+        single=None if single is None else seen[single], score=score, sensitivity=sensitivity,
+        is_from_tool=is_from_tool, choosable=tuple(seen[at] for at in choosable),
+    )  # fmt: skip
 
 
 def draft_row(draft: Draft) -> str:

@@ -1,18 +1,34 @@
-"""A draft: a component of claims as one record, before anybody has judged it.
+"""What a draft needs of its observations, however many they are: merged in any order, and but for sets a handful.
+
+    Gathered    first and last in time, greatest score, and those that evidence may be chosen from
+    voices      who was heard where, and how: a set, counted (`support`)
+    phrases     each text that was said, how often, and by whom best
+
+    gathered(a + b) == joined(gathered(a), gathered(b))         so a draft is the same however its observations came
+
+Evidence is chosen by turns of principals and sessions, at most eight times. Of any number of observations few can ever
+be chosen, whatever else comes (`choosable`): an observation cannot where, whichever seven were chosen, one that is
+before it is not heard more often. That is so once eight of its pair of principal and session are before it, or eight
+sessions of its principal, or eight principals of its session, or fifteen that share neither: each of seven rules out
+two of those at most.
+
+Source: kernels by sunflowers and matchings (Erdős and Rado 1960).
+
+A draft: a component of claims as one record, before anybody has judged it.
 
 All that depends on its observations alone is decided here: id, words, evidence, support, trust. Status, rivals and ages
 come later (`admission`). The id is that of its first claim in time, so that later evidence keeps it; ids of all its
 claims are its `names`.
 
 Words: of the strongest cue, rather seen at this tool than at a sibling, said most often, scored highest, then the first
-in order. Evidence: up to eight spans, by turns of principals and sessions. Sensitivity is the greatest, trust the least
-of the evidence. Observations are weighed by their briefs (`ObservationBrief`); the few that a draft quotes are read
-whole.
+in order. Evidence: up to eight spans, of as many principals and sessions as there are. Sensitivity is the greatest,
+trust the least of the evidence. All of it is drawn from what was gathered of the observations (`gathered`), so a draft
+whose observations grow is drawn again without the old ones; what it quotes is read only where it quotes others.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -27,6 +43,7 @@ from .support import ClaimSupport, VoiceCounts, backing
 
 _STRENGTHS = ("strict", "recovered", "scored", "broad")
 _SENSITIVITIES = ("none", "personal", "sensitive")
+_APART = 2 * MAX_EVIDENCE - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +63,7 @@ class DraftSummary:
     is_from_tool: bool
     """Nothing but what a tool returned."""
     choosable: tuple[ObservationBrief, ...]
-    """All of them, for evidence to be chosen from; the strongest first, and of equals the first in time."""
+    """What evidence may be chosen from; the strongest first, and of equals the first in time."""
 
 
 class PhraseCount(NamedTuple):
@@ -66,7 +83,7 @@ Phrases = Mapping[str, PhraseCount]
 
 
 def summarize_draft(members: Sequence[tuple[str, ObservationBrief]]) -> DraftSummary:
-    """Sum up observations, at least one, each with its claim."""
+    """Gather observations, at least one, each with its claim."""
     if len(members) == 1:
         return _alone(*members[0])
     by_time = sorted(((one.moment, claim, one) for claim, one in members), key=lambda each: each[0])
@@ -78,7 +95,7 @@ def summarize_draft(members: Sequence[tuple[str, ObservationBrief]]) -> DraftSum
         single=next((one for one in seen if one.is_single), None), score=max(one.score for one in seen),
         sensitivity=max((one.sensitivity for one in seen), key=_SENSITIVITIES.index),
         is_from_tool=all(one.is_told_by_tool for one in seen),
-        choosable=tuple(sorted(seen, key=lambda one: _STRENGTHS.index(one.strength))),
+        choosable=choosable(sorted(seen, key=lambda one: _STRENGTHS.index(one.strength))),
     )  # fmt: skip
 
 
@@ -91,23 +108,78 @@ def _alone(claim: str, only: ObservationBrief) -> DraftSummary:
     )  # fmt: skip
 
 
+def join_summaries(one: DraftSummary, other: DraftSummary) -> DraftSummary:
+    """What gathering the observations of both at once gives."""
+    told = [*(one.told or ()), *(other.told or ())]
+    singles = [each for each in (one.single, other.single) if each is not None]
+    early = min((one, other), key=lambda each: each.first.moment)
+    return DraftSummary(
+        claim=early.claim, first=early.first, last=max((one.last, other.last), key=_moment),
+        told=(min(told, key=_moment), max(told, key=_moment)) if told else None,
+        single=min(singles, key=_moment, default=None), score=max(one.score, other.score),
+        sensitivity=max(one.sensitivity, other.sensitivity, key=_SENSITIVITIES.index),
+        is_from_tool=one.is_from_tool and other.is_from_tool,
+        choosable=choosable(sorted((*one.choosable, *other.choosable), key=_turn)),
+    )  # fmt: skip
+
+
+def choosable(ordered: Iterable[ObservationBrief]) -> tuple[ObservationBrief, ...]:
+    """Those of which evidence may be chosen, whatever else is chosen from; in their order.
+
+    Choosing from a superset of these, out of the same observations, chooses the same.
+    """
+    kept: list[ObservationBrief] = []
+    times: Counter[tuple[str, str]] = Counter()
+    sessions: dict[str, int] = defaultdict(int)
+    principals: dict[str, int] = defaultdict(int)
+    apart: tuple[set[str], set[str]] = (set(), set())
+    for one in ordered:
+        who, where = one.principal, one.session
+        heard = times[who, where]
+        if heard >= MAX_EVIDENCE:
+            continue
+        if not heard:
+            if sessions[who] >= MAX_EVIDENCE or principals[where] >= MAX_EVIDENCE:
+                continue
+            sessions[who] += 1
+            principals[where] += 1
+            if who not in apart[0] and where not in apart[1]:
+                apart[0].add(who)
+                apart[1].add(where)
+        times[who, where] += 1
+        kept.append(one)
+        if len(apart[0]) == _APART:
+            break
+    return tuple(kept)
+
+
 def phrases(seen: Iterable[ObservationBrief]) -> dict[str, PhraseCount]:
     """Every text of these."""
     found: dict[str, PhraseCount] = {}
     for one in seen:
-        times, best = found.get(one.text, (0, one))
-        found[one.text] = PhraseCount(times + 1, min(best, one, key=_strength))
+        before = found.get(one.text)
+        found[one.text] = PhraseCount(1, one) if before is None else join_phrases(before, PhraseCount(1, one))
     return found
 
 
-def _strength(one: ObservationBrief) -> tuple[int, float, ObservationTime]:
-    """Of all who said a text, the least one said it best."""
-    return (rank(one), -one.score, one.moment)
+def join_phrases(one: PhraseCount, other: PhraseCount) -> PhraseCount:
+    """Both phrases of one text."""
+    first, second = ((rank(each.best), -each.best.score) for each in (one, other))
+    is_first = first < second or (first == second and one.best.moment < other.best.moment)
+    return PhraseCount(one.times + other.times, one.best if is_first else other.best)
 
 
 def rank(one: ObservationBrief) -> int:
     """How strongly it was said, the least first: by a person, with a strict cue, at this tool and not at a sibling."""
     return (0 if one.is_said else 100) + 10 * _STRENGTHS.index(one.strength) + (one.extractor == SIBLINGS)
+
+
+def _turn(one: ObservationBrief) -> tuple[int, ObservationTime]:
+    return (_STRENGTHS.index(one.strength), one.moment)
+
+
+def _moment(one: ObservationBrief) -> ObservationTime:
+    return one.moment
 
 
 class FixAdvice(NamedTuple):

@@ -1,15 +1,23 @@
-"""What a draft weighs of its observations: the same in any order, evidence by turns, voices counted once."""
+"""What is gathered of observations is the same however they came, and draws what all of them at once would draw."""
 
 from __future__ import annotations
 
 from collections import Counter
-from random import Random
+from functools import reduce
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxsteward.schemas.recommendation import MAX_EVIDENCE
-from ctxsteward.steward.reconcile.draft import phrases, quoting, summarize_draft
+from ctxsteward.steward.reconcile.draft import (
+    PhraseCount,
+    choosable,
+    join_phrases,
+    join_summaries,
+    phrases,
+    quoting,
+    summarize_draft,
+)
 from ctxsteward.steward.reconcile.observed import ObservationBrief
 from ctxsteward.steward.reconcile.support import VoiceCounts, counted, supporting, voices
 
@@ -56,23 +64,56 @@ def chosen(ordered: list[ObservationBrief], spoken: ObservationBrief) -> list[Ob
 
 @settings(max_examples=400, deadline=None)
 @given(members(), st.integers(0, 39))
-def test_evidence_is_chosen_by_turns_of_principals_and_sessions(
-    said: list[tuple[str, ObservationBrief]], at: int
-) -> None:
-    found = summarize_draft(said)
-    spoken = found.choosable[at % len(said)]
-    assert list(quoting(found, spoken).chosen) == [one.id for one in chosen(list(found.choosable), spoken)]
+def test_what_is_choosable_chooses_what_all_would(said: list[tuple[str, ObservationBrief]], at: int) -> None:
+    ordered = sorted((one for _, one in said), key=lambda one: (STRENGTHS.index(one.strength), one.moment))
+    spoken = ordered[at % len(ordered)]
+    few = choosable(ordered)
+    assert chosen([one for one in few if one is not spoken], spoken) == chosen(ordered, spoken)
+    assert choosable(few) == few
+
+
+def test_of_many_people_few_are_choosable() -> None:
+    many = [brief(number, number, number, number) for number in range(1, 1000)]
+    assert choosable(many) == tuple(many[:15])
+
+
+def test_of_one_person_no_more_are_choosable_than_are_chosen() -> None:
+    many = [brief(number, 1, number, number) for number in range(1, 1000)]
+    assert choosable(many) == tuple(many[:MAX_EVIDENCE])
 
 
 @settings(max_examples=200, deadline=None)
-@given(members(), st.randoms(use_true_random=False))
-def test_the_order_of_observations_decides_nothing(said: list[tuple[str, ObservationBrief]], rng: Random) -> None:
+@given(members(), st.randoms(use_true_random=False), st.integers(1, 5))
+def test_parts_in_any_order_come_to_what_the_whole_comes_to(
+    said: list[tuple[str, ObservationBrief]], rng: object, parts: int
+) -> None:
     shuffled = list(said)
-    rng.shuffle(shuffled)
-    assert summarize_draft(shuffled) == summarize_draft(said)
-    assert phrases(one for _, one in shuffled) == phrases(one for _, one in said)
-    for own in (True, False):
-        assert voices((one for _, one in shuffled), own=own) == voices((one for _, one in said), own=own)
+    rng.shuffle(shuffled)  # type: ignore[attr-defined]
+    cut = [part for at in range(parts) if (part := shuffled[at::parts])]
+    whole, grown = summarize_draft(said), reduce(join_summaries, map(summarize_draft, cut))
+    texts = phrases(one for _, one in said)
+    grown_texts: dict[str, PhraseCount] = {}
+    for part in cut:
+        for text, phrase in phrases(one for _, one in part).items():
+            grown_texts[text] = join_phrases(grown_texts[text], phrase) if text in grown_texts else phrase
+    assert grown_texts == texts
+    for phrase in texts.values():
+        assert quoting(grown, phrase.best) == quoting(whole, phrase.best)
+    assert [getattr(grown, name) for name in ENDS] == [getattr(whole, name) for name in ENDS]
+
+
+ENDS = ("claim", "first", "last", "told", "single", "score", "sensitivity", "is_from_tool")
+
+
+@settings(max_examples=200, deadline=None)
+@given(members(), members(), st.booleans())
+def test_voices_that_were_heard_before_count_what_they_add(
+    said: list[tuple[str, ObservationBrief]], more: list[tuple[str, ObservationBrief]], own: bool
+) -> None:
+    before, new = (voices((one for _, one in part), own=own) for part in (said, more))
+    added = counted({voice: heard & ~before.get(voice, 0) for voice, heard in new.items()})
+    whole = counted(voices((one for _, one in (*said, *more)), own=own))
+    assert VoiceCounts(*map(sum, zip(counted(before), added, strict=True))) == whole
 
 
 def test_counts_are_of_places_sessions_and_people() -> None:
