@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ctxsteward.schemas.recommendation import Confidence, Evidence, Extractor, MetaRecommendation, Scope, Slot, Support
 from ctxsteward.steward.harvest.harvester import harvest
-from ctxsteward.steward.harvest.usage import RecordUse, UnscoredRate, UseTally, WatchedRecord, merge_tallies, tally
+from ctxsteward.steward.harvest.usage import RecordUse, UseTally, WatchedRecord, merge_tallies, tally
 from ctxsteward.steward.observation import MessageSpan, Observation
 from ctxsteward.steward.transcript import ReplayedCall, Role, ShownRecord
 
@@ -248,24 +248,17 @@ def test_a_chinese_value_is_found_in_running_text() -> None:
     assert found.hits["p-1"].complied == 1
 
 
-def test_a_rate_of_nothing_is_unscored() -> None:
-    empty = UseTally()
-    assert isinstance(empty.anticipated_rate, UnscoredRate)
-    assert isinstance(empty.hit_rate, UnscoredRate)
-    assert isinstance(empty.obeyed_rate, UnscoredRate)
+def test_what_cannot_be_judged_was_shown_and_nothing_else() -> None:
     undecided = count("anything", records=(record("p-1", "decision", ("user", "plan")),))
-    assert isinstance(undecided.hit_rate, UnscoredRate)
-    assert undecided.counts["shown"] == 1
+    assert undecided.total == RecordUse(shown=1)
 
 
-def test_rates_and_counts_are_those_of_all_sessions() -> None:
+def test_counts_are_those_of_all_sessions() -> None:
     total = merge_tallies(
         [count(WORKS, records=(fix(),)), count(FAILS, records=(fix(),)), count("hi", records=(fix(),))]
     )
-    assert total.hit_rate == pytest.approx(2 / 3)
-    assert total.obeyed_rate == pytest.approx(1 / 2)
-    assert total.anticipated_rate == 1.0
-    assert total.counts == {"events": 1, "anticipated": 1, "shown": 3, "fired": 2, "obeyed": 1}
+    assert total.total == RecordUse(shown=3, judged=3, fired=2, complied=1, contradicted=1)
+    assert (total.events, total.anticipated) == (1, 1)
 
 
 SESSIONS = st.lists(st.sampled_from((FAILS, WORKS, "hello", call("find", "Error: not found", id="x-1"))), max_size=5)
@@ -284,5 +277,5 @@ def test_tallies_add_up_in_any_order_and_grouping(sessions: list[tuple[list[Line
     for order in list(permutations(tallies))[:6]:
         grouped = UseTally()
         for one in order:
-            grouped = grouped + one
+            grouped = merge_tallies((grouped, one))
         assert grouped == total

@@ -13,8 +13,7 @@ from typing import Any
 from prefect import flow
 
 from ctxsteward.schemas import InputError
-from ctxsteward.steward.night.report import NightReport
-from ctxsteward.steward.settings import NightSettings
+from ctxsteward.steward import NightReport, NightSettings
 
 from .night import one_night
 from .runs import export, run_name

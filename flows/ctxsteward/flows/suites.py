@@ -19,9 +19,8 @@ from ctxsteward.evals.suites.gates import shipped_gates
 from ctxsteward.evals.suites.kit.suite import Setup, drawn
 from ctxsteward.evals.suites.results import played
 from ctxsteward.schemas import InputError
+from ctxsteward.steward import NightSettings, of_this_process
 from ctxsteward.steward.gate import configured, with_suites
-from ctxsteward.steward.night.environment import of_this_process
-from ctxsteward.steward.settings import NightSettings
 from ctxsteward.steward.wiring import require
 
 from .night import stored

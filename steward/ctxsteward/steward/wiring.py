@@ -1,12 +1,12 @@
-"""The real stages behind the shell of a night: store, sources, workers, ledger, gates, all out of one `NightSettings`.
+"""A night opened from its settings: store, sources, workers, ledger and gates behind the stages of `night.run`.
 
-    with opened(settings, of_this_process()) as night:
+    with open_night(settings, of_this_process()) as night:
         report = run_night(night.stages, night.shell)
 
 Whoever runs batches elsewhere calls `harvest_in_process` there: the same settings open the same store. The ledger's
-file lies beside the store's journal, and is made anew from the store where it is missing or behind, before anything is
-harvested: what is read is counted against the records in force. A dry run is all of this over a store in memory
-(`drafting`).
+file lies beside the store's journal. Where it is missing or behind, it is made again from the store before anything is
+harvested, because what is read is counted against the records in force. A dry run is all of this over a store in memory
+(`night.dry_run`).
 
 Raises `InputError` for settings that name nothing, `StoreError`.
 """
@@ -55,7 +55,6 @@ from .night.run import NightContext, Tell
 from .night.stages import DueTranscripts, LedgerUpdate, Marks, Stages
 from .release.decision import DecisionStage, moment_of
 from .release.record_reviews import reviews_of
-from .release.rewording import Writer
 from .settings import NightSettings
 
 
@@ -135,12 +134,8 @@ def open_night(
     *,
     tell: Tell = lambda boundary: None,
     isolate: Isolate = in_a_worker,
-    writer: Writer | None = None,
 ) -> Iterator[OpenedNight]:
-    """Open everything that a night needs, and close it at the end.
-
-    `writer` may be a model: it words what the slice is to say (`harvest.writer`). Without one nothing is rewritten.
-    """
+    """Open everything that a night needs, and close it at the end."""
     if settings.dry_run and settings.runner != "threads":
         raise InputError("a dry run keeps everything in this process's memory; run it with `runner` threads")
     with ExitStack() as stack:
@@ -151,7 +146,7 @@ def open_night(
             settings, store, here, stack, isolate, lambda: in_force(settings, store, ledger), ledger.uses.watched
         )
         taking = IngestStage(settings, store, ledger, harvesting, here)
-        deciding = DecisionStage(settings, store, ledger, writer=writer)
+        deciding = DecisionStage(settings, store, ledger)
         stages = Stages(
             due=taking.due, harvest=harvesting, absorb=taking.absorb, reconcile=taking.reconcile, admit=deciding.admit,
             fit=deciding.fit, stage=deciding.stage, drift=deciding.drift, gate=deciding.gate,

@@ -189,12 +189,12 @@ PROGRAM = """
 import os, sys
 sys.path[:0] = {paths!r}
 import poison
-from ctxsteward.steward.ingest import Loaded, Workers
+from ctxsteward.steward.ingest import LoadedItem, WorkerPool
 def endless():
     while True:
-        yield Loaded(source="x", name="x", data=b"{word}")
-with Workers(poison.act, 2) as workers:
-    for answer in workers.run([*[Loaded(source="x", name="x", data=b"pid")] * 2, *map(lambda n: Loaded(source="x", name="x", data=b"{word}"), range(9))]):
+        yield LoadedItem(source="x", name="x", data=b"{word}")
+with WorkerPool(poison.act, 2) as workers:
+    for answer in workers.run([*[LoadedItem(source="x", name="x", data=b"pid")] * 2, *map(lambda n: LoadedItem(source="x", name="x", data=b"{word}"), range(9))]):
         print(answer.result, flush=True)
 """  # noqa: E501
 

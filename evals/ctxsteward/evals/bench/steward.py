@@ -21,16 +21,20 @@ from typing import Any
 from ctxsteward.envelope.tokens.tokenizer import load_tokenizer
 from ctxsteward.envelope.transcripts import parse_transcripts
 from ctxsteward.schemas.message import take_wire
+from ctxsteward.steward import (
+    NightReport,
+    NightSettings,
+    harvest_in_process,
+    of_this_process,
+    open_night,
+    run_night,
+)
 from ctxsteward.steward.harvest.batches import batched
 from ctxsteward.steward.ingest import InProcess, LoadedItem
 from ctxsteward.steward.ingest.items import is_named_like_transcript
 from ctxsteward.steward.night.batch_harvest import HarvestWorker
-from ctxsteward.steward.night.environment import of_this_process
-from ctxsteward.steward.night.report import NightReport
-from ctxsteward.steward.night.run import run_night
 from ctxsteward.steward.night.stages import AdmittedRecords
-from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.wiring import Isolate, harvest_in_process, in_a_worker, open_night
+from ctxsteward.steward.wiring import Isolate, in_a_worker
 from ctxsteward.store.crypto.addresses import AddressKey
 
 from . import BenchmarkRow, row
@@ -171,7 +175,7 @@ import re, sys
 from pathlib import Path
 from ctxsteward.evals.bench.steward import _night
 from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.night.stages import Admitted
+
 _night(NightSettings.model_validate_json(sys.argv[1]))
 print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
 """

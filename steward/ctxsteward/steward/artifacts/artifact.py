@@ -1,29 +1,20 @@
-"""A harvest artifact: what one transcript gave, with the text of everything that is cited, of one set of principals.
+"""A harvest artifact: observations of one transcript and the text that they cite, of one set of principals.
 
-    made(replayed, observations, extractor="harvest/3", key=address_key)  ->  one artifact, or one for each set of
-                                                                              principals whose words are in it
+Most transcripts have one principal and give one artifact. Where several spoke, each set of principals behind an
+observation has its own, so that forgetting one person leaves the others' words. The first artifact is the main
+principal's, even if empty: it says that the transcript was harvested. A citation whose bytes are not there, or are not
+whole characters, is refused and counted.
 
-Most transcripts have one principal and give one artifact. Where several spoke, each set of them that stands behind an
-observation has an artifact of its own, so that forgetting one person takes their words and leaves the others'. The
-first artifact is always the main principal's, if empty: it says that the transcript was harvested.
+`transcript` is an HMAC of what was read. Of two readings of one source the newer one counts (`Artifact.rank`). `takes`
+names arguments that tools were given, never a value of theirs; a fix learned at one tool is told of others with the
+same argument (`harvest.tools.siblings`). It stands in the first artifact of a transcript.
 
-`transcript` is an HMAC of what was read; two artifacts of one transcript share it. Of two readings of one source the
-newer one counts (`Artifact.rank`). A citation whose bytes are not there, or not whole characters, is refused and
-counted, with its observation.
+A citation can be checked as long as its artifact exists: `span_address` is HMAC(tenant's key, subject ‖ "span" ‖
+bytes), so it answers no question about content, and the same words of two people have two addresses. The same artifact
+is always the same bytes (`artifact_bytes`).
 
-`takes` names the arguments that tools were given, never a value of theirs: what one tool's error taught is told of
-other tools with the same argument (`harvest.tool_siblings`). It stands in the first artifact of a transcript.
-
+Raises `Damaged` for what is no artifact, `UnsupportedVersion` for one of a later version.
 Source: the layered-envelope design (provenance); the state design (a subject is one principal in one session).
-
-An artifact as canonical JSON and back: the same artifact is always the same bytes.
-
-Raises `Damaged` for what is no artifact, `UnsupportedVersion` for one of a later major version.
-
-Spans: a citation is the bytes it points to, and can be checked again for as long as its artifact is there.
-
-`span_address` is HMAC(tenant's key, subject ‖ "span" ‖ bytes): it answers no question about content, and the same words
-of two people have two addresses.
 """
 
 from __future__ import annotations

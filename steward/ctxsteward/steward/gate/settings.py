@@ -1,25 +1,18 @@
-"""The gate as an application has it: its model and head budgets, its own cases, its margins; told in settings.
+"""The gate as an application sets it up: model and head budgets, its own cases, margins, eval suites.
 
     gate:
       model: gpt-4o                     # or tokenizer: o200k_base
       budgets: {system_tokens: 600, static_tokens: 400}
-      cases: gate.yaml                  # merged with the shipped ones (`cases`)
+      cases: gate.yaml                  # merged with the shipped ones
       margins: {hit_rate: 0.1}
-      suites: [verbatim]                # eval suites that are played besides (`together`)
+      suites: [verbatim, compression]   # played besides
 
-The history of the replay stays as small as the suite has it, so that every case is compacted. Raises `InputError`,
-`InputTooLarge` when the gate is made.
+The history of the replay stays as small as the suite has it, so that every case is compacted. What plays suites is
+installed under the entry-point group ``ctxsteward.eval_gates`` as ``suites`` and called ``(names, model=…,
+tokenizer=…, budgets=…) -> EvalGate``, because the steward must not import the room above it. The report of several
+gates has the guards of all, and none may fall.
 
-Several gates as one: the frozen cases, and the eval suites that the settings name.
-
-    gate:
-      suites: [verbatim, compression]
-
-Whatever plays suites is installed under the entry-point group ``ctxsteward.eval_gates`` as ``suites``, and is called
-``(names, model=…, tokenizer=…, budgets=…) -> EvalGate``: the steward does not import it. A report of several gates has
-the guards of all; none of them may fall.
-
-Raises `InputError` where nothing is installed, or a suite is none.
+Raises `InputError` (also where no such gate is installed, or a suite is none), `InputTooLarge`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""The frozen cases: those shipped as `cases.json` beside this module, and an application's own out of a file.
+"""The frozen suite: champion and challenger replay the same conversations, and no guard may fall.
+
+    gate = FrozenGate(builder=lambda: EnvelopeBuilder(model="gpt-4o", budgets=…), reviewed=frozenset(drift.touched))
+    gate(champion, challenger).passed
+
+A case is a conversation, facts said in it (canaries) and a question that asks for them. A held case is one thing that
+somebody asks for, which an active record should have anticipated. Those in `cases.json` ship with the package, in
+English and Chinese; an application adds its own in a file, with ids that are unique beside the shipped ones:
 
     name: desk/1
     cases:
@@ -10,29 +17,15 @@
     held:
       - {id: short, event: Please answer in two sentences.}
 
-A case is a conversation, facts said in it (canaries) and a question that asks for them. A held case is one thing that
-somebody asks for, which an active record should have anticipated. Ids are unique, also beside the shipped ones. The
-shipped cases are conversations of our own, in English and Chinese.
+Guards measure one profile, over a replayed case or by itself. Envelopes are built by the real builder over a session in
+memory, one build a user turn; a profile that does not fit its budgets gives 0 wherever an envelope was needed. Values
+lie in 0..1, but for counts. What people are asked about anyway (`reviewed`) counts as the challenger has it; all else
+of the champion's policies, locked entries and persona must still be there. A replay is a function of document, cases,
+builder and program, so one that was made before (`KnownReplay`) is not repeated. The four shipped cases of 44 messages
+take about 70 ms of CPU a profile.
 
 Raises `InputError` (file and line, key, what was found, what to do), `InputTooLarge`.
 Source: written for this suite; the state design (input at every boundary).
-
-What the guards measure of one profile: over one replayed case, or over the profile alone.
-
-Envelopes are built by the real builder over a session in memory, one build a user turn. A profile that does not fit its
-budgets gives 0 wherever an envelope was needed. All values lie in 0..1, but for counts. Nothing is kept.
-
-The frozen suite as an `EvalGate`: both profiles replay the same conversations, and no guard may fall.
-
-    gate = FrozenGate(builder=lambda: EnvelopeBuilder(model="gpt-4o", budgets=…), reviewed=frozenset(drift.touched))
-    gate(champion, challenger).passed
-
-What people are asked about anyway (`reviewed`: the touched keys of the drift report) counts as it is in the challenger;
-everything else of the champion's policies, locked entries and persona must still be there. Case by case the same words
-are replayed, so the comparison is paired. A replay is a function of document, cases, builder and program: one that was
-made before (`KnownReplay`: what stands beside the champion's version) is not made again, so a promotion costs one.
-The four
-shipped cases of 44 messages take about 70 ms of CPU a profile.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Batches: which transcripts one task takes, and what became of each, kept so that no batch is done twice.
+"""Batches of transcripts: how they are cut, who runs them, and the record of a finished one, which is not done twice.
 
-Transcripts due are dealt into batches by an address of their name, so that the same transcripts make the same batches
-in whatever order they are listed, and one more transcript changes one batch alone. What became of a batch is a chain of
-one link, committed once it is finished:
+Due transcripts are dealt into batches by a hash of their names, so the same transcripts make the same batches in any
+order, and one more transcript changes one batch. A batch is known by what it reads (names, versions of their content,
+the harvesters' version); a night that was killed finds its finished batches again. A finished batch is a chain of one
+link:
 
     steward/<tenant>/<profile>/batches/<batch address>/000000000001.json
     body: {"schema_version": 1, "artifacts": [address], "transcripts": n, "skipped": {reason: n},
@@ -11,15 +12,10 @@ one link, committed once it is finished:
            "uses": [[address of a reading, revision, {fate: [id of a record]}, [address of a subject], version | null,
            {what: n}]]}
 
-A batch is known by what it reads (names, versions of their content, the harvesters' version), so a night that was
-killed finds its finished batches again. Addresses and numbers only: a name of a transcript may tell something.
+It holds addresses and numbers only, because the name of a transcript may tell something. A runner (`Run`) is given the
+batches and yields a result for each, in order; a batch that raises is a `BatchFailure`, and its transcripts stay due.
 
 Raises `Damaged`, `OutcomeUnknown`, `StoreUnavailable`. Source: the layered-envelope design (replay in batches).
-
-Who runs the batches of a night: this process's threads, or whoever else a shell brings.
-
-A runner is given what it may do to one batch and the batches, and yields what became of each, in their order. A batch
-that raises is a `BatchFailure` and sinks nothing else; its transcripts stay due.
 """
 
 from __future__ import annotations
@@ -98,14 +94,14 @@ class SessionUse(NamedTuple):
     revision: int
     """Of two readings, that of the higher one counts."""
     fates: Mapping[str, Sequence[str]]
-    """Ids of records by what became of them (`hits.FATES`)."""
+    """Ids of records by what became of them (`usage.FATES`)."""
     rests: Sequence[str] = ()
     """Addresses of the session and of everybody who spoke in it (`Vault.subject_address`): it counts until one of them
     is forgotten."""
     version: int | None = None
     """Of the profile that it was under; None: that is not known."""
     arm: Mapping[str, int] = MappingProxyType({})
-    """What it showed of that version (`canary.Arm`)."""
+    """What it showed of that version (`canary.CanaryArm`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,11 +118,11 @@ class BatchResult:
     quarantined: tuple[RefusedTranscript, ...] = ()
     gone: tuple[WithdrawnTranscript, ...] = ()
     hits: Mapping[str, int] = field(default_factory=dict)
-    """What use records in force were: `hits.Tally`, in numbers."""
+    """What use records in force were: `usage.UseTally`, in numbers."""
     uses: tuple[SessionUse, ...] = ()
     """Session by session, and record by record; sessions under no version that were shown none are left out."""
     dated: Mapping[str, int] = field(default_factory=dict)
-    """Transcripts by where their times are from (`replayed.Dated`)."""
+    """Transcripts by where their times are from (`transcript.Dated`)."""
     found: bool = False
     """Finished by an earlier run."""
     cpu_seconds: float = 0.0
@@ -231,7 +227,7 @@ def _row(use: SessionUse) -> list[object]:
 def batched(items: Iterable[DueTranscript], batch_transcripts: int) -> Iterator[tuple[DueTranscript, ...]]:
     """Items in batches of half to all of `batch_transcripts` on average, each sorted; the same for any order.
 
-    >>> [len(batch) for batch in dealt([Item("s", str(n), "") for n in range(1_000)], 500)]
+    >>> [len(batch) for batch in batched([DueTranscript("s", str(n), "") for n in range(1_000)], 500)]
     [502, 498]
     """
     every = sorted(set(items))

@@ -1,34 +1,24 @@
-"""Whether a record that a session was shown was obeyed there, as far as calls and words tell.
-
-A fix is judged by what calls of its tool came back with. Any other record is judged by what the assistant said from
-when it was shown until a person spoke of its slot themselves: what comes after is no merit of the record.
-
-    contradicted   the assistant spoke, did otherwise, and a person had to repeat what the record says
-    complied       the assistant said its value; where the record asks to avoid it: kept from it
-    unjudged       words cannot tell
-
-A person who states a wish anew has not been disobeyed: nobody may have spoken since the record was shown, the assistant
-may have done as it says, or they may have changed their mind. *Did otherwise*: between the two the assistant said what
-the record asks to avoid; or it did not say the record's value, and either spoke of the matter, or the person corrects
-it, or says that this is said again ("as I said", 我说过了).
-
-Pure. Source: the layered-envelope design (records shown, fired, obeyed).
-
-How much use active records were: counted over a replayed session and the records that were in force.
+"""How much use active records were in one session: which events they foresaw, whether they applied and were obeyed.
 
     anticipated / events    later events that an active record foresaw
     fired / shown           records shown whose trigger came up (*used*)
-    obeyed / judged         of those that fired, where it can be told, those complied with
+    obeyed / judged         of those that fired and can be judged, those complied with
 
-An event is a tool error, or something a person had to say again or anew: an observation of a correction, preference or
-fact. A tool-fix record foresees an error of the same tool, the same code and, where it names one, the same parameter;
-it fires on a call of that tool with that parameter. Another record foresees an observation of its slot; it fires when
-words of its slot, trigger or value are said after it was shown. Whether it was obeyed then: `judgements`. What words
-cannot tell is counted as unjudged, and a rate of nothing is `UnscoredRate`, never 0.
+An event is a tool error, or something a person says anew (`KindSpec.is_said_anew`). A tool fix foresees an error of the
+same tool, code and, where it names one, parameter; it fires on a call with that parameter and is judged by the answers.
+Another record foresees an observation of its slot, fires when words of its slot, trigger or value come up, and is
+judged by what the assistant says until a person speaks of the slot:
 
-Records count that a session was shown in its head, and those that its turns were shown as facts; of these only what
-comes from that turn on. `meta.hit_rate` is `UseTally.hit_rate`: fired / shown, of records whose firing can be told.
-Tallies add up in any order.
+    complied       the assistant said its value, or kept from it where the record asks to avoid it
+    contradicted   the assistant did otherwise, and a person had to repeat what the record says
+    unjudged       words cannot tell
+
+A person who states a wish anew has not been disobeyed. *Did otherwise* means that the assistant said what the record
+asks to avoid; or did not say the record's value and either spoke of the matter, or the person corrects it or says that
+they repeat themselves ("as I said", 我说过). Records count that a session
+was shown in its head, and those shown as facts from the turn on that showed them. Tallies add up in any order.
+
+Pure. Source: the layered-envelope design (records shown, fired, obeyed).
 """
 
 from __future__ import annotations
@@ -41,6 +31,7 @@ from typing import Literal, NamedTuple
 from ctxsteward.schemas.profile import Polarity
 from ctxsteward.schemas.recommendation import MetaRecommendation, RecommendationKind, Slot
 
+from ..kinds import KINDS
 from ..observation import Observation
 from ..transcript import ReplayedTranscript, ReplayedUtterance
 from .tools.calls import ToolStep, name_words, steps
@@ -89,7 +80,7 @@ class WatchedRecord:
     @property
     def tool_trigger(self) -> FixTrigger | None:
         """When a tool-fix record applies; None for other records."""
-        return parse_trigger(self.trigger) if self.kind == "tool_fix" and self.trigger else None
+        return parse_trigger(self.trigger) if KINDS[self.kind].gate == "fix" and self.trigger else None
 
     @property
     def said_value(self) -> str | None:
@@ -209,16 +200,6 @@ def _folded(said: Iterable[ReplayedUtterance]) -> str:
     return "\n".join(one.text for one in said).casefold()
 
 
-SAID_KINDS = frozenset(("correction", "preference", "fact"))
-
-
-@dataclass(frozen=True, slots=True)
-class UnscoredRate:
-    """No figure, and why."""
-
-    reason: str
-
-
 class RecordUse(NamedTuple):
     """One record's row; each session counts once."""
 
@@ -245,36 +226,17 @@ _FATES_OF: Mapping[RecordUse, str] = {hit: fate for fate, hit in FATES.items()}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseTally:
-    """Counts of sessions; `a + b` is the tally of both."""
+    """Counts of sessions."""
 
     hits: Mapping[str, RecordUse] = field(default_factory=dict)
     """By id of the record, of records shown."""
     events: int = 0
     anticipated: int = 0
 
-    def __add__(self, other: UseTally) -> UseTally:
-        return merge_tallies((self, other))
-
     @property
     def total(self) -> RecordUse:
         """All records together."""
         return sum_uses(self.hits.values())
-
-    @property
-    def anticipated_rate(self) -> float | UnscoredRate:
-        """Events that an active record foresaw / events."""
-        return _rate(self.anticipated, self.events, "no events")
-
-    @property
-    def hit_rate(self) -> float | UnscoredRate:
-        """Records that fired / records shown whose firing can be told: `meta.hit_rate`."""
-        return _rate(self.total.fired, self.total.judged, "no record shown whose firing can be told")
-
-    @property
-    def obeyed_rate(self) -> float | UnscoredRate:
-        """Records complied with / records that fired and can be judged."""
-        total = self.total
-        return _rate(total.complied, total.complied + total.contradicted, "no record fired that can be judged")
 
     @property
     def fates(self) -> Mapping[str, tuple[str, ...]]:
@@ -283,15 +245,6 @@ class UseTally:
         for id_, hit in sorted(self.hits.items()):
             found[_FATES_OF[hit]] = (*found.get(_FATES_OF[hit], ()), id_)
         return found
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """The figures of a night's report."""
-        total = self.total
-        return {
-            "events": self.events, "anticipated": self.anticipated, "shown": total.shown, "fired": total.fired,
-            "obeyed": total.complied,
-        }  # fmt: skip
 
 
 class ActiveRecords:
@@ -314,7 +267,7 @@ class ActiveRecords:
                 self._named.setdefault(name, []).append(id_)
             if (trigger := record.tool_trigger) is not None:
                 self._triggers.setdefault((trigger.tool, trigger.code), []).append((trigger, id_))
-            if record.kind in SAID_KINDS:
+            if KINDS[record.kind].is_said_anew:
                 self._slots.setdefault(slot_of(record.slot), []).append(id_)
 
     def beside(self, records: Collection[MetaRecommendation | WatchedRecord]) -> ActiveRecords:
@@ -353,7 +306,7 @@ def tally(
     Records are shown if `ReplayedTranscript.shown` has one of their ids.
     """
     records = active if isinstance(active, ActiveRecords) else ActiveRecords(active)
-    said = [one for one in observed if one.kind in SAID_KINDS]
+    said = [one for one in observed if KINDS[one.kind].is_said_anew]
     errors, calls = episodes(replayed), steps(replayed)
     foreseen = sum(records.foresaw(error) for error in errors)
     foreseen += sum(records.foresaw_slot(slot_of(one.slot)) for one in said)
@@ -412,7 +365,7 @@ def _hit(record: WatchedRecord, calls: Sequence[ToolStep], said: Sequence[Observ
     if trigger is not None:
         fired = [call for call in calls if fires(trigger, call)]
         return _judged(bool(fired), by_calls(trigger, fired))
-    if record.kind not in SAID_KINDS:
+    if not KINDS[record.kind].is_said_anew:
         return FATES["untold"]
     spoken_of = [one for one in said if record.is_of(one) and talk.has(one)]
     words = record.words()
@@ -423,7 +376,3 @@ def _hit(record: WatchedRecord, calls: Sequence[ToolStep], said: Sequence[Observ
 
 def _judged(fired: bool, judgement: Judgement) -> RecordUse:
     return FATES[judgement if fired else "quiet"]
-
-
-def _rate(part: int, whole: int, reason: str) -> float | UnscoredRate:
-    return part / whole if whole else UnscoredRate(reason)

@@ -3,8 +3,8 @@
 source = open_source("transcripts/")                        what is there
 tonight = due(source.items(), watermark, mark=mark)         what is to be read
 loaded = load(source, item.name, item.version)              its bytes
-outcomes = ingest(loaded, IngestSettings())                 Replayed | Skipped | Quarantined, each
-with Workers(function, 2) as workers:                       the same in processes of their own, under limits
+outcomes = ingest(loaded, IngestSettings())                 a transcript, skipped or quarantined, each
+with WorkerPool(function, 2) as workers:                    the same in processes of their own, under limits
     for item, result in workers.run(many): ...
 watermark = advanced(watermark, items, tonight, left, mark=mark, now_seconds=…)
 """

@@ -1,17 +1,12 @@
-"""Secrets in a text: keys and tokens of known services, passwords, private keys.
+"""Secrets and personal data in a text, found by libraries in time linear in the text.
 
-detect-secrets decides, one line at a time, and only those of its plugins are asked whose hint is in the text: its own
-scan of every line would cost many times what parsing does. Which hints there are is found once in the distinct words of
-many texts: no hint has a blank in it, or else its parts are looked for. High entropy alone is no secret here: commit
-hashes and ids are what ordinary transcripts are full of. What people say in prose ("my password is …", "密码是…") is
-found by cue.
+Secrets (keys and tokens of known services, passwords, private keys) are detect-secrets' decision, a line at a time. Its
+own scan of every line would cost many times what parsing does, so only those of its plugins are asked whose hint occurs
+among the distinct words. High entropy alone is no secret: commit hashes and ids fill ordinary transcripts. What people
+say in prose ("my password is …", "密码是…") is found by cue. Nothing is verified over the network.
 
-Nothing is ever verified over the network. Source: Yelp/detect-secrets, `detect_secrets.plugins`.
-
-Personal data in a text: e-mail addresses, telephone and card numbers, social security and resident numbers.
-
-Libraries decide: datafog's pattern finds addresses, phonenumbers says whether digits can be dialled. Digits alone are
-mostly order numbers, dates and hashes, so each number must also look like one:
+Personal data: datafog's pattern finds e-mail addresses, phonenumbers says whether digits can be dialled. Digits alone
+are mostly order numbers, dates and hashes, so each number must also look like one:
 
     phone        ``+`` and a country; else the way people write one in the US or in China (brackets or separators,
                  mobile numbers); bare digits only after a word such as "phone" or "电话"
@@ -19,7 +14,7 @@ mostly order numbers, dates and hashes, so each number must also look like one:
     ssn          3-2-4 with dashes; bare digits only after a word for it
     national_id  18 digits with a possible date and a right check digit (GB 11643)
 
-Work is linear: a pattern that may backtrack sees a window around its hint.
+A pattern that may backtrack sees only a window around its hint. Source: Yelp/detect-secrets, `detect_secrets.plugins`.
 """
 
 from __future__ import annotations

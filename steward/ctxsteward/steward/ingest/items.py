@@ -59,7 +59,7 @@ class FileStamp(NamedTuple):
 def listed(name: str, *stamps: FileStamp) -> SourceItem:
     """An item out of what is known of its file, and of its sidecar where it has one.
 
-    >>> listed("a.json", Stamp(10, 2_000_000_000), Stamp(5, 3_000_000_000))
+    >>> listed("a.json", FileStamp(10, 2_000_000_000), FileStamp(5, 3_000_000_000))
     SourceItem(name='a.json', modified_seconds=3.0, size_bytes=10, version='10@2000000000+5@3000000000')
     """
     modified_seconds = max(stamp.modified_ns for stamp in stamps) / 1e9

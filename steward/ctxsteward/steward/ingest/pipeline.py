@@ -53,7 +53,7 @@ class IngestSettings:
     """How transcripts are read; part of their digests."""
 
     format: str = "auto"
-    """One of `envelope.readers.FORMATS`."""
+    """One of `envelope.transcripts.files.FORMATS`."""
     redactor: Redactor | None = field(default_factory=Redactor)
     """None: texts stay as they are."""
     internal_tools: frozenset[str] = frozenset()

@@ -122,7 +122,8 @@ def dated(
 ) -> tuple[list[TranscriptMessage], Dated]:
     """Messages with the best time that is known of each, and where that is from.
 
-    >>> told = dated([Said(1, "user", "a"), Said(2, "user", "b", ts="2026-05-01")], "2026-04-30", None)
+    >>> two = [TranscriptMessage(1, "user", "a"), TranscriptMessage(2, "user", "b", ts="2026-05-01")]
+    >>> told = dated(two, "2026-04-30", None)
     >>> [said.ts for said in told[0]], told[1]
     (['2026-04-30', '2026-05-01'], 'messages')
     """

@@ -1,23 +1,16 @@
-"""Transcripts in files: everything below a folder that is named like one, or a single file.
-
-Listed are ``.json``, ``.jsonl``, ``.ndjson`` and ``.traj``, also where a suffix says that they are compressed (which
-are then refused, with their reason). Hidden files and folders are skipped. A link is never followed: what it leads to
-inside the folder is listed there, one that leads out is listed and refused when it is read. An item's name is its path
-in the folder, with ``/``; what is not printable, and ``%``, is percent-encoded, one to one. A sidecar that is beside no
-transcript is listed, too, so that somebody is told (`reading.load`).
-
-Transcripts in an object store: all objects below a prefix that are named like one.
-
-An item's name is the object's key after the prefix. Keys that no store of ours could write (blanks, letters beyond
-ASCII that are not percent-encoded) are not listed by `ObjectStore`, so not seen here.
-
-Where transcripts come from: the port, and which source a URI names.
+"""Where transcripts come from: files below a folder, objects below a prefix, or the store's own closed sessions.
 
     folder/of/transcripts, file:PATH     files below a folder, or one file
-    s3://BUCKET/PREFIX?endpoint=…        objects below a prefix (`envelope.objects.s3_uri`)
-    store                                the store's own closed sessions
+    s3://BUCKET/PREFIX?endpoint=…        objects below a prefix (`store.objects.s3_location`)
+    store                                the store's own closed sessions (`sessions`)
 
-Raises `InputError` for a URI that names none; what listing and reading raise stands with `TranscriptSource`.
+Listed are names that end in ``.json``, ``.jsonl``, ``.ndjson`` or ``.traj``, also where a suffix says that they are
+compressed (those are refused when they are read). Hidden files and folders are skipped. A link is never followed: what
+it leads to inside the folder is listed there, one that leads out is listed and refused. An item's name is its path
+below the folder or prefix; what is not printable, and ``%``, is percent-encoded, one to one. A sidecar that is beside
+no transcript is listed, too, so that somebody is told. Objects whose keys no store of ours could write are not seen.
+
+Raises `InputError` for a URI that names no source; what listing and reading raise stands with `TranscriptSource`.
 """
 
 from __future__ import annotations

@@ -1,23 +1,17 @@
-"""What is known of a transcript beside its messages: whose it is, whether it is over, who wrote it, how it went.
+"""The transcripts in one file, each with what is known of it beside its messages: whose, whether over, how it went.
 
-It stands in a sidecar file (of ``chat.jsonl``: ``chat.jsonl.session.json``, or ``chat.session.json``), or in a
-transcript that is a JSON object, under the top-level key ``ctxsteward``; the sidecar wins. A closed model: an unknown
-key or a bad value is refused, with the field, and the transcript goes to quarantine: what cannot be read might have
-said that it is not to be used.
+A JSONL file with a transcript on each line is taken line by line, and a bad line is refused alone; everything else is
+read as a whole. Beside the messages stand the task and reward of a tau-bench run, and `SessionMeta`: from a sidecar
+(of ``chat.jsonl``: ``chat.jsonl.session.json``, or ``chat.session.json``), else from the top-level key ``ctxsteward``.
+These fields alone decide whether a transcript is harvested, never its text, so an unknown key or a bad value is refused
+with the field: what cannot be read might have said that it is not to be used. Times are ISO 8601.
 
-These fields alone decide whether a transcript is harvested, never its text. Times are ISO 8601. Raises
-`InvalidTranscript`.
+The plain parser may look for metadata, because what it is given has been through the strict one.
 
 >>> read_metadata(b'{"principal": "ada", "succeeded": true}', "chat.jsonl.session.json").principal
 'ada'
 
-The transcripts in one file, each with what its file says of it beside the messages.
-
-A JSONL file with a transcript on each line is taken line by line: a bad line is that line's refusal, and the others
-are read. Everything else is read as a whole. Sessions are named as the readers name them.
-
-Beside the messages stand the task and reward of a tau-bench run, and metadata under ``ctxsteward``. The plain parser
-may look for them: what it is given has been through the strict one.
+Raises `InvalidTranscript`.
 """
 
 from __future__ import annotations

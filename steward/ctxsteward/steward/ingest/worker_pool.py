@@ -1,31 +1,21 @@
-"""Running one function on many items, one bad item stopping no other.
+"""One function run on many items, where one bad item stops no other.
 
-Two ways, the same answers: `Workers` in processes of their own, under limits of time and memory; `InProcess` right
-here, for tests and small runs, without limits. Both take items lazily and hand on each answer as it comes, so memory
+Two ways give the same answers: `WorkerPool` in processes of its own, under limits of time and memory; `InProcess` right
+here, without limits, for tests and small runs. Both take items lazily and hand on each answer as it comes, so memory
 does not grow with the number of items; the order of answers says nothing.
 
-Limits hold for one item. `wall_seconds` is kept by the caller, who kills the worker; `cpu_seconds` and `memory_bytes`
-by the kernel (RLIMIT_CPU; RLIMIT_AS, counted on top of what an idle worker has mapped).
-
-What runs in a worker process: it answers one item after the other until its connection ends.
-
-The process is started with nothing but this module's `serve` and a socket; what it is to do comes first over the
-socket. It lives no longer than whoever started it: when the connection ends, a thread ends the process, whatever the
-function is doing (and the CPU limit ends what never lets go of the interpreter).
-
-Messages to it: first ``(sys.path, function, memory_bytes)``, then ``(item, cpu_seconds)`` each. From it: first
-``("ready", None)``, then ``("result", value)`` or ``("failed", (reason, detail))`` each. Exit codes: 0 the other end
-is gone, `OUT_OF_MEMORY` a limit was reached, `UNREADABLE` a message cannot be unpickled; SIGXCPU is the CPU limit.
-
-A pool of worker processes, each busy with one item at a time, each replaced when it dies or is killed.
+Limits hold for one item. `wall_seconds` is kept by the caller, who kills the worker and everything it started;
+`cpu_seconds` and `memory_bytes` by the kernel (RLIMIT_CPU; RLIMIT_AS, on top of what an idle worker has mapped). An
+item whose worker died is tried once more in a new one, so that what is said of it depends on it alone. Leaving `run` in
+whatever way, an interrupt included, ends all workers.
 
 Workers are started with `subprocess`, so it makes no difference whether the caller is a main thread, a thread of a
-flow's runner or a daemonic process, and nothing is forked with its threads. They are long-lived: what a worker costs
-to start is paid once. A worker whose item broke a limit is killed, with everything it started, and another takes its
-place. An item whose worker died is tried once more in a new one, so that what is said of it depends on it alone.
-Leaving `run` before its end, in whatever way, an interrupt included, ends all of them.
-
-The function is sent by name, so it must be importable (`functools.partial` of one is fine).
+flow's runner or a daemonic process, and nothing is forked with its threads. A worker runs this module's `serve` with a
+socket and lives no longer than its caller: when the connection ends, a thread ends the process. The function is sent by
+name, so it must be importable (`functools.partial` of one is fine). Messages to a worker: ``(sys.path, function,
+memory_bytes)``, then ``(item, cpu_seconds)`` each. From it: ``("ready", None)``, then ``("result", value)`` or
+``("failed", (reason, detail))`` each. Exit codes: 0 the other end is gone, `OUT_OF_MEMORY` a limit was reached,
+`UNREADABLE` a message cannot be unpickled; SIGXCPU is the CPU limit.
 
 Raises whatever the iterable of items raises. What goes wrong in a worker is an answer; where a worker cannot be
 started, `RuntimeError`.

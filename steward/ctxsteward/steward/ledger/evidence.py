@@ -1,14 +1,11 @@
-"""Who stands behind a draft, as its gate counts them, in addresses of subjects: what forgetting asks about a record.
+"""What records rest on: the words of their spans, whether the bytes are still theirs, and who stands behind them.
 
-A place is gone with anybody whose words the observation is made of, and with its session. A record that a person
-approved needs one voice, a fix as many principals as its gate wants recoveries for, a record for many as many
-principals as its own; names that look alike are one voice. Of what is for one person alone nothing is told.
+`support` names everybody behind a draft, in addresses of subjects, because forgetting asks about it: a place is gone
+with its session and with anybody whose words the observation is made of. A record that a person approved needs one
+voice; a fix as many principals as its gate wants recoveries; a record for many as many principals as its gate wants.
+Names that look alike are one voice. Of what is for one person alone nothing is told.
 
-Source: the state design (k independent principals; erasure).
-
-What records rest on: the words of their spans, everybody behind them, and whether the bytes are still theirs.
-
-The index must be refreshed.
+The index must be refreshed. Source: the state design (k independent principals; erasure).
 """
 
 from __future__ import annotations
@@ -23,6 +20,7 @@ from ctxsteward.store.erasure.steward_records import RecordSupport, SupportPlace
 from ..admission import AdmissionPolicy
 from ..artifacts.artifact import CitedText, EvidenceQuote, quotes, subject_for, verified
 from ..artifacts.storage import ArtifactStore
+from ..kinds import KINDS
 from ..reconcile.claims import OWN
 from ..reconcile.draft import Draft
 from ..reconcile.observed import IndexedObservation
@@ -38,7 +36,7 @@ def support(
     draft: Draft, seen: Iterable[IndexedObservation], policy: AdmissionPolicy, address: Address, *, approved: bool
 ) -> RecordSupport | None:
     """The voices behind a draft, out of the observations that support it; None where its gate counts no voices."""
-    if draft.kind == "tool_fix":
+    if KINDS[draft.kind].gate == "fix":
         least, counted = policy.recoveries, [one for one in seen if one.observation.strength == "recovered"]
     elif draft.audience.width not in OWN:
         least, counted = policy.independent_principals, [one for one in seen if one.is_said]

@@ -1,23 +1,18 @@
-"""What leaves a ledger: sessions and principals that were forgotten, here or elsewhere, and do not come back.
-
-It is told by `store.erasers` when something is forgotten in this process, and asks the tombstones when it is opened.
-A process that has it not open deletes its file (`envelope.derived_files`), and it is made anew from artifacts.
-Deleted rows are overwritten, and the file is rewritten at the end (`LedgerDatabase.scrub`).
-
-The ledger: all observations of one agent's transcripts, and the records they make.
+"""The ledger: all observations of one agent's transcripts, and the records they make.
 
     ledger = Ledger.open(path, store, "acme", "support")
     ledger.absorb(*artifacts)                      a set: order, batches and repeats do not matter
-    for record in ledger.records(AsOf(now="2026-11-22T00:00:00Z", run="night-7")): …
+    for record in ledger.records(JudgementContext(now="2026-11-22T00:00:00Z", run="night-7")): …
     ledger.publish(records)                        remember their stamps, once they are committed
     ledger.withdraw(session="s-42")
 
 The same set of artifacts gives the same records, byte for byte, in whatever order and however many nights it came; what
-a night adds costs what it touches. The file is an index: `rebuild` makes it from the store's artifacts. It holds words
-of users, so it registers with `store.erasers`, catches up with the tombstones when it is opened, and scrubs itself.
+a night adds costs what it touches. `records` is a function of the set, the policy, the present and the reviews, apart
+from three stamps (`revision`, `run`, `recorded_at`) that say when a record last changed. `digest` does not cover them.
 
-`records` is a function of the set, the policy, the present and the reviews, apart from three stamps: `revision`, `run`
-and `recorded_at` say when a record last changed, counted over what was published. `digest` does not cover them.
+The file is an index: `rebuild` makes it from the store's artifacts. It holds words of users. So it registers with
+`store.erasers`, takes out what was forgotten elsewhere when it is opened (a process that does not have it open deletes
+the file), and is rewritten after each erasure, so that no deleted row is left in it.
 
 Raises `StoreError`, and what the store raises.
 Source: the layered-envelope design (meta-steward); the state design (erasure, trust).

@@ -5,7 +5,7 @@ touches the components of its claims; taking one away cuts its component anew. S
 artifacts alone, and costs what has changed.
 
     artifact → seen (observations) → said → claims → component → draft
-                 ↳ derived observations (`telling`), when drafts are made anew
+                 ↳ derived observations (`transferred_fixes`), when drafts are made anew
 """
 
 from __future__ import annotations

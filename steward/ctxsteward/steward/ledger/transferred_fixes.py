@@ -1,12 +1,15 @@
-"""What the ledger's tool errors say of other tools: derived observations, kept up to date as their grounds change.
+"""What one tool's errors taught, told of other tools: derived observations, kept up to date as their grounds change.
 
     troubled   where each tool-fix observation says that there is trouble: (code, leaf) → (trigger, path)
     taken      which identifiers tools were seen to take, and in how many live artifacts
-    derived    observations made of a recovery for another tool (`harvest.tool_siblings`), and of which one
+    derived    observations made of a recovery for another tool (`harvest.tools.siblings`), and of which one
 
 A derived observation lies where its recovery does, rests on the same spans, and leaves with it. Which there are depends
 on the set of live artifacts alone. What has to be looked at again is noted as it changes: new recoveries (`untold`),
 and groups in which a trouble came first or left last (`stirred`); a recovery that adds nothing new costs itself.
+
+On the airline runs of tau-bench, records of unseen tasks foresee 84 % of the errors with these observations, and 36 %
+with a tool's own alone (`evals.experiments.tool_error_foresight`).
 """
 
 from __future__ import annotations

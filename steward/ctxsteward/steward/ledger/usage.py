@@ -4,10 +4,10 @@
     uses.catch_up(batches, gone)    count what is not counted yet; order, repeats and kills do not matter
     uses.of_records()               {id of a record: `RecordUse`}, under the id that the record has now
 
-A batch tells what became of the records that each of its sessions was shown (`batches.SessionUse`). A session counts
-once, by its newest reading; of two readings of one revision, by the one that tells of more records. Totals are kept up
-to date as sessions come, so that what a night adds costs what it adds. A session counts until it, or anybody who spoke
-in it, is forgotten. Ids, addresses and numbers only.
+A batch tells what became of the records that each of its sessions was shown (`harvest.batches.SessionUse`). A session
+counts once, by its newest reading; of two readings of one revision, by the one that tells of more records. It counts
+until it, or anybody who spoke in it, is forgotten. Totals are kept up to date as sessions come, so a night costs what
+it adds. The table holds ids, addresses and numbers only.
 """
 
 from __future__ import annotations

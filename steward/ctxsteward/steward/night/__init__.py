@@ -1,3 +1,1 @@
-"""One night of the steward, top to bottom: its stages, what it is told, what it reports, the chain of finished
-nights.
-"""
+"""One night, top to bottom: its stages, what it is told, what it reports, the chain of finished nights."""

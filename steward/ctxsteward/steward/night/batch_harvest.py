@@ -1,9 +1,8 @@
-"""One batch harvested: each transcript read, replayed, redacted, reaped and kept, one bad transcript stopping no other.
+"""One batch: each transcript read, replayed, redacted, harvested and kept; one bad transcript stops no other.
 
-Reading an item and keeping what it gave happen here; what lies between (`HarvestWorker`) is a pure function of bytes
-and
-settings, and runs in worker processes under limits of time and memory (`ingest.workers`). What comes back from a worker
-are artifacts: the observations and the words they cite, never the whole transcript.
+Reading an item and keeping what it gave happen here. What lies between (`HarvestWorker`) is a pure function of bytes
+and settings, and runs in worker processes under limits of time and memory (`ingest.worker_pool`). A worker hands back
+artifacts: the observations and the words they cite, never the whole transcript.
 
 Raises `StoreError` where a source or the store does not answer: the batch failed, and its transcripts stay due.
 Source: the layered-envelope design (replay); the state design (input at every boundary).
@@ -55,7 +54,7 @@ class SessionTally(NamedTuple):
     tally: UseTally
     version: int | None
     arm: Mapping[str, int]
-    """Of the version it was under (`canary.Arm`)."""
+    """Of the version it was under (`canary.CanaryArm`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

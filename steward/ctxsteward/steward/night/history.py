@@ -1,4 +1,4 @@
-"""The chain of nights: how far the steward has read, what it rests on, what it committed; one link a finished night.
+"""The chain of finished nights, one link each; what is unusual about a night; how a profile's steward stands.
 
     steward/<tenant>/<profile>/nights/000000000001.json
     body: {"schema_version": 1, "night": "2026-11-22", "run": …, "marks": {URI of a source: its watermark},
@@ -7,29 +7,17 @@
            "quarantined": {reason: n}, "drift": "INFO" | "WARN" | "BLOCK" | null, "gate": …,
            "supports": [{"blob", "key"}]}
 
-A link is written once the promotion has landed, or has found nothing to change. So a night that was killed has none, is
-repeated from the link before, and writes the same bytes: no clock, duration or random id is in it. Numbers, dates,
-codes and addresses only, never what anybody said.
+A link is written once the promotion has landed or found nothing to change. A night that was killed has none, is
+repeated from the link before and writes the same bytes: no clock, duration or random id is in it, and never what
+anybody said. `final` is equal where the same observations were taken in and the same text is in force, whatever the
+order and number of nights it took.
 
-`final` tells two histories apart: equal where the same observations were taken in and the same text is in force,
-whatever the order and number of nights it took.
+`alerts` names stages whose count is unusual: nothing read though something was due, nothing known though the night
+before had something, three times the median of the last `ALERT_NIGHTS` nights that read anything (at least three), and
+transcripts that tell no time. `status` reads how it stands in a few requests; its times are Unix seconds.
 
 Raises `Damaged`, `UnsupportedVersion`, `VersionTaken`, `OutcomeUnknown`, `StoreUnavailable`.
-Source: the layered-envelope design (batch loop); the state design (committing governed state).
-
-Yields that are out of the ordinary: a stage that gave nothing, or much more than it does on other nights.
-
-What a night reads is new each night (due, harvested, absorbed), what it knows grows (reconciled, admitted, fitted). A
-reading stage that gave nothing though something was due raises an alert, unless all of it was none of the steward's
-business (another profile's sessions, open ones, its own); so does a night with nothing due where nights have; a knowing
-stage, where the night before had something. Three times the median of the last `ALERT_NIGHTS`
-nights that read anything is too much, for every stage; fewer than three such nights judge nothing. Transcripts
-that tell no time at all raise one, too, for what they say never fades.
-Source: the layered-envelope design (zero yield, or three times the median, raises an alert).
-
-How the steward of a profile stands: what is in force, the last nights, who is at it now, how far it has read.
-
-Read from the store alone, in a few requests; changes nothing. Times are Unix seconds, dates ISO 8601.
+Source: the layered-envelope design (batch loop; yields); the state design (committing governed state).
 """
 
 from __future__ import annotations
@@ -91,7 +79,7 @@ class Night:
     gate: str | None = None
     """What the evals said; None: nothing was staged."""
     supports: tuple[Mapping[str, str], ...] = ()
-    """References to who stands behind each record (`envelope.supports`)."""
+    """References to who stands behind each record (`store.erasure.steward_records`)."""
 
     def repeats(self, other: Night) -> bool:
         """Whether it is the other one again: the same date, nothing more read, nothing else decided."""
@@ -163,7 +151,7 @@ def alerts(counts: Mapping[str, int], earlier: Sequence[Night]) -> tuple[str, ..
 
 
 def dated_counts(dated: Mapping[str, int]) -> dict[str, int]:
-    """What a night counts of where times are from (`replayed.Dated`); nothing where all tell their own."""
+    """What a night counts of where times are from (`transcript.Dated`); nothing where all tell their own."""
     counts = {UNDATED: dated.get("undated", 0), DATED_BY_FILE: dated.get("file", 0)}
     return {name: count for name, count in counts.items() if count}
 

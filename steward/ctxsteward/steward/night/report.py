@@ -20,7 +20,7 @@ EXIT_FINE, EXIT_FOUND, EXIT_BLOCKED, EXIT_ROLLED_BACK = 0, 1, 3, 4
 
 SCHEMA_REASONS = ("invalid", "bad_metadata")
 NightOutcome = Literal["unchanged", "promoted", "canary", "held", "rejected", "rolled_back", "busy"]
-"""As `nights.Outcome`; rolled_back: a canary failed and the version before is in force again. busy: another night is
+"""As `history.Outcome`; rolled_back: a canary failed and the version before is in force again. busy: another night is
 under way, and this one did nothing."""
 
 
@@ -102,7 +102,7 @@ class NightReport(_ReportValue):
     """Things that wait for a person."""
     hits: dict[str, Count] = {}
     dated: dict[str, Count] = {}
-    """Transcripts that were read, by where their times are from (`replayed.Dated`)."""
+    """Transcripts that were read, by where their times are from (`transcript.Dated`)."""
     alerts: tuple[str, ...] = ()
     final: str | None = None
     cpu_seconds: Annotated[float, Field(ge=0)] = 0.0

@@ -23,16 +23,13 @@ from ctxsteward.schemas.profile import CLAIM_ID_DIGITS, Polarity
 from ctxsteward.store.crypto.addresses import AddressKey, address_of
 from ctxsteward.store.profiles.meta_records import canonical
 
+from ..kinds import KINDS
 from ..observation import Observation
 from .features import NEARLY_ALL, ClaimFeatures, akin, alike, claim_features, same_words, shares_words, value_norm
 
 Width = Literal["session", "user", "project", "shared"]
 OWN: frozenset[Width] = frozenset(("session", "user"))
 """Scopes of one person."""
-PERSONAL = frozenset(("correction", "preference", "fact", "decision"))
-"""Kinds that a person may claim for themselves; all others are about the agent."""
-TEMPLATED = frozenset(("tool_fix", "eval_failure"))
-_SAID = frozenset(("correction", "preference", "fact"))
 _VAGUE = ("about:", "decision:")
 _SPEECHLESS = frozenset(("note", "fact", "preference", "other", "likes"))
 """Attributes, or their beginnings, that say little: wordings must be alike."""
@@ -81,7 +78,7 @@ class Claim:
 
 def claims_of(observation: Observation, origin: ObservationOrigin, key: AddressKey, agent: str) -> tuple[Claim, ...]:
     """The claims of an observation: in its own scope, or in the wide one, or both."""
-    wording = None if observation.kind in TEMPLATED else claim_features(own_words(observation))
+    wording = None if KINDS[observation.kind].is_template else claim_features(own_words(observation))
     return tuple(_claim(observation, audience, wording, key, agent) for audience in audiences(observation, origin))
 
 
@@ -98,7 +95,7 @@ def audiences(observation: Observation, origin: ObservationOrigin) -> tuple[Clai
     """Whom it is for: the author alone, and whoever its wording allows beside."""
     own = _own(observation, origin)
     wide = _wide(observation, origin)
-    if observation.kind not in PERSONAL:
+    if not KINDS[observation.kind].is_personal:
         return (wide or own,)
     return (own,) if wide is None else (own, wide)
 
@@ -124,9 +121,9 @@ def _claim(
     slot = observation.slot
     single = slot.cardinality == "one"
     value = None if observation.value is None else value_norm(observation.value, observation.unit)
-    family = "said" if observation.kind in _SAID else observation.kind
+    family = "said" if KINDS[observation.kind].is_said_anew else observation.kind
     polarity = polarity_of(observation, wording)
-    if observation.kind == "tool_fix":
+    if KINDS[observation.kind].gate == "fix":
         statement: list[object] = [slot.attribute]  # tool, code and parameter: one claim, whatever the advice
     elif wording is None:
         statement = [slot.attribute, observation.text, observation.trigger, observation.action]

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from ctxsteward.store.names import skeleton
 
-from .claims import TEMPLATED
+from ..kinds import KINDS
 from .observed import ObservationBrief
 
 Z95 = 1.959963984540054
@@ -78,7 +78,7 @@ def supporting(
     Where people said it, what only a tool or the assistant said lends nothing.
     """
     lending = [(claim, one) for claim, one in members if not one.shown or one.shown.isdisjoint(names)]
-    if lending and lending[0][1].kind in TEMPLATED:
+    if lending and KINDS[lending[0][1].kind].is_template:
         return lending
     return [(claim, one) for claim, one in lending if one.is_said] or lending
 

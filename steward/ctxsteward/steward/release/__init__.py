@@ -1,3 +1,1 @@
-"""From records to a profile in force: the slice, the decision, approvals, canary and promotion, and what a rollback
-takes back.
-"""
+"""From records to a profile in force: the slice, the decision, approvals, promotion, canary and rollback."""

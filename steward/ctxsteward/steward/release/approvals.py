@@ -8,43 +8,40 @@
       {"kind": "canary", "version", "decision", "reasons", "when"}
 
 A challenger's address is an HMAC over the whole profile, the version it was made from, and its author; a verdict is
-signed over that address, so it serves no other challenger, no other parent, no other profile. How many people must
-agree: none where only facts and preferences change; one for any change of persona, policies, rails or surface, and for
-a record that is to speak in the operator's name; two different ones for a BLOCK or a locked entry. The author never
-counts, nor does anybody twice, under whichever look-alike of a name, nor whoever is no reviewer in the configuration
-any more.
+signed over that address, so it serves no other challenger, parent or profile. How many people must agree: none where
+only facts and preferences change; one for any change of persona, policies, rails or surface, and for a record that is
+to speak in the operator's name; two for a BLOCK or a locked entry. The author never counts, nobody counts twice under
+look-alike names, and whoever is no reviewer in the configuration any more does not count.
 
-Times are ISO 8601, as told. A request and a verdict lose their force at `expires`. Raises `ActionRefused`, and what
-`Chain`
-and `Vault` raise. Source: the state design (trust is raised by a signed approval of a person, and by nothing else).
+Times are ISO 8601. A request and a verdict lose their force at `expires`.
+Raises `ActionRefused`, and what `Chain` and `Vault` raise.
+Source: the state design (trust is raised by a signed approval of a person, and by nothing else).
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Literal
 
 from ctxsteward.envelope.store import Store
-from ctxsteward.schemas import Erased, InputError, UnsupportedVersion, VersionTaken
+from ctxsteward.schemas import Erased, InputError
 from ctxsteward.schemas.drift import DriftLevel, DriftReport
 from ctxsteward.schemas.profile import BLOCKS, ProfileDocument
 from ctxsteward.store.crypto.addresses import address_of
-from ctxsteward.store.crypto.hash_chain import Chain
-from ctxsteward.store.names import numbered, skeleton, steward_folder
+from ctxsteward.store.names import skeleton
 from ctxsteward.store.profiles.meta_records import MetaRecordVault, RecordRef, canonical
 from ctxsteward.store.profiles.text import canonical_json
 
-from .actors import ActionRefused, Actors, Signer, is_signed, token_signer
+from .actors import NOBODY, ActionRefused, Actors, Signer
+from .signed_log import VERSION, Body, SignedLog
+from .signed_log import Verdict as Verdict
 
-VERSION = 1
 EXPIRES_DAYS = 7.0
 """Days that a request waits, and that an approval holds."""
 _ID_DIGITS = 16
 
-Verdict = Literal["approve", "reject"]
 State = Literal["waiting", "approved", "rejected", "expired", "stale"]
 """stale: another version has come into force since."""
 
@@ -94,18 +91,18 @@ class ApprovalRequest:
 
 def canary_of(store: Store, version: int, *, profile: str, tenant: str = "default") -> str | None:
     """How the canary of a version ended; None: it did not, or it was none."""
-    links = _said(_reviews(store, profile, tenant))
+    links = Approvals(store, profile, tenant).links()
     return next((b["decision"] for _, b in links if b["kind"] == "canary" and b["version"] == version), None)
 
 
-class Approvals:
+class Approvals(SignedLog):
     """Requests and verdicts of one profile."""
 
-    def __init__(self, store: Store, profile: str, tenant: str = "default", *, actors: Actors) -> None:
-        self.profile, self.tenant, self.actors = profile, tenant, actors
-        self._chain = _reviews(store, profile, tenant)
-        self.folder = self._chain.folder
-        self._key = store.keys.address_key(tenant)
+    purpose, folder_name, link_name = b"ctxsteward review 1", "reviews", "review"
+    fields = ("challenger", "verdict", "who", "when", "expires", "note")
+
+    def __init__(self, store: Store, profile: str, tenant: str = "default", *, actors: Actors = NOBODY) -> None:
+        super().__init__(store, profile, tenant, actors=actors)
         self._shelf = MetaRecordVault(store.vault(tenant), self._key, profile)
 
     def address(self, challenger: ProfileDocument, parent: int, author: str) -> str:
@@ -134,7 +131,7 @@ class Approvals:
         }  # fmt: skip
         body |= {"note": note} if note else {}
         asked_at = _moment(when)
-        self._append(
+        self.append(
             body,
             lambda stands: (
                 stands["kind"] == "request"
@@ -146,7 +143,7 @@ class Approvals:
 
     def requests(self, *, when: str, head: int) -> tuple[ApprovalRequest, ...]:
         """All requests, oldest first, as they stand at a time and under a version in force."""
-        links = list(self._links())
+        links = list(self.links())
         newest = {body["challenger"]: body for _, body in links if body["kind"] == "request"}
         return tuple(self._request(body, links, when, head) for body in newest.values())
 
@@ -164,7 +161,7 @@ class Approvals:
 
     def challenger(self, request: ApprovalRequest) -> ProfileDocument:
         """The profile that a request is about; raises `Erased` where a record of it was forgotten since."""
-        body = next(b for _, b in self._links() if b["kind"] == "request" and b["challenger"] == request.challenger)
+        body = next(b for _, b in self.links() if b["kind"] == "request" and b["challenger"] == request.challenger)
         records = [self._shelf.record(RecordRef(kept["blob"], kept["key"])) for kept in body["meta"]]
         if None in records:
             raise Erased(f"a record of request {request.id}", who="", when="", why="stage it anew")
@@ -184,8 +181,7 @@ class Approvals:
         `challenger`: the address that was shown to them, where it is known; another one is refused. Raises
         `ActionRefused`.
         """
-        signer = token_signer(by, self.actors.salt) if isinstance(by, str) else by
-        name = self.actors.whose(signer, "reviewer", who)
+        name, signer = self.reviewer(by, who)
         asked = self.find(request, when=when, head=head)
         if challenger is not None and challenger != asked.challenger:
             raise ActionRefused(
@@ -196,9 +192,8 @@ class Approvals:
             "challenger": asked.challenger, "verdict": verdict, "who": name, "when": when,
             "expires": _later(when, expires_days), "note": note,
         }  # fmt: skip
-        body = {"schema_version": VERSION, "kind": "verdict", "request": asked.id, **fields}
-        body["signature"] = signer.sign(self._signed(fields))
-        number = self._append(
+        body = self.signed({"kind": "verdict", "request": asked.id, **fields}, signer)
+        number = self.append(
             body,
             lambda stands: (
                 stands["kind"] == "verdict"
@@ -218,37 +213,15 @@ class Approvals:
 
     def valid(self, challenger: str, *, author: str, when: str) -> tuple[Approval, ...]:
         """Verdicts on a challenger that count at this time: signed, of reviewers of now, the newest of each person."""
-        return self._valid(list(self._links()), challenger, author, when)
+        return self._valid(list(self.links()), challenger, author, when)
 
     def settle_canary(self, version: int, decision: str, reasons: Sequence[str], *, when: str) -> None:
         """Write down how a canary ended; the first settlement of a version stays."""
         fields = {"version": version, "decision": decision, "reasons": list(reasons), "when": when}
         body = {"schema_version": VERSION, "kind": "canary", **fields}
-        self._append(body, lambda stands: stands["kind"] == "canary" and stands["version"] == version)
+        self.append(body, lambda stands: stands["kind"] == "canary" and stands["version"] == version)
 
-    # -- the chain ----------------------------------------------------------------------------------------------
-
-    def _links(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        return _said(self._chain)
-
-    def _append(self, body: dict[str, Any], same: Callable[[dict[str, Any]], bool]) -> int:
-        """Commit a link, unless one that says the same stands there; its number."""
-        data = json.dumps(body, sort_keys=True).encode()
-        commit_id = address_of(self._key, self.folder, "review", data)
-        while True:
-            head, found = None, None
-            for link in self._chain.links():
-                head, found = link, link.number if found is None and same(link.body) else found
-            if found is not None:
-                return found
-            try:
-                return self._chain.append(head, body, commit_id=commit_id).number
-            except VersionTaken:
-                continue
-
-    def _request(
-        self, body: dict[str, Any], links: Sequence[tuple[int, dict[str, Any]]], when: str, head: int
-    ) -> ApprovalRequest:
+    def _request(self, body: Body, links: Sequence[tuple[int, Body]], when: str, head: int) -> ApprovalRequest:
         verdicts = self._valid(links, body["challenger"], body["author"], when)
         made = ApprovalRequest(
             id=body["request"], challenger=body["challenger"], parent=body["parent"], author=body["author"],
@@ -258,7 +231,7 @@ class Approvals:
         return replace(made, state=_state(made, when, head))
 
     def _valid(
-        self, links: Sequence[tuple[int, dict[str, Any]]], challenger: str, author: str, when: str
+        self, links: Sequence[tuple[int, Body]], challenger: str, author: str, when: str
     ) -> tuple[Approval, ...]:
         newest: dict[str, Approval] = {}
         for number, body in links:
@@ -266,35 +239,12 @@ class Approvals:
                 newest[skeleton(body["who"])] = _approval(number, body)
         return tuple(newest.values())
 
-    def _counts(self, body: dict[str, Any], author: str, when: str) -> bool:
-        actor = self.actors.actors.get(body["who"])
-        if (
-            actor is None
-            or "reviewer" not in actor.roles
-            or not is_signed(actor.key, body["signature"], self._signed(body))
-        ):
+    def _counts(self, body: Body, author: str, when: str) -> bool:
+        if not self.is_by_reviewer(body):
             return False
         if body["verdict"] == "reject":
             return True
         return bool(skeleton(body["who"]) != skeleton(author) and _moment(when) < _moment(body["expires"]))
-
-    def _signed(self, body: dict[str, Any]) -> bytes:
-        fields = [body[name] for name in ("challenger", "verdict", "who", "when", "expires", "note")]
-        return b"ctxsteward review 1\x00" + canonical([self.tenant, self.profile, *fields])
-
-
-def _reviews(store: Store, profile: str, tenant: str) -> Chain:
-    name = store.profiles(profile, tenant=tenant).name
-    return store.chain(steward_folder(tenant, name, "reviews"), tenant=tenant)
-
-
-def _said(chain: Chain) -> Iterator[tuple[int, dict[str, Any]]]:
-    """What every link says, by its number."""
-    for link in chain.links():
-        major = link.body.get("schema_version")
-        if major != VERSION:
-            raise UnsupportedVersion(numbered(chain.folder, link.number), major, VERSION)
-        yield link.number, link.body
 
 
 def _state(request: ApprovalRequest, when: str, head: int) -> State:
@@ -307,7 +257,7 @@ def _state(request: ApprovalRequest, when: str, head: int) -> State:
     return "approved" if len(request.verdicts) >= request.people else "waiting"
 
 
-def _approval(number: int, body: dict[str, Any]) -> Approval:
+def _approval(number: int, body: Body) -> Approval:
     fields = {name: body[name] for name in ("who", "verdict", "when", "expires", "note", "challenger")}
     return Approval(link=number, **fields)
 

@@ -1,35 +1,20 @@
-"""The canary: a new version for a part of the sessions, until what they show says keep it, wait, or go back.
+"""The canary: a new version for some of the sessions, until what they show says keep it, wait, or go back.
 
-Which session gets which version: `assignment`. Signals of both arms are compared one-sided: is the challenger *worse*?
-The level is shared out over the signals (Bonferroni), so that `level` bounds the chance of a false rollback by any of
-them. A replayed guard that fell is a reason by itself.
-
-    rollback   a signal is worse at the level, or a guard fell
+    rollback   a signal is worse at the level, or a replayed guard fell
     extend     too few sessions yet, or a signal looks worse and could still be chance
     keep       else; and after `max_nights`, when nothing was proved
 
-Deciding is pure; `settle` is the action. Raises what `ProfileVersions.rollback` raises.
-Source: Fisher 1935 (exact test on 2 x 2 tables); safe on small counts, where normal approximations are not.
+Signals of both arms are compared one-sided; the level is shared out over them (Bonferroni), so that `level` bounds the
+chance of a false rollback. Deciding is pure; `settle` is the action. Which session gets which version: `assignment`.
 
-What an auditor says of requests as they left: how many of each version were looked at, how many had a finding.
+`arms_of` counts what sessions showed. A session counts once, by its newest reading, under the version it was under
+then; a forgotten one does not count. `audits` counts requests that differ from the envelope that was built. It reads
+what services logged with `ctxsteward.envelope.audit.sealed_request`: a file, or a folder with all below it, one JSON
+value a file (``.json``) or a line (``.jsonl``, ``.ndjson``). The newest count: `MAX_AUDITED` a version, out of the last
+`MAX_REQUESTS`. A request without a seal of this tenant, profile and store is left out, and its words go no further.
 
-`uri` is a file, or a folder with all below it, of what services logged: one JSON value a file (``.json``), or one a
-line (``.jsonl``, ``.ndjson``), each made by `ctxsteward.envelope.audit.sealed_request`. The seal says which envelope
-was built; it is laid out again from the store and compared with the payload. What bears no seal of this tenant, or is
-of another profile, or of an envelope that this store never built, says nothing and is left out, as is what cannot be
-read.
-
-The newest requests count: `MAX_AUDITED` a version, out of the last `MAX_REQUESTS` logged. Words of requests go no
-further than this module. Raises `InputError` where the file or folder is not there, `StoreError`.
-Source: the state design (auditor).
-
-Both arms of a canary: what sessions under champion and challenger have shown, and what an auditor says of them.
-
-A session counts once, however many nights have read it and whether or not one of them read everything anew: by its
-newest reading, under the version that it was under then. Sessions that were forgotten count no more. Costs a read of
-each batch of these nights, and a listing of what was forgotten.
-
-Raises `StoreError`; what `audits` raises. Source: the layered-envelope design (signals of a canary window).
+Raises `InputError` where the file or folder is not there, `StoreError`, what `ProfileVersions.rollback` raises.
+Source: Fisher 1935 (exact test on 2 x 2 tables); the layered-envelope design (signals); the state design (auditor).
 """
 
 from __future__ import annotations

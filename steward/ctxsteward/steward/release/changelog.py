@@ -14,7 +14,7 @@ from typing import Any
 from ctxsteward.schemas.changelog import Change
 from ctxsteward.store.profiles.versions import ChangeSummary, ProfileVersions
 
-KINDS = ("added", "changed", "removed", "moved")
+CHANGE_KINDS = ("added", "changed", "removed", "moved")
 _ADDRESS_DIGITS = 12
 _SPECIAL = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>#|"})
 
@@ -37,7 +37,7 @@ def entry_lines(told: ChangeSummary) -> Iterator[str]:
         yield f"- restores version {entry.restores}"
     yield from _rested_on(told.promotion)
     yield f"- commit `{entry.commit_id[:_ADDRESS_DIGITS]}`, writer epoch {entry.epoch}"
-    for kind in KINDS:
+    for kind in CHANGE_KINDS:
         changes = [change for change in entry.changes if change.kind == kind]
         if changes:
             yield from ("", f"### {kind.capitalize()}", "", *map(_change_line, changes))

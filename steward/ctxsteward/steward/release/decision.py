@@ -1,14 +1,13 @@
-"""Writing shelves: what is active for one user, project or session alone is told to that audience.
+"""The decisions of a night as its stages: admission, the slice, the challenger and its checks, promotion, canary.
 
-A night writes the shelves of those about whom something else is known than the night before, and all of them where the
-last night wrote them from another ledger. A set that is there already writes nothing (`envelope.facts`), so a killed
-night is repeated.
+These adapters stand between the order of a night (`night.stages`) and what decides: ledger, slice, drift, gate,
+promotion. Decisions depend on the ledger, the night's date and what is in force, never on the clock.
+
+What is active for one user, project or session alone is no part of a challenger: `publish_facts` writes it where that
+audience's sessions read it. A night writes the audiences about whom something changed, and all of them where the last
+night wrote from another ledger. A set that is there already writes nothing, so a killed night is repeated.
+
 Source: the state design (scopes: a record scoped to a user is shown to that user alone).
-
-What is decided of a night's records: which are active, which stand in the slice, what would come into force.
-
-Adapters between the shell (`stages`) and the rooms that decide: admission in the ledger, fitting, drift, gate,
-promotion. Decisions depend on the ledger, the night's date and what is in force; of the clock they know nothing.
 """
 
 from __future__ import annotations
@@ -41,7 +40,6 @@ from .assignment import keeping, running, started
 from .canary import arms_of, decide, logs, settle
 from .promotion import Promotion, PromotionCodec, assess, promote
 from .record_reviews import reviews_of
-from .rewording import Writer
 from .slice import MetaSliceBuilder
 
 
@@ -72,14 +70,10 @@ class DecisionStage:
         ledger: Ledger,
         *,
         eval_gate: Callable[[frozenset[str]], EvalGate] | None = None,
-        writer: Writer | None = None,
     ) -> None:
-        """`eval_gate` makes a gate, told which entries people are asked about anyway; None: the frozen suite.
-
-        `writer` words what is about to be placed for everybody; None: it stays in people's own words.
-        """
+        """`eval_gate` makes a gate, told which entries people are asked about anyway; None: the frozen suite."""
         self._settings, self._store, self._ledger = settings, store, ledger
-        self._slicing = MetaSliceBuilder(settings, store, ledger, writer)
+        self._slicing = MetaSliceBuilder(settings, store, ledger)
         self._eval_gate = eval_gate
         with_suites(settings.gate, configured(settings.gate))  # what is told wrong is refused before anything is read
         if settings.sent is not None:
@@ -117,7 +111,7 @@ class DecisionStage:
         )
 
     def fit(self, admitted: AdmittedRecords, writing: CommitContext) -> FittedSlice:
-        """The slice, out of what is for everybody; what people wrote into it stays, and takes its room."""
+        """Choose shared records for the meta slice within its tokens; entries by people are kept and counted first."""
         base, document = self._base(writing)
         self._active = admitted.active
         fitted = self._slicing.fitted(admitted.active, self._reviews, document.meta, base, self._date)

@@ -1,32 +1,25 @@
-"""How a promotion stands beside its version (its field `promotion`), and how it is read again.
+"""Promotion: the only way for a challenger to come into force, or the reason why it does not.
+
+    committed   it is a version of the profile now, with addresses of what it rests on beside it
+    blocked     a guard fell, people have not agreed, or the champion has moved on
+    unchanged   it says what is in force
+
+`stage` is the first half: the challenger is judged, and people are asked. What a person wrote (persona, policies,
+rails, surface, a record of their own) waits for another person; what a night harvested waits where its drift says so.
+
+Nothing is taken on trust: the drift report is made again from the two documents, the gate report must be about them,
+signatures are checked, what was rolled back needs a person, and the commit is a compare-and-swap under the epoch of the
+writer's lease. The commit's id is an HMAC of the content and its parent, so the same promotion twice is one version.
+Beside the version stands what it rests on (`PromotionCodec`):
 
     {"schema_version": 1, "level", "touched": [key], "drift": {"blob", "key"}, "gate": {…}, "patch": {…},
      "approvals": [{"who", "when", "link"}], "canary"?: {"share", "champion"}, "taken_back": {change: when}}
 
-Blobs lie in the vault: the drift report, the gate report, and the RFC 6902 patch with its inverse. Patch and report
-hold meta records as addresses, so forgetting somebody leaves nothing of them there. The gate report tells what the
-replay of this version gave, and under which key (`PromotionCodec.known`).
+The blobs lie in the vault: drift report, gate report, and the RFC 6902 patch with its inverse. They hold meta records
+as addresses, so forgetting somebody leaves nothing of them there.
 
-Raises what `Vault` raises. Source: the state design (committing governed state); RFC 6902.
-
-Promotion: a challenger comes into force, or it is said what is in the way. There is no other way in.
-
-    committed   it is a version of the profile now, with addresses of what it rests on beside it
-    blocked     something is in the way: a failed guard, people who have not agreed, a champion that has moved on
-    unchanged   it says what is in force
-
-`stage` is the first half: it is judged, and people are asked. What a person has written (persona, policies, rails,
-surface, a record of their own) waits for another person, whoever stages it; what a night has harvested does where its
-drift says so.
-
-Nothing is taken on trust: the drift report is made again from the two documents, the gate report must be about them,
-signatures are checked, what was rolled back returns by a person's will alone, and the commit is a compare-and-swap
-under the epoch of the writer's lease. The commit's id is an HMAC of the content and its parent, so the same promotion
-twice is one version.
-
-What stands beside the version, so that whoever reads it sees what it rests on: `promotion_form`.
-
-Raises what `ProfileVersions.commit` raises. Source: the state design (committing governed state).
+Raises what `ProfileVersions.commit` and `Vault` raise.
+Source: the state design (committing governed state); RFC 6902.
 """
 
 from __future__ import annotations
@@ -124,7 +117,7 @@ class PromotionCodec:
         return {"blob": blob, "key": self._vault.subject_address(subject)}
 
     def _address(self, record: MetaRecord) -> str:
-        """The address under which a version refers to a record (`slices.Shelf`)."""
+        """The address under which a version refers to a record (`meta_records.MetaRecordVault`)."""
         data = canonical(record.model_dump(mode="json"))
         return address_of(self._key, record_subject(self._profile, record), "record", data)
 
@@ -160,6 +153,21 @@ class Promotion:
     approvals: tuple[Approval, ...] = ()
     request: ApprovalRequest | None = None
     """Where people are asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Proposal:
+    """A challenger with what was said of it before anybody was asked."""
+
+    challenger: ProfileDocument
+    drift: DriftReport
+    gate: GateReport
+    parent: int
+    """The version it was made from; 0: none."""
+    who: str
+    """Its author, whose own approval never counts."""
+    when: str
+    """ISO 8601."""
 
 
 def assess(
@@ -222,12 +230,13 @@ def promote(
     head = versions.head()
     if head is not None and head.number == after + 1 and head.commit_id == chosen:
         return Promotion(kind="committed", version=head)
-    ended = _judged(versions, head, challenger, drift, gate, parent=after, when=when)
+    proposal = _Proposal(challenger=challenger, drift=drift, gate=gate, parent=after, who=who, when=when)
+    ended = _judged(versions, head, proposal)
     if ended is not None:
         return ended
     taken = taken_back(store, versions, after)
-    people = _people(head, challenger, drift, taken)
-    agreed = _agreed(approvals, challenger, drift, people, parent=after, who=who, when=when)
+    people = _people(head, proposal, taken)
+    agreed = _agreed(approvals, proposal, people)
     if isinstance(agreed, Promotion):
         return replace(agreed, version=head)
     form = PromotionCodec(store, versions)
@@ -262,12 +271,12 @@ def stage(
     """
     versions = store.profiles(profile_name, tenant=tenant)
     head = versions.head()
-    ended = _judged(versions, head, challenger, drift, gate, parent=parent, when=when)
+    proposal = _Proposal(challenger=challenger, drift=drift, gate=gate, parent=parent, who=who, when=when)
+    ended = _judged(versions, head, proposal)
     if ended is not None:
         return ended
-    people = max(1, _people(head, challenger, drift, taken_back(store, versions, parent)))
-    lacking = _lacking(approvals, challenger, drift, people, parent=parent, who=who, when=when, note=why)
-    return replace(lacking, version=head)
+    people = max(1, _people(head, proposal, taken_back(store, versions, parent)))
+    return replace(_lacking(approvals, proposal, people, note=why), version=head)
 
 
 def rollback(
@@ -305,23 +314,15 @@ def _blocked(head: Version | None, obstacle: Obstacle, why: str, **more: Any) ->
     return Promotion(kind="blocked", version=head, obstacle=obstacle, why=why, **more)
 
 
-def _judged(
-    versions: ProfileVersions,
-    head: Version | None,
-    challenger: ProfileDocument,
-    drift: DriftReport,
-    gate: GateReport,
-    *,
-    parent: int,
-    when: str,
-) -> Promotion | None:
+def _judged(versions: ProfileVersions, head: Version | None, proposal: _Proposal) -> Promotion | None:
     """What ends it before anybody is asked; None: nothing."""
+    challenger, drift, gate, parent = proposal.challenger, proposal.drift, proposal.gate, proposal.parent
     now = head.number if head else 0
     if head is not None and same_text(head.profile, challenger):
         return Promotion(kind="unchanged", version=head)
     if now != parent:
         return _blocked(head, "stale_parent", f"version {now} is in force, not {parent}; stage it anew")
-    if drift != assess(versions, challenger, parent=parent, when=when, limits=drift.limits):
+    if drift != assess(versions, challenger, parent=parent, when=proposal.when, limits=drift.limits):
         return _blocked(head, "other_drift", "the drift report is of another challenger; make it anew")
     if not gate.is_of(head.profile if head else None, challenger):
         return _blocked(head, "other_gate", "the gate report is of another challenger; replay it anew")
@@ -330,52 +331,40 @@ def _judged(
     return None
 
 
-def _people(head: Version | None, challenger: ProfileDocument, drift: DriftReport, taken: RolledBackChanges) -> int:
+def _people(head: Version | None, proposal: _Proposal, taken: RolledBackChanges) -> int:
     """How many must agree: what people wrote themselves waits for another person, as what was taken back does."""
-    champion = head.profile if head else ProfileDocument()
+    champion, challenger = head.profile if head else ProfileDocument(), proposal.challenger
     written = by_people(champion) != by_people(challenger)
-    return max(people_needed(drift), int(taken.brings(champion, challenger) or written))
+    return max(people_needed(proposal.drift), int(taken.brings(champion, challenger) or written))
 
 
-def _agreed(
-    approvals: Approvals | None,
-    challenger: ProfileDocument,
-    drift: DriftReport,
-    people: int,
-    *,
-    parent: int,
-    who: str,
-    when: str,
-) -> tuple[Approval, ...] | Promotion:
+def _agreed(approvals: Approvals | None, proposal: _Proposal, people: int) -> tuple[Approval, ...] | Promotion:
     """The approvals there are, where they suffice; else what is lacking, with people asked."""
     if people == 0:
         return ()
     if approvals is None:
         return _blocked(None, "needs_approval", f"{people} must approve, and nobody is configured to", people=people)
-    address = approvals.address(challenger, parent, who)
-    said = approvals.valid(address, author=who, when=when)
+    said = _valid(approvals, proposal)
     refusers = [each.who for each in said if each.verdict == "reject"]
     if refusers:
         return _blocked(None, "rejected", f"{', '.join(refusers)} rejected it", people=people, approvals=said)
     if len(said) >= people:
         return said
-    return _lacking(approvals, challenger, drift, people, parent=parent, who=who, when=when)
+    return _lacking(approvals, proposal, people)
 
 
-def _lacking(
-    approvals: Approvals,
-    challenger: ProfileDocument,
-    drift: DriftReport,
-    people: int,
-    *,
-    parent: int,
-    who: str,
-    when: str,
-    note: str = "",
-) -> Promotion:
+def _valid(approvals: Approvals, proposal: _Proposal) -> tuple[Approval, ...]:
+    address = approvals.address(proposal.challenger, proposal.parent, proposal.who)
+    return approvals.valid(address, author=proposal.who, when=proposal.when)
+
+
+def _lacking(approvals: Approvals, proposal: _Proposal, people: int, note: str = "") -> Promotion:
     """Whose approval is lacking still, with people asked."""
-    said = approvals.valid(approvals.address(challenger, parent, who), author=who, when=when)
-    request = approvals.request(challenger, drift, parent=parent, author=who, when=when, people=people, note=note)
+    said = _valid(approvals, proposal)
+    request = approvals.request(
+        proposal.challenger, proposal.drift, parent=proposal.parent, author=proposal.who, when=proposal.when,
+        people=people, note=note,
+    )  # fmt: skip
     agreed = sum(each.verdict == "approve" for each in said)
     if request.state == "approved":
         why = f"request {request.id} has been approved; `promote` brings it into force"

@@ -1,30 +1,23 @@
-"""Fit the meta slice: which active records are worth their tokens, the most valuable first.
-
-A knapsack on expected value over what each line costs, with the two labels of the slice counted in, up to `high_tokens`
-of the text that `meta_text` renders. The slice is shared, so only records of tenant or agent scope come in, and only
-rules, corrections, fixes, decisions and what shapes the persona: a slice that no question has picked cannot hold facts
-(the best choice of 180 tokens knows 7 % of what will be asked).
+"""The meta slice: which active records are worth their tokens, the most valuable first.
 
     value = worth x P(it fires) x P(it is obeyed, where it fired)
     worth = weight of the kind x lower end of the confidence x log2(1 + independent principals) x decay
 
-Both shares are means over the sessions that were shown it, under Beta priors: a record that was never shown fires in
-half of them and is obeyed in two of three (`FIRES`, `OBEYED`); sessions in which that cannot be told do not count. So
-what is shown and never comes up leaves its place to what may. A newcomer takes an incumbent's place only where it is
-worth `MARGIN` more, and a slice that would say the same keeps its order, so the prefix that providers cache does not
-churn. One that says something new stands in order of value: a head with less room leaves out the last ones (`layout`).
-Up to `low_tokens` whatever is worth anything comes in; beyond, nothing that is padding.
+A knapsack on that value over what each line costs, labels counted in, up to `high_tokens` of the text that `meta_text`
+renders. The slice is shared, so only records for everybody come in, of kinds with a `slice_weight`: a slice that no
+question has picked cannot hold facts (the best choice of 180 tokens knows 7 % of what will be asked). Both shares are
+means over the sessions that were shown the record, under Beta priors: one that was never shown fires in half of them
+and is obeyed in two of three; sessions in which that cannot be told do not count.
 
-Pure and deterministic; tokens are the counter's. Cost: candidates x high_tokens.
+A newcomer takes an incumbent's place only where it is worth `MARGIN` more, and a slice that would say the same keeps
+its order, so that the prefix that providers cache does not churn. Else it stands in order of value: a head with less
+room leaves out the last ones. Up to `low_tokens` whatever is worth anything comes in; beyond, nothing that is padding.
+
+`fit` is pure and deterministic, and costs candidates x high_tokens. `MetaSliceBuilder` is the slice of a night: lines
+that people wrote stay and take their room, and what a rollback took back or a rule contradicts stays out.
+
 Source: 0/1 knapsack by dynamic programming (Bellman 1957); Wilson 1927 (the lower end of the confidence); the mean of
 a Beta posterior (Laplace 1774).
-
-The slice of a night: which lines, in whose words, without what a rollback took back.
-
-Lines that people wrote into the slice stay, and take their room. What a record was worth in the sessions that were
-shown it is asked of the ledger. A writer words only what is placed: the slice is fitted, what is new in it is worded,
-and it is fitted again, until nothing is new; what was worded before keeps its words while they hold. What a person has
-approved stands in the words that were approved.
 """
 
 from __future__ import annotations
@@ -41,29 +34,25 @@ from ctxsteward.envelope.store import DEFAULT_TOKENIZER, Store
 from ctxsteward.envelope.tokens.tokenizer import FRAME_TOKENS, Counter, load_tokenizer
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
-from ctxsteward.schemas.recommendation import MetaRecommendation, RecommendationKind, Review
+from ctxsteward.schemas.recommendation import MetaRecommendation, Review
 from ctxsteward.store.profiles.meta_records import record_subject
 from ctxsteward.store.profiles.text import META_LABELS, meta_text, record_line
 
 from ..drift.rules import Rule, against, rules_of
 from ..harvest.batches import BatchRecords
 from ..harvest.usage import RecordUse
+from ..kinds import KINDS
 from ..ledger import Ledger
 from ..night.stages import FittedSlice
 from ..reconcile import is_claim_id
 from ..settings import NightSettings
-from .rewording import Writer, reword_record
 from .rollbacks import taken_back
 
 LOW_TOKENS, HIGH_TOKENS, BUDGET_TOKENS = 120, 144, 180
 """The slice is written to 120-144: under its trigger, 0.8 of its budget of 180."""
 
-WEIGHTS: Mapping[RecommendationKind, float] = {
-    "policy": 1.0, "correction": 1.0, "persona": 0.9, "tool_fix": 0.9, "preference": 0.7, "decision": 0.6,
-}  # fmt: skip
-"""What a record of this kind is worth where it applies; kinds that are not here never come in."""
-BY_A_PERSON: frozenset[RecommendationKind] = frozenset(("policy", "persona"))
-"""Kinds that come in only once a person has approved them."""
+WEIGHTS = {kind: spec.slice_weight for kind, spec in KINDS.items() if spec.slice_weight is not None}
+"""What a record is worth where it applies; kinds that are not here never come in."""
 
 MARGIN = 0.2
 """Share by which a newcomer must be worth more than the incumbent it displaces."""
@@ -172,7 +161,7 @@ def _is_usable(one: MetaRecommendation, agent: str | None, active: set[str]) -> 
         one.kind in WEIGHTS
         and one.scope.is_shared
         and (agent is None or one.scope.agent == agent)
-        and (approved or one.kind not in BY_A_PERSON)
+        and (approved or KINDS[one.kind].gate != "person")
         and (approved or one.sensitivity == "none")
         and one.superseded_by is None
         and active.isdisjoint(one.conflicts)  # of two that say the opposite, none speaks to everybody
@@ -302,15 +291,11 @@ def _laid(chosen: Iterable[_SliceCandidate], incumbents: Sequence[MetaRecord]) -
     return tuple(incumbents) if set(records) == set(incumbents) else records
 
 
-Shared = Mapping[str, MetaRecommendation]
-"""Records that may be placed, by id."""
-
-
 class MetaSliceBuilder:
     """One profile's slice."""
 
-    def __init__(self, settings: NightSettings, store: Store, ledger: Ledger, writer: Writer | None) -> None:
-        self._settings, self._store, self._ledger, self._writer = settings, store, ledger, writer
+    def __init__(self, settings: NightSettings, store: Store, ledger: Ledger) -> None:
+        self._settings, self._store, self._ledger = settings, store, ledger
         self._versions = store.profiles(settings.profile, tenant=settings.tenant)
         self._vault = store.vault(settings.tenant)
         self.counter = Counter(load_tokenizer(DEFAULT_TOKENIZER))
@@ -330,8 +315,8 @@ class MetaSliceBuilder:
         self._taken, self._reviews, self.left_out = taken_back(self._store, self._versions, base), reviews, {}
         self._rules, self.set_aside = rules_of(self._versions.at(base).profile if base else None), {}
         by_people = tuple(record for record in before if not is_claim_id(record.id))
-        chosen = self._worded({record.id: record for record in active if record.scope.is_shared}, before, now)
-        records = (*by_people, *chosen)
+        shared = [record for record in active if record.scope.is_shared]
+        records = (*by_people, *self._chosen(shared, before, now))
         return FittedSlice(records=records, tokens=slice_tokens(records, self.counter))
 
     def why_left_out(self) -> Iterator[str]:
@@ -342,42 +327,15 @@ class MetaSliceBuilder:
         for id_, key in sorted(self.set_aside.items()):
             yield f"set aside {id_}: it gainsays {key}; `ctxsteward steward quarantine` shows it"
 
-    # -- in whose words -----------------------------------------------------------------------------------------
-
-    def _worded(self, shared: Shared, before: Sequence[MetaRecord], now: str) -> tuple[MetaRecord, ...]:
-        """What is placed, in the writer's words where there is a writer."""
-        use, made = self._use(), dict(shared)
-        told = {one.id: one.text for one in before if one.id in shared and one.text != shared[one.id].text}
-        done: set[str] = set()
-        if self._writer is not None:
-            made |= {id_: self._reworded(shared[id_], lambda group, text=text: text) for id_, text in told.items()}  # type: ignore[misc]
-            done = {id_ for id_ in told if made[id_].text == told[id_]}
-        while True:
-            chosen = self._chosen(list(made.values()), before, use, now)
-            fresh = [one.id for one in chosen if one.id not in done]
-            if self._writer is None or not fresh:
-                return chosen
-            made |= {id_: self._reworded(shared[id_], self._writer) for id_ in fresh}
-            done.update(fresh)
-
-    def _reworded(self, record: MetaRecommendation, writer: Writer) -> MetaRecommendation:
-        if record.review is not None and record.review.state == "approved":
-            return record
-        return reword_record(
-            record, [quote.text for quote in self._ledger.why(record.id) if quote.text is not None], writer
-        )
-
-    # -- which lines --------------------------------------------------------------------------------------------
-
     def _chosen(
-        self, shared: Sequence[MetaRecommendation], before: Sequence[MetaRecord], use: Mapping[str, RecordUse], now: str
+        self, shared: Sequence[MetaRecommendation], before: Sequence[MetaRecord], now: str
     ) -> tuple[MetaRecord, ...]:
         by_people = [record for record in before if not is_claim_id(record.id)]
         incumbents = [record for record in before if is_claim_id(record.id)] if self._settings.keep_places else []
         taken_tokens = sum(self.counter.text(record_line(record) + "\n") for record in by_people)
         return fit(
             shared, self.counter, max(0, LOW_TOKENS - taken_tokens), max(0, HIGH_TOKENS - taken_tokens),
-            agent=self._settings.profile, incumbents=incumbents, now=now, use=use,
+            agent=self._settings.profile, incumbents=incumbents, now=now, use=self._use(),
             is_withdrawn=self._is_out,
         )  # fmt: skip
 
@@ -395,7 +353,7 @@ class MetaSliceBuilder:
             self.left_out[record.id] = None
             return True
         found = None if record.approved else against(self._rules, record.text)
-        if found is not None and found.how == "gainsays":  # in a writer's words, or a rule that is newer than the night
+        if found is not None and found.how == "gainsays":  # a rule that is newer than the night
             self.set_aside[record.id] = found.rule.key
             return True
         subject = record_subject(self._settings.profile, record)

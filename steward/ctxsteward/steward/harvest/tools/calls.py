@@ -1,21 +1,19 @@
-"""What was read last of one transcript: harvesters and the count of hits ask for the same one in turn.
-
-Found by identity: to compare or hash a transcript costs as much as to read it.
-
-The tool calls of a transcript in order, each with its answer and whether that was an error.
+"""The tool calls of a transcript in order, each with its answer, whether that was an error, and what its arguments are.
 
 An answer belongs to the latest call of its id that has none yet; one without an id belongs to the oldest open call of
 the same message group. A call without an answer is pending: it neither failed nor worked. Arguments are JSON objects as
 the model wrote them; anything else (cut short, a list, too large or too deep) is one parameter without a name.
 
 A *parameter* is a name at the top of the arguments; a *leaf* is the path of a value inside it (``payments[].amount``),
-list positions left out. Names that are not written like identifiers are dropped, and with them what they hold: a name
-can reach a record, so it must look like one that a tool's author chose.
-
-What an argument looks like, in words of a closed set: never what it says.
+list positions left out. Names that are not written like identifiers are dropped with what they hold: a name can reach a
+record, so it must look like one that a tool's author chose. A *kind* says what a value looks like, in a closed set of
+words, never what it says:
 
 >>> kind("2024-05-01"), kind("05/01/2024"), kind([{"first": "A", "dob": "1990-01-01"}]), kind(3)
 ('YYYY-MM-DD', 'NN/NN/YYYY', 'list of objects with first, dob', 'integer')
+
+The calls of the transcript that was read last are remembered by identity, because several harvesters ask for them and
+comparing a transcript costs as much as reading it.
 """
 
 from __future__ import annotations

@@ -1,23 +1,14 @@
-"""Where a value of an argument came from: an earlier answer of another tool, the user, or nobody we can name.
+"""The tool errors of a transcript, each with its parameters and, where there is one, the call that repaired it.
 
-An index of the words of answers and of the user's messages, made once and only where there was an error: linear in
-the transcript. A value of several words is where all of them are. Short numbers and short words are everywhere, so
-they come from nobody.
+The harvester asks it what helped, the counting of use what failed, so both see the same codes and parameters. A
+recovery is the first call of the same tool that works within `MAX_ATTEMPTS` calls and is related: it shares an argument
+of some length, or its new value is like the old one, or was got after the failure. One call that works is one recovery,
+however many failures came before. The parameters are those that the error names and the recovery changed; else what the
+recovery changed, up to `MAX_PARAMETERS`; without a recovery, those that the error names.
 
-Our own diff of a call that failed and a later one that worked: which parameters, and what about them.
-
-A diff names parameters, paths of leaves, kinds and other tools; never a value. `related` decides whether the later call
-is the same attempt at all: they share an argument of some length, or the new value is like the old one, or is
-the old one written differently, or was got after the failure.
-
-Errors of a transcript, each with the parameters it is about and, where one is seen, the later call that worked.
-
-The same function serves the harvester (what helped) and the counting of hits (what failed), so both see the same codes
-and the same parameters. Parameters: those that the error names and the recovery changed; else what the recovery
-changed, if that is at most `MAX_PARAMETERS`; without a recovery, those that the error names.
-
-A recovery is the first call of the same tool that works within `MAX_ATTEMPTS` calls of it and is related (`tool_diff`).
-One call that works is one recovery, however many failures came before it.
+The diff of the two calls names parameters, leaves, kinds and other tools, never a value. Where a value came from is
+looked up in the words of earlier answers and of the user's messages, in time linear in the transcript. A value of
+several words is where all of them are; short numbers and words are everywhere, so they come from nobody.
 """
 
 from __future__ import annotations

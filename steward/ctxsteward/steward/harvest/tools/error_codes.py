@@ -1,20 +1,14 @@
 # ruff: noqa: E501  -- a phrasing a line reads better than wrapped ones
-"""The words of errors, in English and Chinese: which code a message has, and how an error opens.
-
-`RULES` are tried in order, from what names its kind outright (syntax, rate limit) to what many messages say (invalid,
-cannot); a code may have a strong row and a weak one. Hand-set; nothing is trained.
-
-Source: RFC 9110 (status codes); the error classes of Python and Node; messages of POSIX shells and compilers.
-
-Whether a tool's answer is an error, and which one: free text in, a code of a closed set out.
+"""Whether a tool's answer is an error, and which one: free text in, a code of a closed set out.
 
 An answer is an error if its transcript flags it, or if its *shape* says so: JSON with an error key, a false `success`
 or a status of 400 and more; a line at its head or tail that opens as error messages do (``Error: ``, ``bash: x:
 command not found``, ``错误：``), a traceback, an exit code other than 0. A word such as "error" inside prose, a listing
 or a log is none. Only `HEAD_CHARS` and `TAIL_CHARS` of an answer are looked at, and JSON up to `MAX_JSON_CHARS`.
 
-The code is the first of `tool_words.RULES` that the error's own lines meet.
-No text leaves this module but the message, which no record may hold.
+The code is the first of `RULES` that the error's own lines meet; they go from what names its kind outright (syntax,
+rate limit) to what many messages say (invalid, cannot), so a code may have a strong row and a weak one. They are set by
+hand. No text leaves this module but the message, which no record may hold.
 
 >>> failure('{"error": {"code": 404, "message": "no such order"}}').code
 'not_found'
@@ -22,6 +16,8 @@ No text leaves this module but the message, which no record may hold.
 ('invalid_argument', 'permission')
 >>> failure("3 results, 0 errors") is None
 True
+
+Source: RFC 9110 (status codes); the error classes of Python and Node; messages of POSIX shells and compilers.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A `ArgumentFix` has one of the verbs below, and renders to an action such as ``take payment_id from get_user_details``.
 `parse_action` reads it back, so that what was advised can be checked without a model:
-``parse_action(action(fixes)) == fixes``. Names are identifiers (`tool_calls`), kinds are of the closed set of
-`tool_kinds`; nothing else fills a hole.
+``parse_action(action(fixes)) == fixes``. Names are identifiers (`calls`), kinds are of the closed set of
+`calls.kind`; nothing else fills a hole.
 
     take      LEAF from TOOL               a value that an earlier answer of another tool held
     ask       the user for LEAF            a value that the user gave after the failure
@@ -78,7 +78,7 @@ class FixTrigger:
 def action(fixes: Sequence[ArgumentFix]) -> str:
     """What to do, in words.
 
-    >>> action((Fix(verb="take", what="payment_id", source="get_user_details"),))
+    >>> action((ArgumentFix(verb="take", what="payment_id", source="get_user_details"),))
     'take payment_id from get_user_details'
     """
     return "; ".join(_TEMPLATES[fix.verb].format(what=fix.what, source=fix.source) for fix in fixes)
@@ -143,7 +143,8 @@ def attribute(trigger: FixTrigger) -> str:
 def text(trigger: FixTrigger, fixes: Sequence[ArgumentFix], *, seen_at: str | None = None) -> str:
     """The record's line; `seen_at`: the sibling tool at which it was learned.
 
-    >>> text(Trigger("book", "payment", "payment_id"), [Fix(verb="take", what="payment_id", source="get_user")])
+    >>> fix = ArgumentFix(verb="take", what="payment_id", source="get_user")
+    >>> text(FixTrigger("book", "payment", "payment_id"), [fix])
     'book may fail with payment at payment_id: take payment_id from get_user.'
     """
     place = f" at {trigger.parameter}" if trigger.parameter else ""

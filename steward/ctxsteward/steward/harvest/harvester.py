@@ -1,26 +1,18 @@
-"""Whose words a claim is made of: what a tool or the assistant said first stays theirs, whoever repeats it.
+"""The harvest of one transcript: all harvesters run, and what is worth keeping remains as observations.
 
-A person who pastes what a tool returned, or what the assistant made of it, says it in a message of their own; the
-trust of that message is not the trust of those words. A claim is *borrowed* where most of its runs of three words (of
-Chinese and Japanese, characters), or of those behind a colon, were said first, earlier in the transcript, by somebody
-who is no person. Whoever changes a value in a sentence breaks its runs there, and says a sentence of their own.
-What a person says first, and a tool or the assistant echoes, stays the person's, however often either repeats it.
+`harvest` reads what people say once for all harvesters that need it, then the tool calls. It is pure, uses no model,
+and its time is linear in the text. `EXTRACTOR` names the rules: whoever changes one raises its harvester's version,
+and transcripts are read again. Two rules are here because they concern all harvesters:
 
-Linear in the transcript: only runs of the claims themselves are looked for.
+    borrowed words   A person who pastes what a tool or the assistant said does not make it a person's claim. A claim is
+                     borrowed where most of its runs of three words (characters, in Chinese and Japanese), or of those
+                     after a colon, were said earlier by somebody who is no person. A changed value breaks the runs.
+    one claim        A sentence that gave a strict claim gives no scored fact beside it.
+
+An eval failure is a record about the agent: a template over a failed scorer's name and reason
+(`ReplayedTranscript.eval_failures`: ``SCORER: REASON`` or ``SCORER``), with the user's last request as its evidence.
 
 Source: the state design (derived text has the least trust of its sources; origin is bound where text is written).
-
-Eval failures: scorers that failed on a transcript, as records about the agent.
-
-A template over the scorer's name and its reason, never over what the transcript says; the last thing that its user
-asked is the evidence. Equal failures of several transcripts become one record. `Replayed.eval_failures` holds
-``SCORER: REASON`` or ``SCORER``.
-
-Harvest: what one transcript says that is worth keeping, as observations; no model, nothing trained.
-
-`harvest` runs all harvesters and hears the transcript once for those that read what people say. It is pure: the same
-transcript gives the same observations in the same order, and its time is linear in the text. `EXTRACTOR` names the
-rules; whoever changes one raises its harvester's version, and transcripts are read again.
 """
 
 from __future__ import annotations
@@ -32,27 +24,26 @@ from types import MappingProxyType
 
 from ctxsteward.schemas.recommendation import Slot
 
-from ...artifacts.artifact import cut
-from ...observation import Harvester, Observation
-from ...transcript import ReplayedTranscript, ReplayedUtterance
-from ..people.claims import MAX_TEXT_CHARS
-from ..people.corrections import EXTRACTOR as CORRECTIONS_EXTRACTOR
-from ..people.corrections import corrections
-from ..people.facts import EXTRACTOR as FACTS_EXTRACTOR
-from ..people.facts import LIKING, MIN_SCORE, facts, share_of
-from ..people.preferences import DECISIONS_EXTRACTOR, decisions, preferences
-from ..people.preferences import EXTRACTOR as PREFERENCES_EXTRACTOR
-from ..people.utterances import Conversation, Sentence, listen
-from ..tools.errors import EXTRACTOR as TOOL_ERRORS_EXTRACTOR
-from ..tools.errors import tool_errors
+from ..artifacts.artifact import cut
+from ..kinds import KINDS
+from ..observation import Harvester, Observation
+from ..transcript import ReplayedTranscript, ReplayedUtterance
+from .people.claims import MAX_TEXT_CHARS
+from .people.corrections import EXTRACTOR as CORRECTIONS_EXTRACTOR
+from .people.corrections import corrections
+from .people.facts import EXTRACTOR as FACTS_EXTRACTOR
+from .people.facts import LIKING, MIN_SCORE, facts, share_of
+from .people.preferences import DECISIONS_EXTRACTOR, decisions, preferences
+from .people.preferences import EXTRACTOR as PREFERENCES_EXTRACTOR
+from .people.utterances import Conversation, Sentence, listen
+from .tools.errors import EXTRACTOR as TOOL_ERRORS_EXTRACTOR
+from .tools.errors import tool_errors
 
 BORROWED_EXTRACTOR = "borrowed/1"
 RUN = 3
 BORROWED_FRACTION = 0.7
 _INTRODUCED = re.compile(r"[:：]\s")
 _PEOPLE = ("operator", "user")
-TEMPLATED = ("eval_failure",)
-"""Kinds whose words are ours; what they cite is only where they were seen."""
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_\u3040-\u30ff\u3400-\u9fff]+")
 
 Run = tuple[str, ...]
@@ -68,7 +59,7 @@ def own_words(observations: Sequence[Observation], replayed: ReplayedTranscript)
     return [
         one
         for one, parts in claims
-        if one.kind in TEMPLATED
+        if KINDS[one.kind].is_template
         or not any(_is_borrowed(runs, places[one.places[0].ref], first, replayed) for runs in parts)
     ]
 
@@ -198,7 +189,7 @@ def harvest(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
 
 def _for_oneself(observation: Observation) -> Observation:
     """What two people tell each other is told to no agent: it is for nobody but the one who said it."""
-    if observation.kind == "eval_failure" or observation.reach not in ("project", "shared"):
+    if KINDS[observation.kind].is_template or observation.reach not in ("project", "shared"):
         return observation
     return replace(observation, reach="user")
 
@@ -216,7 +207,7 @@ def _once(observations: Iterable[Observation]) -> list[Observation]:
     seen = set()
     for one, place in told:
         claim = (place, one.slot.attribute)
-        if one.kind != "eval_failure" and (
+        if not KINDS[one.kind].is_template and (
             claim in seen
             or (one.strength == "scored" and (place in strict or (place in wishes and place not in facts)))
             or (one.kind == "preference" and one.strength == "broad" and place in facts - strict)

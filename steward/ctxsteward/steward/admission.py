@@ -1,44 +1,25 @@
-"""Decay: what a record is worth when nobody has confirmed it for a while.
+"""Admission: which records are used, with a reason; by kind and scope, age, contests, and what people said.
 
-Times are Unix seconds; a record that was never dated does not fade, nor does anything where the present is not told.
+    own scope      a strict cue suffices, or a fact by its score; other cues need company
+    wider scopes   k independent principals, or a person who approves
+    tool fix       it worked twice, for two principals, and mends a malformed call (`is_repair`); else a person decides
+    policy, persona   a person, always
+    text of tools and of the assistant   never by itself
 
-The thresholds of admission, in one closed value: the only place where they are written.
+candidate: held, not used. vetted: fit for use, waits for a person. active: used. Reasons are codes. A record expires
+when its worth, halved once a half-life since it was last confirmed, is below `expire_below`; a record that was never
+dated does not fade. All thresholds stand in `AdmissionPolicy`, and nowhere else:
 
     admission:
       independent_principals: 3
       half_life_days: {preference: 180, fact: 365}
 
-Half-lives are in days; what is not named keeps its default, null does not fade. A record expires when its worth,
-halved once a half-life since it was last confirmed, is below `expire_below`.
+Contests come last (`settle_contests`). Of a slot with one value the newest active record stands and supersedes the
+older ones, but a record that a person approved yields only to another such record, and one that is not active
+supersedes nothing: nobody can knock out what others agreed on. Records that say opposite things are both held as
+candidates unless a person approved one. Times are Unix seconds; everything is pure.
 
-Source: the state design (gates by kind and scope; k independent principals); hand-set half-lives.
-
-Gates: how far a draft has come by what stands behind it; pure, by kind and scope.
-
-    own scope      a strict cue, or a fact by its cue score, of a person suffices; other cues, and a wish that scores
-                   like a fact, need company
-    wider scopes   k independent principals, or a person who approves
-    tool_fix       the fix worked twice, for two principals, and repairs a malformed call (`is_repair`); any other
-                   changes what is done, and waits for a person
-    policy, persona   a person, always: at best vetted
-    text of tools and of the assistant    never by itself
-
-candidate: held, not used. vetted: fit for use, waits for a person. active: used. Reasons are codes. A review can lift
-a record only by approval; `contest` weighs rivals afterwards.
-
-Source: the state design (trust).
-
-Contests: records that cannot all hold.
-
-Of one slot that holds one value, the newest active record stands and each older one is superseded by the next (the
-chain is kept both ways). A record that a person approved gives way only to one that a person approved. A rival that is
-not active itself supersedes nothing: nobody can knock out what others agreed on by saying otherwise. Nor does a record
-that is set aside because it gainsays a rule.
-
-Records that say the opposite of each other are both held as candidates, whatever stands behind either; one that a
-person approved stays. Somebody must have said it: text of tools opposes nothing.
-
-Admission: which records are used, by kind and scope, with a reason; thresholds in one value.
+Source: the state design (trust; gates by kind and scope; k independent principals); hand-set half-lives.
 """
 
 from __future__ import annotations
@@ -54,11 +35,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, St
 from ctxsteward.schemas.profile import ProfileDocument
 from ctxsteward.schemas.recommendation import RecommendationKind, Review, Status
 
-from ..drift.rules import Rule, against, reads_as_rule, rules_of
-from ..harvest.tools.templates import is_repair
-from ..reconcile.claims import OWN, Width
-from ..reconcile.draft import NO_ADVICE, Draft, FixAdvice
-from ..reconcile.support import ClaimSupport
+from .drift.rules import Rule, against, reads_as_rule, rules_of
+from .harvest.tools.templates import is_repair
+from .kinds import KINDS
+from .reconcile.claims import OWN, Width
+from .reconcile.draft import NO_ADVICE, Draft, FixAdvice
+from .reconcile.support import ClaimSupport
 
 DAY_SECONDS = 86_400.0
 
@@ -87,16 +69,7 @@ def faded_before(now_seconds: float | None, half_life_days: float | None, expire
 
 
 Days = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-DEFAULT_HALF_LIFE_DAYS: Mapping[RecommendationKind, float | None] = {
-    "correction": 365.0,
-    "preference": 180.0,
-    "fact": 365.0,
-    "decision": 90.0,
-    "tool_fix": 90.0,
-    "eval_failure": 60.0,
-    "policy": None,
-    "persona": None,
-}
+DEFAULT_HALF_LIFE_DAYS = {kind: spec.half_life_days for kind, spec in KINDS.items()}
 
 
 def _complete(given: dict[RecommendationKind, float | None]) -> dict[RecommendationKind, float | None]:
@@ -140,9 +113,6 @@ class AdmissionPolicy(BaseModel):
         """In days; None: it does not fade."""
         days = self.half_life_days[kind]
         return days if days is None or not session else min(days, self.session_half_life_days)
-
-
-NEEDS_PERSON = frozenset(("policy", "persona"))
 
 
 class AdmissionVerdict(NamedTuple):
@@ -210,13 +180,14 @@ def by_support(
     advice: FixAdvice = NO_ADVICE,
 ) -> AdmissionVerdict:
     """How far what stands behind it carries a claim of this kind, for this audience."""
-    if kind == "tool_fix":
+    gate = KINDS[kind].gate
+    if gate == "fix":
         return _fix(backing, policy, advice)
     if backing.from_tool:
         return AdmissionVerdict("candidate", ("tool_text",))
     if not backing.said:
         return AdmissionVerdict("candidate", ("not_said_by_a_person",))
-    if kind in NEEDS_PERSON:
+    if gate == "person":
         return AdmissionVerdict("vetted", ("needs_person",))
     if width in OWN:
         return _own(kind, backing, policy)
@@ -282,7 +253,7 @@ def settle_contests(
 
 
 def _held(verdict: AdmissionVerdict) -> AdmissionVerdict:
-    """What a conflict makes of a verdict."""
+    """Demote a verdict to `candidate` because of a conflict, unless a person approved it."""
     if is_approved(verdict):
         return verdict
     return AdmissionVerdict("candidate", tuple(sorted({*verdict.reasons, "conflict"})))

@@ -1,0 +1,161 @@
+"""What the steward writes is frozen: every object of a store and every row of a ledger, to the byte.
+
+`stored.json` was written by this file run as a program (`python -m tests.steward.golden.test_stored`). A change of a
+stored form that is meant is written anew and told in the changelog; stores written before must still be read.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ctxsteward.envelope.store import Store
+from ctxsteward.steward.artifacts.artifact import IdentifierUse, artifact_bytes, parse_artifact
+from ctxsteward.steward.artifacts.storage import ArtifactStore
+from ctxsteward.steward.harvest.batches import (
+    BatchRecords,
+    BatchResult,
+    DueTranscript,
+    RefusedTranscript,
+    SessionUse,
+    WithdrawnTranscript,
+)
+from ctxsteward.steward.ingest import SourceItem, Watermark, advanced, marker
+from ctxsteward.steward.ledger import JudgementContext, Ledger
+from ctxsteward.steward.night.history import Night, NightChain
+from ctxsteward.steward.release.approvals import Approvals
+from ctxsteward.steward.release.record_reviews import RecordReviews
+from ctxsteward.store.crypto.keyring import MasterKeys
+from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.objects.memory import MemoryObjects
+
+from ..people import FACT, FIRST, WHEN, WORDING, actors, signer
+from ..scenes import AGENT, TENANT, artifact
+from ..test_promotion import agree, promoted
+
+PATH = Path(__file__).with_name("stored.json")
+SAID = ("No, the baggage allowance is 23 kg.", "Please always answer in German.", "I live in Bonn, naïvely.")
+
+
+def store() -> Store:
+    return Store(MemoryJournal(), MemoryObjects(), MasterKeys(b"k" * 32), uri="memory:")
+
+
+def written() -> dict[str, Any]:
+    """Everything, by where it lies; of what is encrypted the address, which is one of the content."""
+    made = store()
+    harvested(made)
+    night(made)
+    released(made)
+    objects = {info.key: made.objects.get(info.key) for info in made.objects.list("")}
+    chains = {key: json.loads(body) for key, body in objects.items() if key.startswith(("steward/", "profiles/"))}
+    return {
+        "encrypted": sorted(objects.keys() - chains.keys()),
+        "chains": dict(sorted(chains.items())),
+        "ledger": ledger(made),
+    }
+
+
+def artifacts(made: Store) -> list[Any]:
+    """Three people who say the same, one of them dated, with what tools took, and one record that was shown."""
+    one = artifact(made, "s-1", SAID, principal="ann", ts=WHEN)
+    one = replace(one, takes=(IdentifierUse("book", ("payment_id", "x[].id")),))
+    return [
+        one,
+        artifact(made, "s-2", SAID[:2], principal="ben", reach="shared", value=23, unit="kg", polarity="positive"),
+        artifact(made, "s-3", SAID[:2], principal="cleo", reach="shared", value=23, unit="kg", shown=("0" * 16,)),
+        artifact(made, "s-5", SAID[:1], principal="dan", reach="shared", value=23, unit="kg", revision=7),
+        artifact(made, "s-4", SAID[:1], principal="s-4", reach="session", slot=("user", "allowance", "one"), value="x"),
+    ]
+
+
+def harvested(made: Store) -> None:
+    kept = ArtifactStore(made, TENANT)
+    for one in artifacts(made):
+        kept.put(one)
+
+
+def night(made: Store) -> None:
+    records = BatchRecords(made, TENANT, "support", extractor="harvest/1")
+    item = DueTranscript("in", "a.json", "1@2", 3)
+    batch = records.batch((item, DueTranscript("in", "b.json", "2")), "full 1")
+    records.write(BatchResult(address=records.batch(()).address, artifacts=()))
+    records.write(
+        BatchResult(
+            address=batch.address, artifacts=("a" * 64, "b" * 64), transcripts=2, skipped={"open": 1, "empty": 2},
+            quarantined=(RefusedTranscript("invalid", records.address(item)),), hits={"events": 2, "shown": 1},
+            gone=(WithdrawnTranscript(records.address(item), records.session("s-1")), WithdrawnTranscript("x", None)),
+            uses=(
+                SessionUse(
+                    records.reading(item, "s-1"), 3, {"complied": ("r1",), "quiet": ["r2"]},
+                    records.subjects("s-1", ["ann", "s-1"]), 2, {"sessions": 1},
+                ),
+                SessionUse("y", 0, {}),
+            ),
+            dated={"messages": 2},
+        )
+    )  # fmt: skip
+    items = [SourceItem("a.json", 1_763_200_000.0, 9, "1@2"), SourceItem("b.json", 1_763_300_000.5, 9, "2")]
+    mark = advanced(
+        Watermark(source="in"), items, items[:1], mark=marker(made.keys.address_key(TENANT), "in"), now_seconds=1.8e9
+    )
+    assert Watermark.from_json(json.loads(json.dumps(mark.to_json()))) == mark
+    nights = NightChain(made, TENANT, "support")
+    first = nights.append(
+        None, Night(night="2026-11-21", run="n1", ledger="0" * 64, outcome="unchanged", final="f"), epoch=1
+    )
+    full = Night(
+        night="2026-11-22", run="n2", marks={"in": mark.to_json()}, batches=(batch.address,), ledger="1" * 64,
+        observations=7, records="2" * 64, statuses={"active": 1}, version=2, outcome="promoted", final="g",
+        counts={"due": 2}, quarantined={"invalid": 1}, drift="INFO", gate="passed",
+        supports=({"blob": "b", "key": "k"},),
+    )  # fmt: skip
+    nights.append(first, full, epoch=2)
+    assert nights.newest(1) == [full]
+
+
+def released(made: Store) -> None:
+    first = {"who": "ada", "why": "first", "when": "2026-11-01T04:00:00+00:00", "commit_id": "first"}
+    made.profiles("support", tenant=TENANT).commit(FIRST, **first)
+    approvals = Approvals(made, "support", TENANT, actors=actors())
+    promoted(made, approvals, FACT, canary={"share": 0.1, "champion": 1})
+    approvals.settle_canary(2, "keep", ("no signal is worse",), when=WHEN)
+    asked = promoted(made, approvals, WORDING)
+    agree(approvals, asked, "ben")
+    assert promoted(made, approvals, WORDING).kind == "committed"
+    with Ledger.open(":memory:", made, TENANT, AGENT) as opened:
+        opened.absorb(*artifacts(made))
+        (record, *_) = [one for one in opened.records() if one.scope.is_shared]
+    reviews = RecordReviews(made, "support", TENANT, actors=actors())
+    reviews.answer(record, "approve", signer("ada"), when=WHEN, note="so it is")
+    reviews.answer(record, "reject", signer("cleo"), when=WHEN)
+
+
+def ledger(made: Store) -> dict[str, Any]:
+    """Rows that hold text, and what the records are."""
+    tables = ("seen", "claims", "drafts", "judged")
+    with Ledger.open(":memory:", made, TENANT, AGENT) as opened:
+        opened.absorb(*artifacts(made))
+        records = [one.model_dump(mode="json") for one in opened.records(JudgementContext(now=WHEN, run="n2"))]
+        opened.judged(JudgementContext(now=WHEN))
+        rows = {table: opened._db.rows(f"SELECT * FROM {table} ORDER BY 1") for table in tables}
+        return {"records": records, "digest": opened.digest()} | json.loads(json.dumps(rows, default=bytes.hex))
+
+
+def test_whatever_is_stored_is_what_it_was() -> None:
+    golden = json.loads(PATH.read_text(encoding="utf-8"))
+    got = json.loads(json.dumps(written()))
+    for part, wanted in golden.items():
+        assert got[part] == wanted
+
+
+def test_an_artifact_is_the_same_bytes_however_often_it_is_read() -> None:
+    for one in artifacts(store()):
+        assert parse_artifact(artifact_bytes(one)) == one
+
+
+if __name__ == "__main__":
+    lines = (f"{json.dumps(part)}: {json.dumps(value, ensure_ascii=False)}" for part, value in written().items())
+    PATH.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
