@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from ctxsteward.evals import telemetry
 from ctxsteward.evals.suites import results
 from ctxsteward.evals.suites.catalogue import suite_named
@@ -11,6 +13,7 @@ from ctxsteward.evals.suites.results import result, run
 from ctxsteward.schemas.eval_result import EvalResult, GateResult
 
 
+@cache
 def played() -> EvalResult:
     """One scenario of a suite, held to its shipped gates."""
     setup, suite = Setup(), suite_named("verbatim")

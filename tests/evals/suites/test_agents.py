@@ -1,37 +1,21 @@
-"""The agents suite: what it makes, that the product holds it, and that each figure can fail."""
+"""The agents suite: what it makes, and that each figure can fail."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.evals.replay import ModelCall
 from ctxsteward.evals.suites import agents
 from ctxsteward.evals.suites.agents import LONG_STEPS, WEIGHTS, kept, resolvable, valid
-from ctxsteward.evals.suites.kit.suite import Draw, Setup, drawn
+from ctxsteward.evals.suites.kit.suite import Draw, drawn
 from ctxsteward.evals.suites.results import play_one
 from ctxsteward.schemas import Wire
 
 from .doubles import Wrong, blank, everything_leaves, never
 
-EN, ZH = Draw("agents", "docs", 14), Draw("agents", "docs", 10)
-WHOLE = (
-    "valid_openai", "valid_anthropic", "within_budget", "task_kept", "task_shown", "results_shown",
-    "results_resolvable", "last_turn", "prefix_stable",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("draw", [EN, ZH], ids=["one", "another"])
-def test_the_product_keeps_every_promise(draw: Draw) -> None:
-    result = play_one(draw, Setup())
-    assert result.error is None
-    assert {name: result.tallies[name].mean for name in WHOLE} == dict.fromkeys(WHOLE, 1.0)
-    assert result.tallies["compactions"].total >= 5
-    assert result.tallies["cost_ratio"].mean < 1
-    assert result.tallies["over_budget"].mean < 0.02
+EN = Draw("agents", "docs", 14)
 
 
 def test_a_builder_that_drops_anything_turns_task_and_last_turn_red() -> None:

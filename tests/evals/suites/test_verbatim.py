@@ -1,4 +1,4 @@
-"""The verbatim suite: green over the product, red over anything that shows the last turn otherwise."""
+"""The verbatim suite: red over anything that shows the last turn otherwise."""
 
 from __future__ import annotations
 
@@ -23,14 +23,6 @@ def previewed(*texts: str) -> Envelope:
 
 def scores(envelope: Envelope) -> dict[str, float]:
     return {score.metric: score.value for score in verbatim.judge(envelope, ASK, "here")}
-
-
-def test_the_product_shows_the_last_turn_as_it_was_said() -> None:
-    for draw in (Draw("verbatim", "docs", 1), Draw("verbatim", "ci", 2)):
-        result = play_one(draw, Setup())
-        assert result.error is None
-        assert {name: tally.mean for name, tally in result.tallies.items()} == dict.fromkeys(result.tallies, 1.0)
-        assert all(tally.count >= 4 for tally in result.tallies.values())
 
 
 @pytest.mark.parametrize(

@@ -1,23 +1,16 @@
 # ruff: noqa: E501  -- a phrasing a line reads better than wrapped ones
-"""What agents are told to do, how people break in on them, and what they say on the way; two halves a language.
+"""Agents with tools: every request is valid and in budget, the task stays, results stay reachable.
 
-Turns of an agent: what it calls and what comes back, well-behaved and not.
+Turns of talk and of tool use of every shape: up to 60 steps in one turn, calls at once, answers that come late (behind
+the user's next words), never, wrong once and then right, or far too large, errors and retries, the same results again,
+images, people who break in. Ids are unique in a conversation but for the kind ``reused ids``.
 
-    loops = Loops(rng, talk, phrasings)
-    loops.play("parallel")       messages of one user turn, the user's first
+At every third call (of long scenarios every fifth), and wherever a history needed repair, both providers' payloads are
+held to their published rules. A call may be over budget only by what is always verbatim. Results that the model has not
+seen are verbatim, or an excerpt with their reference; any result is there whole under its number, whatever was
+compacted.
 
-Calls in a row and at once; answers late (behind the user's next words), never, wrong once and then right, the same as
-before, far too large, with images beside. Ids are unique in a conversation but for the kind ``reused ids``.
-
-Agents with tools: every request valid and in budget, the task kept, results shown when new and whole for ever.
-
-Turns of talk and of tool use of every shape (`loops`): up to 60 steps in one turn, calls at once, answers late or
-never, errors and retries, results larger than the budget, the same results again, images, people who break in. At every
-third call (of long scenarios every fifth), and wherever a history needed repair, both providers' payloads are held to
-their published rules. A call may be over budget only by what is always verbatim. Results that the model has not seen
-are verbatim, or an excerpt with their reference; any result is there whole under its number, whatever was compacted.
-
-Source: `validity`, `transcripts`; issues of well-known projects (orphaned pairs, wedged sessions, lost tasks).
+Source: `validity`, `replay`; issues of well-known projects (orphaned pairs, wedged sessions, lost tasks).
 """
 
 from __future__ import annotations
