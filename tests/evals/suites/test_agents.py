@@ -87,12 +87,9 @@ def test_results_that_are_not_shown_or_not_whole_are_seen() -> None:
     assert [score.value for score in resolvable(session, [*said[:2], other, other])] == [0, 0]
 
 
-def test_the_same_draw_makes_the_same_bytes_and_every_kind_of_turn() -> None:
+def test_every_kind_of_turn_comes_up() -> None:
     for split in ("docs", "ci"):
-        draws = list(drawn("agents", split, 3))
-        made = [agents.make(draw) for draw in draws]
-        assert made == [agents.make(draw) for draw in draws]
-        for one in made:
+        for one in map(agents.make, drawn("agents", split, 3)):
             assert len(set(one.tags) & {*WEIGHTS}) >= len(WEIGHTS) - 2
             assert one.messages[-1]["role"] == "assistant"
             assert one.turns <= one.draw.turns

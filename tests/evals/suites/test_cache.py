@@ -28,9 +28,8 @@ from ctxsteward.evals.suites.request_tampering import PROVIDERS, TAMPERINGS, Tam
 from ctxsteward.schemas import Wire
 
 
-def test_a_scenario_is_the_same_every_time_and_the_splits_share_no_remark() -> None:
+def test_profiles_differ_and_the_splits_share_no_remark() -> None:
     made = [cache.make(draw) for draw in drawn("cache", "docs", 8)]
-    assert made == [cache.make(draw) for draw in drawn("cache", "docs", 8)]
     assert len({str(one.profile) for one in made}) == 8
     docs, ci = ({text for texts in cache.REMARKS[split].values() for text in texts} for split in ("docs", "ci"))
     assert docs.isdisjoint(ci)

@@ -18,9 +18,8 @@ from ctxsteward.evals.suites.tool_outputs import outputs_of
 from ctxsteward.schemas import Bullet, CompressionReport, Loss, Ref, SummarizerInput, Summary, Wire
 
 
-def test_a_scenario_is_the_same_every_time_and_has_outputs_of_many_kinds() -> None:
+def test_scenarios_have_outputs_of_many_kinds() -> None:
     made = [make(draw) for draw in drawn("citations", "docs", 9)]
-    assert made == [make(draw) for draw in drawn("citations", "docs", 9)]
     assert {one.tags["dialect"] for one in made} == {"openai", "anthropic"}
     texts = [output.text for one in made for output in outputs_of(one.messages)]
     assert min(map(len, texts)) == 0

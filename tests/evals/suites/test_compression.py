@@ -136,11 +136,10 @@ def test_cpu_is_read_from_the_clock_it_is_given() -> None:
     assert stage.build_cpu_seconds == [1.0] * len(built)
 
 
-def test_the_same_draw_makes_the_same_bytes_and_plants_every_kind() -> None:
+def test_every_kind_is_planted_where_it_says() -> None:
     for split in ("docs", "ci"):
         draws = list(drawn("compression", split, 4))
         made = [compression.make(draw) for draw in draws]
-        assert made == [compression.make(draw) for draw in draws]
         for draw, one in zip(draws, made, strict=True):
             assert one.turns == draw.turns
             last = one.asks[-1]

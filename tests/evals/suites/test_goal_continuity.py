@@ -84,12 +84,6 @@ def test_a_wrong_choice_of_what_leaves_is_survived_by_bullets_or_seen() -> None:
     assert bad.total <= good.total
 
 
-def test_the_same_draw_makes_the_same_bytes() -> None:
-    for split in ("docs", "ci"):
-        draws = list(drawn("goal-continuity", split, 6))
-        assert [goal_continuity.make(draw) for draw in draws] == [goal_continuity.make(draw) for draw in draws]
-
-
 def test_every_mark_is_said_and_stands_in_no_other_message_before() -> None:
     for draw in drawn("goal-continuity", "ci", 9):
         scenario = goal_continuity.make(draw)

@@ -17,17 +17,15 @@ from ctxsteward.evals.suites.kit.profiles import head
 from ctxsteward.evals.suites.kit.suite import Draw, PlayCounts, Score, Scores, Setup, UnscoredCheck, drawn
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 
-from ...envelope.governance.agreed import PROMOTION
+from ...envelope.governed.agreed import PROMOTION
 
 DRAW = Draw("governance", "docs", 2)
 DOCUMENT = head(Random(1), "en", meta=False)
 RECORD = MetaRecord(id="00000000000000f9", text="The refund limit is 9417 EUR.", sources=("s-1§1",))
 
 
-def test_a_story_is_the_same_every_time_and_no_two_are_alike() -> None:
+def test_stories_are_long_enough_and_have_good_and_bad_canaries() -> None:
     made = [governance.make(draw) for draw in drawn("governance", "docs", 10)]
-    assert made == [governance.make(draw) for draw in drawn("governance", "docs", 10)]
-    assert len({str(one.messages) for one in made}) == 10
     assert all(one.turns >= one.draw.turns for one in made)
     assert {one.tags["canary"] for one in made} == {"bad", "good"}
 

@@ -42,9 +42,8 @@ def test_a_summarizer_that_copies_first_lines_forges_nothing_either() -> None:
     assert (tallies["attributed"].mean, tallies["attributed"].misses) == (1.0, [])
 
 
-def test_a_scenario_is_the_same_every_time_and_attacks_come_from_everywhere() -> None:
+def test_attacks_of_every_kind_come_from_everywhere() -> None:
     made = [injection.make(draw) for draw in drawn("injection", "docs", 12)]
-    assert made == [injection.make(draw) for draw in drawn("injection", "docs", 12)]
     kinds = {kind for one in made for kind in one.tags["attacks"].split(", ")}
     assert {kind.partition(" in ")[0] for kind in kinds} == set(WRAPPINGS["docs"])
     assert {kind.partition(" in ")[2] for kind in kinds} == set(CARRIERS)

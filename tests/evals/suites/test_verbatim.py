@@ -43,10 +43,8 @@ def test_each_figure_can_fail(texts: tuple[str, ...], wanted: dict[str, float]) 
     assert scores(previewed(*texts)) == wanted
 
 
-def test_a_scenario_is_the_same_bytes_every_time_and_no_two_are_alike() -> None:
+def test_questions_are_of_many_kinds_and_stand_behind_an_answer() -> None:
     made = [verbatim.make(draw) for draw in drawn("verbatim", "docs", 12)]
-    assert made == [verbatim.make(draw) for draw in drawn("verbatim", "docs", 12)]
-    assert len({str(one.messages) for one in made}) == 12
     kinds = {ask.kind for one in made for ask in one.asks}
     assert len(kinds) > 25, "shapes and baits are drawn apart"
     for one in made:
