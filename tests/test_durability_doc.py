@@ -17,7 +17,6 @@ from click.testing import CliRunner
 from ctxsteward.console.cli import cli
 from ctxsteward.envelope import open_store
 from ctxsteward.envelope.audit import KINDS
-from ctxsteward.evals.bench.durability_picture import NAME, durability_svg
 from ctxsteward.store.maintenance.damage import DAMAGE, NOTES
 
 from .s3_servers import S3Server
@@ -98,8 +97,3 @@ def test_classes_of_damage_and_of_differences_are_the_program_s() -> None:
     assert set(re.findall(r"`(\w+)`", table)) == {*DAMAGE, *NOTES}
     listed = text().partition("twelve classes of difference, the cause\nfirst: ")[2].partition("\n\n")[0]
     assert tuple(re.findall(r"`(\w+)`", listed)) == KINDS
-
-
-def test_the_picture_is_of_this_version() -> None:
-    picture = (ROOT / "docs" / "img" / NAME).read_text(encoding="utf-8")
-    assert picture == durability_svg(), "run `python -m ctxsteward.evals.bench.durability_picture docs/img`"

@@ -312,13 +312,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_wheel_holds_every_file_of_every_room_and_nothing_else(wheel: Path) -> None:
-    """No tests, no docs, no demo of somebody else's."""
+    """No tests, no docs, no experiments, no demo of somebody else's."""
     shipped = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     written = {
         path.relative_to(ROOT / room).as_posix()
         for room in ROOMS
         for path in (ROOT / room / "ctxsteward").rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and not {"__pycache__", "experiments"} & set(path.parts)
     }
 
     assert shipped == written

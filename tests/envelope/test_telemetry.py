@@ -18,6 +18,7 @@ from ctxsteward.envelope import instruments as telemetry
 from ctxsteward.envelope.audit import auditor as audits
 from ctxsteward.envelope.instruments import OTHER, Board, Instrument
 
+ROOT = Path(__file__).parents[2]
 CONTRACT = {
     "context.tokens_by_section", "context.section_utilization", "context.compress.count",
     "context.compress.tokens_saved", "context.losses", "context.cache_miss", "context.prefix_break",
@@ -32,12 +33,12 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 reader = InMemoryMetricReader()
 metrics.set_meter_provider(MeterProvider(metric_readers=[reader]))
-from ctxsteward.evals.dashboards import showing
-showing.CALLS_PER_SECOND, showing.DAMAGE_EVERY = 1e9, 60
-with showing.open_store("memory:") as store:
+from ctxsteward.envelope import open_store
+from tests.envelope.instrumented_calls import call_model, model_calls
+with open_store("memory:") as store:
     for name in ("alice-secret", "bob-secret"):
-        for number, (session, builder) in enumerate(showing._calls(store, name), start=1):
-            showing._call(store, session, builder, number)
+        for number, (session, builder) in enumerate(model_calls(store, name), start=1):
+            call_model(store, session, builder, number)
 told = {}
 for scope in reader.get_metrics_data().resource_metrics[0].scope_metrics:
     for metric in scope.metrics:
@@ -53,7 +54,9 @@ print(json.dumps(told))
 @cache
 def told() -> dict[str, Any]:
     """Every point of a real run: the shipped incident in two sessions, audited, damaged, once too large."""
-    done = subprocess.run([sys.executable, "-c", RUN], capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", RUN], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stderr[-3_000:]
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -121,11 +124,10 @@ def test_what_has_a_closed_list_stands_at_zero_before_anything_happens(name: str
 
 def test_one_module_knows_the_sdk() -> None:
     """And the benchmark that measures what it costs."""
-    root = Path(__file__).parents[2]
-    rooms = [path for path in root.glob("*/ctxsteward/**/*.py") if ".venv" not in path.parts]
+    rooms = [path for path in ROOT.glob("*/ctxsteward/**/*.py") if ".venv" not in path.parts]
     named = re.compile(r"^\s*(?:from|import) (?:opentelemetry\.(?:sdk|exporter)|prometheus_client)", re.MULTILINE)
 
-    assert {path.relative_to(root).as_posix() for path in rooms if named.search(path.read_text(encoding="utf-8"))} == {
+    assert {path.relative_to(ROOT).as_posix() for path in rooms if named.search(path.read_text(encoding="utf-8"))} == {
         "envelope/ctxsteward/envelope/telemetry/sdk.py", "evals/ctxsteward/evals/bench/telemetry.py"
     }  # fmt: skip
 

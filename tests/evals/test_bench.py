@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.evals.bench import BenchmarkRow, imports, row, transcripts
+from ctxsteward.evals.bench import BenchmarkRow, row, transcripts, unit_costs
 from ctxsteward.evals.bench.__main__ import BENCHES, main
 from ctxsteward.evals.bench.conversations import conversation
 
@@ -61,7 +61,6 @@ def test_every_bench_goes_by_its_own_name() -> None:
         "selection",
         "cards",
         "transcripts",
-        "canaries",
         "flips",
         "steward",
         "telemetry",
@@ -71,7 +70,7 @@ def test_every_bench_goes_by_its_own_name() -> None:
 
 
 def test_a_bench_yields_rows_of_its_name() -> None:
-    rows = list(imports.run())
+    rows = list(unit_costs.import_cost())
     assert [(found.bench, found.what.split()[-1]) for found in rows] == [
         ("import", "ctxsteward.envelope"),
         ("import", "imported"),

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from typing import NamedTuple
 
 import pytest
 
-from ctxsteward.evals.canaries import KINDS, CanaryScenario, Language, Split, TypedCanary, normalize, scenario, score
-from ctxsteward.evals.canary_stories import stories
+from ctxsteward.evals.canaries import KINDS, CanaryScenario, Half, TypedCanary, normalize, scenario, score, stories
+from ctxsteward.evals.phrasings import Language
 from ctxsteward.schemas import Bullet, Message, SourceMessage, SummarizerInput
 from ctxsteward.summarizers import extractive
 
 WINDOW_FRACTION = 0.2
 BULLET_SHARE = 0.6
-SEEDS = range(6)
+SEEDS = range(6) if os.environ.get("CTXSTEWARD_SOAK") == "1" else range(1)
 
 
 class Window(NamedTuple):
@@ -74,7 +75,7 @@ def compacted(conversation: CanaryScenario) -> Window:
 
 @pytest.mark.parametrize("split", ["dev", "held_out"])
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_canaries_survive_repeated_compaction_to_a_fifth(language: Language, split: Split) -> None:
+def test_canaries_survive_repeated_compaction_to_a_fifth(language: Language, split: Half) -> None:
     found: Counter[str] = Counter()
     total: Counter[str] = Counter()
     for seed in SEEDS:
@@ -102,7 +103,7 @@ def test_canaries_of_handwritten_conversations_survive(story: CanaryScenario) ->
 
 @pytest.mark.parametrize("split", ["dev", "held_out"])
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_scenario_plants_every_kind_where_it_says(language: Language, split: Split) -> None:
+def test_a_scenario_plants_every_kind_where_it_says(language: Language, split: Half) -> None:
     conversation = scenario(7, language, split=split)
     assert 25 <= len(conversation.canaries) <= 40
     assert {canary.kind for canary in conversation.canaries} == set(KINDS)
@@ -130,8 +131,6 @@ def test_an_old_value_alone_is_stale_and_beside_the_new_one_is_not() -> None:
     conversation = CanaryScenario(name="x", messages=(), canaries=(canary,))
     assert score(conversation, "it is 30 days").stale == (canary,)
     assert score(conversation, "it is 30 days\nnow 45  days").stale == ()
-    assert score(conversation, "it is 30 days\nnow 45 days").lingering == (canary,)
-    assert score(conversation, "from 30 days to 45 days").lingering == ()
 
 
 def test_a_value_inside_a_longer_number_is_not_found() -> None:

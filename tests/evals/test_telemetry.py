@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from ctxsteward.evals import telemetry
 from ctxsteward.evals.suites import results
 from ctxsteward.evals.suites.catalogue import suite_named
 from ctxsteward.evals.suites.gates import shipped_gates
-from ctxsteward.evals.suites.kit.suite import Setup, drawn
+from ctxsteward.evals.suites.kit.suite import Draw, Setup
 from ctxsteward.evals.suites.results import result, run
 from ctxsteward.schemas.eval_result import EvalResult, GateResult
 
+DRAW = Draw("verbatim", "docs", 1)
 
+
+@cache
 def played() -> EvalResult:
     """One scenario of a suite, held to its shipped gates."""
     setup, suite = Setup(), suite_named("verbatim")
-    scenarios = list(run(list(drawn("verbatim", "docs", 1)), setup))
+    scenarios = list(run([DRAW], setup))
     return result(suite, scenarios, split="docs", setup=setup, gates=shipped_gates()["verbatim"], when="2026-11-22")
 
 
@@ -35,9 +40,7 @@ def test_whoever_plays_a_suite_tells_of_it() -> None:
     numbers = telemetry.board()
     before = numbers.numbers("eval.run.count").get(("verbatim", "passed"), 0)
 
-    found = results.played(
-        "verbatim", list(drawn("verbatim", "docs", 1)), Setup(), workers=1, gates={}, when="2026-11-22"
-    )
+    found = results.played("verbatim", [DRAW], Setup(), workers=1, gates={}, when="2026-11-22")
 
     assert numbers.numbers("eval.run.count")["verbatim", "passed"] == before + 1
     first = found.metrics[0]

@@ -1,11 +1,12 @@
 """Real agent runs and conversations, call by call, and planted canaries: every call valid, bounded, cited, cheap.
 
 A sample of the public transcripts in the folder `shared` beside the repository; skipped where it is not. The whole set
-is `python -m ctxsteward.evals.bench transcripts`.
+is `python -m ctxsteward.evals.bench transcripts`. `CTXSTEWARD_SOAK=1` replays under a second budget.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -18,15 +19,17 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
 from ctxsteward.envelope.render.text import spans
 from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.envelope.transcripts import Transcript, parse_transcripts, read_transcripts
-from ctxsteward.evals.bench.canaries import MIN_ROUNDS, play
 from ctxsteward.evals.bench.transcripts import LatestSchedule
-from ctxsteward.evals.canaries import Language, Split, scenario, score
+from ctxsteward.evals.canaries import Half, scenario, score
+from ctxsteward.evals.phrasings import Language
 from ctxsteward.evals.replay import CallTally, ModelCall, Prefix, check, open_session, replay
 from ctxsteward.schemas import InputError, Message, Wire
 
 DATA = Path(__file__).parents[2] / "../shared/data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the real data (../shared/data) is not here")
 
+SOAK = os.environ.get("CTXSTEWARD_SOAK") == "1"
+BUDGETS_TOKENS = (900, 2_000) if SOAK else (900,)
 MOST_COMPACTIONS = 1.15
 """Of the fewest on the same arrivals, at the same trigger and depth."""
 
@@ -79,7 +82,7 @@ CALLS = {"tau-bench": 100, "SWE-agent": 40, "LoCoMo": 200}
 
 @needs_data
 @pytest.mark.parametrize("recalls", [True, False])
-@pytest.mark.parametrize("dynamic_tokens", [900, 2_000])
+@pytest.mark.parametrize("dynamic_tokens", BUDGETS_TOKENS)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_no_call_of_a_real_transcript_has_a_fault(name: str, dynamic_tokens: int, recalls: bool) -> None:
     """Validity for two providers, budget, task, newest message, last raw turn, references, citations."""
@@ -91,7 +94,7 @@ def test_no_call_of_a_real_transcript_has_a_fault(name: str, dynamic_tokens: int
 
 @needs_data
 @pytest.mark.parametrize("recalls", [True, False])
-@pytest.mark.parametrize("dynamic_tokens", [900, 2_000])
+@pytest.mark.parametrize("dynamic_tokens", BUDGETS_TOKENS)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_calls_only_append_between_compactions(name: str, dynamic_tokens: int, recalls: bool) -> None:
     """But for turn context that a live turn had no room for, which a finding announces: few calls have that."""
@@ -102,7 +105,7 @@ def test_calls_only_append_between_compactions(name: str, dynamic_tokens: int, r
 
 
 @needs_data
-@pytest.mark.parametrize("dynamic_tokens", [900, 2_000])
+@pytest.mark.parametrize("dynamic_tokens", BUDGETS_TOKENS)
 def test_compactions_are_deep_and_close_to_the_fewest_possible(dynamic_tokens: int) -> None:
     found = [result(name, dynamic_tokens, recalls=False) for name in SAMPLES]
     made, fewest = sum(one.tally.compactions for one in found), sum(one.fewest for one in found)
@@ -174,26 +177,13 @@ def test_a_call_that_cannot_be_built_names_its_session_and_its_number() -> None:
         list(replay(read, builder, open_session(open_store("memory:"), read)))
 
 
-# -- canaries through the builder --------------------------------------------------------------------------
+# -- canaries through recall --------------------------------------------------------------------------------
+
+LANGUAGES = (("en", "held_out"), ("zh", "dev"), ("en", "dev"), ("zh", "held_out"))
 
 
-@pytest.mark.parametrize("split", ["dev", "held_out"])
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_canaries_survive_the_builder_at_a_fifth_of_the_tokens(language: Language, split: Split) -> None:
-    for seed in (0, 1):
-        case = scenario(seed, language, split=split)
-        outcome = play(case)
-        safety = outcome.by_kind["safety_rule"]
-        assert outcome.recall >= 0.85, outcome.missed
-        assert safety.found == safety.total > 0
-        assert outcome.stale == 0
-        assert outcome.reachable == len(case.canaries)
-        assert outcome.compactions >= MIN_ROUNDS
-
-
-@pytest.mark.parametrize("split", ["dev", "held_out"])
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_recall_never_shows_an_old_value_without_the_new_one(language: Language, split: Split) -> None:
+@pytest.mark.parametrize(("language", "split"), LANGUAGES if SOAK else LANGUAGES[:2])
+def test_recall_never_shows_an_old_value_without_the_new_one(language: Language, split: Half) -> None:
     """Every statement of a canary, old ones too, is asked about in its own words."""
     case = scenario(3, language, split=split)
     builder = EnvelopeBuilder(model="gpt-4o", budgets=Budgets(dynamic_tokens=900))

@@ -1,10 +1,10 @@
-"""The typed-canary eval: values planted in a long conversation, and what a window still shows of them.
+"""Values planted in long conversations, and what a window still shows of them.
 
-A scenario is a conversation of OpenAI chat dicts (small talk, questions, tool calls and results) with 25 to
-40 canaries planted in natural sentences at all positions. `value` must be found in the window after
-compaction; a `stale` value must not be shown unless the newer one is. Comparison is on the normalized text
-(`normalize`). The phrasings come in two halves: tune on ``dev``, report ``held_out`` as well. Same seed,
-same scenario.
+A scenario is a conversation of OpenAI chat dicts (small talk, questions, tool calls and results) with 25 to 40 canaries
+planted in natural sentences at all positions, or one of the conversations written by hand (`stories`). A canary's
+`value` must be found in the window after compaction; a `stale` value must not be shown unless the newer one is. Values
+are searched in normalized text (`normalize`). Same seed, same scenario. The peers are measured on these; the suite
+`compression` plants the same kinds of values in conversations of its own.
 """
 
 from __future__ import annotations
@@ -13,17 +13,15 @@ import json
 import random
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 from ctxsteward.schemas import Wire
 
-from .phrasings import canaries_en as canary_texts_en
-from .phrasings import canaries_zh as canary_texts_zh
+from .phrasings import Language, StoryText, Texts, canary_phrasings, story_texts
 
-Language = Literal["en", "zh"]
-Split = Literal["dev", "held_out"]
+Half = Literal["dev", "held_out"]
 CanaryKind = Literal["safety_rule", "constraint", "decision", "identifier", "number", "updated_value", "near_duplicate"]
 KINDS: tuple[CanaryKind, ...] = (
     "safety_rule", "constraint", "decision", "identifier", "number", "updated_value", "near_duplicate",
@@ -68,8 +66,6 @@ class CanaryScore:
     by_kind: dict[CanaryKind, KindScore]
     stale: tuple[TypedCanary, ...]
     """Canaries whose old value is shown and whose new one is not."""
-    lingering: tuple[TypedCanary, ...]
-    """Canaries whose old value is still shown beside the new one in a line of its own."""
     missed: tuple[TypedCanary, ...]
 
     @property
@@ -95,16 +91,12 @@ def normalize(text: str) -> str:
 def score(scenario: CanaryScenario, window_text: str) -> CanaryScore:
     """Count the canaries that the window shows, by kind, and name the missed and the stale ones."""
     window = normalize(window_text)
-    lines = [normalize(line) for line in window_text.splitlines()]
     found = {canary: shows(window, canary.value) for canary in scenario.canaries}
     kinds = {kind: [c for c in scenario.canaries if c.kind == kind] for kind in KINDS}
     old = [c for c in scenario.canaries if any(shows(window, value) for value in c.stale)]
     return CanaryScore(
         by_kind={k: KindScore(sum(found[c] for c in group), len(group)) for k, group in kinds.items() if group},
         stale=tuple(c for c in old if not found[c]),
-        lingering=tuple(
-            c for c in old if any(shows(line, v) and not shows(line, c.value) for v in c.stale for line in lines)
-        ),
         missed=tuple(c for c in scenario.canaries if not found[c]),
     )
 
@@ -121,13 +113,13 @@ def shows(window: str, value: str) -> bool:
 
 
 def scenario(
-    seed: int, language: Language, turns: int = 120, split: Split = "dev", canaries: int = 32
+    seed: int, language: Language, turns: int = 120, split: Half = "dev", canaries: int = 32
 ) -> CanaryScenario:
     """Build a conversation of `turns` turns with about `canaries` planted values."""
     rng = random.Random(f"canaries {seed} {language} {split}")
-    texts = canary_texts_en if language == "en" else canary_texts_zh
-    phrasings = texts.DEV if split == "dev" else texts.HELD_OUT
-    planted = list(planted_values(rng, phrasings, texts.SLOTS, turns, canaries))
+    texts = canary_phrasings(language)
+    phrasings = texts.dev if split == "dev" else texts.held_out
+    planted = list(planted_values(rng, phrasings, texts.slots, turns, canaries))
     at: dict[int, list[tuple[int, str]]] = {}
     for index, (_, sentences, _) in enumerate(planted):
         for turn, sentence in sentences:
@@ -136,16 +128,16 @@ def scenario(
     ordinals: dict[int, list[int]] = {}
     for turn in range(turns):
         said = at.get(turn, [])
-        lead = rng.choice(texts.LEADS) if said else ""
-        tail = rng.choice(texts.TAILS) if said else ""
+        lead = rng.choice(texts.leads) if said else ""
+        tail = rng.choice(texts.tails) if said else ""
         text = lead + (" ".join if language == "en" else "".join)(s for _, s in said) + tail
-        messages.append({"role": "user", "content": text or filled(rng.choice(texts.USER_FILLER), rng, texts.SLOTS)})
+        messages.append({"role": "user", "content": text or filled(rng.choice(texts.user_filler), rng, texts.slots)})
         for index, _ in said:
             ordinals.setdefault(index, []).append(len(messages))
         if rng.random() < 0.25:
             messages.extend(tool_traffic(rng, turn))
-        reply = rng.choice(texts.REPLIES) if said and rng.random() < 0.7 else rng.choice(texts.ASSISTANT_FILLER)
-        messages.append({"role": "assistant", "content": filled(reply, rng, texts.SLOTS)})
+        reply = rng.choice(texts.replies) if said and rng.random() < 0.7 else rng.choice(texts.assistant_filler)
+        messages.append({"role": "assistant", "content": filled(reply, rng, texts.slots)})
     found = tuple(
         TypedCanary(kind=kind, value=values[-1], stale=tuple(values[:-1]), ordinals=tuple(ordinals[index]))
         for index, (kind, _, values) in enumerate(planted)
@@ -158,8 +150,8 @@ Planted = tuple[CanaryKind, list[tuple[int, str]], list[str]]
 
 def planted_values(
     rng: random.Random,
-    phrasings: dict[str, tuple[str, ...]],
-    slots: dict[str, tuple[str, ...]],
+    phrasings: Mapping[str, Texts],
+    slots: Mapping[str, Texts],
     turns: int,
     count: int,
 ) -> Iterator[Planted]:
@@ -185,7 +177,7 @@ def planted_values(
         made += 1
 
 
-def filled(template: str, rng: random.Random, slots: dict[str, tuple[str, ...]]) -> str:
+def filled(template: str, rng: random.Random, slots: Mapping[str, Texts]) -> str:
     """Fill the ``{slots}`` of a phrasing; a slot and its second (``{person2}``) differ."""
     chosen: dict[str, str] = {}
 
@@ -202,7 +194,7 @@ def filled(template: str, rng: random.Random, slots: dict[str, tuple[str, ...]])
     return _SLOT.sub(fill, template)
 
 
-def _slot(slot: str, rng: random.Random, slots: dict[str, tuple[str, ...]]) -> str:
+def _slot(slot: str, rng: random.Random, slots: Mapping[str, Texts]) -> str:
     if slot in slots or slot.rstrip("2") in slots:
         return rng.choice(slots.get(slot) or slots[slot.rstrip("2")])
     letters = "ABCDEFGHJKLMNPQRSTUVWXYZ"
@@ -294,3 +286,33 @@ def _log(rng: random.Random) -> tuple[str, dict[str, object], str]:
     if rng.random() < 0.3:
         lines.insert(len(lines) // 2, f"12:31:07 ERROR worker {rng.randint(1, 8)} lost its connection")
     return "tail_log", {"lines": len(lines)}, "\n".join(lines)
+
+
+# -- conversations written by hand -----------------------------------------------------------------------------
+
+
+def stories() -> tuple[CanaryScenario, ...]:
+    """Conversations in which nobody speaks in templates, with the generator's small talk after each turn."""
+    return tuple(map(_story, story_texts()))
+
+
+def _story(story: StoryText) -> CanaryScenario:
+    texts = canary_phrasings(story.language)
+    rng = random.Random(story.name)
+    messages: list[Wire] = []
+    places: dict[str, list[int]] = {value: [] for _, value, _ in story.values}
+    for role, text in story.lines:
+        messages.append({"role": role, "content": text})
+        for value in places:
+            if role == "user" and value in text:
+                places[value].append(len(messages))
+        if role == "assistant":
+            for _ in range(story.chatter):
+                messages.append({"role": "user", "content": filled(rng.choice(texts.user_filler), rng, texts.slots)})
+                reply = filled(rng.choice(texts.assistant_filler), rng, texts.slots)
+                messages.append({"role": "assistant", "content": reply})
+    found = tuple(
+        TypedCanary(kind=cast(CanaryKind, kind), value=value, stale=stale, ordinals=tuple(places[value]))
+        for kind, value, stale in story.values
+    )
+    return CanaryScenario(name=story.name, messages=tuple(messages), canaries=found)

@@ -1,25 +1,20 @@
 """What a context policy costs on agent runs: raw and cache-priced prompt tokens, ours beside baselines and hindsight.
 
-Every row is one way of sending the same runs under the same head, measured by one judge (`cost_prompts`): ours as it is
-by default and without recall, the baselines of `cost_baselines`, and the cheapest masking schedule that could have been
-chosen had the run been known (`cost_hindsight`). Ratios are to sending everything. Raises `InvalidTranscript`,
-`InputError`, and what the builder raises.
-
-Baselines: what a client does to a history that grows, by schedule.
+Each row is one way of sending the same runs under the same head, measured by one judge (`prompt_cost`): our default,
+ours without recall, the baselines, and the cheapest masking schedule that could have been chosen had the run been
+known. Ratios are to sending everything. `write_tables` puts the tables between the markers of `docs/cost.md`.
 
 A *step* is an assistant message with its tool results; what stands before the first one is step 0. Masking replaces
-the tool results of older steps by one line and keeps the newest `kept_steps` whole, at least the newest one: the model
-has not seen it. The *boundary* of a call says how many of the steps that hold something to mask are masked; it never
-moves back. A window sends only its newest steps and what follows them. Source: observation masking, arXiv 2508.21433.
+the tool results of older steps by one line and keeps the newest `kept_steps` whole, at least the newest one, which the
+model has not seen. The *boundary* of a call says how many of the steps with something to mask are masked; it never
+moves back. A window sends only its newest steps and what follows them.
 
-The cheapest masking schedule of a run, known only when the run is over: the bound for every masking policy.
+The schedule in hindsight is found by dynamic programming over calls and boundaries. The cheapest way to have boundary
+b at call c either had it at call c - 1 already, whose whole prompt is then a cached prefix, or moved there from some
+b' < b; then the prefix ends at the first result of step b', wherever b lies. So one running minimum serves all moves:
+O(calls × steps) time and memory.
 
-Dynamic programming over calls and boundaries (`cost_baselines`): the cheapest way to have boundary b at call c either
-had it at call c - 1 already, whose whole prompt is then a cached prefix, or moved it there from some b' < b, and then
-the prefix ends at the first result of step b', wherever b lies. So one running minimum serves all moves: O(calls ×
-steps) time and memory, no search. Costs are those of `cost_prompts.Judge`, to the last token.
-
-The tables of `docs/cost.md`, written by the command that measures them, between its markers.
+Raises `InvalidTranscript`, `InputError`, and what the builder raises. Source: observation masking, arXiv 2508.21433.
 """
 
 from __future__ import annotations

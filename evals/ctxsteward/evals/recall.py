@@ -3,14 +3,12 @@
 For every question, `preview` builds the envelope as if it were the next user message; an evidence turn counts when its
 whole text is in the rendered dynamic section. The budget under test, N tokens, is ``recall_fraction × dynamic_tokens``
 at a fraction of 0.9, so references, dates, fences and whatever the window costs are counted; or, at the builder's
-defaults, it is all of ``dynamic_tokens``, of which the history has its share. Categories 1-4 (multi-hop,
-temporal, open-domain, single-hop) with at least one valid evidence turn; the mean is over questions, of the share of
-evidence shown.
+defaults, it is all of ``dynamic_tokens``, of which the history has its share. Questions are of categories 1-4
+(multi-hop, temporal, open-domain, single-hop) with at least one valid evidence turn; the mean is over questions, of the
+share of evidence shown. The tables of `docs/selection.md` are written between its markers.
 
 Data: LoCoMo (Maharana et al. 2024, snap-research/LoCoMo). Its malformed evidence ids are split and normalized;
 dangling ones are left out.
-
-The tables of `docs/selection.md`, written by the command that measures them, between its markers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Results as Markdown: a table of figures with intervals and gates, what failed, what changed since the last run.
+"""Results as Markdown, for people, and as JUnit XML, for CI services.
 
-Results as JUnit XML: a test suite for each eval suite, a test case for each gate and each scenario that broke off.
-
-Figures without a gate are properties of their suite. Source: the JUnit schema of the Jenkins xUnit plugin, as CI
-services read it.
+Markdown is a table of figures with intervals and gates, what failed, and what changed since the last run. In JUnit
+each eval suite is a test suite; each gate, and each scenario that broke off, is a test case; figures without a gate are
+properties. Source: the JUnit schema of the Jenkins xUnit plugin, as CI services read it.
 """
 
 from __future__ import annotations

@@ -1,37 +1,21 @@
-"""The agents suite: what it makes, that the product holds it, and that each figure can fail."""
+"""The agents suite: what it makes, and that each figure can fail."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.evals.replay import ModelCall
 from ctxsteward.evals.suites import agents
 from ctxsteward.evals.suites.agents import LONG_STEPS, WEIGHTS, kept, resolvable, valid
-from ctxsteward.evals.suites.kit.suite import Draw, Setup, drawn
+from ctxsteward.evals.suites.kit.suite import Draw, drawn
 from ctxsteward.evals.suites.results import play_one
 from ctxsteward.schemas import Wire
 
 from .doubles import Wrong, blank, everything_leaves, never
 
-EN, ZH = Draw("agents", "docs", 14), Draw("agents", "docs", 10)
-WHOLE = (
-    "valid_openai", "valid_anthropic", "within_budget", "task_kept", "task_shown", "results_shown",
-    "results_resolvable", "last_turn", "prefix_stable",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("draw", [EN, ZH], ids=["one", "another"])
-def test_the_product_keeps_every_promise(draw: Draw) -> None:
-    result = play_one(draw, Setup())
-    assert result.error is None
-    assert {name: result.tallies[name].mean for name in WHOLE} == dict.fromkeys(WHOLE, 1.0)
-    assert result.tallies["compactions"].total >= 5
-    assert result.tallies["cost_ratio"].mean < 1
-    assert result.tallies["over_budget"].mean < 0.02
+EN = Draw("agents", "docs", 14)
 
 
 def test_a_builder_that_drops_anything_turns_task_and_last_turn_red() -> None:
@@ -103,12 +87,9 @@ def test_results_that_are_not_shown_or_not_whole_are_seen() -> None:
     assert [score.value for score in resolvable(session, [*said[:2], other, other])] == [0, 0]
 
 
-def test_the_same_draw_makes_the_same_bytes_and_every_kind_of_turn() -> None:
+def test_every_kind_of_turn_comes_up() -> None:
     for split in ("docs", "ci"):
-        draws = list(drawn("agents", split, 3))
-        made = [agents.make(draw) for draw in draws]
-        assert made == [agents.make(draw) for draw in draws]
-        for one in made:
+        for one in map(agents.make, drawn("agents", split, 3)):
             assert len(set(one.tags) & {*WEIGHTS}) >= len(WEIGHTS) - 2
             assert one.messages[-1]["role"] == "assistant"
             assert one.turns <= one.draw.turns

@@ -1,4 +1,4 @@
-"""The cache suite: green over the product, red where damage is served, a request goes unaudited, or nothing is told."""
+"""The cache suite: red where damage is served, a request goes unaudited, or nothing is told."""
 
 from __future__ import annotations
 
@@ -25,22 +25,11 @@ from ctxsteward.evals.suites.log_faults import (
     opened_cold,
 )
 from ctxsteward.evals.suites.request_tampering import PROVIDERS, TAMPERINGS, TamperingScene
-from ctxsteward.evals.suites.results import play_one
 from ctxsteward.schemas import Wire
 
 
-@pytest.mark.parametrize("draw", [Draw("cache", "docs", 1), Draw("cache", "ci", 2)], ids=lambda draw: draw.id)
-def test_what_the_product_stores_and_sends_can_be_disturbed(draw: Draw) -> None:
-    result = play_one(draw, Setup())
-    assert result.error is None
-    wanted = {metric.name: float(metric.better == "higher") for metric in cache.METRICS}
-    assert {name: tally.mean for name, tally in result.tallies.items()} == wanted
-    assert result.tallies["audit_misses"].count >= 30
-
-
-def test_a_scenario_is_the_same_every_time_and_the_splits_share_no_remark() -> None:
+def test_profiles_differ_and_the_splits_share_no_remark() -> None:
     made = [cache.make(draw) for draw in drawn("cache", "docs", 8)]
-    assert made == [cache.make(draw) for draw in drawn("cache", "docs", 8)]
     assert len({str(one.profile) for one in made}) == 8
     docs, ci = ({text for texts in cache.REMARKS[split].values() for text in texts} for split in ("docs", "ci"))
     assert docs.isdisjoint(ci)

@@ -1,5 +1,5 @@
 # ruff: noqa: E501  -- a case a line reads better than wrapped ones
-"""The goal-continuity suite: what it makes, that the product holds it, and that each figure can fail."""
+"""The goal-continuity suite: what it makes, and that each figure can fail."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ctxsteward.evals.suites.results import play_one
 
 from .doubles import Wrong, blank, everything_leaves, keeps_old_values, never
 
-EN, ZH = Draw("goal-continuity", "docs", 10), Draw("goal-continuity", "docs", 14)
+EN = Draw("goal-continuity", "docs", 10)
 SHOWN = ("goals_shown", "constraints_shown", "decisions_shown", "todos_open")
 
 
@@ -24,16 +24,6 @@ def played(draw: Draw, setup: Setup) -> ScenarioResult:
     result = play_one(draw, setup)
     assert result.error is None
     return result
-
-
-@pytest.mark.parametrize("draw", [EN, ZH], ids=["English", "Chinese"])
-def test_the_product_shows_aims_as_they_stand(draw: Draw) -> None:
-    tallies = played(draw, Setup()).tallies
-    assert tallies["goal_drift"].mean < 0.05
-    assert tallies["goal_drift"].count >= 40
-    assert tallies["compactions"].total >= 5
-    for name in (*SHOWN, "done_stays_done", "reachable"):
-        assert tallies[name].mean >= 0.9, name
 
 
 def test_a_summarizer_that_keeps_nothing_turns_every_aim_red() -> None:
@@ -92,12 +82,6 @@ def test_a_wrong_choice_of_what_leaves_is_survived_by_bullets_or_seen() -> None:
     """Dropping the last raw turn as well leaves no more than the bullets: drift, or at least no better figure."""
     good, bad = (played(EN, setup).tallies["reachable"] for setup in (Setup(), Wrong(choose=everything_leaves)))
     assert bad.total <= good.total
-
-
-def test_the_same_draw_makes_the_same_bytes() -> None:
-    for split in ("docs", "ci"):
-        draws = list(drawn("goal-continuity", split, 6))
-        assert [goal_continuity.make(draw) for draw in draws] == [goal_continuity.make(draw) for draw in draws]
 
 
 def test_every_mark_is_said_and_stands_in_no_other_message_before() -> None:

@@ -1,4 +1,4 @@
-"""The governance suite: green over the product, red where memory goes further than it may, or stays for ever."""
+"""The governance suite: red where memory goes further than it may, or stays for ever."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ import pytest
 from ctxsteward.envelope import EnvelopeBuilder
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.evals.suites import governance
-from ctxsteward.evals.suites import governance as governed
-from ctxsteward.evals.suites import governance as governed_after
 from ctxsteward.evals.suites.governance import PROFILE, GovernanceRun, StewardWorld, moment
 from ctxsteward.evals.suites.governance_scripts import HERE, THERE, PlantedSentence, Story, Teller, Visit
 from ctxsteward.evals.suites.kit.profiles import head
 from ctxsteward.evals.suites.kit.suite import Draw, PlayCounts, Score, Scores, Setup, UnscoredCheck, drawn
-from ctxsteward.evals.suites.results import play_one
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 
 from ...envelope.governed.agreed import PROMOTION
@@ -27,21 +24,8 @@ DOCUMENT = head(Random(1), "en", meta=False)
 RECORD = MetaRecord(id="00000000000000f9", text="The refund limit is 9417 EUR.", sources=("s-1§1",))
 
 
-@pytest.mark.parametrize("draw", [DRAW, Draw("governance", "ci", 4)], ids=lambda draw: draw.id)
-def test_memory_goes_as_far_as_it_may(draw: Draw) -> None:
-    result = play_one(draw, Setup())
-    assert result.error is None
-    exact = {metric.name: metric for metric in governance.METRICS if metric.name != "benign_passes"}
-    wanted = {name: float(metric.better == "higher") for name, metric in exact.items()}
-    assert {name: result.tallies[name].mean for name in exact} == wanted
-    assert result.tallies["benign_passes"].count >= 5
-    assert result.turns >= 50
-
-
-def test_a_story_is_the_same_every_time_and_no_two_are_alike() -> None:
+def test_stories_are_long_enough_and_have_good_and_bad_canaries() -> None:
     made = [governance.make(draw) for draw in drawn("governance", "docs", 10)]
-    assert made == [governance.make(draw) for draw in drawn("governance", "docs", 10)]
-    assert len({str(one.messages) for one in made}) == 10
     assert all(one.turns >= one.draw.turns for one in made)
     assert {one.tags["canary"] for one in made} == {"bad", "good"}
 
@@ -66,7 +50,7 @@ def leaks(kind: str, tenant: str, *authors: str) -> dict[str, float]:
     session.append({"role": "user", "content": "it is 9417"})
     envelope = EnvelopeBuilder(tokenizer="o200k_base").build(session)
     visit = Visit(id="s", tenant=HERE, principal="ben", day=1, wires=())
-    return {score.metric: score.value for score in found(governed.leaks([planted], visit, envelope, "here"))}
+    return {score.metric: score.value for score in found(governance.leaks([planted], visit, envelope, "here"))}
 
 
 def found(scores: Scores) -> Iterator[Score]:
@@ -85,8 +69,8 @@ def test_what_got_too_far_is_found() -> None:
 
 def test_a_record_that_was_slipped_into_a_version_is_found() -> None:
     document = DOCUMENT.model_copy(update={"meta": (RECORD,)})
-    assert [score.value for score in found(governed.candidates({RECORD.id}, document, "here"))] == [0]
-    assert [score.value for score in found(governed.candidates({"r1"}, document, "here"))] == [1]
+    assert [score.value for score in found(governance.candidates({RECORD.id}, document, "here"))] == [0]
+    assert [score.value for score in found(governance.candidates({"r1"}, document, "here"))] == [1]
 
 
 def test_a_source_that_is_not_there_or_is_nobodys_words_is_found() -> None:
@@ -97,7 +81,7 @@ def test_a_source_that_is_not_there_or_is_nobodys_words_is_found() -> None:
     def value(pointer: str, tenant: str = HERE) -> float:
         record = RECORD.model_copy(update={"sources": (pointer,)})
         document = DOCUMENT.model_copy(update={"meta": (record,)})
-        return next(found(governed.sources(store, document, tenant))).value
+        return next(found(governance.sources(store, document, tenant))).value
 
     assert [value("s-1§1"), value("s-1§2"), value("s-1§3"), value("s-2§1"), value("s-1§1", THERE)] == [1, 0, 0, 0, 0]
 
@@ -116,9 +100,9 @@ def test_a_challenger_that_comes_by_itself_is_found(run: GovernanceRun) -> None:
     def harmless(rng: Random, champion: ProfileDocument) -> Iterator[tuple[str, ProfileDocument]]:
         yield "a record more", champion.model_copy(update={"meta": (RECORD,)})
 
-    scores = {score.metric: score.value for score in found(governed_after.drifted(run, harmless))}
+    scores = {score.metric: score.value for score in found(governance.drifted(run, harmless))}
     assert scores["drift_blocked"] == 0
-    assert {s.value for s in found(governed_after.drifted(run)) if s.metric == "drift_blocked"} == {1}
+    assert {s.value for s in found(governance.drifted(run)) if s.metric == "drift_blocked"} == {1}
 
 
 def test_a_bad_canary_that_stays_is_found(run: GovernanceRun) -> None:
@@ -127,16 +111,16 @@ def test_a_bad_canary_that_stays_is_found(run: GovernanceRun) -> None:
     run.story.bad_canary = True
     run.teller.complaint = lambda: "Thank you, that is all."  # type: ignore[method-assign]
     for day in (1, 2):
-        list(governed.day_of(run, day))
-    list(governed.night_of(run, 1, HERE))
-    list(governed.night_of(run, 2, HERE, canary_share=0.5))
-    scores = list(governed_after.canary(run))
+        list(governance.day_of(run, day))
+    list(governance.night_of(run, 1, HERE))
+    list(governance.night_of(run, 2, HERE, canary_share=0.5))
+    scores = list(governance.canary(run))
     assert not any(isinstance(score, UnscoredCheck) for score in scores)
     assert [score.value for score in found(iter(scores)) if score.metric == "rolled_back"] == [0, 0]
 
 
 def test_without_a_canary_nothing_is_said_of_rollbacks(run: GovernanceRun) -> None:
-    scores = [score for score in governed_after.canary(run) if score.metric == "rolled_back"]
+    scores = [score for score in governance.canary(run) if score.metric == "rolled_back"]
     assert [type(score) for score in scores] == [UnscoredCheck]
 
 
@@ -151,7 +135,7 @@ def test_a_night_that_commits_again_is_found(run: GovernanceRun) -> None:
             return StewardWorld.night(self, day, tenant, canary_share=canary_share)
 
     run.world = Restless(run.world.folder)
-    scores = {score.metric: score.value for score in found(governed.night_of(run, 1, HERE))}
+    scores = {score.metric: score.value for score in found(governance.night_of(run, 1, HERE))}
     assert scores["idempotent"] == 0
 
 
@@ -159,8 +143,8 @@ def test_what_is_left_of_somebody_who_was_forgotten_is_found(run: GovernanceRun)
     """The wrong people are forgotten: what the right ones said stays."""
     run.story = Teller(DRAW).story()
     for day in (1, 2):
-        list(governed.day_of(run, day))
-    list(governed.night_of(run, 1, HERE))
+        list(governance.day_of(run, day))
+    list(governance.night_of(run, 1, HERE))
     others = frozenset({"colluder-0", "colluder-1"})
     run.story.planted = [one._replace(authors=others) for one in run.story.planted]
-    assert 0 in [score.value for score in found(governed_after.forgotten(run)) if score.metric == "forgotten"]
+    assert 0 in [score.value for score in found(governance.forgotten(run)) if score.metric == "forgotten"]

@@ -19,14 +19,10 @@ from ctxsteward.evals.replay import ModelCall
 from ctxsteward.evals.suites import injection
 from ctxsteward.evals.suites import untrusted_text_checks as inert
 from ctxsteward.evals.suites.attacks import (
-    CANARIES,
     CARRIERS,
-    DEMANDS,
-    FALSE_TURNS,
-    OPENINGS,
-    QUESTIONS,
     WRAPPINGS,
     Attack,
+    attack_texts,
     harmless,
 )
 from ctxsteward.evals.suites.kit.play import owed
@@ -39,35 +35,26 @@ BIPIA = Path(__file__).parents[3] / "../shared/data/bipia"
 MARKER = "KQX-48213"
 
 
-@pytest.mark.parametrize("draw", [Draw("injection", "docs", 1), Draw("injection", "ci", 2)], ids=lambda draw: draw.id)
-def test_what_is_said_moves_nothing(draw: Draw) -> None:
-    result = play_one(draw, Setup())
-    assert result.error is None
-    assert {name: (tally.mean, tally.misses) for name, tally in result.tallies.items()} == dict.fromkeys(
-        result.tallies, (1.0, [])
-    )
-
-
 def test_a_summarizer_that_copies_first_lines_forges_nothing_either() -> None:
     tallies = play_one(Draw("injection", "docs", 2), Setup(summarizer=FirstLine())).tallies
     assert tallies["attributed"].count > 50
     assert (tallies["attributed"].mean, tallies["attributed"].misses) == (1.0, [])
 
 
-def test_a_scenario_is_the_same_every_time_and_attacks_come_from_everywhere() -> None:
+def test_attacks_of_every_kind_come_from_everywhere() -> None:
     made = [injection.make(draw) for draw in drawn("injection", "docs", 12)]
-    assert made == [injection.make(draw) for draw in drawn("injection", "docs", 12)]
     kinds = {kind for one in made for kind in one.tags["attacks"].split(", ")}
     assert {kind.partition(" in ")[0] for kind in kinds} == set(WRAPPINGS["docs"])
     assert {kind.partition(" in ")[2] for kind in kinds} == set(CARRIERS)
 
 
 def test_the_splits_share_no_demand_and_no_phrasing() -> None:
-    for texts in (DEMANDS, FALSE_TURNS, CANARIES, QUESTIONS):
+    said = attack_texts()
+    for texts in (said.demands, said.false_turns, said.canaries, said.questions):
         docs, ci = ({text for each in texts[split].values() for text in each} for split in ("docs", "ci"))
         assert docs.isdisjoint(ci)
-    assert {text for each in OPENINGS["docs"].values() for text in each} & {
-        text for each in OPENINGS["ci"].values() for text in each
+    assert {text for each in said.openings["docs"].values() for text in each} & {
+        text for each in said.openings["ci"].values() for text in each
     } == {""}
     assert len(set(WRAPPINGS["ci"]) - set(WRAPPINGS["docs"])) >= 8
 

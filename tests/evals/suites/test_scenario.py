@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxsteward.evals.suites.catalogue import NAMES
+from ctxsteward.evals.suites.catalogue import NAMES, suite_named
 from ctxsteward.evals.suites.kit.suite import LONG_TURNS, SCENARIOS, TURNS, Draw, drawn
 from ctxsteward.schemas import InputError
 
@@ -14,19 +14,10 @@ def test_an_id_is_read_back_to_its_draw() -> None:
         assert Draw.parse(draw.id) == draw
 
 
-@pytest.mark.parametrize(
-    "id",
-    [
-        "",
-        "verbatim",
-        "verbatim/ci-",
-        "verbatim/dev-1",
-        "Verbatim/ci-1",
-        "verbatim/ci-1x",
-        "verbatim/ci-1234567",
-        "/ci-1",
-    ],
-)
+NO_IDS = ("", "verbatim", "verbatim/ci-", "verbatim/dev-1", "Verbatim/ci-1", "verbatim/ci-1x", "/ci-1", "a/ci-1234567")
+
+
+@pytest.mark.parametrize("id", NO_IDS)
 def test_a_text_that_is_no_id_is_refused(id: str) -> None:
     with pytest.raises(InputError, match="ids look like verbatim/ci-12"):
         Draw.parse(id)
@@ -41,6 +32,15 @@ def test_what_ci_runs_is_long_enough_varied_and_never_what_the_docs_show() -> No
     assert sum(draw.language == "zh" for draw in draws) in range(len(draws) // 3, len(draws) * 2 // 3)
     assert not {draw.id for draw in draws} & {draw.id for name in NAMES for draw in drawn(name, "docs", SCENARIOS)}
     assert Draw("verbatim", "ci", 3).random().random() != Draw("verbatim", "docs", 3).random().random()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_draw_makes_the_same_scenario_and_another_draw_another(name: str) -> None:
+    suite = suite_named(name)
+    draws = [Draw(name, "docs", 1), Draw(name, "docs", 2), Draw(name, "ci", 1), Draw(name, "ci", 2)]
+    made = [suite.make(draw) for draw in draws]
+    assert made == [suite.make(draw) for draw in draws]
+    assert len({str(one.messages) for one in made}) == len(draws)
 
 
 def test_a_larger_run_has_the_smaller_one_in_it() -> None:

@@ -51,7 +51,7 @@ def test_what_must_not_be_shown_is_not_said() -> None:
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)
 def test_no_two_scenarios_are_alike(suite: EvalSuite) -> None:
     for split in ("docs", "ci"):
-        made = [suite.make(draw) for draw in drawn(suite.name, split, 10)]  # type: ignore[arg-type]
+        made = [suite.make(draw) for draw in drawn(suite.name, split, 6)]  # type: ignore[arg-type]
         texts = [
             {str(m["content"]) for m in one.messages if m["role"] == "user" and len(str(m["content"])) > 12}
             for one in made

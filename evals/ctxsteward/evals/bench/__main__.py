@@ -15,31 +15,24 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from . import (  # fmt: skip
-    BenchmarkRow,
-    audit,
-    canaries,
-    cards,
-    cold,
-    first,
-    flips,
-    harness,
-    imports,
-    journal,
-    outage,
-    selection,
-    steward,
-    telemetry,
-    transcripts,
-    warm,
-)
+from . import BenchmarkRow, cards, cold, flips, journal, outage, steward, telemetry, transcripts, unit_costs, warm
 
-MODULES = (
-    imports, warm, cold, first, journal, outage, audit, selection, cards, transcripts, canaries, harness, flips,
-    steward,
-    telemetry,
-)  # fmt: skip
-BENCHES: dict[str, Callable[[Path | None], Iterator[BenchmarkRow]]] = {module.NAME: module.run for module in MODULES}
+BENCHES: dict[str, Callable[[Path | None], Iterator[BenchmarkRow]]] = {
+    "import": unit_costs.import_cost,
+    "warm": warm.run,
+    "cold": cold.run,
+    "first": unit_costs.first_sessions,
+    "journal": journal.run,
+    "outage": outage.run,
+    "audit": unit_costs.audits,
+    "selection": unit_costs.rankings,
+    "cards": cards.run,
+    "transcripts": transcripts.run,
+    "harness": unit_costs.harness_turns,
+    "flips": flips.run,
+    "steward": steward.run,
+    "telemetry": telemetry.run,
+}
 
 BEGIN, END = "<!-- bench -->", "<!-- /bench -->"
 

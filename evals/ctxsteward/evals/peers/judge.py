@@ -1,14 +1,12 @@
-"""The judge: one sender on all inputs, and what it did with them.
+"""The judge: what every sender is measured on, and what it did with it.
 
-Agent runs: cost (`cost_prompts`), calls over budget, calls a provider would refuse, whether the task survives.
-Canaries at a fifth of the tokens: shown in the last window; reachable, shown or behind a reference in that window; the
-same when an hour has passed. Conversations with questions: mean share of evidence turns shown word for word (`recall`).
-Small talk: CPU of a call, median. A sender that fails at something is `unscored` there, with its words.
+Agent runs: cost (`prompt_cost`), calls over budget, calls a provider would refuse, whether the task survives. Planted
+canaries at a fifth of the tokens: shown in the last window; reachable, shown or behind a reference in that window; the
+same when an hour has passed. Dated conversations with questions: mean share of evidence turns shown word for word
+(`recall`). Long small talk: CPU of a call, median. Where a sender fails, it is `unscored`, with its words.
 
-What every sender is measured on: agent runs, planted canaries, dated conversations with questions, long small talk.
-
-Messages are in one canonical form (role, text, calls, call id), so that every sender starts from the same bytes.
-`FULL` is what the table is measured on; tests take less.
+Messages are in one canonical form (role, text, calls, call id), so that every sender starts from the same bytes. `FULL`
+is what the table is measured on; tests take less.
 """
 
 from __future__ import annotations
@@ -25,8 +23,7 @@ from ctxsteward.schemas import ContextError, Message, Wire
 
 from ..agent_runs import read_runs
 from ..bench.conversations import conversation
-from ..canaries import CanaryScenario, scenario, score
-from ..canary_stories import stories
+from ..canaries import CanaryScenario, scenario, score, stories
 from ..prompt_cost import Bill, Prices, Prompt, PromptJudge, PromptPiece, Sizer
 from ..recall import Question, read_questions
 from .senders import Sender, SenderDescription

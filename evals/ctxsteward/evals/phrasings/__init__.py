@@ -1,28 +1,171 @@
-"""What small talk is made of: subjects with their words, and what goes around a sentence. Shapes only; texts beside."""
+"""Texts that scenarios are made of: YAML files in this folder, read once a process and checked by the classes here.
+
+    small_talk("en").of("ci").openings
+
+A file has one language, or all of them under their names. Most texts come in two halves: ``dev`` is what rules may be
+tuned on and what the split ``docs`` uses, ``held_out`` is only for reporting and for the split ``ci``. Classes of a
+single suite's texts stand beside that suite; `load` reads them. A file that does not fit its class raises pydantic's
+`ValidationError`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Generic, Literal, NamedTuple, TypeVar, cast
+
+from pydantic import BaseModel, ConfigDict
+from ruamel.yaml import YAML
+
+Language = Literal["en", "zh"]
+Split = Literal["docs", "ci"]
+Texts = tuple[str, ...]
+TextsByLanguage = Mapping[Language, Texts]
+TextsBySplit = Mapping[Split, TextsByLanguage]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SmallTalkSubject:
+class Phrasings(BaseModel):
+    """Texts of one file, or a part of them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+Half = TypeVar("Half")
+P = TypeVar("P", bound=Phrasings)
+
+
+class Halves(Phrasings, Generic[Half]):
+    """The same kinds of texts twice."""
+
+    dev: Half
+    held_out: Half
+
+    def of(self, split: Split) -> Half:
+        """The half that a suite's split uses."""
+        return self.dev if split == "docs" else self.held_out
+
+
+class CanaryPhrasings(Halves[Mapping[str, Texts]]):
+    """Sentences that plant a value, by kind; what their slots are filled with; what stands around them."""
+
+    slots: Mapping[str, Texts]
+    user_filler: Texts
+    assistant_filler: Texts
+    replies: Texts
+    leads: Texts
+    tails: Texts
+
+
+class StoryText(Phrasings):
+    """A conversation written by hand, and the values planted in it."""
+
+    name: str
+    language: Language
+    chatter: int
+    """Exchanges of small talk after each reply."""
+    lines: tuple[tuple[Literal["user", "assistant"], str], ...]
+    values: tuple[tuple[str, str, Texts], ...]
+    """Kind, newest form, older forms."""
+
+
+class StoryTexts(Phrasings):
+    """All of them."""
+
+    stories: tuple[StoryText, ...]
+
+
+class TaskPhrasing(NamedTuple):
+    """Something to do: ``order``, ``the oak worktop``, ``ordered``."""
+
+    do: str
+    key: str
+    part: str
+
+
+class LifeField(Phrasings):
+    """What one field of life has people want."""
+
+    goals: Texts
+    rules: Texts
+    tasks: tuple[TaskPhrasing, ...]
+    choices: Mapping[str, Texts]
+    """Options by what is decided."""
+
+
+class GoalPhrasings(Phrasings):
+    """How it is said in one language: fields, frames for what happens to an aim, questions, replies."""
+
+    fields: Mapping[str, LifeField]
+    goal: Texts
+    sub_goal: Texts
+    goal_changed: Texts
+    goal_over: Texts
+    task: Texts
+    task_done: Texts
+    task_dropped: Texts
+    task_again: Texts
+    rule_lead: Texts
+    choice: Texts
+    choice_changed: Texts
+    about_all: Texts
+    about_goals: Texts
+    about_tasks: Texts
+    about_rules: Texts
+    about_choices: Texts
+    about_one: Texts
+    acks: Texts
+    echoes: Texts
+    agent_done: Texts
+    list_lead: Texts
+
+
+class SmallTalkSubject(Phrasings):
     """One field of life: nouns, questions and remarks of users, answers of assistants."""
 
-    things: tuple[str, ...]
-    asks: tuple[str, ...]
-    answers: tuple[str, ...]
+    things: Texts
+    asks: Texts
+    answers: Texts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SmallTalkPool:
-    """Phrasings of one language and one split."""
+class SmallTalkPool(Phrasings):
+    """What is said in passing."""
 
     subjects: Mapping[str, SmallTalkSubject]
-    openings: tuple[str, ...]
-    closings: tuple[str, ...]
-    replies: tuple[str, ...]
+    openings: Texts
+    closings: Texts
+    replies: Texts
     """A few words that answer anything."""
-    captions: tuple[str, ...]
+    captions: Texts
     """What stands above something pasted."""
+
+
+def load(name: str, kind: type[P]) -> P:
+    """Read the file of this name."""
+    return cast(P, _loaded(name, kind))
+
+
+@cache
+def _loaded(name: str, kind: type[Phrasings]) -> Phrasings:
+    text = files(__name__).joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+    return kind.model_validate(YAML(typ="safe").load(text))
+
+
+def canary_phrasings(language: Language) -> CanaryPhrasings:
+    """Sentences around planted values."""
+    return load(f"canaries.{language}", CanaryPhrasings)
+
+
+def goal_phrasings(language: Language) -> Halves[GoalPhrasings]:
+    """How people set goals and change them."""
+    return load(f"goals.{language}", Halves[GoalPhrasings])
+
+
+def small_talk(language: Language) -> Halves[SmallTalkPool]:
+    """What people talk about in passing."""
+    return load(f"talk.{language}", Halves[SmallTalkPool])
+
+
+def story_texts() -> tuple[StoryText, ...]:
+    """Conversations written by hand."""
+    return load("stories", StoryTexts).stories

@@ -1,17 +1,15 @@
-"""A store that is cut off, slow or failing for a while, behind a journal that is well.
+"""Cache: whatever of the stored state is dropped, corrupted, stale or bypassed, it is recovered from or it is seen.
 
-The same messages are said twice: into a store in memory, and into a journal that is drained into an object store that
-fails by a plan (`FaultyObjects`; time is simulated). While nothing arrives, every envelope has the undisturbed bytes.
-Afterwards everything drains, another machine reads the session whole, and a record that the journal has lost since is
-fetched from the store.
-
-Cache: whatever of the stored state is dropped, corrupted, stale or bypassed, it is recovered from or it is seen.
-
-A conversation goes on beside its disturbed copies. At seeded places a copy of its log is spoiled (`disturbing`) and
+A conversation goes on beside its disturbed copies. At seeded places a copy of its log is spoiled (`log_faults`) and
 opened cold: the next envelope has the undisturbed bytes, or is made again from the originals, or holds a stand-in with
-a finding where an original is truly gone; nothing an intruder wrote is ever shown, and `context.cache_miss` is told.
-At others a request is tampered with on its way (`tampering`): the auditor must see every one, and see nothing where
-nothing was done. And the store behind the journal is cut off for a while: no byte of any envelope may depend on it.
+a finding where an original is truly gone; nothing an intruder wrote is ever shown, and `context.cache_miss` counts it.
+At others a request is tampered with on its way (`request_tampering`): the auditor must see each of them, and nothing
+where nothing was done.
+
+The same messages are also said into a journal that is drained into an object store which fails by a plan
+(`FaultyObjects`; time is simulated). While nothing arrives, every envelope has the undisturbed bytes. Afterwards
+everything drains, another machine reads the session whole, and a record that the journal has lost since is fetched from
+the store.
 
 Source: the layered-envelope design (recovery from cache misses; auditors that diff expected and actual context).
 """

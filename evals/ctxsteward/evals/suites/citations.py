@@ -7,8 +7,6 @@ bullet must cite, every citation resolve to what was said, and everything quoted
 recalled messages, excerpts of long results) stand in the original.
 
 Source: the layered-envelope design (acceptance: “引用第 3 条工具输出”; citations to full logs on demand).
-
-A conversation of the citations suite as it is played: compacted, asked, forked, reopened cold, judged throughout.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ Source: `canaries`, `cost_prompts`; the layered-envelope design (re-compaction, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from statistics import median
@@ -20,8 +20,7 @@ from statistics import median
 from ctxsteward.schemas import Ref, Wire
 
 from ..canaries import TypedCanary, filled, normalize, planted_values, shows
-from ..phrasings import canaries_en as canary_texts_en
-from ..phrasings import canaries_zh as canary_texts_zh
+from ..phrasings import Texts, canary_phrasings
 from ..replay import ModelCall, Prefix, budget_faults
 from .kit import pasted_content as pasted
 from .kit.play import (
@@ -110,8 +109,8 @@ class CanaryQuestion(Ask):
 
 def make(draw: Draw) -> Scenario:
     """A conversation that outgrows its budget several times."""
-    rng, texts = draw.random("compression"), canary_texts_en if draw.language == "en" else canary_texts_zh
-    found = list(_unambiguous(rng, texts.DEV if draw.split == "docs" else texts.HELD_OUT, texts.SLOTS, draw.turns))
+    rng, texts = draw.random("compression"), canary_phrasings(draw.language)
+    found = list(_unambiguous(rng, texts.of(draw.split), texts.slots, draw.turns))
     talk = SmallTalk.of(draw, avoid=[value for _, _, values in found for value in values])
     due: dict[int, list[tuple[int, int]]] = {}
     for place, (_, sentences, _) in enumerate(found):
@@ -130,7 +129,7 @@ def make(draw: Draw) -> Scenario:
         if rng.random() < 0.3:
             messages += _tools(rng, talk)
         acked = news and rng.random() < 0.5
-        messages.append(assistant(filled(rng.choice(texts.REPLIES), rng, texts.SLOTS) if acked else talk.assistant()))
+        messages.append(assistant(filled(rng.choice(texts.replies), rng, texts.slots) if acked else talk.assistant()))
         if turn in checkpoints:
             asks.append(_ask(rng, draw, len(messages), [*_planted(found, told)]))
     return Scenario(draw=draw, messages=tuple(messages), asks=tuple(asks), system=SYSTEM[draw.language])
@@ -140,7 +139,7 @@ Found = tuple[str, list[tuple[int, str]], list[str]]
 
 
 def _unambiguous(
-    rng: Random, phrasings: dict[str, tuple[str, ...]], slots: dict[str, tuple[str, ...]], turns: int
+    rng: Random, phrasings: Mapping[str, Texts], slots: Mapping[str, Texts], turns: int
 ) -> Iterator[Found]:
     """Values to plant, none of which stands in another's sentences."""
     texts: list[str] = []

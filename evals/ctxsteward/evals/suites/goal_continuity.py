@@ -18,11 +18,8 @@ from random import Random
 from ctxsteward.schemas import Wire
 
 from ..canaries import normalize, shows
-from ..phrasings import canaries_en as canary_texts_en
-from ..phrasings import canaries_zh as canary_texts_zh
-from ..phrasings import goals_en as texts_goals_en
-from ..phrasings import goals_zh as texts_goals_zh
-from .goals import KINDS, Aim, AimCounts, AimStage, GoalPhrasings, Kind, draw_aims
+from ..phrasings import GoalPhrasings, canary_phrasings, goal_phrasings
+from .goals import KINDS, Aim, AimCounts, AimStage, Kind, draw_aims
 from .kit.play import AskMoment, CallMoment, EndMoment, dynamic_of, play, reaches
 from .kit.suite import (
     DYNAMIC_TOKENS,
@@ -110,17 +107,10 @@ def _known(aim: Aim, places: Sequence[int]) -> AimState:
     return AimState(kind=aim.kind, key=aim.key, wants=wants, outdated=outdated, is_open=now.is_open, said_at=places[-1])
 
 
-def phrasings_of(draw: Draw) -> GoalPhrasings:
-    """The half of the texts that a draw's split uses."""
-    texts = texts_goals_en if draw.language == "en" else texts_goals_zh
-    found: GoalPhrasings = texts.DEV if draw.split == "docs" else texts.HELD_OUT
-    return found
-
-
 def make(draw: Draw) -> Scenario:
     """A conversation in which aims are set and change, and are asked for at checkpoints and at the end."""
-    rng, phrasings = draw.random("goals"), phrasings_of(draw)
-    slots = (canary_texts_en if draw.language == "en" else canary_texts_zh).SLOTS
+    rng, phrasings = draw.random("goals"), goal_phrasings(draw.language).of(draw.split)
+    slots = canary_phrasings(draw.language).slots
     aims = draw_aims(rng, phrasings, slots, MANY if draw.turns >= LONG_TURNS[0] else FEW)
     talk = SmallTalk.of(draw, avoid=[stage.mark for aim in aims for stage in aim.stages])
     writer = GoalScript(rng, phrasings, talk, StatedAims(aims))

@@ -9,64 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
 from typing import Literal, NamedTuple
 
 from ..canaries import filled, normalize
+from ..phrasings import GoalPhrasings, TaskPhrasing, Texts
 
 Kind = Literal["goal", "rule", "task", "choice"]
 Speaker = Literal["user", "agent"]
 KINDS: tuple[Kind, ...] = ("goal", "rule", "task", "choice")
 MARKED = re.compile(r"⟦(.+?)⟧")
 REDRAWS = 40
-
-
-class TaskPhrasing(NamedTuple):
-    """Something to do: ``order``, ``the oak worktop``, ``ordered``."""
-
-    do: str
-    key: str
-    part: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LifeField:
-    """What one field of life has people want."""
-
-    goals: tuple[str, ...]
-    rules: tuple[str, ...]
-    tasks: tuple[TaskPhrasing, ...]
-    choices: tuple[tuple[str, tuple[str, ...]], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GoalPhrasings:
-    """How it is said in one language: fields, frames for what happens to an aim, questions, replies."""
-
-    fields: Mapping[str, LifeField]
-    goal: tuple[str, ...]
-    sub_goal: tuple[str, ...]
-    goal_changed: tuple[str, ...]
-    goal_over: tuple[str, ...]
-    task: tuple[str, ...]
-    task_done: tuple[str, ...]
-    task_dropped: tuple[str, ...]
-    task_again: tuple[str, ...]
-    rule_lead: tuple[str, ...]
-    choice: tuple[str, ...]
-    choice_changed: tuple[str, ...]
-    about_all: tuple[str, ...]
-    about_goals: tuple[str, ...]
-    about_tasks: tuple[str, ...]
-    about_rules: tuple[str, ...]
-    about_choices: tuple[str, ...]
-    about_one: tuple[str, ...]
-    acks: tuple[str, ...]
-    echoes: tuple[str, ...]
-    agent_done: tuple[str, ...]
-    list_lead: tuple[str, ...]
 
 
 class AimStage(NamedTuple):
@@ -100,7 +54,7 @@ class AimCounts(NamedTuple):
     choices: int
 
 
-def draw_aims(rng: Random, phrasings: GoalPhrasings, slots: dict[str, tuple[str, ...]], counts: AimCounts) -> list[Aim]:
+def draw_aims(rng: Random, phrasings: GoalPhrasings, slots: Mapping[str, Texts], counts: AimCounts) -> list[Aim]:
     """Aims of two fields, goals first, some of them part of the goal before; no mark is ambiguous."""
     for _ in range(REDRAWS):
         aims = list(_aims(rng, phrasings, slots, counts))
@@ -109,7 +63,7 @@ def draw_aims(rng: Random, phrasings: GoalPhrasings, slots: dict[str, tuple[str,
     raise ValueError(f"{REDRAWS} draws of aims were ambiguous; the texts share too many words")
 
 
-def _aims(rng: Random, phrasings: GoalPhrasings, slots: dict[str, tuple[str, ...]], counts: AimCounts) -> Iterator[Aim]:
+def _aims(rng: Random, phrasings: GoalPhrasings, slots: Mapping[str, Texts], counts: AimCounts) -> Iterator[Aim]:
     fields = [phrasings.fields[name] for name in rng.sample(sorted(phrasings.fields), 2)]
     goals = rng.sample([goal for field in fields for goal in field.goals], counts.goals)
     for place, goal in enumerate(goals):
@@ -119,11 +73,11 @@ def _aims(rng: Random, phrasings: GoalPhrasings, slots: dict[str, tuple[str, ...
         yield _rule(rng, phrasings, slots, rule)
     for task in rng.sample([task for field in fields for task in field.tasks], counts.tasks):
         yield _task(rng, phrasings, task)
-    for key, options in rng.sample([choice for field in fields for choice in field.choices], counts.choices):
+    for key, options in rng.sample([choice for field in fields for choice in field.choices.items()], counts.choices):
         yield _choice(rng, phrasings, key, options)
 
 
-def _goal(rng: Random, said: GoalPhrasings, slots: dict[str, tuple[str, ...]], goal: str, after: int) -> Aim:
+def _goal(rng: Random, said: GoalPhrasings, slots: Mapping[str, Texts], goal: str, after: int) -> Aim:
     key, first, changed, over = _parts(goal, rng, slots)
     stages = [_stage(rng.choice(said.goal if after < 0 else said.sub_goal), True, it=first)]
     if rng.random() < 0.4:
@@ -133,7 +87,7 @@ def _goal(rng: Random, said: GoalPhrasings, slots: dict[str, tuple[str, ...]], g
     return Aim("goal", key, tuple(stages), after)
 
 
-def _rule(rng: Random, said: GoalPhrasings, slots: dict[str, tuple[str, ...]], rule: str) -> Aim:
+def _rule(rng: Random, said: GoalPhrasings, slots: Mapping[str, Texts], rule: str) -> Aim:
     key, first, changed, over = _parts(rule, rng, slots)
     lead = rng.choice(said.rule_lead)
     stages = [_stage("{it}", True, it=lead + (_uncapital(first) if lead.endswith(", ") else first))]
@@ -174,7 +128,7 @@ def _choice(rng: Random, said: GoalPhrasings, key: str, options: tuple[str, ...]
     return Aim("choice", key, tuple(stages))
 
 
-def _parts(text: str, rng: Random, slots: dict[str, tuple[str, ...]]) -> tuple[str, str, str, str]:
+def _parts(text: str, rng: Random, slots: Mapping[str, Texts]) -> tuple[str, str, str, str]:
     key, _, stages = text.partition(" | ")
     first, changed, over = (part.strip() for part in filled(stages, rng, slots).split("||"))
     return key, first, changed, over

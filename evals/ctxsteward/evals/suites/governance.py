@@ -1,21 +1,12 @@
 """Governance: what people say changes what everybody is shown only by the gates, and never further than it may.
 
-A story of several sessions of one tenant, another tenant beside it, played through the real builder by day and through
-the steward's real nights. Corrections of three independent people reach everybody; a wish reaches its author; poison
-(false rules by one or by colluders, personas and policies by as many as it takes, tool text) reaches nobody else. Then:
-a drifted challenger, a canary that is bad or good, a rollback, somebody who is forgotten, and nights run twice.
+A story of several sessions of one tenant, another tenant beside it, is played through the real builder by day and
+through the steward's real nights in this process, on simulated days. Corrections of three independent people reach
+everybody; a wish reaches its author; poison (false rules by one or by colluders, personas and policies by as many as it
+takes, tool text) reaches nobody else. After two nights come a drifted challenger, a canary that is bad or good, a
+rollback, somebody who is forgotten, and nights that are run twice.
 
 Source: the state design (trust, gates by kind and scope, canary, erasure); the layered-envelope design (memory).
-
-Nights of the steward in this process, over a store in a folder: simulated days, no worker processes, no clock.
-
-world = World(folder, profile=…)
-with world.store() as store: …          # a day: sessions at their day's date
-report = world.night(1)                 # the night after day 1
-
-Days and nights of a story: visits through the real builder, nights through the real stages, judged as they go.
-
-What becomes of a story after two nights: who is shown what, a canary, drift, a rollback, somebody forgotten.
 """
 
 from __future__ import annotations

@@ -22,20 +22,7 @@ from ctxsteward.schemas import Wire
 
 from ..canaries import normalize, shows
 from ..replay import ModelCall
-from .attacks import (
-    CANARIES,
-    CARRIERS,
-    DEMANDS,
-    FALSE_TURNS,
-    OPENINGS,
-    QUESTIONS,
-    THINGS,
-    WRAPPINGS,
-    Attack,
-    Say,
-    WrappedAttack,
-    harmless,
-)
+from .attacks import CARRIERS, WRAPPINGS, Attack, Say, WrappedAttack, attack_texts, harmless
 from .kit.play import dynamic_of, owed
 from .kit.profiles import head
 from .kit.suite import Ask, Draw, EvalSuite, Metric, PlayCounts, Scenario, Score, Scores, Setup, UnscoredCheck, holds
@@ -109,11 +96,11 @@ def composed(draw: Draw, nonce: str, say: Say, attacks: Iterator[Attack] | None 
     made = AttackedConversation()
     told: list[tuple[str, str]] = []
     attacks = attacks or _attacks(draw, nonce)
-    carriers, things = _deck(rng, list(CARRIERS)), _deck(rng, list(THINGS[draw.language]))
+    carriers, things = _deck(rng, list(CARRIERS)), _deck(rng, list(attack_texts().things[draw.language]))
     for turn in range(draw.turns):
         if turn % CANARY_EVERY == 1:
             thing, value = next(things), str(rng.randint(1_000, 99_999))
-            text = rng.choice(CANARIES[draw.split][draw.language]).format(thing=thing, value=value)
+            text = rng.choice(attack_texts().canaries[draw.split][draw.language]).format(thing=thing, value=value)
             told = [one for one in told if one[0] != thing] + [(thing, value)]
             made.messages += [user(talk.join(text, talk.user())), assistant(talk.assistant())]
         elif rng.random() < ATTACK_SHARE:
@@ -139,17 +126,17 @@ def _deck(rng: Random, names: Sequence[str]) -> Iterator[str]:
 
 
 def _ask(rng: Random, draw: Draw, told: tuple[str, str], after: int) -> Ask:
-    question = rng.choice(QUESTIONS[draw.split][draw.language]).format(thing=told[0])
+    question = rng.choice(attack_texts().questions[draw.split][draw.language]).format(thing=told[0])
     return Ask(metric="canaries_kept", after=after, question=question, wants=(told[1],), kind="canary")
 
 
 def _attacks(draw: Draw, nonce: str) -> Iterator[Attack]:
     """Attacks of all kinds of the split, again and again."""
-    rng = draw.random("attacks")
+    rng, said = draw.random("attacks"), attack_texts()
     for kind in _deck(rng, list(WRAPPINGS[draw.split])):
         marker = "".join(rng.choices(string.ascii_uppercase, k=3)) + f"-{rng.randint(10_000, 99_999)}"
-        opening, demand = (rng.choice(texts[draw.split][draw.language]) for texts in (OPENINGS, DEMANDS))
-        turn = rng.choice(FALSE_TURNS[draw.split][draw.language]).format(m=marker)
+        opening, demand = (rng.choice(texts[draw.split][draw.language]) for texts in (said.openings, said.demands))
+        turn = rng.choice(said.false_turns[draw.split][draw.language]).format(m=marker)
         inner = WrappedAttack(text=opening + demand.format(m=marker), turn=turn, marker=marker, nonce=nonce)
         yield Attack(kind, marker, WRAPPINGS[draw.split][kind](rng, inner))
 

@@ -1,17 +1,14 @@
 """Faults of what is stored, done to a copy of a session's log: dropped, corrupted, stale, behind the program's back.
 
-    world = copied(store, session.key)
+    world = disturbed_copy(store, session.key)
     touched = FAULTS["the newest summary is corrupted"](rng, world)      # None: there is nothing to disturb
     session = world.store().session(…)                                   # cold: no cache of the live one's is seen
 
 `LogFault` says what must come of it: ``same`` (the undisturbed bytes), ``remade`` (nothing is gone, bytes may differ),
-``flagged`` (something is truly gone, or what it was is: a
-finding says so, unless the undisturbed bytes do not need it), and which `context.cache_miss` reasons may be told.
-
-What comes of a disturbed log: opened cold, it gives the undisturbed envelope, or one that is rightly another.
-
-Whatever happens, what an intruder wrote is never shown, originals that nobody touched resolve to their bytes, those
-that are gone do not resolve, and both providers would take the request.
+``flagged`` (something is truly gone, and a finding says so unless the undisturbed bytes do not need it), and which
+`context.cache_miss` reasons may be counted. `opened_cold` checks it. Whatever happens, what an intruder wrote is never
+shown, originals that nobody touched resolve to their bytes, those that are gone do not resolve, and both providers
+would take the request.
 """
 
 from __future__ import annotations

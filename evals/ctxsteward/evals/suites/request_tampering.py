@@ -3,9 +3,8 @@
     sent = TAMPERINGS["a message is dropped"](rng, scene, "anthropic")     # None: there is nothing to tamper with
 
 Each takes a seeded random source, a `TamperingScene` and a provider, and gives what a service would have logged
-(payload,
-provider, seal), different from what was to be sent. They work on the providers' wire forms and know nothing of how the
-auditor reads them.
+(payload, provider, seal), different from what was to be sent. They work on the providers' wire forms and know nothing
+of how the auditor reads them.
 """
 
 from __future__ import annotations

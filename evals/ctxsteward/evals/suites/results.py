@@ -1,23 +1,17 @@
-"""Intervals at 95 % beside every figure.
+"""Playing scenarios of a suite, in one process or several, and adding them up: figures with intervals, gates, misses.
 
-Checks within one scenario hang together, so scenarios are the unit: a rate or mean of many checks a scenario is
-bootstrapped over scenarios (percentiles of `RESAMPLES` seeded resamples). Where every scenario says the same (none
-failed, say), or has a single check, a rate has Wilson's score interval over scenarios instead: a bootstrap of equals
-has no width. Rates lie in 0..1.
+    result = played("verbatim", drawn("verbatim", "ci", 26), Setup(), workers=2, gates=…, when=…)
 
-Source: Wilson 1927, "Probable inference, the law of succession, and statistical inference"; Efron & Tibshirani 1993,
-"An introduction to the bootstrap", chapter 13 (percentile intervals).
+A scenario is made where it is played, from its draw alone, so the scores do not depend on the number of processes. An
+exception of the product ends its scenario, which then counts as broken off (`ScenarioResult.error`).
 
-Running suites: scenarios one by one, or over several processes; the scores are the same.
-
-    for played in run(suite, drawn("verbatim", "ci", 26), Setup(), workers=2): …
-
-Every scenario is made where it is played, from its draw alone. An exception of the product ends its scenario, which
-then counts as broken off (`ScenarioResult.error`); nothing of the run is lost.
+Intervals are at 95 %. Checks within one scenario hang together, so scenarios are the unit: a rate or mean of many
+checks a scenario is bootstrapped over scenarios (percentiles of `RESAMPLES` seeded resamples). Where every scenario has
+the same value, or a single check, a rate has Wilson's score interval, since a bootstrap of equals has no width.
 
 Raises `InputError` where a setup cannot be handed to another process, and where such a process dies.
-
-From scenarios to a result: figures with intervals, gates, misses, and how to make it again.
+Source: Wilson 1927, "Probable inference, the law of succession, and statistical inference"; Efron & Tibshirani 1993,
+"An introduction to the bootstrap", chapter 13 (percentile intervals).
 """
 
 from __future__ import annotations

@@ -15,46 +15,20 @@ from random import Random
 from ctxsteward.schemas import Ref, Wire
 from ctxsteward.schemas.message import take_wire
 
-from .kit.suite import Language
+from ..phrasings import Language, Phrasings, TextsByLanguage, load
 
 LONG_SHARE = 0.25
 """Of the outputs: several times as long, mostly over the arrival cap."""
 AGAIN_SHARE = 0.08
 
-_WORDS = [
-    "valve",
-    "ledger",
-    "harbor",
-    "onion",
-    "tariff",
-    "kiln",
-    "orchard",
-    "sensor",
-    "parcel",
-    "lattice",
-    "gravel",
-    "beacon",
-    "cedar",
-    "pulley",
-    "quartz",
-    "spool",
-]
-_SENTENCES = (
-    "The {a} was moved behind the {b} before the audit.",
-    "Nobody signed for the {a}; the {b} is still sealed.",
-    "“Keep the {a} dry,” says the note on the {b}.",
-    "Row {n} counts {m} of {a}, {n} of {b}.",
-    "If the {a} fails again, call extension {n} and quote {b}-{m}.",
-)
-_ZH_WORDS = ("阀门", "账本", "码头", "关税", "果园", "传感器", "包裹", "灯塔", "雪松", "滑轮", "石英", "线轴")
-_ZH_SENTENCES = (
-    "{a}在审计前被移到{b}后面。",
-    "没有人签收{a}，{b}仍然封着。",
-    "{b}上的便条写着：“保持{a}干燥”。",
-    "第 {n} 行：{a} {m} 件，{b} {n} 件。",
-    "如果{a}再次失败，请拨分机 {n}。",
-)
 _NAMES = ("read_page", "query_rows", "tail_log", "get_config", "list_files", "run_check", "fetch_diff")
+
+
+class ToolOutputTexts(Phrasings):
+    """Words, and sentences about them."""
+
+    words: TextsByLanguage
+    sentences: TextsByLanguage
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +76,7 @@ def _calls(rng: Random) -> int:
 
 def _made(rng: Random, language: Language, before: Sequence[Wire]) -> tuple[str, str, str]:
     """Tool name, argument, output."""
-    name, key = rng.choice(_NAMES), f"{rng.choice(_WORDS)}-{rng.randint(10, 9999)}"
+    name, key = rng.choice(_NAMES), f"{rng.choice(_words())}-{rng.randint(10, 9999)}"
     earlier = [wire for wire in before if wire["role"] == "tool"] if rng.random() < AGAIN_SHARE else []
     if earlier:
         return name, key, take_wire(rng.choice(earlier))[1].tool_results[0].text
@@ -110,8 +84,16 @@ def _made(rng: Random, language: Language, before: Sequence[Wire]) -> tuple[str,
     return name, key, rng.choice(_KINDS)(rng, language, size)
 
 
+def _texts() -> ToolOutputTexts:
+    return load("tool_outputs", ToolOutputTexts)
+
+
+def _words(language: Language = "en") -> tuple[str, ...]:
+    return _texts().words[language]
+
+
 def _prose(rng: Random, language: Language, size: int) -> str:
-    sentences, words = (_SENTENCES, _WORDS) if language == "en" else (_ZH_SENTENCES, _ZH_WORDS)
+    sentences, words = _texts().sentences[language], _words(language)
     rows = []
     for _ in range(size):
         a, b = rng.sample(words, 2)
@@ -120,7 +102,7 @@ def _prose(rng: Random, language: Language, size: int) -> str:
 
 
 def _rows(rng: Random, language: Language, size: int) -> str:
-    words = _WORDS if language == "en" else _ZH_WORDS
+    words = _words(language)
     found = [
         {
             "id": f"{rng.choice('QRT')}-{rng.randint(1000, 99999)}",
@@ -134,18 +116,18 @@ def _rows(rng: Random, language: Language, size: int) -> str:
 
 def _log(rng: Random, language: Language, size: int) -> str:
     rows = [
-        f"12:{rng.randint(10, 59)}:0{rng.randint(0, 9)} INFO {rng.choice(_WORDS)} took {rng.randint(3, 900)} ms"
+        f"12:{rng.randint(10, 59)}:0{rng.randint(0, 9)} INFO {rng.choice(_words())} took {rng.randint(3, 900)} ms"
         for _ in range(size * 2)
     ]
     if rng.random() < 0.5:
         wrong = "Error: connection refused by {}" if language == "en" else "错误：{} 连接被拒绝"
-        rows.insert(rng.randrange(len(rows)), "12:44:01 " + wrong.format(rng.choice(_WORDS)))
+        rows.insert(rng.randrange(len(rows)), "12:44:01 " + wrong.format(rng.choice(_words())))
     return "\n".join(rows) + "\n"
 
 
 def _table(rng: Random, language: Language, size: int) -> str:
     head = "item | count | place" if language == "en" else "品名 | 数量 | 位置"
-    words = _WORDS if language == "en" else _ZH_WORDS
+    words = _words(language)
     return "\n".join(
         [head, *(f"{rng.choice(words)} | {rng.randint(1, 999)} | §{rng.randint(1, 40)}" for _ in range(size))]
     )
@@ -153,7 +135,7 @@ def _table(rng: Random, language: Language, size: int) -> str:
 
 def _config(rng: Random, language: Language, size: int) -> str:
     rows = [
-        f"{rng.choice(_WORDS)}_{n}:\n  limit: {rng.randint(1, 9999)}\n  path: /srv/{rng.choice(_WORDS)}/{n}.yaml"
+        f"{rng.choice(_words())}_{n}:\n  limit: {rng.randint(1, 9999)}\n  path: /srv/{rng.choice(_words())}/{n}.yaml"
         for n in range(size)
     ]
     return "# " + ("settings" if language == "en" else "设置") + "\n" + "\n".join(rows)

@@ -1,24 +1,14 @@
-"""Playing a scenario through the real builder: every model call is built, every question is previewed.
+"""Playing a scenario through the real builder, and checks of what came of it that several suites share.
 
-    for moment in play(scenario, setup, stage):
+    for moment in play(scenario, setup, counts):
         match moment:
-            case Called(): …      before each assistant message: the envelope of the call that produced it
-            case Asked(): …       an ask, with the envelope as if it were the next user message; writes nothing
-            case Ended(): …       the last moment: the session as the conversation left it
+            case CallMoment(): …     before each assistant message: the envelope of the call that produced it
+            case AskMoment(): …      a question, with the envelope as if it were the next user message; writes nothing
+            case EndMoment(): …      the last one: the session as the conversation left it
 
-Nothing here judges. Raises what the builder raises.
-
-Pure checks that several suites make: what an envelope shows, what a question finds, what every call owes.
-
-A value is searched in normalized text (`canaries.normalize`), never inside a longer number or code.
-
-What a conversation's calls cost, cache-priced, against sending everything at each of them.
-
-    costs = Costs(setup.builder().counter)
-    costs.read(call)      every call, in order
-    costs.ratio
-
-Prices are `cost_prompts`': a prefix that the call before has sent costs a tenth. Sending everything only ever appends.
+`play` judges nothing and raises what the builder raises. The checks are pure: what an envelope shows, what a question
+finds, what every call owes, what a conversation's calls cost against sending everything (`ConversationCost`; a prefix
+that the call before has sent costs a tenth). Values are searched in normalized text, never inside a longer number.
 """
 
 from __future__ import annotations

@@ -1,33 +1,22 @@
-"""What a suite is: how its scenarios are made, and how one is played and judged.
+"""What a suite is: how its scenarios are made, how one is played and judged, and under which settings.
 
-    suite = Suite(name="verbatim", about=…, metrics=(…), make=make, play=play)
+    suite = EvalSuite(name="verbatim", about=…, metrics=(…), make=make, play=play)
     scenario = suite.make(Draw("verbatim", "ci", 12))
-    scores = list(suite.play(scenario, Setup(), Stage()))
+    scores = list(suite.play(scenario, Setup(), PlayCounts()))
 
-`make` is a function of the draw alone; `play` drives the real builder over the real session and yields scores as it
-goes. A suite is a module; `catalogue` has them by name.
+`make` is a function of the draw alone; `play` drives the real builder over a real session and yields scores as it goes.
+A `Draw` is a suite, a split and a number, so the id of a result is all that is needed to make the same conversation
+again. Every ninth scenario is long. The splits share no seed: ``docs`` is what rules may be tuned on, ``ci`` is what CI
+runs; suites with phrasings of their own hold some back for it.
 
-Scenarios: long conversations made from a seed, and what is asked in them.
+A suite yields a `Score` for what it could judge and an `UnscoredCheck` with a reason for what it could not, never 0.
+`ScoreTally` adds up one metric of one scenario.
 
-A `Draw` names a scenario before it is made: a suite, a split and a number say everything, so the id of a result is all
-that is needed to make the same conversation again. Every ninth scenario is long. The splits share no seed, and suites
-with phrasings of their own hold some back: ``docs`` is what figures in the docs are made from and what rules may be
-tuned on, ``ci`` is what CI runs.
+`Setup` says how stores are opened and envelopes built. A team puts its budgets, profile, tokenizer and summarizer here
+and runs the same suites over them. A suite asks for smaller budgets where its scenarios must outgrow them; budgets that
+the team has set itself stand.
 
-Raises `InputError` for an id that names none.
-
-Scores: what one check of one scenario came to, and how they add up.
-
-A suite yields a `Score` for everything it could judge and an `UnscoredCheck` for what it could not: that is a value
-with a
-reason, never 0. `ScoreTally` adds up one metric of one scenario; what scenarios share is added up in `intervals`, over
-scenarios, since checks within one conversation are not independent.
-
-What is under test: how a suite opens stores and builds envelopes.
-
-The default is the product's own default; a team puts its budgets, profile, tokenizer and summarizer here and runs the
-same suites over them. A suite asks for smaller budgets where its scenarios must outgrow them; what the team has set
-itself stands.
+Raises `InputError` for an id that names no scenario.
 """
 
 from __future__ import annotations
@@ -44,8 +33,8 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Selector, Ses
 from ctxsteward.schemas import InputError, Summarizer, Wire
 from ctxsteward.schemas.profile import ProfileDocument
 
-Language = Literal["en", "zh"]
-Split = Literal["docs", "ci"]
+from ...phrasings import Language as Language
+from ...phrasings import Split as Split
 
 TURNS = (50, 90)
 LONG_TURNS = (200, 400)

@@ -1,6 +1,6 @@
 """What people and assistants say between the things a scenario is about: seeded, in two languages, many subjects.
 
-    talk = Talk.of(draw)
+    talk = SmallTalk.of(draw)
     talk.user()             a question or remark of the scenario's subject
     talk.assistant()        a reply
     talk.tools()            an assistant message with calls, and their results, as a list of messages
@@ -21,9 +21,7 @@ from typing import Self, TypeVar
 from ctxsteward.schemas import Wire
 
 from ...canaries import normalize
-from ...phrasings import SmallTalkPool, SmallTalkSubject
-from ...phrasings import talk_en as texts_talk_en
-from ...phrasings import talk_zh as texts_talk_zh
+from ...phrasings import SmallTalkPool, SmallTalkSubject, small_talk
 from . import pasted_content as pasted
 from .suite import Draw, Language
 
@@ -55,8 +53,7 @@ class SmallTalk:
     @classmethod
     def of(cls, draw: Draw, avoid: Collection[str] = ()) -> Self:
         rng = draw.random("talk")
-        texts = texts_talk_en if draw.language == "en" else texts_talk_zh
-        pool = texts.DEV if draw.split == "docs" else texts.HELD_OUT
+        pool = small_talk(draw.language).of(draw.split)
         subjects = rng.sample(sorted(pool.subjects), rng.randint(2, 3))
         return cls(rng, draw.language, pool, tuple(subjects), avoid=frozenset(map(normalize, avoid)))
 

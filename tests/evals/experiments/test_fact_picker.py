@@ -12,7 +12,7 @@ from ctxsteward.evals.experiments.fact_picker import FactPicker, RequestFact, of
 from ctxsteward.schemas.recommendation import Confidence, Evidence, Extractor, MetaRecommendation, Scope, Slot, Support
 from ctxsteward.steward.harvest.harvester import HARVESTERS
 
-from .harvest.talk import said, talk
+from ...steward.harvest.talk import said, talk
 
 COUNTER = Counter(load_tokenizer("o200k_base"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ import pytest
 from ctxsteward.envelope import Budgets
 from ctxsteward.evals.experiments.fact_shares import lines, main, measure
 
-from .test_facts import LOCOMO, sample, written
+from .test_fact_recall import LOCOMO, sample, written
+
+SOAK = os.environ.get("CTXSTEWARD_SOAK") == "1"
 
 
 def test_without_room_for_facts_only_this_session_s_evidence_is_there(tmp_path: Path) -> None:
@@ -34,6 +37,7 @@ def test_the_table_has_a_line_a_row(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main([str(written(tmp_path, json.dumps({})))]) == 2
 
 
+@pytest.mark.skipif(not SOAK, reason="long: CTXSTEWARD_SOAK=1")
 @pytest.mark.skipif(not LOCOMO.exists(), reason="needs ../shared/data/locomo")
 def test_the_default_share_is_no_worse_than_its_neighbours() -> None:
     """By the mean of evidence shown over both cases, at the default room."""

@@ -1,0 +1,218 @@
+"""What single things cost: an import, a service's first sessions, an audit, a turn of the eval harness, a ranking."""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import date, timedelta
+from itertools import accumulate, chain, count
+from pathlib import Path
+
+from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder, Weights
+from ctxsteward.envelope.audit import audit, sealed_request
+from ctxsteward.envelope.recall.lexical_index import IndexedTurn, TurnIndex
+from ctxsteward.envelope.recall.terms import terms
+from ctxsteward.envelope.testing import memory_store
+
+from ..suites.kit.suite import Draw, PlayCounts, Scenario, Setup
+from ..suites.results import play_one
+from ..suites.verbatim import make, play_verbatim
+from . import BenchmarkRow, row
+
+HEAVY = ("boto3", "prefect", "numpy", "openai", "tiktoken", "ruamel.yaml", "click", "rich")
+_IMPORT = f"""
+import json, sys, time
+start = time.process_time()
+import ctxsteward.envelope
+print(json.dumps([time.process_time() - start, [m for m in {HEAVY!r} if m in sys.modules]]))
+"""
+
+
+def import_cost(data: object = None) -> Iterator[BenchmarkRow]:
+    """What `import ctxsteward.envelope` costs, in a fresh process."""
+    results = [json.loads(subprocess.check_output([sys.executable, "-c", _IMPORT])) for _ in range(5)]
+    yield row(
+        "import",
+        "import ctxsteward.envelope",
+        statistics.median(seconds for seconds, _ in results),
+        "s",
+        at_most=0.25,
+    )
+    loaded = sorted({module for _, modules in results for module in modules})
+    yield row("import", f"of {', '.join(HEAVY)} imported", len(loaded), at_most=0)
+
+
+THREADS = 200
+FIRST_ROUNDS = 3
+_FIRST_SESSIONS = f"""
+import json, resource, sys, tempfile, threading, time
+from ctxsteward.envelope import open_store
+
+def first(number):
+    gate.wait()
+    store.session(f"s{{number}}").append({{"role": "user", "content": "Where is order FH-2044?"}})
+
+with tempfile.TemporaryDirectory() as folder, open_store(f"file:{{folder}}") as store:
+    gate = threading.Barrier({THREADS} + 1)
+    threads = [threading.Thread(target=first, args=(number,)) for number in range({THREADS})]
+    for thread in threads:
+        thread.start()
+    gate.wait()
+    start = time.perf_counter()
+    for thread in threads:
+        thread.join()
+    seconds = time.perf_counter() - start
+    assert len(store.sessions()) == {THREADS}
+most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(json.dumps([seconds, most / (1 << 20 if sys.platform == "darwin" else 1 << 10)]))
+"""
+
+
+def first_sessions(data: object = None) -> Iterator[BenchmarkRow]:
+    """A service that has just started: threads open their first session at once, each of its own, in a fresh process.
+
+    Wall time until each has had its first message acknowledged by a journal in a file, and the most memory that the
+    process has held. The tokenizer's encoding is nearly all of both, and is built once
+    (`tests/envelope/test_tokens.py`).
+    """
+    rounds = [json.loads(subprocess.check_output([sys.executable, "-c", _FIRST_SESSIONS])) for _ in range(FIRST_ROUNDS)]
+    seconds, megabytes = (statistics.median(figures) for figures in zip(*rounds, strict=True))
+    yield row("first", f"{THREADS} threads open their first session at once", seconds, "s", at_most=3)
+    yield row("first", "  the most memory of that process", megabytes, "MB", at_most=250)
+
+
+AUDIT_TOKENS = 20_000
+AUDITS = 100
+AUDIT_LIMIT_MS = 10
+
+
+def audits(data: Path | None = None) -> Iterator[BenchmarkRow]:
+    """Auditing a request: a large one with which nothing is wrong, sealed, as it came back from a log."""
+    session = memory_store().session("large")
+    session.extend(make(Draw("verbatim", "docs", 0)).messages)
+    envelope = EnvelopeBuilder(tokenizer="o200k_base", budgets=Budgets(dynamic_tokens=2 * AUDIT_TOKENS)).build(session)
+    for provider in PROVIDERS:
+        sent = json.loads(json.dumps(sealed_request(envelope, provider)))
+        costs = []
+        for _ in range(AUDITS):
+            started = time.process_time()
+            found = audit(envelope, sent)
+            costs.append((time.process_time() - started) * 1000)
+            assert found == (), found
+        what = f"p99 of auditing a clean request of {envelope.tokens:,} tokens, {provider}"
+        yield row("audit", what, sorted(costs)[AUDITS - 2], "ms", at_most=AUDIT_LIMIT_MS)
+
+
+HARNESS_TURNS = 10_000
+HARNESS_LIMIT_SECONDS = 60
+
+
+def harness_turns(data: Path | None = None) -> Iterator[BenchmarkRow]:
+    """CPU of one process for so many turns of the eval harness, checks included.
+
+    Scenarios of the `verbatim` suite, first one after the other, then one conversation that never ends.
+    """
+    play_one(Draw("verbatim", "docs", 1), Setup())  # the encoder's tables are loaded once a process
+    turns = builds = 0
+    seconds = 0.0
+    for number in count():
+        if turns >= HARNESS_TURNS:
+            break
+        played = play_one(Draw("verbatim", "docs", number), Setup())
+        turns, builds, seconds = turns + played.turns, builds + played.builds, seconds + played.cpu_seconds
+    what = f"CPU of {HARNESS_TURNS:,} turns of scenarios, built and judged, one core"
+    yield row("harness", what, seconds * HARNESS_TURNS / turns, "s", at_most=HARNESS_LIMIT_SECONDS)
+    yield row("harness", "  the same a build", 1000 * seconds / builds, "ms")
+    yield row("harness", f"CPU of one conversation of {HARNESS_TURNS:,} turns", _endless(), "s")
+
+
+def _endless() -> float:
+    """Scenarios said one after the other in one session."""
+    made = []
+    turns = 0
+    for number in count():
+        if turns >= HARNESS_TURNS:
+            break
+        made.append(make(Draw("verbatim", "docs", number)))
+        turns += made[-1].turns
+    messages = tuple(chain.from_iterable(one.messages for one in made))
+    started = time.process_time()
+    for _ in play_verbatim(Scenario(draw=Draw("verbatim", "docs", 0), messages=messages), Setup(), PlayCounts()):
+        pass
+    return time.process_time() - started
+
+
+RANKED_TURNS = (600, 20_000)
+VOCABULARY = 8_000
+TURN_WORDS = 15
+TURNS_A_DAY = 30
+QUESTIONS = 100
+RANKING_ROUNDS = 5
+_TAIL = 500
+"""The last turns, whose adding is timed."""
+
+
+def rankings(data: object = None) -> Iterator[BenchmarkRow]:
+    """Ranking a question at 600 and at 20,000 turns, and adding one turn to the index.
+
+    The turns are drawn from a seeded vocabulary in which a few words are common and most are rare (Zipf), 15 words
+    each, 30 turns a day.
+    """
+    made = {size: _index(size) for size in RANKED_TURNS}
+    young, old = RANKED_TURNS
+    queries = {size: [_query_ms(made[size][0]) for _ in range(RANKING_ROUNDS)] for size in RANKED_TURNS}
+    fresh = [(_index(young)[1], _index(old)[1]) for _ in range(3)]
+    for size, most in ((young, 1.0), (old, None)):
+        p50 = statistics.median(p50 for p50, _ in queries[size])
+        yield row("selection", f"ranking a question at {size:,} turns, p50", p50, "ms", at_most=most)
+        yield row(
+            "selection",
+            f"ranking a question at {size:,} turns, p99",
+            statistics.median(p for _, p in queries[size]),
+            "ms",
+        )
+    yield row("selection", f"adding a turn at {young:,} turns", statistics.median(a for a, _ in fresh) * 1e3, "µs")
+    ratio = statistics.median(b / a for a, b in fresh)
+    yield row("selection", f"adding a turn at {old:,} / {young:,} turns", ratio, "×", at_most=1.5)
+
+
+def _texts(size: int, seed: int = 7) -> Iterator[str]:
+    rng = random.Random(seed)
+    words = [f"w{''.join(chr(97 + int(digit)) for digit in str(number))}" for number in range(VOCABULARY)]
+    weights = list(accumulate(1 / (rank + 10) for rank in range(VOCABULARY)))
+    for number in range(size):
+        said = " ".join(rng.choices(words, cum_weights=weights, k=TURN_WORDS))
+        yield f"{said}{'?' if number % 4 == 0 else '.'}"
+
+
+def _index(size: int) -> tuple[TurnIndex, float]:
+    """An index of so many turns, and the median milliseconds that one of the last took."""
+    index, spent = TurnIndex(), []
+    for number, text in enumerate(_texts(size)):
+        day = date(2023, 1, 1) + timedelta(days=number // TURNS_A_DAY)
+        started = time.process_time_ns()
+        asks = text.endswith("?")
+        index.add(
+            number + 1,
+            IndexedTurn(terms(text), asks, asks, ("ann", "bob")[number % 2], str(day), terms(f"{day:%d %B %Y}")),
+        )
+        if number >= size - _TAIL:
+            spent.append((time.process_time_ns() - started) / 1e6)
+    return index, statistics.median(spent)
+
+
+def _query_ms(index: TurnIndex) -> tuple[float, float]:
+    """p50 and p99 of a ranking, the question's words cut and stemmed included."""
+    weights, spent = Weights(), []
+    for text in _texts(QUESTIONS, seed=11):
+        question = " ".join(text.split()[:8])
+        started = time.process_time_ns()
+        index.rank(terms(question), question, weights, limit=250)
+        spent.append((time.process_time_ns() - started) / 1e6)
+    spent.sort()
+    return spent[len(spent) // 2], spent[int(0.99 * (len(spent) - 1))]
