@@ -165,7 +165,7 @@ def test_a_fence_says_what_it_is_and_a_link_leads_somewhere(path: Path) -> None:
 
 def test_the_tests_that_a_document_names_exist() -> None:
     written = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
-    known = set(re.findall(r"^def (test_\w+)", written, re.MULTILINE))
+    known = set(re.findall(r"^ *def (test_\w+)", written, re.MULTILINE))
     missing = []
     for path in (ROOT / "docs").rglob("*.md"):
         for name, more in re.findall(r"`(test_\w+)(…?)`", path.read_text(encoding="utf-8")):
