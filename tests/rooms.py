@@ -23,9 +23,10 @@ ABOUT = {
     "envelope": "one model call",
     "summarizers": "text into cited bullets",
     "store": "what lasts",
+    "language": "words and rules of English and Chinese",
     "schemas": "values and their JSON Schemas",
 }
-"""From the top down."""
+"""From the top down; a room that is not there is not drawn."""
 
 
 def arrows() -> set[tuple[str, str]]:
@@ -39,14 +40,15 @@ def arrows() -> set[tuple[str, str]]:
 
 def picture() -> str:
     """The block of the page, markers included."""
-    order, found = list(ABOUT), arrows()
+    found = arrows()
+    order = [room for room in ABOUT if any(room in pair for pair in found)]
     down = {(above, below) for above, below in found if order.index(above) < order.index(below)}
     shown = {
         (above, below)
         for above, below in down
         if not any((above, mid) in down and (mid, below) in down for mid in order)
     }
-    lines = [f'    {room}["<b>{room}</b><br>{about}"]' for room, about in ABOUT.items()]
+    lines = [f'    {room}["<b>{room}</b><br>{ABOUT[room]}"]' for room in order]
     lines += [f"    {above} --> {below}" for above, below in sorted(shown)]
     lines += [f"    {above} -.-> {below}" for above, below in sorted(found - down)]
     return "\n".join([f"{BEGIN}```mermaid", "flowchart TD", *lines, f"```\n{END}"])
