@@ -30,7 +30,7 @@ from ctxsteward.evals.validity import anthropic_faults, openai_faults
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "console" / "ctxsteward" / "console" / "data"
-DOCS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -157,7 +157,7 @@ def test_the_page_on_selection_prints_what_it_says() -> None:
 
 @pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
 def test_a_fence_says_what_it_is_and_a_link_leads_somewhere(path: Path) -> None:
-    kinds = {"python", "python no-run", "text", "console", "sh", "yaml", "toml", "json"}
+    kinds = {"python", "python no-run", "text", "console", "sh", "yaml", "toml", "json", "mermaid"}
     assert {fence.info for fence in fences(path)} <= kinds
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text(encoding="utf-8"))
     assert [link for link in links if "://" not in link and not (path.parent / link).exists()] == []
@@ -165,7 +165,7 @@ def test_a_fence_says_what_it_is_and_a_link_leads_somewhere(path: Path) -> None:
 
 def test_the_tests_that_a_document_names_exist() -> None:
     written = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
-    known = set(re.findall(r"^def (test_\w+)", written, re.MULTILINE))
+    known = set(re.findall(r"^ *def (test_\w+)", written, re.MULTILINE))
     missing = []
     for path in (ROOT / "docs").rglob("*.md"):
         for name, more in re.findall(r"`(test_\w+)(…?)`", path.read_text(encoding="utf-8")):

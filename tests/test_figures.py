@@ -38,6 +38,15 @@ def test_the_readme_quotes_recall_as_it_was_measured() -> None:
     assert [int(one) for one in quoted.groups()] == [recall(n, size) for n in names for size in ("900", "4,000")]
 
 
+def test_the_readme_quotes_the_demo_as_its_picture_draws_it() -> None:
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    drawn = (ROOT / "docs" / "img" / "window.svg").read_text(encoding="utf-8")
+    calls, sent, everything = re.findall(
+        r"makes (\d+) model calls with ([\d,]+) prompt tokens; sending the whole history takes ([\d,]+)\.", text
+    )[0]
+    assert f"of {calls} model calls. All of the history: {everything} in all. Envelope: {sent}" in drawn
+
+
 @pytest.mark.parametrize("sender", ["ours", "ours, no recall"])
 def test_what_ours_costs_is_one_figure_on_all_pages(sender: str) -> None:
     """The pages count a little apart (one request head more or less): by less than what they print."""

@@ -1,0 +1,50 @@
+"""The examples run, and print what is written here."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
+PRINTED = {
+    "agent_loop": """
+in the excerpt: False
+answer: 213 orders used up its retry budget of 2, now without pg-replica-3
+13632 characters in the log, 405 tokens in the request
+""",
+    "chat_service": """
+123 messages in the log, 305 of 500 tokens sent
+the frame number is in the request: True
+and in the log, word for word: My bicycle is a Kestrel K7, frame number FN-20417.
+""",
+    "forget_a_person": """
+shown before: True
+forgot 1 message in 1 session
+shown after: False
+ben's words stay: Ticket 0 is done.
+§1 of session 'team-7' was erased by privacy desk on 2026-11-22T09:00:00Z: request 17
+""",
+    "nightly_steward": """
+promoted: due 3, harvested 3, absorbed 3, reconciled 4, admitted 1, fitted 1, staged 1, promoted 1
+version 2 says: Correction: pickup in Bonn ends at 18:00. (from chat-ada§3 and chat-hana§3)
+""",
+    "rebuild_and_audit": """
+the same envelope as then: True
+findings in what was sent: 0
+after somebody altered it: injected_text messages[5].content
+""",
+}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_an_example_prints_what_is_written_here(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = EXAMPLES / f"{name}.py"
+    runpy.run_path(str(path), run_name="__main__")
+    assert capsys.readouterr().out == PRINTED[name].lstrip()
+
+
+def test_every_example_is_listed_and_short() -> None:
+    assert sorted(PRINTED) == sorted(path.stem for path in EXAMPLES.glob("*.py"))
+    assert [path.name for path in EXAMPLES.glob("*.py") if len(path.read_text("utf-8").splitlines()) > 60] == []
