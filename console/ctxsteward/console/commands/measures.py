@@ -1,138 +1,44 @@
-"""``ctxsteward evals list`` and ``run``: long-horizon suites, held to gates.
-
-``ctxsteward evals cost``: what a context policy costs on agent runs, beside baselines and hindsight.
-
-``ctxsteward evals bench``: the benchmarks, their bars, and the table of the docs.
-
-``ctxsteward evals``: what the product is held to, measured on your data.
-"""
+"""``ctxsteward evals cost``, ``recall`` and ``bench``: what is measured on your data and on your machine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from ..failures import FOUND
-from ..options import DEFAULT_MODEL, budget_names, common, completer, model_names, read_builder, telemetry
-from ..output import note, print_json, progress, table_console
-
-if TYPE_CHECKING:
-    from ctxsteward.evals.cost import CostRow, CostRowsAtBudget
-    from ctxsteward.evals.prompt_cost import Prices
-from collections.abc import Iterator
-from dataclasses import asdict
-
-if TYPE_CHECKING:
-    from ctxsteward.evals.bench import BenchmarkRow
-if TYPE_CHECKING:
-    from ctxsteward.evals.recall import RecallRow
-
-ALL = "all"
-SHIPPED_GATES = "shipped"
-
-
-def suite_names() -> tuple[str, ...]:
-    from ctxsteward.evals.suites.catalogue import NAMES
-
-    return (*NAMES, ALL)
-
-
-@click.command("list", short_help="The suites, what they hold to numbers, and their gates.")
-@common
-def list_suites(as_json: bool, store: str, tenant: str) -> None:
-    """List the suites with their figures and the shipped gates."""
-    from ..evals_run import describe_suites, suites_table
-
-    rows = describe_suites()
-    if as_json:
-        for row in rows:
-            print_json(row)
-    else:
-        table_console().print(suites_table(rows))
-
-
-@click.command(short_help="Play a suite's scenarios; with --gate, exit 1 where a gate fails.")
-@click.argument("suite", shell_complete=completer(suite_names))
-@click.option(
-    "--gate", "gates", is_flag=False, flag_value=SHIPPED_GATES, metavar="[FILE]",
-    help="Hold the figures to the shipped gates, or to those of a YAML file of yours; goes behind SUITE.",
-)  # fmt: skip
-@click.option(
-    "--split", type=click.Choice(("ci", "docs")), default="ci", show_default=True,
-    help="Which seeds: docs are those that figures in the docs come from.",
-)  # fmt: skip
-@click.option("--scenarios", type=click.IntRange(1, 10_000), metavar="N", help="Of each suite; default: what CI runs.")
-@click.option("--full", is_flag=True, help="Four times as many scenarios.")
-@click.option("--only", multiple=True, metavar="ID", help="Just this scenario, as a result names it; repeatable.")
-@click.option("--workers", type=click.IntRange(1, 256), metavar="N", help="Processes; default: one a core.")
-@click.option(
-    "--model", metavar="NAME", shell_complete=completer(model_names),
-    help=f"Model whose tokens and window count; default: tokens of {DEFAULT_MODEL}, no window.",
-)  # fmt: skip
-@click.option(
-    "--budget", "budgets", multiple=True, metavar="KEY=NUMBER",
-    shell_complete=completer(lambda: [f"{name}=" for name in budget_names()]),
-    help="A field of Budgets; repeatable. What is not given is as each suite needs it.",
-)  # fmt: skip
-@click.option("--summarizer", default="extractive", show_default=True, metavar="NAME", help="By its installed name.")
-@click.option("--profile", type=click.Path(), metavar="FILE", help="Profile (YAML) of the head in every scenario.")
-@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write the results as JUnit XML.")
-@click.option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Write the results as Markdown.")
-@click.option(
-    "--html", type=click.Path(path_type=Path), metavar="FILE", help="Write one self-contained page with plots."
+from ctxsteward.envelope.tokens.models import model_info
+from ctxsteward.evals.bench import BenchmarkRow
+from ctxsteward.evals.bench.__main__ import BEGIN, BENCHES, END, with_table
+from ctxsteward.evals.cost import (
+    NAME,
+    OURS,
+    OURS_WITHOUT_RECALL,
+    CostRow,
+    CostRowsAtBudget,
+    grouped,
+    measure,
+    missed_bars,
+    title,
+    write_tables,
 )
-@click.option(
-    "--history", type=click.Path(path_type=Path), metavar="FILE",
-    help="Append to this file (JSON lines), and compare with the run before.",
-)  # fmt: skip
-@click.option("--revision", metavar="TEXT", help="Of your repository, to keep with the results.")
-@telemetry
-@common
-def run(
-    suite: str, gates: str | None, split: str, scenarios: int | None, full: bool, only: tuple[str, ...],
-    workers: int | None, model: str | None, budgets: tuple[str, ...], summarizer: str, profile: str | None,
-    junit: Path | None, markdown: Path | None, html: Path | None, history: Path | None, revision: str | None,
-    as_json: bool, store: str, tenant: str,
-) -> None:  # fmt: skip
-    """Play the scenarios of SUITE through the real builder, and judge them.
+from ctxsteward.evals.prompt_cost import Prices
+from ctxsteward.evals.recall import RecallRow, check_markers
+from ctxsteward.evals.recall import measure as measure_recall
+from ctxsteward.evals.recall import write_tables as write_recall_tables
+from ctxsteward.evals.selectors import STRATEGIES
+from ctxsteward.schemas import InputError
 
-    `ctxsteward evals list` names the suites; `all` plays each of them.
-
-    No model, key or network is needed. Exit 1 where a gate fails or a scenario breaks off.
-    """
-    from ..evals_run import SuiteOptions, SuiteOutputs, run_suites
-    from ..evals_run import setup as set_up
-
-    asked = SuiteOptions(
-        suite=suite, gates=gates, split="docs" if split == "docs" else "ci", scenarios=scenarios, full=full, only=only,
-        workers=workers, revision=revision, setup=set_up(model, budgets, summarizer, profile),
-        given=_given(model, budgets, summarizer, profile),
-    )  # fmt: skip
-    outputs = SuiteOutputs(junit=junit, markdown=markdown, html=html, history=history)
-    results = run_suites(asked, outputs, as_json=as_json)
-    if not all(result.passed for result in results):
-        raise SystemExit(1)
-
-
-def _given(model: str | None, budgets: tuple[str, ...], summarizer: str, profile: str | None) -> tuple[str, ...]:
-    """The options that a command to make a result again repeats."""
-    told = [f"--budget {budget}" for budget in budgets]
-    if model is not None:
-        told.append(f"--model {model}")
-    if summarizer != "extractive":
-        told.append(f"--summarizer {summarizer}")
-    if profile is not None:
-        told.append(f"--profile {profile}")
-    return tuple(told)
-
+from ..failures import FOUND
+from ..options import DEFAULT_MODEL, budget_names, common, completer, read_builder
+from ..output import note, print_json, progress, table_console
+from ..tables import grid
 
 WRITTEN_BUDGETS = ("dynamic_tokens=900", "dynamic_tokens=4000")
 
 
-@click.command(short_help="What do prompts cost on these agent runs, raw and cache-priced?")
+@click.command()
 @click.argument("data", type=click.Path(), nargs=-1, required=True)
 @click.option("--model", default=DEFAULT_MODEL, show_default=True, metavar="NAME", help="Whose tokens and cache count.")
 @click.option(
@@ -170,8 +76,6 @@ def cost(
     a window of five steps; and the cheapest masking schedule there was, known in hindsight. Nothing is
     stored. --write measures at 900 and at 4,000 tokens, unless --budget says otherwise.
     """
-    from ctxsteward.evals.cost import NAME, missed_bars, write_tables
-    from ctxsteward.evals.recall import check_markers
 
     prices = _prices(model, cached_price, write_price, cache_block)
     if write is not None:
@@ -194,10 +98,6 @@ def cost(
 
 
 def _prices(model: str, cached: float, write: float, block: int | None) -> Prices:
-    from ctxsteward.envelope.tokens.models import model_info
-    from ctxsteward.evals.prompt_cost import Prices
-    from ctxsteward.schemas import InputError
-
     read_builder(model, ())  # an unknown model says so with its nearest names
     if block is not None and block < 0:
         raise InputError(f"--cache-block {block}: expected 0 or more tokens")
@@ -209,7 +109,6 @@ def _prices(model: str, cached: float, write: float, block: int | None) -> Price
 def _measure(
     data: Sequence[str], model: str, budgets: Sequence[str], prices: Prices, tell: Callable[[str], None]
 ) -> CostRowsAtBudget:
-    from ctxsteward.evals.cost import OURS, OURS_WITHOUT_RECALL, CostRowsAtBudget, measure
 
     builder = read_builder(model, budgets)
     builders = {OURS: builder, OURS_WITHOUT_RECALL: read_builder(model, (*budgets, "recall_fraction=0"))}
@@ -217,10 +116,6 @@ def _measure(
 
 
 def _print_tables(measured: CostRowsAtBudget) -> None:
-    from ctxsteward.evals.cost import grouped, title
-
-    from ..tables import grid
-
     columns: dict[str, Callable[[CostRow], str]] = {
         "raw": lambda row: f"{row.raw_ratio:.2f}",
         "priced": lambda row: f"{row.priced_ratio:.2f}",
@@ -248,7 +143,7 @@ def bench_names() -> Sequence[str]:
     return tuple(_benches())
 
 
-@click.command(short_help="Time and memory against bars; exit 1 where one is missed.")
+@click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completer(bench_names))
 @click.option("--data", type=click.Path(path_type=Path), metavar="FOLDER", help="Public transcripts, for some of them.")
 @click.option(
@@ -275,8 +170,6 @@ def bench(
                 verdict = {True: "ok", False: "MISSED", None: ""}[row.ok]
                 click.echo(f"{row.bench:<12} {row.what:<78} {row.value:>14} {row.bar:>8} {verdict}".rstrip())
     if write is not None:
-        from ctxsteward.evals.bench.__main__ import with_table
-
         text = with_table(write.read_text(encoding="utf-8"), rows)
         write.write_text(text, encoding="utf-8", newline="\n")
     if any(row.ok is False for row in rows):
@@ -284,16 +177,11 @@ def bench(
 
 
 def _benches() -> dict[str, Callable[[Path | None], Iterator[BenchmarkRow]]]:
-    from ctxsteward.evals.bench.__main__ import BENCHES
-
     return BENCHES
 
 
 def _check(names: Sequence[str], known: Sequence[str], data: Path | None, write: Path | None) -> None:
     """Refuse what was asked wrongly before anything is measured."""
-    from ctxsteward.evals.bench.__main__ import BEGIN, END
-    from ctxsteward.schemas import InputError
-
     for name in names:
         if name not in known:
             raise InputError(f"{name:.60}: no such benchmark; one of: {', '.join(known)}")
@@ -309,21 +197,10 @@ MOST_BUDGET_TOKENS = 1_000_000
 
 
 def strategy_names() -> tuple[str, ...]:
-    from ctxsteward.evals.selectors import STRATEGIES
-
     return tuple(STRATEGIES)
 
 
-@click.group(short_help="Long-horizon suites held to gates; recall and cost on your data.")
-def evals() -> None:
-    """Hold what envelopes show, and what they cost, to numbers."""
-
-
-for _command in (list_suites, run, cost, bench):
-    evals.add_command(_command)
-
-
-@evals.command(short_help="Is the evidence for each question in the envelope?")
+@click.command()
 @click.argument("data", type=click.Path())
 @click.option("--budgets", default="500,900,2000,4000", show_default=True, metavar="N,…", help="Tokens for recall.")
 @click.option(
@@ -342,9 +219,6 @@ def recall(
     budgets: of recall alone, or with --defaults of the window. Nothing is stored. --write measures every
     strategy and every variant, which takes minutes.
     """
-    from ctxsteward.evals.recall import check_markers, measure, write_tables
-    from ctxsteward.evals.selectors import STRATEGIES
-    from ctxsteward.schemas import InputError
 
     budgets_tokens = _budgets(budgets)
     if strategy not in STRATEGIES:
@@ -353,9 +227,11 @@ def recall(
         check_markers(Path(write))
     with progress("recall", shown=not as_json) as tell:
         if write is not None:
-            write_tables(Path(write), Path(data), budgets_tokens, tell)
+            write_recall_tables(Path(write), Path(data), budgets_tokens, tell)
             return
-        rows = measure(data, selector=STRATEGIES[strategy], budgets_tokens=budgets_tokens, defaults=defaults, tell=tell)
+        rows = measure_recall(
+            data, selector=STRATEGIES[strategy], budgets_tokens=budgets_tokens, defaults=defaults, tell=tell
+        )
     if as_json:
         for row in rows:
             print_json({"suite": "recall", "strategy": strategy, "defaults": defaults, **row._asdict()})
@@ -364,8 +240,6 @@ def recall(
 
 
 def _budgets(text: str) -> tuple[int, ...]:
-    from ctxsteward.schemas import InputError
-
     parts = [part.strip() for part in text.split(",")]
     if not all(
         part.isascii() and part.isdecimal() and len(part) < 8 and 0 < int(part) <= MOST_BUDGET_TOKENS for part in parts
@@ -377,8 +251,6 @@ def _budgets(text: str) -> tuple[int, ...]:
 
 
 def _print_table(rows: list[RecallRow]) -> None:
-    from ..tables import grid
-
     budgets = [f"{row.budget_tokens:,}" for row in rows]
     table = grid(f"{rows[0].questions:,} questions", *budgets, numbers=budgets)
     table.add_row("evidence shown, %", *(f"{row.mean:.1f}" for row in rows))
