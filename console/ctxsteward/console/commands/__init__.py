@@ -7,7 +7,7 @@ import click
 from ..lazy import LazyCommand, LazyGroup
 
 EVALS = {
-    "bench": LazyCommand("commands.measures:bench", "Time and memory against bars; exit 1 where one is missed."),
+    "bench": LazyCommand("commands.bench:bench", "Time and memory against bars; exit 1 where one is missed."),
     "cost": LazyCommand("commands.measures:cost", "What do prompts cost on these agent runs, raw and cache-priced?"),
     "list": LazyCommand("commands.suites:list_suites", "The suites, what they hold to numbers, and their gates."),
     "recall": LazyCommand("commands.measures:recall", "Is the evidence for each question in the envelope?"),
