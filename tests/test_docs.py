@@ -10,23 +10,23 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from click.testing import CliRunner
 from pydantic import BaseModel, ConfigDict
 
+from ctxsteward.console.cli import cli
 from ctxsteward.evals.bench import BenchmarkRow
 from ctxsteward.evals.bench.__main__ import BEGIN, END, main, with_table
 from ctxsteward.evals.bench.readme_pictures import demo_svg, points, terminal_svg, window_svg
 from ctxsteward.evals.validity import anthropic_faults, openai_faults
+
+from .shell import Shell
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "console" / "ctxsteward" / "console" / "data"
@@ -175,40 +175,25 @@ def test_the_tests_that_a_document_names_exist() -> None:
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], subprocess.CompletedProcess[str]]:
-    """Runs a command of the README in a folder of its own."""
-    folder = tmp_path_factory.mktemp("readme")
-    environment = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "DATA": str(DATA),
-        "PYTHONIOENCODING": "utf-8",
-    }
-
-    def run(command: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["sh", "-c", command], cwd=folder, env=environment, capture_output=True, encoding="utf-8", timeout=120
-        )
-
-    return run
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    """Runs commands of the README in a folder of its own."""
+    return Shell(tmp_path_factory.mktemp("readme"), {"DATA": str(DATA)})
 
 
 @pytest.mark.skipif(shutil.which("sh") is None, reason="no POSIX shell")
-def test_the_readmes_commands_run_and_print_what_it_says(
-    shell: Callable[[str], subprocess.CompletedProcess[str]],
-) -> None:
+def test_the_readmes_commands_run_and_print_what_it_says(shell: Shell) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     examples = re.findall(r"\| `(ctxsteward [^`]+)` \|$", readme, re.MULTILINE)
     listed = re.findall(r"^\| `(\w+)` \|", readme, re.MULTILINE)
-    known = re.findall(r"^  (\w+)  ", shell("ctxsteward --help").stdout.split("Commands:")[1], re.MULTILINE)
+    known = re.findall(r"^  (\w+)  ", shell.run("ctxsteward --help").stdout.split("Commands:")[1], re.MULTILINE)
     assert sorted(listed) == sorted(known)
     for command in examples:
-        done = shell(command)
-        assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), command
+        done = shell.run(command)
+        assert (done.code, done.stderr.count("Traceback")) == (0, 0), command
     (console,) = (fence for fence in fences(ROOT / "README.md") if fence.info == "console")
     for part in console.body.split("$ ctxsteward ")[1:]:
         command, _, printed = part.partition("\n")
-        done = shell(f"ctxsteward {command}")
+        done = shell.run(f"ctxsteward {command}")
         assert alike(done.stdout + done.stderr) == alike(printed), command
 
 
@@ -220,8 +205,7 @@ REDRAW = "out of date: run `python -m ctxsteward.evals.bench.readme_pictures doc
 def test_the_picture_of_the_window_is_of_this_version_and_of_the_demo() -> None:
     calls = points()
     assert (ROOT / "docs" / "img" / "window.svg").read_text(encoding="utf-8") == window_svg(calls), REDRAW
-    told = subprocess.check_output([str(Path(sys.executable).with_name("ctxsteward")), "demo", "--json"])
-    demo = json.loads(told)
+    demo = json.loads(CliRunner().invoke(cli, ["demo", "--json"]).stdout)
     assert len(calls) == demo["calls"]
     assert sum(call.full_tokens for call in calls) == demo["full_history_tokens"]
     assert sum(call.sent_tokens for call in calls) == demo["sent_tokens"]

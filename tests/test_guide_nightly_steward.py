@@ -2,26 +2,25 @@
 
 Each ``$`` line of a ```console fence is a command, run in one folder with one store; what follows is what it prints.
 Times are compared as one and the same, and so are ids, which a store's keys decide: an id in a later command stands for
-the one that was printed at its place. ``python tests/test_guide_nightly_steward.py`` prints it all anew into the guide.
+the one that was printed at its place. ``python -m tests.test_guide_nightly_steward`` prints it all anew into the guide.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from .shell import Shell
+
 ROOT = Path(__file__).parents[1]
 GUIDE = ROOT / "docs" / "guide-nightly-steward.md"
-ROOMS = ("schemas", "envelope", "summarizers", "steward", "evals", "flows", "console")
+REWRITE = "rewrite: python -m tests.test_guide_nightly_steward"
 FENCE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 TODAY = re.compile(r"(\bnight n?|^ )\d{4}-\d\d-\d\d(?= |-)", re.MULTILINE)
@@ -49,28 +48,17 @@ def alike(text: str) -> str:
     return "\n".join(lines).strip()
 
 
-class Shell:
-    """Runs the guide's commands."""
+class GuideShell:
+    """Runs the guide's commands, with the ids that its own store made."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        (folder / "desk").mkdir()
+        self._shell = Shell(folder / "desk", {"COLUMNS": "100", "CTXSTEWARD_MASTER_KEY": "5a" * 32})
         self._ids: dict[str, str] = {}
-        folder.joinpath("bin").mkdir()
-        program = folder / "bin" / "ctxsteward"
-        program.write_text(f"#!{sys.executable}\nfrom ctxsteward.console.cli import main\nmain()\n")
-        program.chmod(0o755)
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(("CTXSTEWARD_", "PREFECT_"))}
-        self._environment = kept | {
-            "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}", "PYTHONIOENCODING": "utf-8", "COLUMNS": "100",
-            "PYTHONPATH": os.pathsep.join(str(ROOT / room) for room in ROOMS), "CTXSTEWARD_MASTER_KEY": "5a" * 32,
-        }  # fmt: skip
 
     def run(self, command: str) -> str:
         """What it prints on stdout and stderr."""
-        done = subprocess.run(
-            ["sh", "-c", self.known(command)], cwd=self._folder / "desk", env=self._environment, capture_output=True,
-            encoding="utf-8", timeout=120,
-        )  # fmt: skip
+        done = self._shell.run(self.known(command))
         assert "Traceback" not in done.stderr, done.stderr
         return done.stdout + done.stderr
 
@@ -83,31 +71,23 @@ class Shell:
         self._ids.update(zip(ID.findall(told), ID.findall(printed), strict=False))
 
 
-def opened(folder: Path) -> Shell:
-    (folder / "desk").mkdir()
-    return Shell(folder)
-
-
 @pytest.mark.skipif(shutil.which("sh") is None, reason="no POSIX shell")
 def test_the_guide_to_the_nightly_steward_prints_what_it_says(tmp_path: Path) -> None:
-    shell = opened(tmp_path)
+    shell = GuideShell(tmp_path)
     every = shown(GUIDE.read_text(encoding="utf-8"))
     assert len(every) >= 15
     for one in every:
         printed = shell.run(one.command)
-        assert alike(printed) == alike(one.printed), f"{one.command}: {printed}\nrewrite: python {Path(__file__).name}"
+        assert alike(printed) == alike(one.printed), f"{one.command}: {printed}\n{REWRITE}"
         shell.learn(one.printed, printed)
 
 
 def test_the_guide_names_every_verb_reason_and_exit_code() -> None:
-    from click import Group
-
-    from ctxsteward.console.commands.steward import steward
+    from ctxsteward.console.commands import STEWARD
     from ctxsteward.console.steward.quarantine import DO
 
     text = GUIDE.read_text(encoding="utf-8")
-    assert isinstance(steward, Group)
-    assert [verb for verb in steward.commands if f"steward {verb}" not in text] == []
+    assert [verb for verb in STEWARD if f"steward {verb}" not in text] == []
     assert [reason for reason in DO if f"`{reason}`" not in text] == []
     assert [code for code in (0, 1, 2, 3, 4) if f"| {code} |" not in text] == []
 
@@ -163,16 +143,14 @@ def rewrite() -> None:
     """Print every command's output anew into the guide."""
     text = GUIDE.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
-        shell = opened(Path(folder))
+        shell = GuideShell(Path(folder))
 
         def fence(found: re.Match[str]) -> str:
             made = []
             for one in shown(found[0]):
                 printed = "\n".join(line.rstrip() for line in shell.run(one.command).splitlines())
                 shell.learn(one.printed, printed)
-                made.append(
-                    f"$ {ID.sub(lambda id: shell._ids.get(id[0], id[0]), one.command)}\n{printed}".rstrip() + "\n"
-                )
+                made.append(f"$ {shell.known(one.command)}\n{printed}".rstrip() + "\n")
             return "```console\n" + "\n".join(made) + "```"
 
         text = FENCE.sub(fence, text)

@@ -9,7 +9,7 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from ctxsteward.console.cli import cli
-from ctxsteward.console.steward.context import add_actor
+from ctxsteward.console.steward.actors import add_actor
 
 PROFILE = "name: desk\npersona: {voice: calm}\npolicies: {returns: {text: Returns within 30 days., locked: true}}\n"
 

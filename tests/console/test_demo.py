@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from ctxsteward.console import demo as story
 from ctxsteward.console.cli import cli
+from ctxsteward.console.commands import demo as story
 from ctxsteward.envelope import open_store
 from ctxsteward.envelope.testing import FirstLine
 
@@ -44,7 +44,7 @@ def test_every_claim_holds_and_the_demo_is_quick() -> None:
 
 
 def test_its_figures_are_those_of_replay(tmp_path: Path) -> None:
-    shipped = Path(story.__file__).with_name("data")
+    shipped = Path(story.__file__).parent.with_name("data")
     summary = demo("--store", f"file:{tmp_path}")
     replayed = CliRunner().invoke(
         cli,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ctxsteward.console.steward.page import Figures, page
+from ctxsteward.console.pages.steward import Figures, page
 from ctxsteward.schemas.recommendation import Confidence, Evidence, Extractor, MetaRecommendation, Scope, Slot, Support
 from ctxsteward.steward.harvest.usage import RecordUse
 from ctxsteward.steward.night.history import Night
@@ -68,3 +68,16 @@ def test_a_record_stands_with_the_use_that_it_was() -> None:
     hit = RecordUse(shown=1_200, judged=900, fired=300, complied=250, contradicted=20, unjudged=30)
     assert "<td>shown 1,200, fired 300 of 900, obeyed 250 of 270</td>" in page_of(uses={"r-1": hit})
     assert "shown" not in page_of().partition("<h2>Records</h2>")[2]
+
+
+def test_hostile_text_is_escaped_wherever_a_template_puts_it() -> None:
+    hostile = """</style><script>alert("x")</script>'&"""
+    told = Figures(
+        profile=hostile, tenant=hostile, when=hostile, version=1, nights=(), drifts=(),
+        records=(RECORD.model_copy(update={"text": hostile}),), slice=((hostile, hostile, True),),
+        versions=(), waiting=(hostile,), report=None,
+    )  # fmt: skip
+    found = page(told)
+    assert "<script" not in found
+    assert found.count("&lt;script&gt;") >= 6
+    assert found.count("</style>") == 1

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from ctxsteward.console.steward import night as steward_running
-from ctxsteward.console.steward.night import NightOptions, shipped_transcripts
+from ctxsteward.console.steward.night import NightOptions
+from ctxsteward.console.steward.shipped import shipped_transcripts
 from ctxsteward.envelope.store import open_store
 from ctxsteward.steward.night.environment import of_this_process
 from ctxsteward.store.profiles.lease import WriterLease
@@ -74,7 +75,7 @@ def test_a_shipped_night_has_the_date_of_today(tmp_path: Path, today: str) -> No
     clock = datetime.fromisoformat(f"{today}T22:00:00+00:00").timestamp()
     here = replace(of_this_process(), clock=lambda: clock)
     with steward_running.ready(NightOptions(store=f"file:{tmp_path / 'store'}", tenant="default"), here) as night:
-        report, _ = steward_running.run(night, lambda stage: None)
+        report, _ = steward_running.run_prepared(night, lambda stage: None)
 
     assert night.is_shipped
     assert (report.night, report.outcome, report.version) == (today, "promoted", 2)

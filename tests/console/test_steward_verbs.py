@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from click.shell_completion import ShellComplete
 
-from ctxsteward.console.charts import Bar, Series, bars, lines
 from ctxsteward.console.cli import cli
 from ctxsteward.console.extras import STEWARD, missing
+from ctxsteward.console.pages.charts import Bar, Series, bars, lines
 from ctxsteward.envelope.store import open_store
 from ctxsteward.schemas.profile import ProfileEntry
 
@@ -232,7 +232,7 @@ def test_status_fits_eighty_columns_whatever_the_nights_were(where: tuple[str, s
 
     from rich.console import Console
 
-    from ctxsteward.console.steward.report import show_status
+    from ctxsteward.console.steward.status import show_status
 
     found = value("status", *where)
     row = found["last"][0] | {

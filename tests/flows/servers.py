@@ -1,10 +1,9 @@
-"""A Prefect server in a process of its own, and a process that serves a deployment; each ends with its group."""
+"""Processes that talk to the tests' Prefect server, such as a worker; each ends with its group."""
 
 from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,7 +18,6 @@ from ctxsteward.flows import QUIET
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("schemas", "envelope", "summarizers", "steward", "evals", "flows", "console")
-START_SECONDS = 90.0
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
@@ -45,29 +43,9 @@ def process(*arguments: str, env: Mapping[str, str], log: Path) -> Iterator[subp
             child.wait()
 
 
-@contextmanager
-def server(home: Path) -> Iterator[str]:
-    """The URL of the API of a real server on a free port of the loopback interface."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    url = f"http://127.0.0.1:{port}/api"
-    arguments = ("-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port), "--no-ui")
-    with process(*arguments, env=environment(home), log=home / "server.log"):
-        wait_for(lambda: _answers(url), START_SECONDS, home / "server.log")
-        yield url
-
-
-def _answers(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/health", timeout=2).status_code == 200
-    except httpx.HTTPError:
-        return False
-
-
-def flow_runs(url: str, state: str | None = None) -> list[dict[str, Any]]:
-    """Flow runs that the server knows, in this state."""
-    wanted = {"flow_runs": {"state": {"type": {"any_": [state]}}}} if state else {}
+def deployed_runs(url: str) -> list[dict[str, Any]]:
+    """Flow runs of deployments that the server knows."""
+    wanted = {"flow_runs": {"deployment_id": {"is_null_": False}}}
     answer = httpx.post(f"{url}/flow_runs/filter", json=wanted, timeout=10)
     answer.raise_for_status()
     found: list[dict[str, Any]] = answer.json()

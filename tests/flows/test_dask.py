@@ -36,13 +36,13 @@ def test_a_local_cluster_listens_on_the_loopback_and_has_no_dashboard() -> None:
 
 
 def test_two_dask_workers_do_the_batches_and_the_night_is_the_same(tmp_path: Path) -> None:
-    write(tmp_path / "in", 16)
+    write(tmp_path / "in", 12)
     settings = NightSettings(
         store=f"file:{tmp_path / 'store'}", sources=(str(tmp_path / "in"),), profile="support", night="2026-11-22",
         batch_transcripts=2, runner="dask", workers=2,
     )  # fmt: skip
     report = meta_steward_nightly(founded(settings))
-    assert (report.outcome, report.count("harvested"), report.failed_batches) == ("promoted", 16, 0)
+    assert (report.outcome, report.count("harvested"), report.failed_batches) == ("promoted", 12, 0)
     assert report.cpu_seconds > 0
     results = [json.loads(path.read_text())["result"] for path in (home_of(settings) / "results").iterdir()]
     workers = {json.loads(result)["by"] for result in results}

@@ -33,7 +33,7 @@ from ctxsteward.steward.settings import NightSettings
 meta_steward_nightly(NightSettings.model_validate_json(sys.argv[1]))
 """
 TRANSCRIPTS, BATCH = 12, 3
-STOPS = range(1, 5) if os.environ.get("CTXSTEWARD_SOAK") == "1" else (1, 3)
+STOPS = range(1, 5) if os.environ.get("CTXSTEWARD_SOAK") == "1" else (2,)
 """Finished batches at which the flow is killed; with ``CTXSTEWARD_SOAK=1``, every number of them."""
 
 

@@ -21,13 +21,14 @@ from .transcripts import founded, write
 pytestmark = pytest.mark.usefixtures("prefect")
 
 DAY_SECONDS = 86_400
+FIRST, LAST = date(2026, 11, 15), date(2026, 11, 16)
 
 
 def prepared(root: Path, name: str) -> NightSettings:
-    """Four transcripts a day, on three days; all stores have one store's keys."""
+    """Six transcripts a day, on two days; all stores have one store's keys."""
     midnight = datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp()
-    for day in range(3):
-        write(root / "in", 4, 4 * day, seconds=midnight + day * DAY_SECONDS)
+    for day in range(2):
+        write(root / "in", 6, 6 * day, seconds=midnight + day * DAY_SECONDS)
     (root / name).mkdir()
     file_keys(root / "keys").address_key("default")
     (root / name / "keys").symlink_to(root / "keys")
@@ -36,13 +37,13 @@ def prepared(root: Path, name: str) -> NightSettings:
 
 def test_days_made_up_for_end_as_one_night_and_the_second_time_commit_nothing(tmp_path: Path) -> None:
     settings = prepared(tmp_path, "days")
-    reports = replay_nights(settings, date(2026, 11, 15), date(2026, 11, 17))
+    reports = replay_nights(settings, FIRST, LAST)
     assert [(one.night, one.count("due"), one.outcome) for one in reports] == [
-        ("2026-11-15", 4, "unchanged"), ("2026-11-16", 4, "unchanged"), ("2026-11-17", 4, "promoted"),
+        ("2026-11-15", 6, "unchanged"), ("2026-11-16", 6, "promoted"),
     ]  # fmt: skip
-    again = replay_nights(settings, date(2026, 11, 15), date(2026, 11, 17))
+    again = replay_nights(settings, FIRST, LAST)
     assert {(one.outcome, one.number, one.final) for one in again} == {("unchanged", None, reports[-1].final)}
-    (whole,) = replay_nights(prepared(tmp_path, "whole"), date(2026, 11, 17), date(2026, 11, 17))
+    (whole,) = replay_nights(prepared(tmp_path, "whole"), LAST, LAST)
     assert whole.final == reports[-1].final
     suite = eval_suite("guards", settings)
     assert (suite["version"], suite["passed"]) == (2, True)

@@ -4,8 +4,7 @@ Exit codes: 0 fine; 1 the check found something; 2 bad usage or input; 3 blocked
 back; 130 interrupted; 141 the reader of our output went away. Bad input is one line on stderr, never a
 traceback.
 
-Starts fast: only click is imported here and at the top of the command modules; a command imports what it runs
-on.
+Starts fast: only click is imported here; the module of a command is imported when the command runs.
 """
 
 from __future__ import annotations
@@ -16,12 +15,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
+from click.shell_completion import get_completion_class
 
 from .commands import COMMANDS
-from .failures import BROKEN_PIPE, INTERRUPTED, failure_line, report_failure
+from .lazy import LazyGroup
+
+INTERRUPTED, BROKEN_PIPE = 130, 141
 
 
-class Root(click.Group):
+class Root(LazyGroup):
     """A group whose errors are one line and an exit code, also under click's own test runner."""
 
     def main(
@@ -51,6 +53,8 @@ class Root(click.Group):
         except click.exceptions.Abort:
             return INTERRUPTED
         except Exception as error:
+            from .failures import failure_line, report_failure  # brings the tree of errors, and pydantic with it
+
             line = failure_line(error)
             if line is None:
                 raise
@@ -78,6 +82,7 @@ def _point_stdout_nowhere() -> None:
 
 @click.group(
     cls=Root,
+    table=COMMANDS,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 fine; 1 the check found something; 2 bad usage or input; 3 a person must look; "
@@ -91,8 +96,22 @@ def cli(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-for _command in COMMANDS:
-    cli.add_command(_command)
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print the tab-completion script for SHELL.
+
+    \b
+    bash:  eval "$(ctxsteward completion bash)"      in ~/.bashrc
+    zsh:   eval "$(ctxsteward completion zsh)"       in ~/.zshrc
+    fish:  ctxsteward completion fish | source       in config.fish
+    """
+    root = ctx.find_root()
+    kind = get_completion_class(shell)
+    assert kind is not None
+    script = kind(root.command, {}, "ctxsteward", "_CTXSTEWARD_COMPLETE")
+    click.echo(script.source_template % script.source_vars())
 
 
 def main() -> None:

@@ -10,18 +10,21 @@ import sys
 
 import click
 
+from ctxsteward.schemas import ContextError
+from ctxsteward.schemas.uris import without_secrets
+
+from .extras import EXTRAS
+
 FOUND = 1
 BAD_INPUT = 2
-INTERRUPTED = 130
-BROKEN_PIPE = 141
+BLOCKED = 3
+ROLLED_BACK = 4
 
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 def failure_line(error: Exception) -> str | None:
     """The line for an error that the user can do something about; None for any other."""
-    from ctxsteward.schemas import ContextError
-
     if isinstance(error, click.UsageError):
         path = _command(error)
         where = f"ctxsteward: {path.partition(' ')[2]}".rstrip(": ")
@@ -40,8 +43,6 @@ def failure_line(error: Exception) -> str | None:
 
 def report_failure(line: str) -> int:
     """Print the line and return the exit code of bad input."""
-    from ctxsteward.schemas.uris import without_secrets
-
     print(one_line(without_secrets(line)), file=sys.stderr)
     return BAD_INPUT
 
@@ -74,8 +75,6 @@ def _usage(error: click.UsageError) -> str:
 
 def _missing_package(error: ModuleNotFoundError) -> str | None:
     """Which extra brings what is missing; None where none does."""
-    from .extras import EXTRAS
-
     module = (error.name or "").partition(".")[0]
     found = next((package for package in EXTRAS if package.module == module), None)
     if found is None:

@@ -1,40 +1,30 @@
 """Options that several commands share, and what their texts mean.
 
-Completions of names (models, formats, providers, schemas) import their lists only when a shell asks.
-
---telemetry and --linger: where a long command tells what it does, and how long it stays to be asked.
-
+--telemetry and --linger say where a long command tells what it does, and how long it stays to be asked.
 `CTXSTEWARD_TELEMETRY` in the environment says the same as --telemetry; `OTEL_RESOURCE_ATTRIBUTES` and
 `OTEL_SERVICE_NAME`, which the SDK reads, name the process. Without either nothing of it is loaded.
-
-Options of the steward's verbs, and what a shell completes after them.
-
-Completions read the store only when a shell asks; where that fails there is nothing to complete.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from functools import wraps
+from typing import Any, TypeVar
 
 import click
 
-if TYPE_CHECKING:
-    from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile
-    from ctxsteward.schemas import InputError
-import sys
-from contextlib import contextmanager
-from functools import wraps
+from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder, Profile
+from ctxsteward.envelope.tokens.models import known_models
+from ctxsteward.envelope.transcripts import FORMATS
+from ctxsteward.schemas import InputError, UnknownModel
 
 from .output import note
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .steward.context import StewardContext
 
 DEFAULT_STORE = "file:.ctxsteward"
 DEFAULT_MODEL = "gpt-4o"
@@ -62,26 +52,18 @@ def completer(
 
 
 def model_names() -> Sequence[str]:
-    from ctxsteward.envelope.tokens.models import known_models
-
     return known_models()
 
 
 def format_names() -> Sequence[str]:
-    from ctxsteward.envelope.transcripts import FORMATS
-
     return FORMATS
 
 
 def provider_names() -> Sequence[str]:
-    from ctxsteward.envelope import PROVIDERS
-
     return PROVIDERS
 
 
 def budget_names() -> Sequence[str]:
-    from ctxsteward.envelope import Budgets
-
     return tuple(Budgets.model_fields)
 
 
@@ -129,17 +111,12 @@ provider = click.option(
 
 def read_provider(name: str | None) -> None:
     """Refuse a provider that is none before anything is written."""
-    from ctxsteward.schemas import InputError
-
     if name is not None and name not in provider_names():
         raise InputError(f"--provider {name}: no such provider; one of: {', '.join(provider_names())}")
 
 
 def read_budgets(texts: Sequence[str]) -> Budgets:
     """Budgets from KEY=NUMBER texts; raises `InputError` naming the allowed keys, `InvalidBudget`."""
-    from ctxsteward.envelope import Budgets
-    from ctxsteward.schemas import InputError
-
     allowed = ", ".join(budget_names())
     values: dict[str, float] = {}
     for text in texts:
@@ -164,9 +141,6 @@ def _number(text: str) -> float | None:
 
 def read_builder(model: str, budgets: Sequence[str]) -> EnvelopeBuilder:
     """A builder for this model; raises `InputError` with the nearest names for an unknown one."""
-    from ctxsteward.envelope import EnvelopeBuilder
-    from ctxsteward.schemas import UnknownModel
-
     try:
         return EnvelopeBuilder(model=model, budgets=read_budgets(budgets), now=utc_now)
     except UnknownModel as error:
@@ -175,29 +149,21 @@ def read_builder(model: str, budgets: Sequence[str]) -> EnvelopeBuilder:
 
 def utc_now() -> str:
     """When a command does something, for what it writes: ISO 8601, UTC, whole seconds."""
-    from datetime import UTC, datetime
-
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def unknown_model(name: str) -> InputError:
     """What to say of a model that is none: the nearest names."""
-    from ctxsteward.schemas import InputError
-
     return InputError(f"--model {name}: no such model is known; {_nearest(name, model_names())}")
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:
-    from difflib import get_close_matches
-
     near = get_close_matches(name, known, n=3)
     return f"did you mean {' or '.join(near)}?" if near else f"one of: {', '.join(known)}"
 
 
 def read_profile(path: str | None) -> Profile | None:
     """The profile file, if one was named; raises `InvalidProfile`."""
-    from ctxsteward.envelope import Profile
-
     return None if path is None else Profile.load(path)
 
 
@@ -230,8 +196,6 @@ def telemetry(command: _LongCommand) -> _LongCommand:
 
 @contextmanager
 def _exported(destination: str) -> Iterator[None]:
-    import logging
-
     from ctxsteward.envelope.audit import auditor as audits
     from ctxsteward.envelope.telemetry.sdk import exported
     from ctxsteward.evals import telemetry as evals
@@ -245,80 +209,5 @@ def _exported(destination: str) -> Iterator[None]:
 
 def _linger(seconds: float) -> None:
     if seconds:
-        import time
-
         note(f"staying for {seconds:g} s; interrupt to leave earlier")
         time.sleep(seconds)
-
-
-MAX_COMPLETIONS = 200
-
-Completer = Callable[[click.Context, click.Parameter, str], list[str]]
-
-
-def _at_place(names: Callable[[StewardContext], Iterable[str]]) -> Completer:
-    """A completer that asks the place that the other options name."""
-
-    def complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-        from .steward.context import open_context
-
-        told = {"store": DEFAULT_STORE, "tenant": "default", "profile_name": None, "actors": None, **_given(ctx)}
-        try:
-            with open_context(told["store"], told["tenant"], told["profile_name"], told["actors"]) as place:
-                found = [name for name in names(place) if name.startswith(incomplete)]
-        except Exception:  # a shell that completes has no use for an error
-            return []
-        return found[:MAX_COMPLETIONS]
-
-    return complete
-
-
-def _given(ctx: click.Context) -> dict[str, Any]:
-    return {name: value for name, value in ctx.params.items() if value is not None}
-
-
-def _complete_profiles(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    from .steward.context import profiles_in
-    from .stores import open_stored
-
-    told = {"store": DEFAULT_STORE, "tenant": "default", **_given(ctx)}
-    try:
-        with open_stored(told["store"]) as store:
-            return [name for name in profiles_in(store, told["tenant"]) if name.startswith(incomplete)]
-    except Exception:
-        return []
-
-
-def _versions(place: StewardContext) -> list[str]:
-    return [str(number) for number in range(place.head, 0, -1)]
-
-
-def _requests(place: StewardContext) -> list[str]:
-    when = place.here.when
-    return [request.id for request in place.approvals.pending(when=when, head=place.head)]
-
-
-def _records(place: StewardContext) -> list[str]:
-    from .steward.records import records_at
-
-    with records_at(place, keep=False) as records:
-        return [record.id for record in records]
-
-
-complete_versions = _at_place(_versions)
-complete_records = _at_place(_records)
-complete_waiting = _at_place(lambda place: [*_requests(place), *_records(place)])
-complete_actors = _at_place(lambda place: sorted(place.actors.actors))
-
-profile_name = click.option(
-    "--profile-name", metavar="NAME", shell_complete=_complete_profiles,
-    help="Name of the governed profile; default: the store's only one.",
-)  # fmt: skip
-actors_option = click.option(
-    "--actors", type=click.Path(), metavar="FILE",
-    help="Who may approve and operate (YAML); default: CTXSTEWARD_ACTORS, or actors.yaml in the store's folder.",
-)  # fmt: skip
-as_actor = click.option("--as", "actor", metavar="ACTOR", shell_complete=complete_actors, help="Who you are.")
-token = click.option(
-    "--token", metavar="TOKEN", help="Your token; safer: CTXSTEWARD_TOKEN, or - for a line on standard input."
-)

@@ -10,14 +10,17 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any, TypeVar
 
 import click
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from ctxsteward.schemas.publish import validate
 
 from .failures import one_line
 
-if TYPE_CHECKING:
-    from rich.console import Console
+_Result = TypeVar("_Result")
 
 
 def print_json(value: object, *, indent: int | None = None) -> None:
@@ -27,11 +30,14 @@ def print_json(value: object, *, indent: int | None = None) -> None:
 
 def print_document(name: str, value: object, *, indent: int | None = None) -> None:
     """A published document, checked against its schema; a list: each of them. Raises `InputError`."""
-    from ctxsteward.schemas.publish import validate
-
     for one in value if isinstance(value, list) else [value]:
         validate(name, one)
     print_json(value, indent=indent)
+
+
+def print_result(found: _Result, show: Callable[[Console, _Result], None], *, as_json: bool) -> None:
+    """One result: as JSON, or as `show` prints it for a person."""
+    print_json(found) if as_json else show(table_console(), found)
 
 
 def note(text: str) -> None:
@@ -39,18 +45,19 @@ def note(text: str) -> None:
     click.echo(f"ctxsteward: {one_line(text)}", err=True)
 
 
+class QuietConsole(Console):
+    """A console that leaves a reader that went away to the command line's root."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def table_console(stderr: bool = False) -> Console:
     """A console without markup, emoji or highlighting: text of transcripts is shown as it is."""
-    from rich.console import Console
-
-    class Quiet(Console):
-        def on_broken_pipe(self) -> None:
-            raise BrokenPipeError
-
     stream = sys.stderr if stderr else sys.stdout
     if not _takes_unicode(stream) and hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="replace")
-    return Quiet(file=stream, markup=False, emoji=False, highlight=False)
+    return QuietConsole(file=stream, markup=False, emoji=False, highlight=False)
 
 
 def unicode_console(console: Console) -> bool:
@@ -64,7 +71,6 @@ def progress(label: str, *, shown: bool) -> Iterator[Callable[[str], None]]:
     if not (shown and sys.stderr.isatty()):
         yield lambda text: None
         return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns: tuple[Any, ...] = (
         SpinnerColumn(),

@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ctxsteward.envelope import Session, Store
+from ctxsteward.envelope import Session, Store, open_store
+from ctxsteward.schemas import InputError
+from ctxsteward.store.crypto.keyring import MasterKeys
+from ctxsteward.store.maintenance.inventory import ls
+from ctxsteward.store.names import checked_name
 
 _ADDRESS, _DIGITS = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{8,63}")
 
@@ -23,23 +25,17 @@ CARDS_VARIABLE = "CTXSTEWARD_CARDS"
 
 def open_uri(uri: str, *, cards: str | None = None) -> Store:
     """Open a store, made if missing, with journal, keys and cards (unless told) as the environment has them."""
-    from ctxsteward.envelope import open_store
-
     cards = cards or os.environ.get(CARDS_VARIABLE) or None
     if uri == "memory:":
         return open_store(uri, cards=cards)
     keys = None
     if os.environ.get(KEY_VARIABLE):
-        from ctxsteward.store.crypto.keyring import MasterKeys
-
         keys = MasterKeys.from_environment(os.environ, KEY_VARIABLE)
     return open_store(uri, journal=os.environ.get(JOURNAL_VARIABLE) or None, keys=keys, cards=cards)
 
 
 def open_stored(uri: str, *, cards: str | None = None) -> Store:
     """Open a store for reading; raises `InputError` where there is none."""
-    from ctxsteward.schemas import InputError
-
     scheme, _, rest = uri.partition(":")
     if scheme == "file" and rest and not Path(rest).is_dir():
         raise InputError(f"--store {uri}: no such folder; build or replay a transcript into it, or name another store")
@@ -51,8 +47,6 @@ def open_stored(uri: str, *, cards: str | None = None) -> Store:
 
 def _refuse_empty(store: Store, uri: str) -> None:
     """A bucket is there or not, and a prefix is whatever one writes: one that holds nothing is a mistyped one."""
-    from ctxsteward.schemas import InputError
-
     try:
         if next(iter(store.objects.list("")), None) is None and not store.journal.tenants():
             raise InputError(f"--store {uri}: nothing is there; check bucket and prefix, or name another store")
@@ -63,8 +57,6 @@ def _refuse_empty(store: Store, uri: str) -> None:
 
 def stored_session(store: Store, id: str, tenant: str) -> Session:
     """A session that exists, for reading: it stays with the machine that owns it. `InputError` names some that do."""
-    from ctxsteward.schemas import InputError
-
     forgotten = any(note.principal is None for note in store.journal.forgotten(tenant, id))
     if not forgotten and not store.exists(id, tenant=tenant):  # opening a forgotten one says who erased it
         known = store.sessions(tenant=tenant)
@@ -76,10 +68,6 @@ def stored_session(store: Store, id: str, tenant: str) -> Session:
 
 def check_tenant(store: Store, tenant: str | None) -> None:
     """Raise `InputError` where this tenant has nothing in the store: what is not there is neither whole nor empty."""
-    from ctxsteward.schemas import InputError
-    from ctxsteward.store.maintenance.inventory import ls
-    from ctxsteward.store.names import checked_name
-
     if tenant is not None and next(ls(store, tenant=checked_name("tenant", tenant)), None) is None:
         known = store.journal.tenants()
         hint = f"its journal holds {', '.join(known[:5])}" if known else "its journal holds no tenant"
@@ -88,8 +76,6 @@ def check_tenant(store: Store, tenant: str | None) -> None:
 
 def envelope_address(store: Store, option: str, text: str, tenant: str) -> str:
     """The whole address of an envelope that an option names; raises `InputError` where it names none."""
-    from ctxsteward.schemas import InputError
-
     address = store.address(text, tenant=tenant)
     if is_address(address):
         return address

@@ -7,22 +7,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from rich import box
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ctxsteward.envelope import Envelope
+from ctxsteward.schemas import CompressionReport, Finding
+
 from .failures import visible
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from ctxsteward.envelope import Envelope
-    from ctxsteward.schemas import CompressionReport, Finding
-
-    from .replay import ReplayTotals
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 ASCII_BLOCKS = "_.:-=+*#"
@@ -128,40 +123,6 @@ def percent(fraction: float) -> str:
 def change(now: float, before: float) -> str:
     """``-63 %``; ``-`` where there was nothing."""
     return f"{(now / before - 1) * 100:+.0f} %" if before else "-"
-
-
-def costs_table(tally: ReplayTotals) -> Table:
-    """Prompt tokens sent against the whole history, raw and with the cached prefix at its price."""
-    table = grid("prompt tokens", "whole history", "sent", "change", numbers=("whole history", "sent", "change"))
-    table.caption = f"same head in both; cached from {tally.cache_block_tokens:,} tokens"
-    table.caption_justify = "left"
-    rows = (
-        ("as counted", tally.full_tokens, tally.sent_tokens),
-        ("cached prefix at 0.1", tally.full_priced, tally.sent_priced),
-    )
-    for name, full, sent in rows:
-        table.add_row(name, f"{full:,.0f}", f"{sent:,.0f}", change(sent, full))
-    return table
-
-
-def tally_table(tally: ReplayTotals) -> Table:
-    """A replay in a few lines."""
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column()
-    times = f"{tally.build_ms_at(0.5):.2f} / {tally.build_ms_at(0.95):.2f} ms"
-    kinds = ", ".join(f"{count} {kind}" for kind, count in tally.findings.most_common()) or "none"
-    for name, value in (
-        ("transcripts", f"{tally.transcripts:,}"),
-        ("format", ", ".join(tally.formats)),
-        ("model calls", f"{tally.calls:,}"),
-        ("compactions", f"{tally.compactions:,}"),
-        ("calls over budget", f"{tally.over_budget_calls:,}"),
-        ("build p50 / p95", times),
-        ("findings", kinds),
-    ):
-        table.add_row(name, value)
-    return table
 
 
 def sparkline(values: Sequence[int], marks: Sequence[bool], width: int, *, blocks: str = BLOCKS) -> Text:

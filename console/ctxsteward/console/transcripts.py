@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from ctxsteward.envelope import EnvelopeBuilder, NewMessage, Profile, Session, Store
-    from ctxsteward.envelope.tokens.tokenizer import Counter
-    from ctxsteward.envelope.transcripts import Transcript
-
+from ctxsteward.envelope import EnvelopeBuilder, NewMessage, Profile, Session, Store
+from ctxsteward.envelope.tokens.tokenizer import Counter
+from ctxsteward.envelope.transcripts import Transcript, parse_transcripts, read_transcripts
+from ctxsteward.envelope.transcripts.strict_json import MAX_PIPE_BYTES
+from ctxsteward.evals.replay import new_message
+from ctxsteward.schemas import InputError, InputTooLarge, InvalidTranscript
+from ctxsteward.schemas.message import encode_wire
 
 BATCH_MESSAGES = 1_000
 BACKLOG_MESSAGES = 10_000
@@ -28,10 +29,6 @@ class TranscriptChoice(NamedTuple):
 
 def read_file(path: str, format: str) -> Iterator[Transcript]:
     """The transcripts of a file, or of stdin for ``-``; raises `InvalidTranscript`, `InputTooLarge`."""
-    from ctxsteward.envelope.transcripts import parse_transcripts, read_transcripts
-    from ctxsteward.envelope.transcripts.strict_json import MAX_PIPE_BYTES
-    from ctxsteward.schemas import InputTooLarge
-
     if path != "-":
         return read_transcripts(path, format=format)
     data = sys.stdin.buffer.read(MAX_PIPE_BYTES + 1)
@@ -42,8 +39,6 @@ def read_file(path: str, format: str) -> Iterator[Transcript]:
 
 def choose_transcript(path: str, format: str, run: int) -> TranscriptChoice:
     """The transcript at a 0-based place of a file; raises `InvalidTranscript`, `InputTooLarge`."""
-    from ctxsteward.schemas import InvalidTranscript
-
     chosen, count = None, 0
     for transcript in read_file(path, format):
         if count == run:
@@ -86,10 +81,6 @@ def append_missing(
 
 
 def _missing(session: Session, transcript: Transcript, held: int) -> Iterator[NewMessage]:
-    from ctxsteward.evals.replay import new_message
-    from ctxsteward.schemas import InputError
-    from ctxsteward.schemas.message import encode_wire
-
     for number, entry in enumerate(transcript.entries(), 1):
         if number > held:
             yield new_message(entry, number)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .envelope import PROVIDERS, Envelope, Section
     from .history.new_message import NewMessage
     from .history.session import Session
-    from .history.tool_groups import LogEntry as Entry
+    from .history.tool_groups import LogEntry
     from .recall.heuristic import Heuristic
     from .recall.model_tools import (
         Hit,
@@ -31,23 +31,22 @@ if TYPE_CHECKING:
         search_context,
         search_context_tool,
     )
-    from .recall.selection import ScoredOriginal as Scored
-    from .recall.selection import SelectionRequest, Selector, Weights
+    from .recall.selection import ScoredOriginal, SelectionRequest, Selector, Weights
     from .store import Store, open_store
     from .tokens.budgets import Budgets
 
 __all__ = [
     "PROVIDERS",
     "Budgets",
-    "Entry",
     "Envelope",
     "EnvelopeBuilder",
     "Heuristic",
     "Hit",
+    "LogEntry",
     "NewMessage",
     "Policy",
     "Profile",
-    "Scored",
+    "ScoredOriginal",
     "Section",
     "SelectionRequest",
     "Selector",
@@ -71,29 +70,23 @@ _BY_MODULE = {
     ".envelope": "PROVIDERS Envelope Section",
     ".history.new_message": "NewMessage",
     ".history.session": "Session",
-    ".history.tool_groups": "Entry=LogEntry",
+    ".history.tool_groups": "LogEntry",
     ".recall.heuristic": "Heuristic",
     ".recall.model_tools": (
         "Hit answer_call model_tools resolve_reference resolve_reference_tool search_context search_context_tool"
     ),
-    ".recall.selection": "Scored=ScoredOriginal SelectionRequest Selector Weights",
+    ".recall.selection": "ScoredOriginal SelectionRequest Selector Weights",
     ".store": "Store open_store",
     ".tokens.budgets": "Budgets",
 }
-"""Where each name is; ``a=b``: it is called b there."""
-_HOMES = {
-    public: (module, own or public)
-    for module, names in _BY_MODULE.items()
-    for public, _, own in (name.partition("=") for name in names.split())
-}
+_HOMES = {name: module for module, names in _BY_MODULE.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
     # loaded at first use: who needs one module of this room does not wait for all the others
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, own = _HOMES[name]
-    value = globals()[name] = getattr(import_module(module, __name__), own)
+    value = globals()[name] = getattr(import_module(_HOMES[name], __name__), name)
     return value
 
 

@@ -1,13 +1,11 @@
 """Prefect flows, the only room that imports Prefect: the nightly steward, nights made up for, eval suites.
 
-    nightly     meta_steward_nightly(settings)
-    replaying   replay_nights(settings, first, last)
+    night       meta_steward_nightly(settings)
+    replay      replay_nights(settings, first, last)
     suites      eval_suite(suite, settings)
 
 They hold no logic: a flow runs `ctxsteward.steward` with batches as tasks. Importing this package imports nothing;
-`quiet` is what a shell puts into the environment before it imports one of the modules above.
-
-Environment variables that keep Prefect to itself; a shell sets them before it starts a server or imports Prefect.
+`QUIET` is what a shell puts into the environment before it imports one of the modules above.
 """
 
 from __future__ import annotations
@@ -17,3 +15,4 @@ QUIET = {
     "DO_NOT_TRACK": "1",
     "PREFECT_CLOUD_ENABLE_ORCHESTRATION_TELEMETRY": "false",
 }
+"""Environment variables that keep Prefect to itself."""

@@ -1,32 +1,24 @@
-"""Batches as Prefect tasks: names of transcripts go in, the address of what became of them comes out, never a body.
-
-A task's cache key is its batch alone, and a batch's address is made of what it reads; results are persisted, so a run
-that is repeated after a kill finds every finished batch, also where Prefect still shows the first run as running. A
-batch that fails is a failed state, not a failed run. Its exception is told by name only: its text may quote a
-transcript, and Prefect keeps logs.
-
-Where tasks run: threads of this process, a local Dask cluster, or one that is there already.
-
-Dask is imported only where it is asked for; a local cluster is a `clusters.QuietCluster`.
-
-The nightly steward as a Prefect flow: the shell of `steward.night`, its batches tasks.
+"""The nightly steward as a Prefect flow: the shell of `ctxsteward.steward.night`, its batches tasks.
 
     meta_steward_nightly(NightSettings(…))     one night; its report
 
-The inner flow has the task runner that the settings name, so that a deployment's parameters choose it, and is retried
-where the store does not answer. A night that another one is under way for waits as long as a lease lasts: one that was
-killed is taken over, on its machine at once, on another when its lease has run out. A night over nothing (no such
-profile, no transcript in a source) fails before it begins.
+The inner flow has the task runner that the settings name, so that a deployment's parameters choose it: threads of this
+process, a local Dask cluster (`dask_cluster`), or one that is there already. It is retried where the store does not
+answer. A night that another one is under way for waits as long as a lease lasts: one that was killed is taken over, on
+its machine at once, on another when its lease has run out. A night over nothing (no such profile, no transcript in a
+source) fails before it begins.
+
+A task gets names of transcripts and hands back the address of what became of them, never a body. Its cache key is its
+batch alone, and a batch's address is made of what it reads; results are persisted, so a run that is repeated after a
+kill finds every finished batch, also where Prefect still shows the first run as running. A batch that fails is a failed
+state, not a failed run. Its exception is told by name only: its text may quote a transcript, and Prefect keeps logs.
 
 Every night leaves a Markdown artifact. Rejected, rolled back, busy or broken, it ends `Failed`, and a caller in this
-process gets `NightFailed` with the report; where people must say something first, it ends `Held`.
+process gets `NightFailed` with the report; where people must say something first, it ends `Held`. What a report quotes
+goes back to the caller and is not persisted.
 
-Settings hold names of places, reports numbers and codes; what a report quotes goes back to the caller and is not
-persisted. Annotations here are values, not texts: Prefect reads them where a deployment has loaded the flow by its
-name.
+Annotations here are values, not texts: Prefect reads them where a deployment has loaded the flow by its name.
 """
-
-from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator

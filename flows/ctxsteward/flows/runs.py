@@ -1,14 +1,13 @@
-"""What Prefect is told of a run beside its states: its name, its tags, who runs it, its report.
+"""What Prefect is told of a run beside its states: its name, its tags, who runs it, its report, its telemetry.
 
 A run whose process was killed together with its worker says nothing any more, and its server shows it as running for
 ever. So each run is labelled with the owner of the steward's lease (`night@HOST:PID`), and the next run calls those
 crashed whose owner is gone: on this machine, because no such process is there; on another one, because its lease has
 run out.
 
-Telemetry of flow runs: it goes where `CTXSTEWARD_TELEMETRY` says, as ``ctxsteward … --telemetry`` has it.
-
-A served flow runs in a process of its own that ends with it, so `otlp=URL` is what fits; what waits is sent at the end
-of the process. Where the process has an SDK already (the command line's, or a framework's), that one is told.
+Telemetry goes where `CTXSTEWARD_TELEMETRY` says, as ``ctxsteward … --telemetry`` has it. A served flow runs in a
+process of its own that ends with it, so `otlp=URL` is what fits; what waits is sent at the end of the process. Where
+the process has an SDK already (the command line's, or a framework's), that one is told.
 """
 
 from __future__ import annotations

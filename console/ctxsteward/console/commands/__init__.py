@@ -1,34 +1,68 @@
-"""The commands, one module each, in the order of the help text."""
+"""Which commands there are: a table for each group, with the module and the short help of every command."""
 
-from .audit import audit
-from .backfill import backfill
-from .build import build
-from .cards import cards
-from .context import context
-from .demo import demo
-from .evals import evals
-from .inspection import report, resolve
-from .integration import completion, mcp, schema
-from .replay import replay
-from .steward import steward
-from .store import store
+from __future__ import annotations
 
-COMMANDS = (
-    demo,
-    build,
-    replay,
-    resolve,
-    report,
-    audit,
-    store,
-    backfill,
-    context,
-    cards,
-    steward,
-    evals,
-    mcp,
-    schema,
-    completion,
-)
+import click
 
-__all__ = ["COMMANDS"]
+from ..lazy import LazyCommand, LazyGroup
+
+EVALS = {
+    "bench": LazyCommand("commands.bench:bench", "Time and memory against bars; exit 1 where one is missed."),
+    "cost": LazyCommand("commands.measures:cost", "What do prompts cost on these agent runs, raw and cache-priced?"),
+    "list": LazyCommand("commands.suites:list_suites", "The suites, what they hold to numbers, and their gates."),
+    "recall": LazyCommand("commands.measures:recall", "Is the evidence for each question in the envelope?"),
+    "run": LazyCommand("commands.suites:run", "Play a suite's scenarios; with --gate, exit 1 where a gate fails."),
+}
+
+STEWARD = {
+    "actors": LazyCommand("steward.actors:actors", "Who may approve and operate; add somebody."),
+    "diff": LazyCommand("steward.versions:diff", "What changed between two versions."),
+    "doctor": LazyCommand(
+        "steward.doctor:doctor", "Check configuration, keys, packages, Prefect, lease, ledger, spans."
+    ),
+    "drift": LazyCommand("steward.versions:drift", "How far the profile has drifted, with the patch."),
+    "forget": LazyCommand("steward.forget:forget", "Erase what was harvested from a session or a person."),
+    "log": LazyCommand("steward.versions:log", "Who committed which version, when and why."),
+    "promote": LazyCommand("steward.promotion:promote", "Bring an approved request or record into force."),
+    "propose": LazyCommand("steward.proposal:propose", "Stage a change of what is in force, for people to approve."),
+    "quarantine": LazyCommand("steward.quarantine:quarantine", "Transcripts and records that were refused, and why."),
+    "review": LazyCommand("steward.review:review", "What waits for people; approve or reject it."),
+    "rollback": LazyCommand("steward.promotion:rollback", "Bring an earlier version back."),
+    "run": LazyCommand("steward.night:run", "Run one night over whatever transcripts are due."),
+    "status": LazyCommand("steward.status:status", "What is in force, the last nights, who is at it now."),
+    "why": LazyCommand("steward.review:why", "The spans that a record rests on, quoted."),
+}
+
+COMMANDS = {
+    "audit": LazyCommand("commands.audit:audit", "Compare what was sent with the envelope it should have been."),
+    "backfill": LazyCommand(
+        "commands.backfill:backfill", "Snapshot personas, policies and meta as versioned envelopes."
+    ),
+    "build": LazyCommand("commands.build:build", "Build the envelope for a transcript's next call."),
+    "cards": LazyCommand("commands.cards:cards", "Make context cards anew, list them, move them."),
+    "completion": LazyCommand("cli:completion", "Print the tab-completion script of a shell."),
+    "context": LazyCommand("commands.context:context", "Show what a cascade's phase would see."),
+    "demo": LazyCommand("commands.demo:demo", "Tell the whole story on shipped data, offline."),
+    "evals": LazyCommand("commands:evals", "Long-horizon suites held to gates; recall and cost on your data."),
+    "mcp": LazyCommand("commands.mcp:mcp", "Serve one session's tools over MCP (stdio)."),
+    "replay": LazyCommand("commands.replay:replay", "Build once for every model call, or rebuild a past envelope."),
+    "report": LazyCommand("commands.inspection:report", "Show what compactions kept and lost."),
+    "resolve": LazyCommand("commands.inspection:resolve", "Show the original that a reference names."),
+    "schema": LazyCommand("commands.schema:schema", "Print a published JSON Schema, or their names."),
+    "steward": LazyCommand("commands:steward", "Harvest insights from transcripts, through gates."),
+    "store": LazyCommand("commands.store:store", "Check a store, collect garbage, list, count, forget."),
+}
+
+
+@click.group(cls=LazyGroup, table=EVALS)
+def evals() -> None:
+    """Hold what envelopes show, and what they cost, to numbers."""
+
+
+@click.group(cls=LazyGroup, table=STEWARD)
+def steward() -> None:
+    """Read transcripts at night, and change what is governed only through gates.
+
+    Exit codes: 0 fine; 1 the check found something; 2 bad usage or input; 3 blocked, a person must look (or another
+    night is under way); 4 rolled back.
+    """

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import click
 
+from ctxsteward.envelope import Envelope, Store, rebuild
+from ctxsteward.envelope.audit import audit as compare
+from ctxsteward.envelope.transcripts.strict_json import MAX_VALUE_BYTES, memory_input, open_input
+from ctxsteward.schemas import ContextError, InputError, InvalidTranscript, ReferenceNotFound
+from ctxsteward.store.journal.port import SessionKey
+
+from .. import tables
 from ..failures import FOUND
-from ..options import common, provider_names
+from ..options import common, provider_names, read_provider
 from ..output import print_document, table_console
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ctxsteward.envelope import Envelope, Store
+from ..stores import envelope_address, open_stored
 
 STDIN = "-"
 MAX_KNOWN = 48
 """So many earlier envelopes of the session, and newest ones of other sessions, are laid out again to be recognized."""
 
 
-@click.command(short_help="Compare what was sent with the envelope it should have been.")
+@click.command()
 @click.option("--expected", required=True, metavar="ADDRESS", help="The envelope that was built for this call.")
 @click.option(
     "--sent", required=True, metavar="FILE", type=click.Path(allow_dash=True), help="The request as sent; - for stdin."
@@ -40,10 +43,6 @@ def audit(expected: str, sent: str, provider: str | None, as_json: bool, store: 
     FILE holds the request's arguments as JSON, or {"payload": …, "provider": …, "seal": …}. Findings name section,
     reference and place, and quote nothing; the first one names the cause. Exit 1 if there is any.
     """
-    from ctxsteward.envelope.audit import audit as compare
-
-    from ..options import read_provider
-    from ..stores import open_stored
 
     read_provider(provider)
     request = _read(sent)
@@ -54,8 +53,6 @@ def audit(expected: str, sent: str, provider: str | None, as_json: bool, store: 
     if as_json:
         print_document("finding", [finding.model_dump(mode="json") for finding in findings])
     else:
-        from .. import tables
-
         console = table_console()
         if findings:
             table = tables.grid("class", "ref", "place", "what")
@@ -70,9 +67,6 @@ def audit(expected: str, sent: str, provider: str | None, as_json: bool, store: 
 
 def _read(path: str) -> object:
     """The one JSON value of the file; raises `InvalidTranscript`, `InputTooLarge`."""
-    from ctxsteward.envelope.transcripts.strict_json import MAX_VALUE_BYTES, memory_input, open_input
-    from ctxsteward.schemas import InvalidTranscript
-
     if path == STDIN:
         source = memory_input(sys.stdin.buffer.read(MAX_VALUE_BYTES + 1), "stdin")
     else:
@@ -87,11 +81,6 @@ def _read(path: str) -> object:
 
 def _expected(store: Store, text: str, tenant: str, uri: str) -> Envelope:
     """The envelope with this address; raises `InputError` where there is none, or it is not what it was."""
-    from ctxsteward.envelope import rebuild
-    from ctxsteward.schemas import InputError, ReferenceNotFound
-
-    from ..stores import envelope_address
-
     address = envelope_address(store, "--expected", text, tenant)
     try:
         envelope = rebuild(store, address, tenant=tenant)
@@ -109,9 +98,6 @@ def _expected(store: Store, text: str, tenant: str, uri: str) -> Envelope:
 
 def _known(store: Store, envelope: Envelope) -> Iterator[Envelope]:
     """Other envelopes of the store, to be recognized: read only where something differs."""
-    from ctxsteward.envelope import rebuild
-    from ctxsteward.schemas import ContextError
-
     for tenant, address in _addresses(store, envelope):
         if address != envelope.address:
             try:
@@ -122,8 +108,6 @@ def _known(store: Store, envelope: Envelope) -> Iterator[Envelope]:
 
 def _addresses(store: Store, envelope: Envelope) -> Iterator[tuple[str, str]]:
     """Of this session newest first, then the newest one of other sessions and tenants."""
-    from ctxsteward.store.journal.port import SessionKey
-
     own = SessionKey(envelope.tenant, envelope.session)
     for manifest in store.journal.manifests(own)[: -MAX_KNOWN - 1 : -1]:
         yield own.tenant, manifest.address

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import Any
 
 import click
 
+from ctxsteward.envelope import EnvelopeBuilder, Profile, Store
+from ctxsteward.envelope.building.snapshots import Snapshots
+from ctxsteward.schemas import BudgetExceeded, Finding, InputError, WindowExceeded
+from ctxsteward.store.profiles.proposal import bootstrap
+from ctxsteward.store.profiles.versions import profile_names
+
+from .. import tables
 from ..failures import FOUND
 from ..options import DEFAULT_MODEL, common, read_builder, read_profile
 from ..output import print_json, table_console
-
-if TYPE_CHECKING:
-    from ctxsteward.envelope import EnvelopeBuilder, Profile, Store
-    from ctxsteward.schemas import Finding
+from ..steward.context import author
+from ..stores import open_stored, open_uri
 
 WHO, WHY = "backfill", "the first version, of a profile file"
 
 
-@click.command(short_help="Snapshot personas, policies and meta as versioned envelopes.")
+@click.command()
 @click.option("--snapshot", is_flag=True, help="Snapshot the head of every profile of the tenant.")
 @click.option(
     "--profile", type=click.Path(), metavar="FILE",
@@ -60,21 +66,12 @@ def backfill(
 
 def _opened(store: str, governed: Profile | None) -> Store:
     """The store; it is only made where there is something to put into it."""
-    from ..stores import open_stored, open_uri
-
     return open_stored(store) if governed is None else open_uri(store)
 
 
 def _backfilled(
     store: Store, tenant: str, governed: Profile | None, builder: EnvelopeBuilder, who: str | None
 ) -> dict[str, Any]:
-    from datetime import UTC, datetime
-
-    from ctxsteward.schemas import InputError
-    from ctxsteward.store.profiles.proposal import bootstrap
-    from ctxsteward.store.profiles.versions import profile_names
-
-    from ..steward.context import author
 
     when = datetime.now(UTC).isoformat(timespec="seconds")
     committed: str | None = None
@@ -98,9 +95,6 @@ def _backfilled(
 
 
 def _snapshot(store: Store, tenant: str, name: str, builder: EnvelopeBuilder, when: str) -> dict[str, Any]:
-    from ctxsteward.envelope.building.snapshots import Snapshots
-    from ctxsteward.schemas import BudgetExceeded, WindowExceeded
-
     version = store.profiles(name, tenant=tenant).newest()
     row: dict[str, Any] = {"profile": name, "version": version.number, "snapshot": None, "written": False}
     findings = list(version.findings)
@@ -124,8 +118,6 @@ def _plain(findings: list[Any]) -> list[Any]:
 
 
 def _print_table(result: dict[str, Any]) -> None:
-    from .. import tables
-
     console = table_console()
     table = tables.grid("profile", "version", "snapshot", "tokens", "envelope", "")
     for row in result["profiles"]:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from ctxsteward.envelope import Envelope
+from ctxsteward.envelope.transcripts import Transcript
+from ctxsteward.schemas import InputError
+
+from .. import tables
 from ..options import building, common, provider, read_builder, read_profile, read_provider
 from ..output import note, print_document, print_json, progress, table_console
-
-if TYPE_CHECKING:
-    from ctxsteward.envelope import Envelope
-    from ctxsteward.envelope.transcripts import Transcript
+from ..stores import open_uri
+from ..transcripts import append_missing, choose_transcript, open_session
 
 
-@click.command(short_help="Build the envelope for a transcript's next call.")
+@click.command()
 @click.argument("transcript", type=click.Path(allow_dash=True))
 @building
 @click.option("--run", default=0, show_default=True, metavar="N", help="Which transcript of the file, from 0.")
@@ -40,10 +41,6 @@ def build(
 
     Messages that the session does not hold yet are appended to it; running the command twice appends nothing.
     """
-    from ctxsteward.schemas import InputError
-
-    from ..stores import open_uri
-    from ..transcripts import append_missing, choose_transcript, open_session
 
     read_provider(provider)
     if user_turn is not None and not user_turn.strip():
@@ -81,8 +78,6 @@ def _print_value(envelope: Envelope, provider: str | None, as_json: bool) -> Non
 
 
 def _print_tables(envelope: Envelope, transcript: Transcript, origin: str) -> None:
-    from .. import tables
-
     console = table_console()
     console.print(tables.shown(f"{envelope.session}: {origin}"))
     console.print(tables.sections_table(envelope))

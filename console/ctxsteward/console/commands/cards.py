@@ -8,18 +8,21 @@ not answer.
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 import click
+
+from ctxsteward.envelope import Store
+from ctxsteward.envelope.cards import CardIndex, MigrationResult, card_maker, cards_of, open_cards
+from ctxsteward.envelope.cards import migrate as move
+from ctxsteward.envelope.cards import rebuild as made_anew
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.cards import ContextCard
 
 from ..failures import FOUND, one_line
 from ..options import common
 from ..output import note, print_document, print_json, progress, table_console
-
-if TYPE_CHECKING:
-    from ctxsteward.envelope import Store
-    from ctxsteward.envelope.cards import CardIndex, MigrationResult
-    from ctxsteward.schemas.cards import ContextCard
+from ..stores import open_stored, stored_session
+from ..tables import grid, shown
 
 index_option = click.option(
     "--cards", "cards_uri", metavar="URI", help="The index: sqlite:PATH or postgresql://USER@HOST/DATABASE."
@@ -27,7 +30,7 @@ index_option = click.option(
 _FINDINGS_SHOWN = 10
 
 
-@click.group(short_help="Make context cards anew, list them, move them.")
+@click.group()
 def cards() -> None:
     """Context cards: one line about each message of a session, for selectors to read instead of originals."""
 
@@ -44,10 +47,6 @@ def rebuild(
 
     Cards of erased messages are not made again. The summarizer `leading` takes the first sentences of a message.
     """
-    from ctxsteward.envelope.cards import card_maker
-    from ctxsteward.envelope.cards import rebuild as made_anew
-
-    from ..stores import open_stored, stored_session
 
     maker = card_maker(summarizer)
     with open_stored(store, cards=cards_uri) as opened:
@@ -87,9 +86,6 @@ def list_cards(
 
     Says so where the newest messages have no card yet.
     """
-    from ctxsteward.envelope.cards import cards_of
-
-    from ..stores import open_stored, stored_session
 
     with open_stored(store, cards=cards_uri) as opened:
         session = stored_session(opened, session_id, tenant)
@@ -113,9 +109,6 @@ def migrate(source: str, target: str, as_json: bool, store: str, tenant: str) ->
 
     Nothing is taken from FROM. Cut off, it goes on when it is started again. Exit 1 where the counts differ at the end.
     """
-    from ctxsteward.envelope.cards import migrate as move
-    from ctxsteward.envelope.cards import open_cards
-    from ctxsteward.schemas import InputError
 
     if source == target:
         raise InputError("FROM and TO are the same index; name two")
@@ -135,17 +128,12 @@ def migrate(source: str, target: str, as_json: bool, store: str, tenant: str) ->
 
 def _index(store: Store, given: str | None, *, must_exist: bool = False) -> CardIndex:
     """The index of a store's cards."""
-    from ctxsteward.envelope.cards import open_cards
-    from ctxsteward.schemas import InputError
-
     if given is None and store.cards_uri == "memory:":
         raise InputError(f"--store {store.uri}: its cards are elsewhere; name them with --cards")
     return open_cards(store.cards_uri, must_exist=must_exist)
 
 
 def _print_cards(found: list[ContextCard]) -> None:
-    from ..tables import grid, shown
-
     table = grid("ref", "role", "phase", "turn", "tokens", "pin", numbers=("turn", "tokens"))
     table.add_column("summary")
     for card in found:

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
+from rich.table import Table
 
+from ctxsteward.envelope import EnvelopeBuilder, NewMessage, open_store
+from ctxsteward.envelope.cascade import Past, PhaseContext, phase_context, read_run
+from ctxsteward.envelope.cascade.config import load_tree
+from ctxsteward.envelope.cascade.run import RecordedRun, past_of_rows, read_rows, recorded_of
+from ctxsteward.envelope.compaction.losses import text_of
+from ctxsteward.envelope.transcripts.strict_json import decode
+from ctxsteward.schemas import InputError, InvalidTranscript, Message
+from ctxsteward.schemas.documents import SelectionLog
+
+from .. import tables
 from ..options import DEFAULT_MODEL, common, provider, read_builder, read_provider
 from ..output import print_json, table_console
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from ctxsteward.envelope import EnvelopeBuilder
-    from ctxsteward.envelope.cascade import Past, PhaseContext
-    from ctxsteward.envelope.cascade.run import RecordedRun
-    from ctxsteward.schemas.documents import SelectionLog
+from ..stores import open_stored, stored_session
 
 _ROOM_TOKENS = 10_000_000
 """A phase's context is shown whole here; budgets are the builder's business when the phase runs."""
 
 
-@click.command(short_help="Show what a cascade's phase would see.")
+@click.command()
 @click.argument("file", type=click.Path())
 @click.option("--phase", metavar="NAME", help="Which phase; default: the last one.")
 @click.option("--session", "session_id", metavar="ID", help="Run in the store whose past counts.")
@@ -47,10 +52,6 @@ def context(
     FILE may hold `input`, `state`, `states` and a recorded `transcript` beside the cascade. Nothing is written. A
     strategy that needs what is missing here (an extra, a model) gives way to words, and a finding says so.
     """
-    from ctxsteward.envelope.cascade import phase_context
-    from ctxsteward.envelope.cascade.config import load_tree
-    from ctxsteward.envelope.cascade.run import recorded_of
-    from ctxsteward.schemas import InputError
 
     read_provider(provider)
     if session_id is not None and transcript is not None:
@@ -100,11 +101,6 @@ def _past(
     uri: str,
     tenant: str,
 ) -> Past:
-    from ctxsteward.envelope import open_store
-    from ctxsteward.envelope.cascade import read_run
-    from ctxsteward.envelope.cascade.run import past_of_rows, read_rows
-
-    from ..stores import open_stored, stored_session
 
     if session_id is not None:
         opened = open_stored(uri)  # stays open: messages are read when they are shown
@@ -117,11 +113,6 @@ def _past(
 
 
 def _read_input(text: str) -> object:
-    from pathlib import Path
-
-    from ctxsteward.envelope.transcripts.strict_json import decode
-    from ctxsteward.schemas import InputError, InvalidTranscript
-
     try:
         data = Path(text[1:]).read_bytes() if text.startswith("@") else text.encode()
         return decode(data, f"--input {text[:40]}" if text.startswith("@") else "--input", "")
@@ -135,8 +126,6 @@ def _read_input(text: str) -> object:
 
 def _rendered(shown: PhaseContext, builder: EnvelopeBuilder, provider: str) -> Any:
     """The phase's context and instructions as the one builder lays them out."""
-    from ctxsteward.envelope import NewMessage, open_store
-
     system = [str(wire["content"]) for wire in shown.wires if wire["role"] == "system"]
     session = open_store("memory:").session(shown.phase, system=system, counter=builder.counter)
     rest = [message for message in shown.messages if message.wire["role"] != "system"]
@@ -148,12 +137,6 @@ def _rendered(shown: PhaseContext, builder: EnvelopeBuilder, provider: str) -> A
 
 
 def _print(cascade_id: str, shown: PhaseContext) -> None:
-    from rich.table import Table
-
-    from ctxsteward.envelope.compaction.losses import text_of
-    from ctxsteward.schemas import Message
-
-    from .. import tables
     from ..failures import visible
 
     console = table_console()
@@ -182,8 +165,6 @@ def _print(cascade_id: str, shown: PhaseContext) -> None:
 
 
 def _candidates(log: SelectionLog) -> Table:
-    from rich.table import Table
-
     table = Table("ref", "score", "", "why", "signals", box=None, pad_edge=False)
     for candidate in log.candidates:
         signals = ", ".join(f"{name} {value:g}" for name, value in candidate.signals.items())

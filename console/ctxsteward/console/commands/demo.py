@@ -1,22 +1,315 @@
-"""``ctxsteward demo``: the whole story on the shipped incident, offline."""
+"""``ctxsteward demo``: the shipped incident replayed, told in five scenes, and its claims checked, offline.
+
+Everything a person or ``demo --json`` sees is computed here from the run. The places are message numbers of
+`data/demo.jsonl`, whose system message takes none. Tokens are the builder's, `_ms` milliseconds of wall time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from importlib.resources import files
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import click
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
-from ..failures import FOUND
+from ctxsteward.envelope import PROVIDERS, Budgets, Envelope, EnvelopeBuilder, Profile, Session, Store, rebuild
+from ctxsteward.envelope.compaction.losses import text_of
+from ctxsteward.envelope.render.text import section_text
+from ctxsteward.envelope.transcripts import Transcript, parse_transcripts
+from ctxsteward.evals.validity import anthropic_faults, openai_faults
+from ctxsteward.schemas import CompressionReport, Message
+
+from .. import tables
+from ..failures import FOUND, one_line, visible
 from ..options import common, telemetry
-from ..output import print_json, table_console
+from ..output import print_json, table_console, unicode_console
+from ..stores import open_uri
+from ..transcripts import open_session, unused_id
+from .replay import ReplayStep, ReplayTotals, costs_table, replay_calls
 
-if TYPE_CHECKING:
-    from ..demo import DemoData, DemoRun, Narrator
+MODEL = "gpt-4o"
+DYNAMIC_TOKENS = 2000
+ASKED_AT = 250
+"""The user asks again for a decision of the morning that was changed since."""
+RULE = (10, "customer emails never go into tickets")
+OLD_DECISION = (81, "keep it at 5")
+NEW_DECISION = (196, "retry budget is 2")
+TOOL_OUTPUT = 3
 
 
-@click.command(short_help="Tell the whole story on shipped data, offline.")
+class DemoData(NamedTuple):
+    """The demo's data."""
+
+    transcript: Transcript
+    profile: Profile
+    lines: tuple[str, ...]
+    """The file's messages as they stand on disk; line n is message n."""
+
+    @property
+    def tool_outputs(self) -> list[str]:
+        return [line for line in self.lines if json.loads(line)["role"] == "tool"]
+
+
+class DemoCheck(NamedTuple):
+    """One claim of the demo."""
+
+    name: str
+    passed: bool
+
+
+@dataclass(slots=True)
+class DemoRun:
+    """What the replay came to."""
+
+    session: str
+    tally: ReplayTotals
+    losses: int = 0
+    openai_valid_calls: int = 0
+    anthropic_valid_calls: int = 0
+    refs_resolved: int = 0
+    asked: Envelope | None = None
+    """Of the call that answers `ASKED_AT`."""
+    last: Envelope | None = None
+    checks: list[DemoCheck] = field(default_factory=list)
+
+
+def load_shipped() -> DemoData:
+    """Read the data that the package carries."""
+    data = files("ctxsteward.console") / "data"
+    text = (data / "demo.jsonl").read_text(encoding="utf-8")
+    (transcript,) = parse_transcripts(text, "demo.jsonl")
+    profile = Profile.from_yaml((data / "demo-profile.yaml").read_text(encoding="utf-8"), "demo-profile.yaml")
+    return DemoData(transcript, profile, tuple(text.splitlines()[len(transcript.system) :]))
+
+
+def make_builder() -> EnvelopeBuilder:
+    """The builder of the demo."""
+    return EnvelopeBuilder(model=MODEL, budgets=Budgets(dynamic_tokens=DYNAMIC_TOKENS))
+
+
+def replay_shipped(
+    shipped: DemoData,
+    builder: EnvelopeBuilder,
+    store: Store,
+    tenant: str,
+    on_compaction: Callable[[ReplayStep, CompressionReport], None],
+) -> tuple[DemoRun, Session]:
+    """Replay every call, telling of each compaction as it happens."""
+    transcript = shipped.transcript
+    id = unused_id(store, transcript.session, tenant)
+    session = open_session(store, transcript, id, tenant=tenant, profile=shipped.profile, counter=builder.counter)
+    run = DemoRun(id, ReplayTotals.for_builder(builder))
+    run.tally.transcripts = 1
+    for replayed in replay_calls(builder, session, transcript):
+        envelope = run.last = replayed.envelope
+        run.tally.add(replayed)
+        run.openai_valid_calls += not openai_faults(envelope.render("openai-chat"))
+        run.anthropic_valid_calls += not anthropic_faults(envelope.render("anthropic"))
+        if len(session) == ASKED_AT:
+            run.asked = envelope
+        for report in envelope.reports:
+            run.losses += len(report.losses)
+            on_compaction(replayed, report)
+    return run, session
+
+
+def check_window(run: DemoRun) -> None:
+    """The rule of the morning is still shown, and the changed decision never by its old value alone."""
+    for envelope, when in ((run.asked, "when it is asked for"), (run.last, "at the last call")):
+        text = "" if envelope is None else envelope.section("dynamic").text
+        run.checks.append(DemoCheck(f"the rule stated once, in §{RULE[0]}, is shown {when}", RULE[1] in text))
+        marked = f"§{OLD_DECISION[0]} user, superseded by §{NEW_DECISION[0]}: "
+        changed = NEW_DECISION[1] in text and (OLD_DECISION[1] not in text or marked in text)
+        run.checks.append(DemoCheck(f"an old value of the changed decision is never alone {when}", changed))
+
+
+def check_calls(run: DemoRun) -> None:
+    """Every call within its budgets and valid for both providers."""
+    calls = run.tally.calls
+    run.checks += [
+        DemoCheck("every call is within its budgets", run.tally.over_budget_calls == 0),
+        DemoCheck("every request is valid for OpenAI", run.openai_valid_calls == calls),
+        DemoCheck("every request is valid for Anthropic", run.anthropic_valid_calls == calls),
+    ]
+
+
+def check_originals(run: DemoRun, session: Session, shipped: DemoData) -> None:
+    """Every message resolves to the bytes of the file, and so does a tool output by its number."""
+    run.refs_resolved = sum(wire_text(session, f"§{number}") == line for number, line in enumerate(shipped.lines, 1))
+    whole = wire_text(session, f"tool:{TOOL_OUTPUT}") == shipped.tool_outputs[TOOL_OUTPUT - 1]
+    run.checks += [
+        DemoCheck("every message resolves, byte for byte", run.refs_resolved == len(shipped.lines)),
+        DemoCheck(f"tool output {TOOL_OUTPUT} resolves, byte for byte", whole),
+    ]
+
+
+def check_rebuild(run: DemoRun, store: Store, tenant: str) -> None:
+    """The last envelope, out of the log alone, is the same for every provider."""
+    assert run.last is not None
+    again = rebuild(store, run.last.address, tenant=tenant)
+    same = again.document() == run.last.document() and all(
+        json.dumps(again.render(provider)) == json.dumps(run.last.render(provider)) for provider in PROVIDERS
+    )
+    run.checks.append(DemoCheck("the last envelope rebuilds, byte for byte", same))
+
+
+def wire_text(session: Session, ref: str) -> str:
+    """The original as JSON text, with the keys in the order in which they came."""
+    return json.dumps(session.resolve(ref).wire, ensure_ascii=False)
+
+
+def summary(run: DemoRun, shipped: DemoData) -> dict[str, object]:
+    """What ``demo --json`` prints."""
+    tally = run.tally
+    return {
+        "session": run.session,
+        "messages": len(shipped.lines),
+        "calls": tally.calls,
+        "compactions": tally.compactions,
+        "losses": run.losses,
+        "full_history_tokens": tally.full_tokens,
+        "sent_tokens": tally.sent_tokens,
+        "full_history_priced_tokens": round(tally.full_priced),
+        "sent_priced_tokens": round(tally.sent_priced),
+        "over_budget_calls": tally.over_budget_calls,
+        "openai_valid_calls": run.openai_valid_calls,
+        "anthropic_valid_calls": run.anthropic_valid_calls,
+        "refs_resolved": run.refs_resolved,
+        "build_ms_p50": tally.build_ms_at(0.5),
+        "build_ms_p95": tally.build_ms_at(0.95),
+        "last_envelope": run.last.address if run.last else None,
+        "checks": [{"name": check.name, "passed": check.passed} for check in run.checks],
+        "passed": all(check.passed for check in run.checks),
+    }
+
+
+SHOWN_BULLETS = 9
+
+_CITED = re.compile(r"(.*?) ?((?:§[\d.]+ ?)*)")
+"""A bullet's text and its citations."""
+
+
+class Narrator:
+    """Tells the demo on a console, scene by scene."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def comes_in(self, shipped: DemoData, builder: EnvelopeBuilder) -> None:
+        """What is replayed, under which budget."""
+        messages = [Message.from_wire(json.loads(line)) for line in shipped.lines]
+        tokens = sum(builder.counter.message(message) for message in messages)
+        calls = sum(message.role == "assistant" for message in messages)
+        self._scene("1  What comes in")
+        self._line(
+            f"An on-call day: {len(messages)} messages, {tokens:,} tokens, {calls} model calls. "
+            f"The window may hold {builder.budgets.dynamic_tokens:,} tokens of it."
+        )
+        self._scene("2  Compactions, as they happen")
+
+    def compacted(self, replayed: ReplayStep, report: CompressionReport) -> None:
+        """One line for one compaction."""
+        call, arrow = replayed.call, "→" if unicode_console(self._console) else "->"
+        self._line(
+            f"call {call.call:>3}  {report.pre_tokens:>5,} {arrow} {report.post_tokens:>5,} tokens, "
+            f"{len(report.losses):>2} lost: {tables.losses_by_kind(report, most=2)}",
+            wrap=False,
+        )
+
+    def window(self, run: DemoRun) -> None:
+        """The envelope of the call that answers a question about the morning."""
+        assert run.asked is not None
+        envelope = run.asked
+        self._scene(f"3  One envelope: the call that answers §{ASKED_AT}")
+        for name, section in envelope.sections.items():
+            beginning = "" if name == "dynamic" else one_line(section.text)
+            self._line(
+                f"{name:<8}{section.tokens:>6,} of {section.budget_tokens:>5,} tokens  {beginning}",
+                wrap=False,
+            )
+        self._console.print()
+        self._bullets(envelope)
+        self._console.print()
+        self._line(visible(section_text(envelope.dynamic.live), keep="\n\t"))
+
+    def originals(self, session: Session, shipped: DemoData) -> None:
+        """References resolved, against the shipped file."""
+        self._scene("4  Nothing is gone: references resolve to the original bytes")
+        for ref, line in (
+            (f"§{RULE[0]}", shipped.lines[RULE[0] - 1]),
+            (f"§{OLD_DECISION[0]}", shipped.lines[OLD_DECISION[0] - 1]),
+            (f"tool:{TOOL_OUTPUT}", shipped.tool_outputs[TOOL_OUTPUT - 1]),
+        ):
+            found = wire_text(session, ref)
+            same = "identical" if found == line else "DIFFERENT"
+            text = one_line(text_of(session.resolve(ref)))
+            self._line(f"{ref:<6} {len(found.encode()):>4,} bytes, {same}: {text}", wrap=False)
+
+    def closing(self, run: DemoRun, shipped: DemoData) -> None:
+        """The rebuilt envelope, every check, and the figures."""
+        assert run.last is not None
+        tally, calls = run.tally, run.tally.calls
+        self._scene("5  The last envelope again, out of the log alone")
+        self._line(f"replay --from {tables.short(run.last.address)}…: {_verdict(run.checks[-1].passed)}")
+        self._scene("Checked")
+        good, bad = ("✓", "✗") if unicode_console(self._console) else ("ok", "FAILED")
+        for check in run.checks:
+            mark = Text(good, style="green") if check.passed else Text(bad, style="bold red")
+            self._console.print(Text("  ").append_text(mark).append(f" {check.name}"))
+        self._console.print()
+        self._console.print(costs_table(tally))
+        table = Table(box=None, show_header=False, pad_edge=False)
+        table.add_column(no_wrap=True)
+        table.add_column(no_wrap=True, justify="right")
+        for name, value in (
+            ("calls over budget", f"{tally.over_budget_calls} of {calls}"),
+            ("valid requests, OpenAI", f"{run.openai_valid_calls} of {calls}"),
+            ("valid requests, Anthropic", f"{run.anthropic_valid_calls} of {calls}"),
+            ("references resolved", f"{run.refs_resolved} of {len(shipped.lines)}"),
+            ("compactions, losses recorded", f"{tally.compactions}, {run.losses}"),
+            ("build, p50 / p95", f"{tally.build_ms_at(0.5):.2f} / {tally.build_ms_at(0.95):.2f} ms"),
+        ):
+            table.add_row(name, value)
+        self._console.print(Padding(table, (0, 0, 0, 1), expand=False))
+
+    def _bullets(self, envelope: Envelope) -> None:
+        """The bullets that the story is about, and the first others."""
+        rows = tables.bullet_rows(envelope)
+        wanted = [index for index, row in enumerate(rows) if RULE[1] in row or NEW_DECISION[1] in row]
+        others = [index for index in range(len(rows)) if index not in wanted]
+        table = Table(box=None, show_header=False, pad_edge=False)
+        table.add_column(no_wrap=True)
+        table.add_column()
+        for index in sorted([*wanted, *others[: SHOWN_BULLETS - len(wanted)]]):
+            text, refs = _CITED.fullmatch(rows[index]).groups()  # type: ignore[union-attr]
+            table.add_row(refs, tables.shown(text), style="bold" if index in wanted else "")
+        self._console.print(Padding(table, (0, 0, 0, 2), expand=False))
+        if len(rows) > SHOWN_BULLETS:
+            self._line(f"… and {len(rows) - SHOWN_BULLETS} more bullets")
+
+    def _scene(self, title: str) -> None:
+        self._console.print()
+        self._console.print(Text(title, style="bold"))
+
+    def _line(self, text: str, *, wrap: bool = True) -> None:
+        line = Text(text, no_wrap=not wrap, overflow="fold" if wrap else "ellipsis")
+        self._console.print(Padding(line, (0, 0, 0, 2), expand=False))
+
+
+def _verdict(passed: bool) -> str:
+    return "byte for byte the same, for every provider" if passed else "NOT the same"
+
+
+@click.command()
 @common
 @click.pass_context
 @telemetry
@@ -25,21 +318,18 @@ def demo(ctx: click.Context, as_json: bool, store: str, tenant: str) -> None:
 
     Writes to a temporary store unless --store is given. Exits 1 if one of its own checks fails.
     """
-    from .. import demo as story
 
     given = ctx.get_parameter_source("store") is not click.core.ParameterSource.DEFAULT
     narrator = None if as_json else _narrator()
     with _store_uri(store if given else None) as uri:
         run, shipped = _tell(uri, tenant, narrator)
     if as_json:
-        print_json(story.summary(run, shipped))
+        print_json(summary(run, shipped))
     if not all(check.passed for check in run.checks):
         raise click.exceptions.Exit(FOUND)
 
 
 def _narrator() -> Narrator:
-    from ..demo import Narrator
-
     return Narrator(table_console())
 
 
@@ -48,34 +338,30 @@ def _store_uri(given: str | None) -> Iterator[str]:
     if given is not None:
         yield given
         return
-    from tempfile import TemporaryDirectory
 
     with TemporaryDirectory(prefix="ctxsteward-demo-") as folder:
         yield f"file:{folder}"
 
 
 def _tell(uri: str, tenant: str, narrator: Narrator | None) -> tuple[DemoRun, DemoData]:
-    from .. import demo as story
-    from ..stores import open_uri
-
-    shipped, builder = story.load_shipped(), story.make_builder()
+    shipped, builder = load_shipped(), make_builder()
     store = open_uri(uri)
     try:
         if narrator:
             narrator.comes_in(shipped, builder)
-        run, session = story.replay_shipped(
+        run, session = replay_shipped(
             shipped, builder, store, tenant, narrator.compacted if narrator else lambda *_: None
         )
-        story.check_calls(run)
-        story.check_window(run)
-        story.check_originals(run, session, shipped)
+        check_calls(run)
+        check_window(run)
+        check_originals(run, session, shipped)
         if narrator:
             narrator.window(run)
             narrator.originals(session, shipped)
         if uri != "memory:":  # as another process would find it
             store.close()
             store = open_uri(uri)
-        story.check_rebuild(run, store, tenant)
+        check_rebuild(run, store, tenant)
         if narrator:
             narrator.closing(run, shipped)
     finally:

@@ -1,25 +1,21 @@
-"""``ctxsteward report``: what compactions kept and lost.
-
-``ctxsteward resolve``: the original that a reference names.
-"""
+"""``ctxsteward report`` and ``resolve``: what compactions kept and lost, and the original that a reference names."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-from ..options import common
-from ..output import print_document, table_console
+from ctxsteward.envelope import Store
+from ctxsteward.envelope.compaction.losses import text_of
+from ctxsteward.schemas import CompressionReport, InputError, ReferenceNotFound
 
-if TYPE_CHECKING:
-    from ctxsteward.envelope import Store
-    from ctxsteward.schemas import CompressionReport
+from .. import tables
 from ..failures import visible
-from ..output import print_json
+from ..options import common
+from ..output import print_document, print_json, table_console
+from ..stores import is_address, open_stored, stored_session
 
 
-@click.command(short_help="Show what compactions kept and lost.")
+@click.command()
 @click.argument("name", metavar="ADDRESS|SESSION")
 @click.option(
     "--losses",
@@ -35,7 +31,6 @@ def report(name: str, losses: int, as_json: bool, store: str, tenant: str) -> No
 
     An address is 64 hex digits; anything else is a session id.
     """
-    from ..stores import open_stored
 
     with open_stored(store) as opened:
         reports = _reports(opened, name, tenant)
@@ -46,10 +41,6 @@ def report(name: str, losses: int, as_json: bool, store: str, tenant: str) -> No
 
 
 def _reports(store: Store, name: str, tenant: str) -> list[CompressionReport]:
-    from ctxsteward.schemas import InputError, ReferenceNotFound
-
-    from ..stores import is_address, stored_session
-
     name = store.address(name, tenant=tenant)
     if not is_address(name):
         session = stored_session(store, name, tenant)
@@ -69,8 +60,6 @@ def _reports(store: Store, name: str, tenant: str) -> list[CompressionReport]:
 
 
 def _print_tables(name: str, reports: list[CompressionReport], losses: int) -> None:
-    from .. import tables
-
     console = table_console()
     if not reports:
         console.print(tables.shown(f"{name}: no compactions"))
@@ -86,7 +75,7 @@ def _print_tables(name: str, reports: list[CompressionReport], losses: int) -> N
         console.print(f"{-left:,} more losses; --losses {losses - left} lists all, --json too")
 
 
-@click.command(short_help="Show the original that a reference names.")
+@click.command()
 @click.argument("ref")
 @click.option("--session", "session_id", required=True, metavar="ID", help="Session that the reference belongs to.")
 @click.option("--offset", type=click.IntRange(min=0), default=0, metavar="N", help="First character to show.")
@@ -111,9 +100,6 @@ def resolve(
     --json prints the message exactly as it was appended. Otherwise control characters are written out, and
     --offset, --limit and --grep choose a part.
     """
-    from ctxsteward.envelope.compaction.losses import text_of
-
-    from ..stores import open_stored, stored_session
 
     with open_stored(store) as opened:
         message = stored_session(opened, session_id, tenant).resolve(ref)

@@ -1,26 +1,192 @@
-"""``ctxsteward replay``: one build for each model call of a transcript, or a past envelope rebuilt."""
+"""``ctxsteward replay``: one build for each model call of a transcript, or a past envelope rebuilt.
+
+A `ReplayCall` is one line of ``replay --json``. A `ReplayTotals` adds calls up, beside what sending all of the history
+under the same head would have cost. Tokens are the builder's; `_ms` are milliseconds of wall time.
+"""
 
 from __future__ import annotations
 
+from collections import Counter as Count
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import click
+from pydantic import BaseModel, ConfigDict
+from rich.table import Table
 
+from ctxsteward.envelope import Envelope, EnvelopeBuilder, Profile, Session, Store, rebuild
+from ctxsteward.envelope.telemetry.prefix_breaks import prefix_tokens
+from ctxsteward.envelope.tokens.models import DEFAULT_CACHE_BLOCK_TOKENS, model_info
+from ctxsteward.envelope.transcripts import Transcript
+from ctxsteward.evals.prompt_cost import Prices
+from ctxsteward.evals.replay import replay as model_calls
+from ctxsteward.schemas import Finding, InputError, ReferenceNotFound
+
+from .. import tables
 from ..failures import FOUND
 from ..options import building, common, provider, read_builder, read_profile, read_provider, telemetry
 from ..output import note, print_document, print_json, progress, table_console, unicode_console
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from ctxsteward.envelope import EnvelopeBuilder, Profile, Store
-    from ctxsteward.envelope.transcripts import Transcript
-
-    from ..replay import ReplayCall, ReplayTotals
+from ..stores import envelope_address, open_stored, open_uri
+from ..transcripts import choose_transcript, open_session, read_file, unused_id
 
 
-@click.command(short_help="Build once for every model call, or rebuild a past envelope.")
+class ReplayCall(BaseModel):
+    """What one model call was shown, in numbers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    transcript: str
+    """Session it was replayed in."""
+    call: int
+    """1-based in the transcript."""
+    turn: int
+    """User turns so far."""
+    prompt_tokens: int
+    prefix_tokens: int
+    """Unchanged beginning, against the call before."""
+    tokens_by_section: dict[str, int]
+    overflow_tokens: int
+    compacted: bool
+    report_ids: tuple[str, ...]
+    build_ms: float
+    selection_ms: float
+    findings: tuple[Finding, ...]
+    envelope: str
+    """Address."""
+
+
+class ReplayStep(NamedTuple):
+    """A call, its envelope, and what sending everything would have taken."""
+
+    call: ReplayCall
+    envelope: Envelope
+    full_tokens: int
+    """The same head and every message so far, whole."""
+    full_prefix_tokens: int
+
+
+def replay_calls(builder: EnvelopeBuilder, session: Session, transcript: Transcript) -> Iterator[ReplayStep]:
+    """Append the transcript to an empty session, building just before each assistant message."""
+    before: Envelope | None = None
+    history_tokens = full_before = counted = 0
+    for call in model_calls(transcript, builder, session):
+        envelope = call.envelope
+        history_tokens += sum(entry.tokens(builder.counter) for entry in session.entries(counted + 1))
+        counted = len(session)
+        prefix = prefix_tokens(before, envelope, builder.counter.text)
+        full = envelope.tokens - envelope.section("dynamic").tokens + history_tokens
+        yield ReplayStep(_call(envelope, session, call.number, prefix), envelope, full, full_before)
+        before, full_before = envelope, full
+
+
+def _call(envelope: Envelope, session: Session, number: int, prefix_tokens: int) -> ReplayCall:
+    tokens = {name: section.tokens for name, section in envelope.sections.items()}
+    return ReplayCall(
+        transcript=session.id,
+        call=number,
+        turn=session.state.turns,
+        prompt_tokens=envelope.tokens,
+        prefix_tokens=prefix_tokens,
+        tokens_by_section={**tokens, "tools": envelope.head.tools_tokens},
+        overflow_tokens=sum(section.overflow_tokens for section in envelope.sections.values()),
+        compacted=bool(envelope.reports),
+        report_ids=tuple(report.id for report in envelope.reports),
+        build_ms=envelope.build_ms,
+        selection_ms=envelope.selection_ms,
+        findings=envelope.findings,
+        envelope=envelope.address,
+    )
+
+
+@dataclass(slots=True)
+class ReplayTotals:
+    """Calls added up."""
+
+    cache_block_tokens: int = DEFAULT_CACHE_BLOCK_TOKENS
+    transcripts: int = 0
+    formats: Count[str] = field(default_factory=Count)
+    calls: int = 0
+    sent_tokens: int = 0
+    full_tokens: int = 0
+    sent_priced: float = 0.0
+    """With the cached prefix at a tenth."""
+    full_priced: float = 0.0
+    compactions: int = 0
+    over_budget_calls: int = 0
+    findings: Count[str] = field(default_factory=Count)
+    """By kind; what one transcript's calls repeat counts once."""
+    build_ms: list[float] = field(default_factory=list)
+    _noticed: set[tuple[str, str, str | None, str | None]] = field(default_factory=set)
+
+    @classmethod
+    def for_builder(cls, builder: EnvelopeBuilder) -> ReplayTotals:
+        """With the shortest prefix that the builder's model caches."""
+        return cls(model_info(builder.model).cache_block_tokens) if builder.model else cls()
+
+    def add(self, replayed: ReplayStep) -> None:
+        """Count one call."""
+        call, prices = replayed.call, Prices(block_tokens=self.cache_block_tokens)
+        self.calls += 1
+        self.sent_tokens += call.prompt_tokens
+        self.full_tokens += replayed.full_tokens
+        self.sent_priced += prices.of(call.prompt_tokens, call.prefix_tokens)
+        self.full_priced += prices.of(replayed.full_tokens, replayed.full_prefix_tokens)
+        self.compactions += len(call.report_ids)
+        self.over_budget_calls += call.overflow_tokens > 0
+        self.build_ms.append(call.build_ms)
+        self.notice(call.transcript, call.findings)
+
+    def notice(self, transcript: str, findings: tuple[Finding, ...]) -> None:
+        """Count findings that were not seen in this transcript before."""
+        for finding in findings:
+            key = (transcript, finding.kind, finding.ref, finding.field)
+            if key not in self._noticed:
+                self._noticed.add(key)
+                self.findings[finding.kind] += 1
+
+    def build_ms_at(self, fraction: float) -> float:
+        """The build time that this part of the calls did not exceed; 0 without calls."""
+        ranked = sorted(self.build_ms)
+        return ranked[min(len(ranked) - 1, int(len(ranked) * fraction))] if ranked else 0.0
+
+
+def costs_table(tally: ReplayTotals) -> Table:
+    """Prompt tokens sent against the whole history, raw and with the cached prefix at its price."""
+    table = tables.grid("prompt tokens", "whole history", "sent", "change", numbers=("whole history", "sent", "change"))
+    table.caption = f"same head in both; cached from {tally.cache_block_tokens:,} tokens"
+    table.caption_justify = "left"
+    rows = (
+        ("as counted", tally.full_tokens, tally.sent_tokens),
+        ("cached prefix at 0.1", tally.full_priced, tally.sent_priced),
+    )
+    for name, full, sent in rows:
+        table.add_row(name, f"{full:,.0f}", f"{sent:,.0f}", tables.change(sent, full))
+    return table
+
+
+def tally_table(tally: ReplayTotals) -> Table:
+    """A replay in a few lines."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    times = f"{tally.build_ms_at(0.5):.2f} / {tally.build_ms_at(0.95):.2f} ms"
+    kinds = ", ".join(f"{count} {kind}" for kind, count in tally.findings.most_common()) or "none"
+    for name, value in (
+        ("transcripts", f"{tally.transcripts:,}"),
+        ("format", ", ".join(tally.formats)),
+        ("model calls", f"{tally.calls:,}"),
+        ("compactions", f"{tally.compactions:,}"),
+        ("calls over budget", f"{tally.over_budget_calls:,}"),
+        ("build p50 / p95", times),
+        ("findings", kinds),
+    ):
+        table.add_row(name, value)
+    return table
+
+
+@click.command()
 @click.argument("transcript", type=click.Path(allow_dash=True), required=False)
 @click.option("--from", "address", metavar="ADDRESS", help="Rebuild this envelope and check that it is the same.")
 @building
@@ -71,8 +237,6 @@ class _Job(NamedTuple):
     tenant: str
 
     def transcripts(self) -> Iterator[Transcript]:
-        from ..transcripts import choose_transcript, read_file
-
         if self.run is None:
             yield from read_file(self.path, self.format)
         else:
@@ -80,9 +244,6 @@ class _Job(NamedTuple):
 
 
 def _replay(job: _Job, store: str, as_json: bool) -> None:
-    from ..replay import ReplayTotals
-    from ..stores import open_uri
-
     tally = ReplayTotals.for_builder(job.builder)
     calls: list[ReplayCall] = []
     transcripts = job.transcripts()
@@ -99,9 +260,6 @@ def _replay(job: _Job, store: str, as_json: bool) -> None:
 
 
 def _calls(job: _Job, transcripts: Iterable[Transcript], store: Store, tally: ReplayTotals) -> Iterator[ReplayCall]:
-    from ..replay import replay_calls
-    from ..transcripts import open_session, unused_id
-
     for transcript in transcripts:
         tally.transcripts += 1
         tally.formats[transcript.format] += 1
@@ -116,11 +274,9 @@ def _calls(job: _Job, transcripts: Iterable[Transcript], store: Store, tally: Re
 
 
 def _print_tables(job: _Job, tally: ReplayTotals, calls: Iterable[ReplayCall]) -> None:
-    from .. import tables
-
     console = table_console()
-    console.print(tables.tally_table(tally))
-    console.print(tables.costs_table(tally))
+    console.print(tally_table(tally))
+    console.print(costs_table(tally))
     rows = list(calls)
     if rows:
         budget = job.builder.budgets.dynamic_tokens
@@ -133,11 +289,6 @@ def _print_tables(job: _Job, tally: ReplayTotals, calls: Iterable[ReplayCall]) -
 
 
 def _rebuild(address: str, provider: str | None, as_json: bool, store: str, tenant: str) -> None:
-    from ctxsteward.envelope import rebuild
-    from ctxsteward.schemas import InputError, ReferenceNotFound
-
-    from ..stores import envelope_address, open_stored
-
     read_provider(provider)
     with open_stored(store) as opened:
         address = envelope_address(opened, "--from", address, tenant)

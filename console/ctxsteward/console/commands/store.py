@@ -1,37 +1,38 @@
-"""``ctxsteward store forget``: erase a session, or what a principal said.
+"""``ctxsteward store``: is a store whole, what of it is garbage, what is in it, and forgetting.
 
-``ctxsteward store``: is a store whole, what of it is garbage, what is in it, and forgetting.
-
-Exit codes: 1 where `fsck` finds damage; 2 for bad input and for a store that is not there or does not answer.
+Exit codes: 1 where `fsck` finds damage, or `forget` leaves something; 2 for bad input and for a store that is not there
+or does not answer.
 """
 
 from __future__ import annotations
 
-from dataclasses import fields
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
-
-import click
-
-from ..failures import one_line
-from ..options import common
-from ..output import print_json
-
-if TYPE_CHECKING:
-    from ctxsteward.store.erasure.forget import Erasure
 import re
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import Any, TypeVar
 
-from ..failures import FOUND
-from ..options import DEFAULT_STORE
-from ..output import progress, table_console
+import click
 
-if TYPE_CHECKING:
-    from ctxsteward.store.maintenance.fsck import Fsck
-    from ctxsteward.store.maintenance.gc import GarbageReport
-    from ctxsteward.store.maintenance.inventory import ListingRow, Stats
+from ctxsteward.envelope.cards import open_cards
+from ctxsteward.schemas import InputError
+from ctxsteward.store.erasure.forget import Erasure
+from ctxsteward.store.erasure.forget import forget as erase
+from ctxsteward.store.maintenance.damage import StoreShare
+from ctxsteward.store.maintenance.fsck import Fsck
+from ctxsteward.store.maintenance.fsck import fsck as check
+from ctxsteward.store.maintenance.gc import GarbageReport
+from ctxsteward.store.maintenance.gc import gc as collect
+from ctxsteward.store.maintenance.inventory import ListingRow, Stats
+from ctxsteward.store.maintenance.inventory import ls as names
+from ctxsteward.store.maintenance.inventory import stats as count
+
+from .. import tables
+from ..failures import FOUND, one_line
+from ..options import DEFAULT_STORE, common
+from ..output import print_json, progress, table_console
+from ..stores import check_tenant, open_stored
 
 _REPEAT = "mend what is named above (`ctxsteward store fsck`), and repeat the command"
 
@@ -55,9 +56,6 @@ def forget(
     finishes what an interruption has left. What cannot be read is named and passed over; the exit code is then 1:
     mend it, and repeat the command.
     """
-    from ctxsteward.store.erasure.forget import forget as erase
-
-    from ..stores import open_stored
 
     told = when or datetime.now(UTC).isoformat(timespec="seconds")
     with open_stored(store, cards=cards_uri) as opened:
@@ -75,8 +73,6 @@ def forget(
 def _check_cards(uri: str | None) -> None:
     """Raise where an index that is named is not there: better before anything is gone."""
     if uri is not None:
-        from ctxsteward.envelope.cards import open_cards
-
         open_cards(uri, must_exist=True).close()
 
 
@@ -123,7 +119,7 @@ def _of_a_store(command: _Command) -> _Command:
     return command
 
 
-@click.group(short_help="Check a store, collect garbage, list, count, forget.")
+@click.group()
 def store() -> None:
     """Care of a store: is it whole, what may go, what is in it."""
 
@@ -138,10 +134,6 @@ def fsck(read_data: bool, subset: str | None, repair: bool, as_json: bool, store
 
     What crashes leave behind is listed as notes and is no damage; `store gc` removes it.
     """
-    from ctxsteward.store.maintenance.damage import StoreShare
-    from ctxsteward.store.maintenance.fsck import fsck as check
-
-    from ..stores import check_tenant, open_stored
 
     StoreShare.parse(subset)  # refused before a store is opened
     with open_stored(store) as opened, progress("checking", shown=not as_json) as tell:
@@ -165,9 +157,6 @@ def gc(grace: str, dry_run: bool, as_json: bool, store: str, tenant: str | None)
     Nothing younger than --grace is touched, and nothing at all in a store whose chains are
     damaged: then it cannot be known what is referred to.
     """
-    from ctxsteward.store.maintenance.gc import gc as collect
-
-    from ..stores import check_tenant, open_stored
 
     seconds = read_grace(grace)
     with open_stored(store) as opened, progress("collecting", shown=not as_json) as tell:
@@ -184,10 +173,6 @@ def gc(grace: str, dry_run: bool, as_json: bool, store: str, tenant: str | None)
 @_of_a_store
 def ls(prefix: str, as_json: bool, store: str, tenant: str | None) -> None:
     """List objects, and sessions as journal/TENANT/SESSION, whose names begin with PREFIX."""
-    from ctxsteward.store.maintenance.inventory import ls as names
-
-    from ..stores import check_tenant, open_stored
-
     with open_stored(store) as opened:
         check_tenant(opened, tenant)
         for one in names(opened, prefix, tenant=tenant):
@@ -201,10 +186,6 @@ def ls(prefix: str, as_json: bool, store: str, tenant: str | None) -> None:
 @_of_a_store
 def stats(as_json: bool, store: str, tenant: str | None) -> None:
     """Count sessions, messages, compactions, versions, objects, bytes, and what waits for the object store."""
-    from ctxsteward.store.maintenance.inventory import stats as count
-
-    from ..stores import check_tenant, open_stored
-
     with open_stored(store) as opened, progress("counting", shown=not as_json) as tell:
         check_tenant(opened, tenant)
         result = count(opened, tenant=tenant, tell=tell)
@@ -219,8 +200,6 @@ store.add_command(forget)
 
 def read_grace(text: str) -> int:
     """Seconds of ``90s``, ``45m``, ``24h``, ``7d``; raises `InputError`."""
-    from ctxsteward.schemas import InputError
-
     found = _GRACE.fullmatch(text)
     if found is None:
         raise InputError(f"--grace {text}: not a time; write a number and s, m, h or d, such as 24h")
@@ -274,8 +253,6 @@ def _stats_document(result: Stats) -> dict[str, Any]:
 
 
 def _print_fsck(result: Fsck) -> None:
-    from .. import tables
-
     console = table_console()
     counts = tables.grid("checked", "number", numbers=("number",))
     for kind, number in result.checked.items():
@@ -291,8 +268,6 @@ def _print_fsck(result: Fsck) -> None:
 
 
 def _print_gc(result: GarbageReport) -> None:
-    from .. import tables
-
     console = table_console()
     table = tables.grid("garbage", "number", numbers=("number",))
     for name in ("blobs", "keys", "probes", "temporaries"):
@@ -307,8 +282,6 @@ def _print_gc(result: GarbageReport) -> None:
 
 
 def _print_stats(result: Stats) -> None:
-    from .. import tables
-
     console = table_console()
     table = tables.grid("in the store", "number", "bytes", numbers=("number", "bytes"))
     for name in ("tenants", "sessions", "messages", "compactions", "stored_sessions", "versions", "forgotten"):

@@ -1,17 +1,10 @@
 """Where a steward's verbs work: store, tenant, profile, people; all checked before anything is written.
 
 The profile is the one named, else the store's only one. Who may approve and operate stands in a YAML file
-(`ctxsteward.steward.release.actors`): the one named, else `CTXSTEWARD_ACTORS`, else ``actors.yaml`` in a ``file:``
-store's
-folder. A token comes from an option, from `CTXSTEWARD_TOKEN`, or from standard input; it is never printed.
+(`ctxsteward.steward.release.actors`): the one named, else `CTXSTEWARD_ACTORS`, else ``actors.yaml`` in the folder of a
+``file:`` store. A token comes from an option, from `CTXSTEWARD_TOKEN`, or from standard input; it is never printed.
 
 Raises `InputError`.
-
-The file of people: made, and added to, without ever holding a token.
-
-A token is 32 random bytes; its public key goes into the file (`ctxsteward.steward.release.actors`). The file is
-rewritten
-whole, in a new file that takes its place, and checked by the reader that nights use. Raises `InputError`.
 """
 
 from __future__ import annotations
@@ -21,30 +14,23 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from getpass import getpass, getuser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ctxsteward.envelope import Store
 from ctxsteward.schemas import InputError
+from ctxsteward.steward.night.environment import ProcessEnvironment, of_this_process
+from ctxsteward.steward.release.actors import NOBODY, Actors
+from ctxsteward.steward.release.approvals import Approvals
+from ctxsteward.steward.settings import NightSettings
+from ctxsteward.store.profiles.versions import ProfileVersions, profile_names
 
 from ..stores import JOURNAL_VARIABLE, open_stored
+from .settings import read_settings, thresholds
 
-if TYPE_CHECKING:
-    from ctxsteward.envelope import Store
-    from ctxsteward.steward.night.environment import ProcessEnvironment
-    from ctxsteward.steward.release.actors import Actors
-    from ctxsteward.steward.release.approvals import Approvals
+if TYPE_CHECKING:  # the ledger needs the extra `steward`, and most verbs do without
     from ctxsteward.steward.release.record_reviews import Needed, RecordReviews
-    from ctxsteward.steward.settings import NightSettings
-    from ctxsteward.store.profiles.versions import ProfileVersions
-import re
-import secrets
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from ctxsteward.steward.release.actors import Actor, Actors, token_signer
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 ACTORS_VARIABLE, TOKEN_VARIABLE = "CTXSTEWARD_ACTORS", "CTXSTEWARD_TOKEN"
 ACTORS_FILE = "actors.yaml"
@@ -78,14 +64,10 @@ class StewardContext:
     @property
     def actors(self) -> Actors:
         """Everybody with a role; nobody where nobody is configured."""
-        from ctxsteward.steward.release.actors import NOBODY, Actors
-
         return NOBODY if self.actors_path is None else Actors.load(self.actors_path)
 
     @property
     def approvals(self) -> Approvals:
-        from ctxsteward.steward.release.approvals import Approvals
-
         return Approvals(self.store, self.profile, self.tenant, actors=self.actors)
 
     @property
@@ -104,8 +86,6 @@ class StewardContext:
 
     def settings(self, **more: object) -> NightSettings:
         """The settings of a night at this place."""
-        from ctxsteward.steward.settings import NightSettings
-
         actors = None if self.actors_path is None else str(self.actors_path)
         fields = {
             "store": self.uri, "journal": os.environ.get(JOURNAL_VARIABLE) or None, "tenant": self.tenant,
@@ -119,10 +99,6 @@ def open_context(
     uri: str, tenant: str, profile_name: str | None, actors: str | None = None
 ) -> Iterator[StewardContext]:
     """Open a store that is there, at a profile that is there; thresholds are those of `CTXSTEWARD_SETTINGS`."""
-    from ctxsteward.steward.night.environment import of_this_process
-
-    from .settings import read_settings, thresholds
-
     path = actors_path(actors, uri)
     told = thresholds(read_settings(None))
     with open_stored(uri) as store:
@@ -135,8 +111,6 @@ def open_context(
 
 def profiles_in(store: Store, tenant: str) -> list[str]:
     """Names of the tenant's profiles."""
-    from ctxsteward.store.profiles.versions import profile_names
-
     return list(profile_names(store.objects, store.profiles("default", tenant=tenant).tenant))
 
 
@@ -163,8 +137,6 @@ def profile_of(store: Store, tenant: str, named: str | None) -> str:
 
 def author(actor: str | None) -> str:
     """Who makes a first version: as told, else whoever is logged in."""
-    from getpass import getuser
-
     try:
         return actor or getuser()
     except (OSError, KeyError, ImportError):  # a container without users
@@ -187,84 +159,7 @@ def read_token(given: str | None) -> str:
     if told == "-" or (told is None and not sys.stdin.isatty()):
         told = sys.stdin.readline().strip() or None
     if told is None and sys.stdin.isatty():
-        from getpass import getpass
-
         told = getpass("token: ", stream=sys.stderr).strip() or None
     if told is None:
         raise InputError(f"no token: give --token, or {TOKEN_VARIABLE} in the environment, or a line on standard input")
     return told
-
-
-SALT_BYTES, TOKEN_BYTES = 16, 32
-SECRET_FILE_MODE = 0o600
-_ACTOR_NAME = re.compile(r"[\w.@-]{1,80}")
-ACTORS_FILE_HEAD = "# Who may approve (reviewer) and promote or roll back (operator). No secret is in this file.\n"
-
-
-def list_actors(path: str | None, store: str) -> dict[str, list[str]]:
-    """Everybody with their roles, by name."""
-    found = actors_path(path, store)
-    if found is None:
-        raise InputError("nobody is configured; begin with `ctxsteward steward actors --add NAME --role reviewer`")
-    return {name: list(actor.roles) for name, actor in sorted(Actors.load(found).actors.items())}
-
-
-def show_actors(console: Console, people: Mapping[str, Sequence[str]]) -> None:
-    """A row each."""
-    from .. import tables
-
-    table = tables.grid("who", "roles")
-    for name, roles in people.items():
-        table.add_row(tables.shown(name), ", ".join(roles))
-    console.print(table)
-
-
-def actors_file(path: str | None, store: str) -> Path:
-    """The file that is named or told, else the one beside a ``file:`` store."""
-    told = actors_path(path, store)
-    if told is not None:
-        return told
-    scheme, _, folder = store.partition(":")
-    if scheme == "file" and folder:
-        return Path(folder) / ACTORS_FILE
-    raise InputError(f"--store {store}: its people stand elsewhere; name the file with --actors")
-
-
-def add_actor(path: Path, name: str, roles: Sequence[str]) -> str:
-    """Write somebody with roles and a new key; their token."""
-    if not _ACTOR_NAME.fullmatch(name):
-        raise InputError(f"actor {name!r:.80}: use letters, digits, '.', '_', '@' and '-', at most 80")
-    before = Actors.load(path) if path.exists() else Actors(salt=secrets.token_hex(SALT_BYTES), actors={})
-    token = secrets.token_urlsafe(TOKEN_BYTES)
-    key = token_signer(token, before.salt).key
-    made = Actor.model_validate({"roles": tuple(dict.fromkeys(roles)), "key": key})
-    _write_actors(path, Actors(salt=before.salt, actors={**before.actors, name: made}))
-    return token
-
-
-def check_token_file(path: Path) -> None:
-    """Refuse a file for a token that is there already, before anybody is given another one."""
-    if path.exists() or path.is_symlink():
-        raise InputError(f"--token-file {path}: file exists; name one that does not")
-
-
-def write_token_file(path: Path, token: str) -> None:
-    """A file that only its owner reads; one that is there is not overwritten."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, SECRET_FILE_MODE)
-    with os.fdopen(descriptor, "w") as stream:
-        stream.write(f"{token}\n")
-
-
-def _write_actors(path: Path, actors: Actors) -> None:
-    people = "".join(
-        f"  {name!r}: {{roles: [{', '.join(one.roles)}], key: '{one.key}'}}\n" for name, one in actors.actors.items()
-    )
-    text = f"{ACTORS_FILE_HEAD}salt: '{actors.salt}'\nactors:\n{people}"
-    Actors.from_yaml(text, source=str(path))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        fresh.write_text(text, encoding="utf-8")
-        os.replace(fresh, path)
-    finally:
-        fresh.unlink(missing_ok=True)

@@ -13,23 +13,31 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from datetime import date
+from typing import Literal, NamedTuple
 from urllib.error import URLError
 from urllib.request import urlopen
 
+import click
+from rich.console import Console
+
 from ctxsteward.schemas import ContextError
 from ctxsteward.schemas.uris import without_secrets
+from ctxsteward.steward.night.history import NightChain
+from ctxsteward.steward.release.actors import Actors
+from ctxsteward.steward.release.assignment import running
+from ctxsteward.store.crypto.keyring import MasterKeys
+from ctxsteward.store.profiles.lease import WriterLease
 
 from .. import tables
 from ..extras import FLOWS, S3, STEWARD, Package, installed, missing
-from ..failures import failure_line
+from ..failures import FOUND, failure_line
+from ..output import print_json, progress, table_console
 from ..stores import KEY_VARIABLE
-from .context import StewardContext, actors_path, open_context
+from .context import StewardContext, actors_path
+from .options import ProfileOptions, about_a_profile
 from .records import records_at
 from .settings import SETTINGS_VARIABLE, read_settings
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 State = Literal["ok", "note", "wrong"]
 REVIEWERS_FOR_BLOCK = 2
@@ -47,27 +55,21 @@ class DoctorCheck(NamedTuple):
     do: str = ""
 
 
-def checked(
-    store: str, tenant: str, profile_name: str | None, actors: str | None, settings: str | None,
-    tell: Callable[[str], object],
-) -> list[DoctorCheck]:  # fmt: skip
+def checked(where: ProfileOptions, settings: str | None, tell: Callable[[str], object]) -> list[DoctorCheck]:
     """All checks, in order; none shows the password of a URI."""
     return [
         DoctorCheck(one.name, one.state, without_secrets(one.found), without_secrets(one.do))
-        for one in _checked(store, tenant, profile_name, actors, settings, tell)
+        for one in _checked(where, settings, tell)
     ]
 
 
-def _checked(
-    store: str, tenant: str, profile_name: str | None, actors: str | None, settings: str | None,
-    tell: Callable[[str], object],
-) -> list[DoctorCheck]:  # fmt: skip
-    found = [*_packages(store), _keys(), *_prefect(), *_settings(settings)]
+def _checked(where: ProfileOptions, settings: str | None, tell: Callable[[str], object]) -> list[DoctorCheck]:
+    found = [*_packages(where.store), _keys(), *_prefect(), *_settings(settings)]
     tell("configuration")
-    people = _people(actors, store)
+    people = _people(where.actors, where.store)
     with ExitStack() as stack:
         try:
-            place = stack.enter_context(open_context(store, tenant, profile_name, actors))
+            place = stack.enter_context(where.open())
         except (ContextError, OSError) as error:
             return [
                 *found,
@@ -115,7 +117,6 @@ def _version(package: Package) -> str:
 def _keys() -> DoctorCheck:
     if not os.environ.get(KEY_VARIABLE):
         return DoctorCheck("keys", "ok", "files beside the store or its journal")
-    from ctxsteward.store.crypto.keyring import MasterKeys
 
     try:
         MasterKeys.from_environment(os.environ, KEY_VARIABLE)
@@ -161,8 +162,6 @@ def _settings(path: str | None) -> Iterator[DoctorCheck]:
 
 
 def _people(actors: str | None, store: str) -> DoctorCheck:
-    from ctxsteward.steward.release.actors import Actors
-
     path = actors_path(actors, store)
     add = "`ctxsteward steward actors --add NAME --role reviewer`"
     if path is None:
@@ -207,8 +206,6 @@ def _profile(place: StewardContext) -> Iterator[DoctorCheck]:
 
 
 def _lease(place: StewardContext) -> Iterator[DoctorCheck]:
-    from ctxsteward.store.profiles.lease import WriterLease
-
     lease = WriterLease(place.store, place.profile, place.tenant, owner="doctor", clock=place.here.clock)
     holder = lease.holder()
     if holder is None:
@@ -224,10 +221,6 @@ def _lease(place: StewardContext) -> Iterator[DoctorCheck]:
 
 
 def _nights(place: StewardContext) -> Iterator[DoctorCheck]:
-    from datetime import date
-
-    from ctxsteward.steward.night.history import NightChain
-
     number, newest = 0, None
     for number, newest in NightChain(place.store, place.tenant, place.profile).history():  # noqa: B007
         pass
@@ -246,8 +239,6 @@ def _nights(place: StewardContext) -> Iterator[DoctorCheck]:
 
 
 def _waiting(place: StewardContext) -> Iterator[DoctorCheck]:
-    from ctxsteward.steward.release.assignment import running
-
     waits = place.approvals.pending(when=place.here.when, head=place.head)
     if waits:
         yield DoctorCheck("waiting", "note", f"{len(waits)} requests wait for people", "`ctxsteward steward review`")
@@ -257,8 +248,6 @@ def _waiting(place: StewardContext) -> Iterator[DoctorCheck]:
 
 
 def _ledger(place: StewardContext) -> Iterator[DoctorCheck]:
-    from ctxsteward.steward.night.history import NightChain
-
     if missing(STEWARD):
         return
     newest = NightChain(place.store, place.tenant, place.profile).head()
@@ -285,3 +274,22 @@ def _ledger(place: StewardContext) -> Iterator[DoctorCheck]:
 
 def _said(error: Exception) -> str:
     return (failure_line(error) or str(error)).removeprefix("ctxsteward: ")
+
+
+@click.command()
+@click.option("--settings", type=click.Path(), metavar="FILE", help="Settings of the nights (YAML), checked too.")
+@about_a_profile()
+@click.pass_context
+def doctor(ctx: click.Context, settings: str | None, where: ProfileOptions, as_json: bool) -> None:
+    """Check everything that a night rests on, and say what to do about each thing that is wrong.
+
+    Exit code 1: something is wrong.
+    """
+    with progress("checking", shown=not as_json) as tell:
+        found = checked(where, settings, tell)
+    if as_json:
+        print_json([one._asdict() for one in found])
+    else:
+        show(table_console(), found)
+    if any(one.state == "wrong" for one in found):
+        ctx.exit(FOUND)

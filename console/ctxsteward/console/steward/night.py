@@ -1,88 +1,49 @@
-"""The shipped transcripts and profile of a customer desk: what a first night runs on where there is nothing else.
+"""``ctxsteward steward run``: what a night is told, who runs it, and how far it is.
 
-They lie in the package. Their night is tonight, as any night is.
-
-A bar on stderr that tells how far a night is, stage by stage; nothing where stderr is no terminal.
-
-Running a night from the command line: what it is told, who runs it, and what is known about it afterwards.
-
-Without transcripts named it goes on with the sources of the last night; before the first one it reads the store's own
-sessions, or, where the store is new, the shipped transcripts (`steward_shipped`).
+Without transcripts named a night goes on with the sources of the last one; before the first one it reads the store's
+own sessions, or, where the store is new, the shipped transcripts (`shipped`). A bar on stderr shows the stages; there
+is none where stderr is no terminal.
 
 Raises `InputError`, `StoreError`.
 """
 
 from __future__ import annotations
 
-from importlib.resources import files
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ctxsteward.envelope import Profile, Store
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ctxsteward.schemas import InputError
+import click
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from ctxsteward.envelope import Profile, Store
+from ctxsteward.schemas import Finding, InputError
+from ctxsteward.steward.night.environment import ProcessEnvironment, of_this_process
+from ctxsteward.steward.night.history import NightChain
+from ctxsteward.steward.night.report import NightReport
+from ctxsteward.steward.night.run import Tell, run_night
+from ctxsteward.steward.release.actors import Actors
+from ctxsteward.steward.settings import NightSettings
+from ctxsteward.steward.wiring import open_night, require_transcripts
+from ctxsteward.store.profiles.proposal import bootstrap
+
+from .. import tables
 from ..extras import FLOWS, S3, STEWARD, need
-from ..output import table_console
+from ..options import read_profile, telemetry
+from ..output import print_json, table_console
+from ..pages.steward import write_page
 from ..stores import JOURNAL_VARIABLE, open_uri
 from .context import StewardContext, actors_path, author, profile_of, profiles_in
+from .options import ProfileOptions, about_a_profile
 from .records import LedgerView, records_at, reviews_of
-from .settings import night_settings, thresholds
-
-if TYPE_CHECKING:
-    from ctxsteward.envelope import Profile, Store
-    from ctxsteward.schemas import Finding
-    from ctxsteward.schemas.recommendation import MetaRecommendation
-    from ctxsteward.steward.night.environment import ProcessEnvironment
-    from ctxsteward.steward.night.report import NightReport
-    from ctxsteward.steward.night.run import Tell
-    from ctxsteward.steward.settings import NightSettings
-
-SHIPPED_WHO, SHIPPED_WHY = "shipped demo", "the profile of the shipped transcripts"
-_SHIPPED_FOLDER = ("data", "steward")
-
-
-def shipped_transcripts() -> str:
-    """Their folder."""
-    return str(_shipped_folder() / "shipped_transcripts")
-
-
-def is_shipped(uri: str) -> bool:
-    """Whether a source is this folder, of this installation or of another one.
-
-    >>> is_shipped(transcripts()), is_shipped("logs")
-    (True, False)
-    """
-    return uri.replace("\\", "/").endswith("/ctxsteward/console/data/steward/transcripts")
-
-
-def shipped_profile() -> Profile:
-    """The governed text that the first night starts from."""
-    from ctxsteward.envelope import Profile
-
-    return Profile.load(_shipped_folder() / "profile.yaml")
-
-
-def commit_shipped_profile(store: Store, tenant: str, when: str) -> str:
-    """Make it a version of its own, once; its name."""
-    shipped = shipped_profile()
-    store.profiles(shipped.name, tenant=tenant).commit(
-        shipped, who=SHIPPED_WHO, why=SHIPPED_WHY, when=when, parent=None
-    )
-    return shipped.name
-
-
-def _shipped_folder() -> Path:
-    return Path(str(files("ctxsteward.console").joinpath(*_SHIPPED_FOLDER)))
-
+from .report import NightRecords, exit_code, night_document, night_records, show_night
+from .settings import night_settings, read_settings, thresholds
+from .shipped import commit_shipped_profile, is_shipped, shipped_transcripts
 
 STAGES = (
     "due", "harvested", "absorbed", "reconciled", "admitted", "fitted", "staged", "drift", "gate", "promoted", "linked",
@@ -97,7 +58,6 @@ def night_bar(*, shown: bool) -> Iterator[Callable[[str], object]]:
     if not (shown and sys.stderr.isatty()):
         yield lambda boundary: None
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (
         TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
@@ -120,8 +80,6 @@ def night_bar(*, shown: bool) -> Iterator[Callable[[str], object]]:
 WHY = "the first version, of a profile file"
 SILENT = {"PREFECT_LOGGING_LEVEL": "CRITICAL", "DASK_LOGGING__DISTRIBUTED": "error"}
 """What keeps Prefect and Dask from telling a terminal about themselves; what is set already stays."""
-MAX_LISTED = 200
-"""Records of one list in a report."""
 MAX_COMPARED = 20_000
 """With more records than that a night does not say which are new."""
 
@@ -155,34 +113,12 @@ class PreparedNight:
     """About the profile file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NightRecords:
-    """Records after a night."""
-
-    new: tuple[RecordWithSpans, ...]
-    """Active ones that were not active before."""
-    held: tuple[RecordWithSpans, ...]
-    """That are not used, and why."""
-    compared: bool
-    """False: there are too many to say which are new."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordWithSpans:
-    """A record with its spans."""
-
-    record: MetaRecommendation
-    spans: tuple[tuple[str, str, str, str | None], ...]
-    """Session, reference, trust and words of each; words are None where they were forgotten."""
-
-
 @contextmanager
 def ready(asked: NightOptions, here: ProcessEnvironment | None = None) -> Iterator[PreparedNight]:
     """Settle sources, profile and settings; a dry run on a new store has one of its own, thrown away at the end.
 
     `here` tells clock and machine; None: those of this process.
     """
-    from ctxsteward.steward.night.environment import of_this_process
 
     need(STEWARD, "steward run")
     dry = bool(asked.options.get("dry_run") or asked.file.get("dry_run"))
@@ -209,16 +145,14 @@ def ready(asked: NightOptions, here: ProcessEnvironment | None = None) -> Iterat
             )
 
 
-def run(ready: PreparedNight, tell: Tell) -> tuple[NightReport, NightRecords]:
+def run_prepared(ready: PreparedNight, tell: Tell) -> tuple[NightReport, NightRecords]:
     """Run the night; what it said, and the records behind it."""
     before = _active(ready.place, keep=not ready.settings.dry_run)
     if ready.settings.runner == "dask":
         report = _on_dask(ready.settings)
         with records_at(ready.place) as records:
-            return report, _seen(records, before)
-    from ctxsteward.steward.night.run import run_night
+            return report, night_records(records, before)
     from ctxsteward.steward.night.telemetry import tell_night
-    from ctxsteward.steward.wiring import open_night
 
     with open_night(ready.settings, ready.place.here, tell=tell) as opening:
         report = run_night(opening.stages, opening.shell)
@@ -226,7 +160,9 @@ def run(ready: PreparedNight, tell: Tell) -> tuple[NightReport, NightRecords]:
         if report.outcome == "busy":
             return report, NightRecords(new=(), held=(), compared=True)
         reviews = reviews_of(ready.place, opening.ledger, report.night)
-        return report, _seen(LedgerView(opening.ledger, report.night, reviews, ready.settings.admission), before)
+        return report, night_records(
+            LedgerView(opening.ledger, report.night, reviews, ready.settings.admission), before
+        )
 
 
 # -- before -------------------------------------------------------------------------------------------------------
@@ -234,8 +170,6 @@ def run(ready: PreparedNight, tell: Tell) -> tuple[NightReport, NightRecords]:
 
 def _check_sources(transcripts: Sequence[str]) -> None:
     """Refuse a folder that is not there or holds nothing like a transcript, before anything is written."""
-    from ctxsteward.steward.wiring import require_transcripts
-
     for uri in transcripts:
         if uri.startswith("s3:"):
             need(S3, f"--transcripts {uri}")
@@ -266,8 +200,6 @@ def _settled(
 
 def _entered(store: Store, asked: NightOptions, profile: Profile, when: str, *, dry: bool) -> tuple[Finding, ...]:
     """Make the first version of a file, or find that it says what is in force."""
-    from ctxsteward.store.profiles.proposal import bootstrap
-
     if dry and store.profiles(profile.name, tenant=asked.tenant).head() is None:
         raise InputError(f"a dry run commits no profile, and {profile.name!r} has no version; leave --dry-run out")
     return bootstrap(store, profile, who=author(asked.who), why=WHY, when=when, tenant=asked.tenant).findings
@@ -275,8 +207,6 @@ def _entered(store: Store, asked: NightOptions, profile: Profile, when: str, *, 
 
 def _earlier_sources(store: Store, tenant: str, profile: str) -> tuple[str, ...]:
     """Those that nights have read, else the store's own sessions."""
-    from ctxsteward.steward.night.history import NightChain
-
     newest = NightChain(store, tenant, profile).head()
     known = sorted(newest[1].marks) if newest else []
     return tuple(shipped_transcripts() if is_shipped(uri) else uri for uri in known) or ("store",)
@@ -291,8 +221,6 @@ def _settings(asked: NightOptions, uri: str, profile: str, sources: tuple[str, .
     }  # fmt: skip
     settings = night_settings(asked.file, {**fixed, **{k: v for k, v in asked.options.items() if v is not None}})
     if settings.actors is not None:
-        from ctxsteward.steward.release.actors import Actors
-
         Actors.load(settings.actors)
     if settings.runner == "dask":
         if settings.dry_run:
@@ -303,8 +231,6 @@ def _settings(asked: NightOptions, uri: str, profile: str, sources: tuple[str, .
 
 def _active(place: StewardContext, *, keep: bool) -> set[str] | None:
     """Ids of active records; None where there are too many to compare."""
-    from ctxsteward.steward.night.history import NightChain
-
     if NightChain(place.store, place.tenant, place.profile).head() is None:
         return set()
     with records_at(place, keep=keep) as records:
@@ -329,25 +255,62 @@ def _on_dask(settings: NightSettings) -> NightReport:
             return failed.report
 
 
-# -- after --------------------------------------------------------------------------------------------------------
+@click.command()
+@click.option("--transcripts", multiple=True, metavar="PATH|URI", help="A folder, a file, s3://BUCKET/PREFIX or store.")
+@click.option("--since", metavar="TIME", help="Leave out what changed before (ISO 8601).")
+@click.option("--until", metavar="TIME", help="Leave what changed then or later to a later night.")
+@click.option("--full", is_flag=True, default=None, help="Read everything anew.")
+@click.option("--dry-run", is_flag=True, default=None, help="Decide, and keep nothing.")
+@click.option("--runner", type=click.Choice(["threads", "dask"]), help="Who runs batches; default: threads.")
+@click.option("--workers", type=int, metavar="N", help="Threads, or processes of a local Dask cluster; default: 2.")
+@click.option("--dask-address", metavar="ADDRESS", help="Scheduler of a Dask cluster that is there already.")
+@click.option("--night", metavar="DATE", help="Its date, by which records age; default: today.")
+@click.option("--canary", "canary_share", type=float, metavar="SHARE", help="Give a new version to this share first.")
+@click.option(
+    "--profile", type=click.Path(), metavar="FILE",
+    help="Profile (YAML): makes the first version; else it must be what is in force (see `steward propose`).",
+)  # fmt: skip
+@click.option("--settings", type=click.Path(), metavar="FILE", help="Settings (YAML); default: CTXSTEWARD_SETTINGS.")
+@click.option("--html", type=click.Path(), metavar="FILE", help="Write the report as a page of its own, too.")
+@click.option("--as", "who", metavar="NAME", help="Author of a first version; default: your login name.")
+@about_a_profile()
+@click.pass_context
+@telemetry
+def run(
+    ctx: click.Context, /, transcripts: tuple[str, ...], profile: str | None, settings: str | None, html: str | None,
+    who: str | None, where: ProfileOptions, as_json: bool, **options: object,
+) -> None:  # fmt: skip
+    """Run one night: read what is due, harvest, reconcile, check, commit, and say what changed and why.
 
+    Without --transcripts it goes on with what the last night read, or with the store's own closed sessions; on a new
+    store it runs on shipped transcripts. Exit codes: 1 a batch failed, or nothing could be read; 3 a person must look,
+    or another night is under way; 4 a canary was rolled back.
+    """
 
-def _seen(records: LedgerView, before: set[str] | None) -> NightRecords:
-    new, held = [], []
-    for record in records:
-        if record.status == "active":
-            if before is not None and record.id not in before:
-                new.append(record)
-        elif record.status != "superseded":
-            held.append(record)
-    for found in (new, held):
-        found.sort(key=lambda record: (not record.scope.is_shared, record.kind, record.text, record.id))
-    return NightRecords(
-        new=tuple(_listed(records, one) for one in new[:MAX_LISTED]),
-        held=tuple(_listed(records, one) for one in held[:MAX_LISTED]), compared=before is not None,
+    file = read_settings(settings)
+    if html is not None and not Path(html).parent.is_dir():
+        raise click.UsageError(f"--html {html}: no such folder", ctx)
+    asked = NightOptions(
+        store=_told(ctx, "store", file), tenant=_told(ctx, "tenant", file), transcripts=transcripts,
+        profile_name=where.profile_name, profile=read_profile(profile), who=who, actors=where.actors, file=file,
+        options=options,
     )  # fmt: skip
+    with ready(asked) as night:
+        with night_bar(shown=not as_json) as tell:
+            report, seen = run_prepared(night, tell)
+        if html is not None:
+            write_page(html, night.place, report)
+        if as_json:
+            told = [finding.model_dump(mode="json") for finding in night.findings]
+            print_json(night_document(report, seen, night.place) | {"findings": told})
+        else:
+            for finding in night.findings:
+                table_console().print(tables.shown(f"finding: {finding.text}"), soft_wrap=True)
+            show_night(table_console(), report, seen, night.place, is_shipped=night.is_shipped)
+    ctx.exit(exit_code(report))
 
 
-def _listed(records: LedgerView, record: MetaRecommendation) -> RecordWithSpans:
-    spans = ((s.evidence.session, s.evidence.ref, s.evidence.trust, s.text) for s in records.spans(record))
-    return RecordWithSpans(record=record, spans=tuple(spans))
+def _told(ctx: click.Context, name: str, file: Mapping[str, Any]) -> str:
+    """An option, where it was given; else what the file says, else its default."""
+    given = ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+    return str(ctx.params[name] if given else file.get(name, ctx.params[name]))

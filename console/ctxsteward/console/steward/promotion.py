@@ -10,24 +10,35 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import click
+from rich.console import Console
 
 from ctxsteward.schemas import InputError
+from ctxsteward.steward.gate import configured
+from ctxsteward.steward.gate.suite import no_known_replay
+from ctxsteward.steward.night.stages import CommitContext
+from ctxsteward.steward.night.stages import CommitContext as Told
+from ctxsteward.steward.release.actors import token_signer
+from ctxsteward.steward.release.approvals import ApprovalRequest
+from ctxsteward.steward.release.assignment import keeping, move, started
+from ctxsteward.steward.release.decision import DecisionStage
+from ctxsteward.steward.release.promotion import PromotionCodec, assess
+from ctxsteward.steward.release.promotion import promote as commit_challenger
+from ctxsteward.steward.release.promotion import rollback as commit_rollback
+from ctxsteward.store.crypto.addresses import address_of
+from ctxsteward.store.profiles.lease import Lease, WriterLease
 
 from .. import tables
 from ..extras import STEWARD, need
-from .context import read_token
+from ..failures import BLOCKED, ROLLED_BACK
+from ..output import print_result
+from .context import StewardContext, read_token
+from .options import ProfileOptions, about_a_profile, as_actor, complete_versions, complete_waiting, token
 from .records import records_at
 from .review import find_request
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from ctxsteward.steward.night.stages import CommitContext
-    from ctxsteward.steward.release.approvals import ApprovalRequest
-    from ctxsteward.store.profiles.lease import Lease
-
-    from .context import StewardContext
+from .versions import changes
 
 LEASE_SECONDS = 300.0
 MAX_SESSIONS_SHOWN = 10
@@ -39,7 +50,6 @@ def operator(place: StewardContext, actor: str | None, token: str | None) -> str
         if actor is None:
             raise InputError("say who you are: --as NAME (nobody is configured, so no token is asked for)")
         return actor
-    from ctxsteward.steward.release.actors import token_signer
 
     people = place.actors
     if actor is not None:
@@ -63,15 +73,12 @@ def promoted(place: StewardContext, id: str, who: str, share: float | None) -> d
 
 def rolled_back(place: StewardContext, version: int, who: str, note: str, *, moves: bool = False) -> dict[str, Any]:
     """Bring a version back; which open sessions keep what it took back, or (`moves`) could not be moved."""
-    from ctxsteward.steward.release.assignment import keeping, move
-    from ctxsteward.steward.release.promotion import rollback
-
     before = place.head
     place.versions.at(version)
     with _leased(place) as lease:
         if lease is None:
             raise InputError("a night is under way; roll back when it has ended")
-        landed = rollback(
+        landed = commit_rollback(
             place.store, place.profile, version, who=who, why=" ".join(note.split()) or "by hand", when=place.here.when,
             tenant=place.tenant, epoch=lease.epoch,
         )  # fmt: skip
@@ -122,12 +129,6 @@ def show(console: Console, found: Mapping[str, Any]) -> None:
 def _request_promoted(
     place: StewardContext, request: ApprovalRequest, who: str, share: float | None, lease: Lease
 ) -> dict[str, Any]:
-    from ctxsteward.steward.gate import configured
-    from ctxsteward.steward.gate.suite import no_known_replay
-    from ctxsteward.steward.release.assignment import started
-    from ctxsteward.steward.release.promotion import PromotionCodec, assess, promote
-
-    from .versions import changes
 
     versions, when = place.versions, place.here.when
     challenger = place.approvals.challenger(request)
@@ -138,7 +139,7 @@ def _request_promoted(
     gate = replace(configured(told.gate, known=known), reviewed=frozenset(drift.touched))(champion, challenger)
     canary = started(share, request.parent) if share and request.parent else None
     why = f"request {request.id}, promoted by {who}" + (f": {request.note}" if request.note else "")
-    landed = promote(
+    landed = commit_challenger(
         place.store, place.profile, challenger, drift, gate, place.approvals, request.author, why, when,
         tenant=place.tenant, parent=request.parent,
         epoch=lease.epoch, canary=canary,
@@ -152,8 +153,6 @@ def _request_promoted(
 
 def _record_promoted(place: StewardContext, id: str, who: str, share: float | None, lease: Lease) -> dict[str, Any]:
     """The deciding half of a night, over records as they are now."""
-    from ctxsteward.steward.release.decision import DecisionStage
-
     with records_at(place) as records:
         record = records.find(id)
         review = place.record_reviews.standing(records.by_id.get, place.people_for).get(record.id)
@@ -190,9 +189,6 @@ def _record_promoted(place: StewardContext, id: str, who: str, share: float | No
 
 
 def _writing(place: StewardContext, date: str, id: str, who: str, lease: Lease) -> CommitContext:
-    from ctxsteward.steward.night.stages import CommitContext as Told
-    from ctxsteward.store.crypto.addresses import address_of
-
     key = place.store.keys.address_key(place.tenant)
     named = re.sub(r"[^a-z0-9_.-]", "-", who.lower())
     address = address_of(key, place.tenant, "by hand", f"{place.profile} {place.head} {id}".encode())
@@ -205,8 +201,6 @@ def _writing(place: StewardContext, date: str, id: str, who: str, lease: Lease) 
 @contextmanager
 def _leased(place: StewardContext) -> Iterator[Lease | None]:
     """The lease of the profile's writers; None where a night has it."""
-    from ctxsteward.store.profiles.lease import WriterLease
-
     lease = WriterLease(place.store, place.profile, place.tenant, owner=place.here.owner, clock=place.here.clock)
     holder = lease.holder()
     taken = lease.take(LEASE_SECONDS, force=holder is not None and place.here.abandoned(holder.owner))
@@ -226,3 +220,61 @@ def _told(
         "id": id, "version": place.head or None, "written": written, "obstacle": obstacle, "why": why,
         "request": request, "canary": dict(canary) if canary else None, "changes": changes or [],
     }  # fmt: skip
+
+
+@click.command()
+@click.argument("id", shell_complete=complete_waiting)
+@click.option("--canary", "share", type=float, metavar="SHARE", help="For this share of the sessions first.")
+@as_actor
+@token
+@about_a_profile()
+@click.pass_context
+def promote(
+    ctx: click.Context,
+    id: str,
+    share: float | None,
+    actor: str | None,
+    token: str | None,
+    where: ProfileOptions,
+    as_json: bool,
+) -> None:
+    """Commit the request ID, or a version with the record ID in it, if everybody who must has agreed.
+
+    It is an operator's. Drift report and evals are made again. Exit code 3: something is in the way, and is named.
+    """
+    with where.open() as place:
+        found = promoted(place, id, operator(place, actor, token), share)
+    print_result(found, show, as_json=as_json)
+    if found["obstacle"] is not None:
+        ctx.exit(BLOCKED)
+
+
+@click.command()
+@click.argument("version", type=click.IntRange(1), metavar="V", shell_complete=complete_versions)
+@click.option("--note", default="by hand", show_default=True, metavar="TEXT", help="Why; kept in plain.")
+@click.option("--move-sessions", is_flag=True, help="Move open sessions to it that keep a version it takes back.")
+@as_actor
+@token
+@about_a_profile()
+@click.pass_context
+def rollback(
+    ctx: click.Context,
+    version: int,
+    note: str,
+    move_sessions: bool,
+    actor: str | None,
+    token: str | None,
+    where: ProfileOptions,
+    as_json: bool,
+) -> None:
+    """Commit the content of version V again, as a new version; records that were erased since stay away.
+
+    It is an operator's. What it takes back returns by a person's will alone. A session that is open keeps the version
+    it began with: those that keep what is taken back are named. Exit code 4; where V is what is in force, nothing is
+    written, and it is 0.
+    """
+    with where.open() as place:
+        found = rolled_back(place, version, operator(place, actor, token), note, moves=move_sessions)
+    print_result(found, show_rollback, as_json=as_json)
+    if found["written"]:
+        ctx.exit(ROLLED_BACK)

@@ -12,24 +12,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import click
+from pydantic import ValidationError
+from rich.console import Console
+
+from ctxsteward.envelope import Profile
+from ctxsteward.envelope.store import DEFAULT_TOKENIZER
+from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
 from ctxsteward.schemas import InputError
+from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
+from ctxsteward.steward.gate import configured
+from ctxsteward.steward.night.dry_run import draft_store
+from ctxsteward.steward.release.actors import token_signer
+from ctxsteward.steward.release.promotion import Promotion, PromotionCodec, assess, stage
+from ctxsteward.steward.release.slice import HIGH_TOKENS, slice_tokens
+from ctxsteward.store.profiles.proposal import Fits, Proposal, by_people, of_entry, of_file, resolver
+from ctxsteward.store.profiles.versions import Version
 
 from .. import tables
 from ..extras import STEWARD, need
+from ..failures import BLOCKED
+from ..options import read_profile
+from ..output import print_result
+from .context import StewardContext, read_token
+from .options import ProfileOptions, about_a_profile, as_actor, token
 from .records import records_at, whose
 from .review import check_people
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from ctxsteward.envelope import Profile
-    from ctxsteward.steward.release.promotion import Promotion
-    from ctxsteward.store.profiles.proposal import Fits, Proposal
-    from ctxsteward.store.profiles.versions import Version
-
-    from .context import StewardContext
+from .versions import changes
 
 MAX_NOTE_CHARS = 500
 SPENT = ("superseded", "rejected", "expired")
@@ -54,8 +65,6 @@ class ProposalOptions:
 
 def target_profile(asked: ProposalOptions, profile_name: str | None) -> str | None:
     """The profile that is meant: the file says it, where it says anything."""
-    from ctxsteward.schemas.profile import ProfileDocument
-
     unnamed = ProfileDocument().name
     if asked.file is None or asked.file.name == unnamed:
         return profile_name
@@ -68,9 +77,6 @@ def author(place: StewardContext, actor: str | None, secret: str | None, *, dry_
     """Whose change it is: proved by a token; for a dry run, as told."""
     if dry_run:
         return actor or "nobody"
-    from ctxsteward.steward.release.actors import token_signer
-
-    from .context import read_token
 
     check_people(place)
     people = place.actors
@@ -120,8 +126,6 @@ def show(console: Console, found: Mapping[str, Any]) -> None:
 @contextmanager
 def _kept_or_not(place: StewardContext, dry_run: bool) -> Iterator[StewardContext]:
     """The place itself, or one of which nothing is kept."""
-    from ctxsteward.steward.night.dry_run import draft_store
-
     if not dry_run:
         yield place
         return
@@ -130,8 +134,6 @@ def _kept_or_not(place: StewardContext, dry_run: bool) -> Iterator[StewardContex
 
 
 def _of_file(place: StewardContext, asked: ProposalOptions, head: Version) -> Proposal:
-    from ctxsteward.store.profiles.proposal import by_people, of_file, resolver
-
     wanted = asked.file
     if wanted is None:
         raise InputError("say what to propose: a profile file, or --record ID with --to BLOCK.KEY and --text")
@@ -146,21 +148,12 @@ def _of_file(place: StewardContext, asked: ProposalOptions, head: Version) -> Pr
 
 def _fits() -> Fits:
     """Whether records are what a night would place."""
-    from ctxsteward.envelope.store import DEFAULT_TOKENIZER
-    from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
-    from ctxsteward.steward.release.slice import HIGH_TOKENS, slice_tokens
-
     counter = Counter(load_tokenizer(DEFAULT_TOKENIZER))
     return lambda records: slice_tokens(records, counter) <= HIGH_TOKENS
 
 
 def _of_record(place: StewardContext, asked: ProposalOptions, head: Version) -> Proposal:
     """An entry out of a candidate, in its proposer's words."""
-    from pydantic import ValidationError
-
-    from ctxsteward.schemas.profile import ProfileEntry
-    from ctxsteward.store.profiles.proposal import of_entry
-
     if asked.file is not None or asked.vouched:
         raise InputError("--record goes without a file and without --vouch; propose one of the two")
     with records_at(place, keep=not asked.dry_run) as records:
@@ -185,11 +178,6 @@ def _of_record(place: StewardContext, asked: ProposalOptions, head: Version) -> 
 
 
 def _staged(place: StewardContext, proposal: Proposal, head: Version, who: str, why: str) -> dict[str, Any]:
-    from ctxsteward.steward.gate import configured
-    from ctxsteward.steward.release.promotion import PromotionCodec, assess, stage
-
-    from .versions import changes
-
     settings, when = place.settings(), place.here.when
     document, parent = proposal.document, head.number
     drift = assess(place.versions, document, parent=parent, when=when, limits=settings.drift)
@@ -218,3 +206,50 @@ def _outcome(found: Promotion) -> str:
         return "unchanged"
     waits = found.request is not None and found.request.state in ("waiting", "approved")
     return "staged" if waits else "blocked"
+
+
+@click.command()
+@click.argument("file", type=click.Path(), metavar="[FILE]", required=False)
+@click.option("--record", metavar="ID", help="Instead of a file: make an entry out of this candidate of a night.")
+@click.option("--to", metavar="BLOCK.KEY", help="The entry that it becomes, such as surface.length.")
+@click.option("--text", metavar="TEXT", help="The entry's words: the operator's own, not the user's.")
+@click.option("--vouch", "vouched", multiple=True, metavar="ID", help="Keep this record of the file's meta though its "
+              "sources cannot be resolved; repeatable.")  # fmt: skip
+@click.option("--note", default="", metavar="TEXT", help="Why; kept in plain.")
+@click.option("--dry-run", is_flag=True, help="Judge it, and keep nothing; asks for no token.")
+@as_actor
+@token
+@about_a_profile()
+@click.pass_context
+def propose(
+    ctx: click.Context,
+    file: str | None,
+    record: str | None,
+    to: str | None,
+    text: str | None,
+    vouched: tuple[str, ...],
+    note: str,
+    dry_run: bool,
+    actor: str | None,
+    token: str | None,
+    where: ProfileOptions,
+    as_json: bool,
+) -> None:
+    """Stage the profile in FILE, or one entry made of a candidate: drift report, evals, then people are asked.
+
+    What nights have learned is carried over; a file that says what is in force stages nothing. One other person must
+    approve, two where a locked entry is touched; then `steward promote` brings it into force. Exit code 3: something
+    is in the way, and is named.
+    """
+    if file is None and record is None:
+        raise click.UsageError(
+            "say what to propose: a profile file, or --record ID with --to BLOCK.KEY and --text", ctx
+        )
+    asked = ProposalOptions(
+        file=read_profile(file), record=record, to=to, text=text, vouched=vouched, note=note, dry_run=dry_run
+    )
+    with where._replace(profile_name=target_profile(asked, where.profile_name)).open() as place:
+        found = proposed(place, asked, author(place, actor, token, dry_run=dry_run))
+    print_result(found, show, as_json=as_json)
+    if found["outcome"] == "blocked":
+        ctx.exit(BLOCKED)

@@ -10,20 +10,35 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import click
+from rich.console import Console
+
+from ctxsteward.schemas import InputError
+from ctxsteward.steward.harvest.batches import BatchRecords, DueTranscript
+from ctxsteward.steward.ingest import (
+    IngestSettings,
+    ItemLimits,
+    LoadedItem,
+    QuarantinedItem,
+    SkippedItem,
+    TranscriptSource,
+    WorkerPool,
+    ingest,
+    load,
+    open_source,
+)
+from ctxsteward.steward.night.history import NightChain
 
 from .. import tables
 from ..extras import STEWARD, need
+from ..failures import FOUND
+from ..output import print_result, progress
+from .context import StewardContext
+from .options import ProfileOptions, about_a_profile
 from .records import against_rule, reason_text, records_at, rule_text, whose
-from .report import source_name
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from ctxsteward.steward.harvest.batches import DueTranscript
-    from ctxsteward.steward.ingest import IngestSettings, LoadedItem, QuarantinedItem, TranscriptSource
-
-    from .context import StewardContext
+from .shipped import source_name
 
 READS, GONE, SKIPPED, NOT_READ = "reads", "gone", "left out", "not read again"
 """What became of a transcript that was refused."""
@@ -93,22 +108,15 @@ class RefusalReader:
     settings: IngestSettings = field(default_factory=lambda: _settings())
 
     def __call__(self, loaded: LoadedItem) -> tuple[QuarantinedItem, ...]:
-        from ctxsteward.steward.ingest import QuarantinedItem, ingest
-
         return tuple(outcome for outcome in ingest(loaded, self.settings) if isinstance(outcome, QuarantinedItem))
 
 
 def _settings() -> IngestSettings:
-    from ctxsteward.steward.ingest import IngestSettings
-
     return IngestSettings()
 
 
 def _sources(place: StewardContext, stack: ExitStack) -> dict[str, TranscriptSource]:
     """The sources that nights have read, opened."""
-    from ctxsteward.steward.ingest import open_source
-    from ctxsteward.steward.night.history import NightChain
-
     newest = NightChain(place.store, place.tenant, place.profile).head()
     found = {}
     for uri in sorted(newest[1].marks) if newest else ():
@@ -122,9 +130,6 @@ def _sources(place: StewardContext, stack: ExitStack) -> dict[str, TranscriptSou
 
 def _refused(place: StewardContext, sources: Mapping[str, TranscriptSource]) -> list[tuple[DueTranscript | None, str]]:
     """Items that some batch refused, with the reason; None: it is listed no more."""
-    from ctxsteward.schemas import InputError
-    from ctxsteward.steward.harvest.batches import BatchRecords, DueTranscript
-
     kept = BatchRecords(place.store, place.tenant, place.profile, extractor="")
     reasons = {one.item: one.reason for batch in kept.every() for one in batch.quarantined}
     if not reasons:
@@ -147,7 +152,6 @@ def _rows(
     limit: int,
     tell: Callable[[str], object],
 ) -> Iterator[dict[str, Any]]:
-    from ctxsteward.steward.ingest import ItemLimits, QuarantinedItem, SkippedItem, WorkerPool, load
 
     limits = ItemLimits(wall_seconds=LIMIT_SECONDS, cpu_seconds=LIMIT_SECONDS, memory_bytes=LIMIT_BYTES)
     with WorkerPool[tuple[QuarantinedItem, ...]](RefusalReader(), 1, limits) as workers:
@@ -179,3 +183,20 @@ def _row(item: DueTranscript | None, reason: str, now: str, detail: str | None) 
         "source": item.source if item else None, "name": item.name if item else None, "reason": reason, "now": now,
         "detail": detail, "do": do,
     }  # fmt: skip
+
+
+@click.command()
+@click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="Transcripts to read again.")
+@about_a_profile(people=False)
+@click.pass_context
+def quarantine(ctx: click.Context, limit: int, where: ProfileOptions, as_json: bool) -> None:
+    """List the transcripts that nights put into quarantine, read each again, and say what is wrong with it.
+
+    One that reads now is harvested by the next night once it has changed, or by `run --full`. Exit code 1: something
+    is in quarantine still.
+    """
+    with where.open() as place, progress("reading again", shown=not as_json) as tell:
+        found = document(place, limit, tell)
+    print_result(found, show, as_json=as_json)
+    if found["standing"] or found["records"] or found["set_aside"]:
+        ctx.exit(FOUND)

@@ -2,14 +2,6 @@
 
 A ledger that is behind the store, or was never made on this machine, catches up when it is opened. Raises `InputError`
 for an id that no record has.
-
-Forgetting what was harvested from transcripts outside the store: a session, a person, or a person in one session.
-
-The keys of their harvest artifacts are destroyed, their observations leave the ledger and do not come back, and so do
-all records that are not active any more without them, in every version, and facts that rest on them. `ctxsteward store
-forget` is for the store's own sessions, and does all of this as well. The transcript itself lies where it was read.
-
-Raises `InputError` where nothing was harvested from them, `StoreError`.
 """
 
 from __future__ import annotations
@@ -21,16 +13,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ctxsteward.envelope.store import DEFAULT_TOKENIZER
+from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
 from ctxsteward.schemas import InputError
+from ctxsteward.schemas.recommendation import Evidence, MetaRecommendation, Review
+from ctxsteward.steward.admission import AdmissionPolicy
+from ctxsteward.steward.drift.rules import against, rules_of
+from ctxsteward.steward.harvest.batches import BatchRecords
+from ctxsteward.steward.night.history import NightChain
 
-if TYPE_CHECKING:
-    from ctxsteward.schemas.recommendation import Evidence, MetaRecommendation, Review
-    from ctxsteward.steward.admission import AdmissionPolicy
+from .context import StewardContext
+
+if TYPE_CHECKING:  # the ledger needs the extra `steward`, and most verbs do without
     from ctxsteward.steward.ledger import Ledger
-
-    from .context import StewardContext
-if TYPE_CHECKING:
-    from .context import StewardContext
 
 REASONS: Mapping[str, str] = {
     "strict_cue": "said outright, for its author alone",
@@ -61,8 +56,6 @@ class LedgerView:
     """All records of one profile, as on one date."""
 
     def __init__(self, ledger: Ledger, date: str, reviews: Mapping[str, Review], policy: AdmissionPolicy) -> None:
-        from ctxsteward.envelope.store import DEFAULT_TOKENIZER
-        from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
         from ctxsteward.steward.ledger import JudgementContext
 
         self.ledger, self.date = ledger, date
@@ -120,9 +113,7 @@ def records_at(place: StewardContext, *, keep: bool = True) -> Iterator[LedgerVi
 
     `keep`: leave the index on this machine for the next time.
     """
-    from ctxsteward.steward.harvest.batches import BatchRecords
     from ctxsteward.steward.ledger import Ledger
-    from ctxsteward.steward.night.history import NightChain
     from ctxsteward.steward.wiring import ledger_path
 
     newest = NightChain(place.store, place.tenant, place.profile).head()
@@ -158,8 +149,6 @@ def whose(record: MetaRecommendation) -> str:
 
 def against_rule(place: StewardContext, record: MetaRecommendation) -> dict[str, Any] | None:
     """The rule in force that a record gainsays, or the locked line that it touches; None: there is none."""
-    from ctxsteward.steward.drift.rules import against, rules_of
-
     head = place.versions.head()
     found = against(rules_of(head.profile if head else None), record.text)
     if found is None:
@@ -177,38 +166,3 @@ def rule_text(found: Mapping[str, Any]) -> str:
 def reason_text(record: MetaRecommendation) -> str:
     """Why a record has its status, in words."""
     return "; ".join(REASONS.get(code, code.replace("_", " ")) for code in record.reasons)
-
-
-def forget_harvested(
-    place: StewardContext, session: str | None, principal: str | None, who: str, why: str
-) -> dict[str, Any]:
-    """Forget them; how much that was."""
-    from ctxsteward.store.erasure.steward_records import withdraw_unsupported
-    from ctxsteward.store.facts.fact_store import withdraw_facts
-    from ctxsteward.store.journal.erasures import ErasureRequest
-
-    told = ErasureRequest(who, place.here.when, why)
-    with records_at(place) as records:
-        known = set(records.by_id)
-        observations = records.ledger.withdraw(session=session, principal=principal, told=told)
-        left = {record.id for record in records if record.status == "active"}
-    if not observations:
-        raise InputError(f"{_whom(session, principal)}: nothing was harvested from them; nothing was forgotten")
-    erased = place.versions.erase(lambda record: record.id in known - left, **told._asdict())
-    erased += withdraw_unsupported(place.store, place.tenant, **told._asdict())
-    facts = withdraw_facts(place.store, place.tenant, **told._asdict())
-    return {
-        "session": session, "principal": principal, "observations": observations, "records": erased, "facts": facts,
-        "who": who, "when": told.when, "why": why,
-    }  # fmt: skip
-
-
-def erasure_text(done: dict[str, Any]) -> str:
-    """What was forgotten, in a line."""
-    counts = ", ".join(f"{done[name]:,} {name}" for name in ("observations", "records", "facts"))
-    return f"forgot {_whom(done['session'], done['principal'])}: {counts}; delete the transcripts where they lie, too"
-
-
-def _whom(session: str | None, principal: str | None) -> str:
-    told = [f"principal {principal}" if principal is not None else "", f"session {session}" if session else ""]
-    return " in ".join(part for part in told if part)

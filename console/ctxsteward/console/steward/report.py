@@ -2,33 +2,24 @@
 
 The document is the `NightReport` with `records` (new and held, each with its spans), `changelog` (the entry of the
 version that came into force, by key and address) and `exit_code`. Text of transcripts is made harmless for a terminal.
-
-How the steward of a profile stands, for people and for JSON.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+
+from ctxsteward.schemas.recommendation import MetaRecommendation
+from ctxsteward.steward.night.report import NightReport
+from ctxsteward.steward.release.changelog import entry_lines
 
 from .. import tables
 from ..failures import FOUND
-from . import night as shipped
-from .records import reason_text, whose
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from ctxsteward.steward.night.report import NightReport
-
-    from .context import StewardContext
-    from .night import NightRecords, RecordWithSpans
-from collections.abc import Mapping
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from .context import StewardContext
+from .context import StewardContext
+from .records import LedgerView, reason_text, whose
 
 SHOWN_HELD = 8
 SHOWN_OWN = 8
@@ -43,6 +34,53 @@ OUTCOMES = {
     "rolled_back": "the canary failed; the version before is in force again",
     "busy": "another night is under way; this one did nothing",
 }
+
+
+MAX_LISTED = 200
+"""Records of one list in a report."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightRecords:
+    """Records after a night."""
+
+    new: tuple[RecordWithSpans, ...]
+    """Active ones that were not active before."""
+    held: tuple[RecordWithSpans, ...]
+    """That are not used, and why."""
+    compared: bool
+    """False: there are too many to say which are new."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordWithSpans:
+    """A record with its spans."""
+
+    record: MetaRecommendation
+    spans: tuple[tuple[str, str, str, str | None], ...]
+    """Session, reference, trust and words of each; words are None where they were forgotten."""
+
+
+def night_records(records: LedgerView, before: set[str] | None) -> NightRecords:
+    """Records after a night, beside the ids that were active before it (None: too many to compare)."""
+    new, held = [], []
+    for record in records:
+        if record.status == "active":
+            if before is not None and record.id not in before:
+                new.append(record)
+        elif record.status != "superseded":
+            held.append(record)
+    for found in (new, held):
+        found.sort(key=lambda record: (not record.scope.is_shared, record.kind, record.text, record.id))
+    return NightRecords(
+        new=tuple(_listed(records, one) for one in new[:MAX_LISTED]),
+        held=tuple(_listed(records, one) for one in held[:MAX_LISTED]), compared=before is not None,
+    )  # fmt: skip
+
+
+def _listed(records: LedgerView, record: MetaRecommendation) -> RecordWithSpans:
+    spans = ((s.evidence.session, s.evidence.ref, s.evidence.trust, s.text) for s in records.spans(record))
+    return RecordWithSpans(record=record, spans=tuple(spans))
 
 
 def night_document(report: NightReport, seen: NightRecords, place: StewardContext) -> dict[str, Any]:
@@ -160,7 +198,6 @@ def _checks(report: NightReport) -> Iterator[Any]:
 def _log(report: NightReport, place: StewardContext) -> Iterator[str]:
     if report.outcome not in ("promoted", "canary") or report.dry_run or report.version is None:
         return
-    from ctxsteward.steward.release.changelog import entry_lines
 
     told = next(iter(place.versions.told(report.version)), None)
     if told is not None:
@@ -205,78 +242,3 @@ def _entry(report: NightReport, place: StewardContext) -> dict[str, Any] | None:
         return None
     told = next(iter(place.versions.told(report.version)), None)
     return None if told is None else told.entry.model_dump(mode="json")
-
-
-def source_name(uri: str) -> str:
-    """A source as people know it."""
-    return "the shipped transcripts" if shipped.is_shipped(uri) else uri
-
-
-AFTER_NIGHTS = "no night yet; begin with `ctxsteward steward run`"
-
-
-def status_document(place: StewardContext, limit: int) -> dict[str, Any]:
-    """`StewardStatus`, with what waits for people and the canary that is under way."""
-    from ctxsteward.steward.night.history import status
-    from ctxsteward.steward.release.assignment import running
-
-    found = status(place.store, place.tenant, place.profile, now_seconds=place.here.clock(), limit=limit)
-    approvals, head = place.approvals, place.versions.head()
-    waiting = approvals.pending(when=place.here.when, head=head.number if head else 0)
-    canary = running(place.store, head, profile=place.profile, tenant=place.tenant) if head else None
-    return found.model_dump(mode="json") | {
-        "waiting": [request.id for request in waiting],
-        "canary": dict(canary) if canary else None,
-    }
-
-
-def show_status(console: Console, found: Mapping[str, Any]) -> None:
-    version = f"version {found['version']} in force" if found["version"] else "nothing in force"
-    console.print(tables.shown(f"{found['profile']}: {version}, {found['records']} records in its slice", style="bold"))
-    if found["running"]:
-        late = "; its lease has run out" if found["lapsed"] else ""
-        console.print(tables.shown(f"a night is under way: {found['running']}{late}"))
-    if found["canary"]:
-        canary = found["canary"]
-        console.print(f"canary: {canary['share']:.0%} of sessions; the others have version {canary['champion']}")
-    for request in found["waiting"]:
-        console.print(tables.shown(f"waits for a person: request {request}; see `ctxsteward steward review`"))
-    if not found["nights"]:
-        console.print(AFTER_NIGHTS)
-        return
-    console.print(_last_nights(found))
-    for row in found["last"]:
-        for alert in row["alerts"]:
-            console.print(tables.shown(f"alert, night {row['night']}: {alert}"))
-    console.print(_source_table(found))
-
-
-def _last_nights(found: Mapping[str, Any]) -> Any:
-    numbers = ("version", "due", "new", "refused", "used", "obeyed")
-    table = tables.grid(
-        "night", "outcome", "version", "due", "new", "refused", "used", "obeyed", "drift", "gate", numbers=numbers
-    )
-    table.padding = (0, 0)  # ten columns, and nights of six digits, in eighty characters
-    for row in found["last"]:
-        counts = row["counts"]
-        table.add_row(
-            row["night"], row["outcome"], str(row["version"] or "-"), str(counts.get("due", 0)),
-            str(counts.get("absorbed", 0)), str(sum(row["quarantined"].values())),
-            _rate_text(row, "used"), _rate_text(row, "obeyed"), row["drift"] or "-", row["gate"] or "-",
-        )  # fmt: skip
-    return table
-
-
-def _rate_text(row: Mapping[str, Any], rate: str) -> str:
-    return f"{row['rates'][rate]:.0%}" if rate in row["rates"] else "-"
-
-
-def _source_table(found: Mapping[str, Any]) -> Any:
-    from datetime import UTC, datetime
-
-    table = tables.grid("source", "read up to", "remembered", numbers=("remembered",))
-    for row in found["sources"]:
-        high = row["high_seconds"]
-        when = "-" if high is None else datetime.fromtimestamp(high, UTC).isoformat(timespec="seconds")
-        table.add_row(tables.shown(source_name(row["source"])), when, f"{row['marks']:,}")
-    return table

@@ -1,41 +1,32 @@
-"""One record laid open: what it says, for whom, why it has its status, and the words it rests on.
+"""``ctxsteward steward review`` and ``why``: what waits for people, their answers, and one record laid open.
 
-What waits for people, and their answers: requests (whole challengers) and records.
-
-Raises `Refused` (an `InputError`) where somebody may not answer, or there is nothing to answer any more.
+What waits are requests (whole challengers) and records. A record is shown with whom it is for, why it has its status,
+and the words it rests on. Raises `Refused` (an `InputError`) where somebody may not answer, or there is nothing to
+answer any more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, cast
 
-from .. import tables
-from .records import reason_text, whose
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from ctxsteward.schemas.recommendation import MetaRecommendation
-
-    from .context import StewardContext
-    from .records import QuotedSpan
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, cast
+import click
+from rich.console import Console
+from rich.table import Table
 
 from ctxsteward.schemas import InputError
+from ctxsteward.schemas.recommendation import MetaRecommendation
+from ctxsteward.steward.release.approvals import ApprovalRequest, Verdict
+from ctxsteward.steward.release.rollbacks import taken_back
+from ctxsteward.steward.release.slice import WEIGHTS
 
-from ..output import print_json
+from .. import tables
+from ..failures import BLOCKED, FOUND
+from ..output import print_json, print_result, table_console
 from . import versions as steward_compared
-from .records import against_rule, records_at, rule_text
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from ctxsteward.schemas.recommendation import MetaRecommendation
-    from ctxsteward.steward.release.approvals import ApprovalRequest, Verdict
-
-    from .context import StewardContext
+from .context import StewardContext, read_token
+from .options import ProfileOptions, about_a_profile, as_actor, complete_records, complete_waiting, token
+from .records import QuotedSpan, against_rule, reason_text, records_at, rule_text, whose
 
 
 def version_showing(place: StewardContext, record: MetaRecommendation) -> int | None:
@@ -70,8 +61,6 @@ def show_record(console: Console, record: MetaRecommendation, spans: Sequence[Qu
 
 
 def _record_table() -> Any:
-    from rich.table import Table
-
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(no_wrap=True, style="dim")
     table.add_column()
@@ -114,7 +103,6 @@ TAKEN_BACK = "a rollback took it back; it returns when a person approves it anew
 def waiting(place: StewardContext, *, every: bool) -> dict[str, Any]:
     """Requests that wait, and records that a person may lift; with `every`, all records that are held back."""
     requests = place.approvals.pending(when=place.here.when, head=place.head)
-    from ctxsteward.steward.release.slice import WEIGHTS
 
     out = _taken_back(place)
     with records_at(place) as records:
@@ -174,8 +162,6 @@ def answer_text(told: Mapping[str, Any]) -> str:
 
 def _taken_back(place: StewardContext) -> Callable[[MetaRecommendation], bool]:
     """Whether a record would stand in the slice, had no rollback taken it back."""
-    from ctxsteward.steward.release.rollbacks import taken_back
-
     taken = taken_back(place.store, place.versions, place.head)
 
     def out(record: MetaRecommendation) -> bool:
@@ -280,3 +266,70 @@ def check_people(place: StewardContext) -> None:
         raise InputError(
             "nobody is configured to review; make a file with `ctxsteward steward actors --add NAME --role reviewer`"
         )
+
+
+@click.command()
+@click.argument("id", shell_complete=complete_records)
+@about_a_profile()
+@click.pass_context
+def why(ctx: click.Context, id: str, where: ProfileOptions, as_json: bool) -> None:
+    """Say why the record ID is what it is: its gate, its support, and each span it rests on, word by word.
+
+    ID may be the first digits of an id, or an id that the record once had. Exit code 1: a span is gone, or is not what
+    its address says.
+    """
+    with where.open() as place, records_at(place) as records:
+        record = records.find(id)
+        spans = records.spans(record)
+        shown = version_showing(place, record)
+    if as_json:
+        print_json(record_document(record, spans, shown))
+    else:
+        show_record(table_console(), record, spans, shown)
+    if not all(span.verified for span in spans):
+        ctx.exit(FOUND)
+
+
+@click.command()
+@click.argument("id", required=False, shell_complete=complete_waiting)
+@click.option("--approve", "verdict", flag_value="approve", help="Agree.")
+@click.option("--reject", "verdict", flag_value="reject", help="Refuse.")
+@click.option("--note", default="", metavar="TEXT", help="Why; kept in plain.")
+@click.option("--all", "every", is_flag=True, help="List every record that is held back, too.")
+@as_actor
+@token
+@about_a_profile()
+@click.pass_context
+def review(
+    ctx: click.Context,
+    id: str | None,
+    verdict: str | None,
+    note: str,
+    every: bool,
+    actor: str | None,
+    token: str | None,
+    where: ProfileOptions,
+    as_json: bool,
+) -> None:
+    """List what waits for people, show the request or record ID, or answer it.
+
+    A request is a challenger that needs people; an approval is signed over all of it. A record may be approved, too: it
+    is then used in the operator's name, which needs a version of its own. Exit code 3 where something waits.
+    """
+    if verdict is not None and id is None:
+        raise click.UsageError("say what: the id of a request or of a record", ctx)
+    if verdict is None and (note or actor):
+        raise click.UsageError("--as and --note go with --approve or --reject", ctx)
+    with where.open() as place:
+        if verdict is not None and id is not None:
+            check_people(place)
+            told = answer(place, id, verdict, read_token(token), who=actor, note=note)
+            print_json(told) if as_json else click.echo(answer_text(told))
+            return
+        if id is not None:
+            show_one(table_console(), place, id, as_json=as_json)
+            return
+        found = waiting(place, every=every)
+    print_result(found, show_waiting, as_json=as_json)
+    if found["requests"]:
+        ctx.exit(BLOCKED)

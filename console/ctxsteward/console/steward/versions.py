@@ -1,33 +1,35 @@
-"""Versions and nights of a profile, a row each, newest first.
+"""``ctxsteward steward log``, ``diff`` and ``drift``: versions and nights of a profile, and how two versions differ.
 
-Two versions compared, or a challenger with what is in force: the drift report, what differs, and the patch.
+A comparison is of two versions, or of a challenger with what is in force: the drift report, what differs, the patch.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-from .. import tables
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from .context import StewardContext
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import click
+from rich.console import Console
 
 from ctxsteward.schemas import InputError
+from ctxsteward.schemas.drift import DriftReport
+from ctxsteward.schemas.profile import BLOCKS, ProfileDocument, ProfileEntry
+from ctxsteward.schemas.profile import ProfileDocument as Document
+from ctxsteward.steward.drift import ProfilePatches, difference, keyed, report
+from ctxsteward.steward.night.history import NightChain
+from ctxsteward.steward.night.history import line as night_line
+from ctxsteward.steward.release.changelog import changelog_text
+from ctxsteward.steward.release.promotion import assess
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from ctxsteward.schemas.drift import DriftReport
-    from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
-    from ctxsteward.steward.drift import ProfilePatches
-
-    from .context import StewardContext
+from .. import tables
+from ..extras import STEWARD, need
+from ..failures import FOUND
+from ..output import print_json, print_result, table_console
+from .context import StewardContext
+from .options import ProfileOptions, about_a_profile, complete_versions
 
 
 def changelog_rows(place: StewardContext, limit: int | None) -> list[dict[str, Any]]:
@@ -43,10 +45,8 @@ def changelog_rows(place: StewardContext, limit: int | None) -> list[dict[str, A
 
 def night_rows(place: StewardContext, limit: int | None) -> list[dict[str, Any]]:
     """Nights, a line each."""
-    from ctxsteward.steward.night.history import NightChain, line
-
     history = NightChain(place.store, place.tenant, place.profile).history(limit)
-    return [line(number, night).model_dump(mode="json") for number, night in history][::-1]
+    return [night_line(number, night).model_dump(mode="json") for number, night in history][::-1]
 
 
 def show_versions(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -115,8 +115,6 @@ class VersionComparison:
 
 def compare_versions(place: StewardContext, before: int, after: int) -> VersionComparison:
     """Two versions of a profile."""
-    from ctxsteward.steward.drift import report
-
     versions = place.versions
     old, new = versions.at(before).profile, versions.at(after).profile
     what = f"version {before} → {after}"
@@ -125,8 +123,6 @@ def compare_versions(place: StewardContext, before: int, after: int) -> VersionC
 
 def compare_newest(place: StewardContext) -> VersionComparison:
     """What waits for people, the newest first; else the last commit against the version before it."""
-    from ctxsteward.steward.release.promotion import assess
-
     head = place.head
     if not head:
         raise InputError(f"{place.store.uri}: profile {place.profile!r} has no version to compare")
@@ -186,8 +182,6 @@ def _findings(console: Console, found: VersionComparison) -> None:
 
 
 def _patch(console: Console, found: VersionComparison) -> None:
-    import json
-
     operations = found.difference.patch
     if operations:
         console.print("patch (RFC 6902):")
@@ -201,10 +195,6 @@ def _compared(
     what: str, before: int, after: int | None, request: str | None, report: DriftReport, old: ProfileDocument | None,
     new: ProfileDocument,
 ) -> VersionComparison:  # fmt: skip
-    from ctxsteward.schemas.profile import ProfileDocument as Document
-    from ctxsteward.steward.drift import difference, keyed
-
-    from ..extras import STEWARD, need
 
     need(STEWARD[:1], "a patch")
     start = old or Document(name=new.name)
@@ -215,8 +205,6 @@ def _compared(
 
 
 def _texts(document: ProfileDocument | None) -> dict[str, str]:
-    from ctxsteward.schemas.profile import BLOCKS
-
     if document is None:
         return {}
     entries = {f"{block}.{e.id}": _entry(e) for block in BLOCKS for e in getattr(document, block)}
@@ -231,3 +219,56 @@ def _entry(entry: ProfileEntry) -> str:
         told["locked"] = "yes"
     more = ", ".join(f"{name} {value}" for name, value in told.items())
     return entry.text + (f" ({more})" if more else "")
+
+
+@click.command()
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the newest.")
+@click.option("--nights", is_flag=True, help="Nights instead of versions.")
+@click.option("--markdown", is_flag=True, help="Print the profile's CHANGELOG.md.")
+@about_a_profile(people=False)
+def log(limit: int | None, nights: bool, markdown: bool, where: ProfileOptions, as_json: bool) -> None:
+    """List the versions of a profile, newest first, with what each rested on; or its nights."""
+    if markdown and (nights or as_json):
+        raise click.UsageError("--markdown goes with neither --nights nor --json")
+    with where.open() as place:
+        if markdown:
+            click.echo(changelog_text(place.versions), nl=False)
+            return
+        rows = night_rows(place, limit) if nights else changelog_rows(place, limit)
+    print_result(rows, show_nights if nights else show_versions, as_json=as_json)
+
+
+@click.command()
+@click.argument("before", type=click.IntRange(1), metavar="A", shell_complete=complete_versions)
+@click.argument("after", type=click.IntRange(1), metavar="B", shell_complete=complete_versions)
+@about_a_profile(people=False)
+def diff(before: int, after: int, where: ProfileOptions, as_json: bool) -> None:
+    """Compare versions A and B key by key, with the patch (RFC 6902) and its inverse."""
+    with where.open() as place:
+        _print_comparison(compare_versions(place, before, after), as_json=as_json)
+
+
+@click.command()
+@click.argument("before", type=click.IntRange(1), metavar="[A]", required=False, shell_complete=complete_versions)
+@click.argument("after", type=click.IntRange(1), metavar="[B]", required=False, shell_complete=complete_versions)
+@about_a_profile()
+@click.pass_context
+def drift(ctx: click.Context, before: int | None, after: int | None, where: ProfileOptions, as_json: bool) -> None:
+    """Report the drift from version A to B; without them, of what waits for people, else of the last commit.
+
+    Exit code 1: a finding is a WARN or a BLOCK.
+    """
+    if (before is None) != (after is None):
+        raise click.UsageError("give both versions, or none", ctx)
+    with where.open() as place:
+        if before is not None and after is not None:
+            found = compare_versions(place, before, after)
+        else:
+            found = compare_newest(place)
+    _print_comparison(found, as_json=as_json)
+    if found.report.level != "INFO":
+        ctx.exit(FOUND)
+
+
+def _print_comparison(found: VersionComparison, *, as_json: bool) -> None:
+    print_json(found.document()) if as_json else show_comparison(table_console(), found)

@@ -1,10 +1,7 @@
-"""What the suites are, as plain values: names, figures, gates.
+"""``ctxsteward evals list`` and ``run``: long-horizon suites, held to gates.
 
-Tables of eval suites and their results for people; no numbers are made here.
-
-A run of suites from the command line: played over processes, judged, written, compared with the run before.
-
-Raises `InputError` before anything is played for whatever was asked wrongly.
+A run is played over processes, judged, written, and compared with the run before. Raises `InputError` before anything
+is played for whatever was asked wrongly.
 """
 
 from __future__ import annotations
@@ -12,33 +9,45 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import click
 from rich.table import Table
 from rich.text import Text
 
-from ctxsteward.evals.result_formats import delta, figure, interval
-from ctxsteward.evals.result_history import ResultDifference
+from ctxsteward.envelope import Budgets
+from ctxsteward.evals import result_history as history
+from ctxsteward.evals.result_formats import delta, figure, interval, junit, markdown
+from ctxsteward.evals.result_history import ResultDifference, append
+from ctxsteward.evals.suites import catalogue, gates
+from ctxsteward.evals.suites.catalogue import NAMES, suite_named
+from ctxsteward.evals.suites.gates import Gates, shipped_gates
+from ctxsteward.evals.suites.kit.suite import Draw, Setup, Split, drawn
+from ctxsteward.evals.suites.results import played
+from ctxsteward.schemas import InputError, UnknownModel
 from ctxsteward.schemas.eval_result import EvalResult, GateResult
 
-from .options import read_budgets, read_profile, unknown_model
-from .output import note, print_document, progress, table_console
-from .tables import grid, shown
-
-if TYPE_CHECKING:
-    from ctxsteward.evals.result_history import ResultDifference
-    from ctxsteward.evals.suites.gates import Gates
-    from ctxsteward.evals.suites.kit.suite import Draw, Setup, Split
-    from ctxsteward.schemas.eval_result import EvalResult
+from ..options import (
+    DEFAULT_MODEL,
+    budget_names,
+    common,
+    completer,
+    model_names,
+    read_budgets,
+    read_profile,
+    telemetry,
+    unknown_model,
+)
+from ..output import note, print_document, print_json, progress, table_console
+from ..pages.evals import page
+from ..tables import grid, shown
 
 
 def describe_suites() -> list[dict[str, Any]]:
     """Each suite with its figures and shipped gates, as JSON values."""
-    from ctxsteward.evals.suites.catalogue import NAMES, suite_named
-    from ctxsteward.evals.suites.gates import shipped_gates
-
     gates = shipped_gates()
     return [
         {
@@ -130,8 +139,6 @@ class SuiteOutputs:
 
     def check(self) -> None:
         """Refuse places that cannot be written before an hour of work is lost."""
-        from ctxsteward.schemas import InputError
-
         for name, path in (("junit", self.junit), ("markdown", self.markdown), ("html", self.html)):
             if path is not None and (path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK)):
                 raise InputError(f"--{name} {path}: not a file in a folder that exists and may be written")
@@ -141,12 +148,8 @@ class SuiteOutputs:
                 raise InputError(f"--history {self.history}: {there} is no folder that may be written")
 
 
-def setup(model: str | None, budgets: Sequence[str], summarizer: str, profile: str | None) -> Setup:
+def read_setup(model: str | None, budgets: Sequence[str], summarizer: str, profile: str | None) -> Setup:
     """What is under test; raises `InputError` for names that are none."""
-    from ctxsteward.envelope import Budgets
-    from ctxsteward.evals.suites.kit.suite import Setup
-    from ctxsteward.schemas import UnknownModel
-
     governed = read_profile(profile)
     made = Setup(
         model=model, budgets=read_budgets(budgets) if budgets else Budgets(), summarizer=summarizer,
@@ -161,9 +164,6 @@ def setup(model: str | None, budgets: Sequence[str], summarizer: str, profile: s
 
 def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> list[EvalResult]:
     """Run what was asked, write and print what came of it."""
-    from ctxsteward.evals import result_history as history
-    from ctxsteward.evals.suites import catalogue
-
     names = catalogue.NAMES if asked.suite == "all" else (asked.suite,)
     for name in names:
         catalogue.suite_named(name)  # each is there, with what it needs, before any is played
@@ -190,10 +190,6 @@ def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> 
 
 def drawn_for(asked: SuiteOptions, name: str) -> tuple[Draw, ...]:
     """The scenarios of one suite that were asked for; raises `InputError` for an id that is none of them."""
-    from ctxsteward.evals.suites.catalogue import suite_named
-    from ctxsteward.evals.suites.kit.suite import Draw, drawn
-    from ctxsteward.schemas import InputError
-
     if asked.only:
         only = [Draw.parse(id) for id in asked.only]
         for draw in only:
@@ -207,9 +203,6 @@ def drawn_for(asked: SuiteOptions, name: str) -> tuple[Draw, ...]:
 
 def _gates(asked: str | None, names: Sequence[str]) -> Mapping[str, Gates]:
     """The gates by suite; those of the suites that will run are over figures that these have."""
-    from ctxsteward.evals.suites import catalogue, gates
-    from ctxsteward.schemas import InputError
-
     if asked is None:
         return {}
     found = gates.shipped_gates() if asked == "shipped" else gates.load_gates(Path(asked))
@@ -227,10 +220,6 @@ def _gates(asked: str | None, names: Sequence[str]) -> Mapping[str, Gates]:
 def _played(
     name: str, draws: Sequence[Draw], asked: SuiteOptions, gates: Gates, tell: Callable[[str], None]
 ) -> EvalResult:
-    from datetime import UTC, datetime
-
-    from ctxsteward.evals.suites.results import played
-
     return played(
         name, draws, asked.setup, workers=asked.workers or os.cpu_count() or 1, gates=gates,
         when=datetime.now(UTC).isoformat(timespec="seconds"), revision=asked.revision,
@@ -273,12 +262,6 @@ def _write(
     known: Sequence[EvalResult],
 ) -> None:
     """Write every file that can be; raises `InputError` for the first that cannot."""
-    from ctxsteward.evals.result_formats import junit, markdown
-    from ctxsteward.evals.result_history import append
-    from ctxsteward.schemas import InputError
-
-    from .evals_page import page
-
     texts: list[tuple[Path | None, Callable[[], str]]] = [
         (outputs.junit, lambda: junit(results)),
         (outputs.markdown, lambda: markdown(results, differences)),
@@ -298,9 +281,99 @@ def _write(
 
 
 def _write_text(path: Path, text: Callable[[], str]) -> None:
-    from ctxsteward.schemas import InputError
-
     try:
         path.write_text(text(), encoding="utf-8", newline="\n")
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from error
+
+
+ALL = "all"
+SHIPPED_GATES = "shipped"
+
+
+def suite_names() -> tuple[str, ...]:
+    return (*NAMES, ALL)
+
+
+@click.command("list")
+@common
+def list_suites(as_json: bool, store: str, tenant: str) -> None:
+    """List the suites with their figures and the shipped gates."""
+    rows = describe_suites()
+    if as_json:
+        for row in rows:
+            print_json(row)
+    else:
+        table_console().print(suites_table(rows))
+
+
+@click.command()
+@click.argument("suite", shell_complete=completer(suite_names))
+@click.option(
+    "--gate", "gates", is_flag=False, flag_value=SHIPPED_GATES, metavar="[FILE]",
+    help="Hold the figures to the shipped gates, or to those of a YAML file of yours; goes behind SUITE.",
+)  # fmt: skip
+@click.option(
+    "--split", type=click.Choice(("ci", "docs")), default="ci", show_default=True,
+    help="Which seeds: docs are those that figures in the docs come from.",
+)  # fmt: skip
+@click.option("--scenarios", type=click.IntRange(1, 10_000), metavar="N", help="Of each suite; default: what CI runs.")
+@click.option("--full", is_flag=True, help="Four times as many scenarios.")
+@click.option("--only", multiple=True, metavar="ID", help="Just this scenario, as a result names it; repeatable.")
+@click.option("--workers", type=click.IntRange(1, 256), metavar="N", help="Processes; default: one a core.")
+@click.option(
+    "--model", metavar="NAME", shell_complete=completer(model_names),
+    help=f"Model whose tokens and window count; default: tokens of {DEFAULT_MODEL}, no window.",
+)  # fmt: skip
+@click.option(
+    "--budget", "budgets", multiple=True, metavar="KEY=NUMBER",
+    shell_complete=completer(lambda: [f"{name}=" for name in budget_names()]),
+    help="A field of Budgets; repeatable. What is not given is as each suite needs it.",
+)  # fmt: skip
+@click.option("--summarizer", default="extractive", show_default=True, metavar="NAME", help="By its installed name.")
+@click.option("--profile", type=click.Path(), metavar="FILE", help="Profile (YAML) of the head in every scenario.")
+@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write the results as JUnit XML.")
+@click.option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Write the results as Markdown.")
+@click.option(
+    "--html", type=click.Path(path_type=Path), metavar="FILE", help="Write one self-contained page with plots."
+)
+@click.option(
+    "--history", type=click.Path(path_type=Path), metavar="FILE",
+    help="Append to this file (JSON lines), and compare with the run before.",
+)  # fmt: skip
+@click.option("--revision", metavar="TEXT", help="Of your repository, to keep with the results.")
+@telemetry
+@common
+def run(
+    suite: str, gates: str | None, split: str, scenarios: int | None, full: bool, only: tuple[str, ...],
+    workers: int | None, model: str | None, budgets: tuple[str, ...], summarizer: str, profile: str | None,
+    junit: Path | None, markdown: Path | None, html: Path | None, history: Path | None, revision: str | None,
+    as_json: bool, store: str, tenant: str,
+) -> None:  # fmt: skip
+    """Play the scenarios of SUITE through the real builder, and judge them.
+
+    `ctxsteward evals list` names the suites; `all` plays each of them.
+
+    No model, key or network is needed. Exit 1 where a gate fails or a scenario breaks off.
+    """
+    asked = SuiteOptions(
+        suite=suite, gates=gates, split="docs" if split == "docs" else "ci", scenarios=scenarios, full=full, only=only,
+        workers=workers, revision=revision, setup=read_setup(model, budgets, summarizer, profile),
+        given=_given(model, budgets, summarizer, profile),
+    )  # fmt: skip
+    outputs = SuiteOutputs(junit=junit, markdown=markdown, html=html, history=history)
+    results = run_suites(asked, outputs, as_json=as_json)
+    if not all(result.passed for result in results):
+        raise SystemExit(1)
+
+
+def _given(model: str | None, budgets: tuple[str, ...], summarizer: str, profile: str | None) -> tuple[str, ...]:
+    """The options that a command to make a result again repeats."""
+    told = [f"--budget {budget}" for budget in budgets]
+    if model is not None:
+        told.append(f"--model {model}")
+    if summarizer != "extractive":
+        told.append(f"--summarizer {summarizer}")
+    if profile is not None:
+        told.append(f"--profile {profile}")
+    return tuple(told)

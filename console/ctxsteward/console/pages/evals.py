@@ -1,0 +1,109 @@
+"""Eval results as one HTML file: figures with intervals and gates, what failed, what changed, trends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from ctxsteward.evals.result_formats import delta, figure, interval
+from ctxsteward.evals.result_history import ResultDifference, trend
+from ctxsteward.schemas.eval_result import EvalResult, GateResult, MetricResult
+
+from . import render
+from .charts import Bar, Dot, Rule, Series, Shape, bars, drawing, lines
+
+FOREST_WIDTH, FOREST_HEIGHT = 220, 18
+
+
+def page(
+    results: Sequence[EvalResult], differences: Mapping[str, ResultDifference], history: Sequence[EvalResult]
+) -> str:
+    """The page; the same bytes for the same results."""
+    trends = [(result.suite, _trend(result, history)) for result in results]
+    seconds = bars("CPU seconds", [Bar(one.suite, (round(one.cpu_seconds),)) for one in results])
+    return render(
+        "evals.html.j2", title="Context evals", about=_about(results), gates=[g for one in results for g in one.gates],
+        suites=[_suite(result, differences.get(result.suite)) for result in results],
+        trends=[*trends, ("CPU seconds", seconds)],
+    )  # fmt: skip
+
+
+def _about(results: Sequence[EvalResult]) -> str:
+    if not results:
+        return ""
+    first = results[0]
+    scenarios, turns = sum(one.scenarios for one in results), sum(one.turns for one in results)
+    long = sum(one.long_scenarios for one in results)
+    revision = f", revision {first.revision}" if first.revision else ""
+    return (
+        f"{first.product}{revision}; {scenarios:,} scenarios of split {first.split}, {long} of 200 and more turns, "
+        f"{turns:,} turns; made {first.when}"
+    )
+
+
+def _suite(result: EvalResult, difference: ResultDifference | None) -> dict[str, Any]:
+    was = {one.metric: one.before for one in difference.changes} if difference else {}
+    rows = []
+    for metric in result.metrics:
+        gates = [gate for gate in result.gates if gate.metric == metric.name]
+        before = was.get(metric.name)
+        rows.append({
+            "name": metric.name, "about": metric.about, "value": figure(metric, metric.value),
+            "interval": interval(metric), "forest": _forest(metric, gates), "checks": f"{metric.checks:,}",
+            "gates": gates, "since": delta(metric, before) if before is not None else "",
+        })  # fmt: skip
+    return {
+        "result": result,
+        "compared": difference is not None,
+        "rows": rows,
+        "failures": list(_failures(result)),
+    }
+
+
+def _forest(metric: MetricResult, gates: Sequence[GateResult]) -> Markup | str:
+    """A rate's interval on the line from 0 to 1, with the bounds of its gates."""
+    if metric.kind != "rate" or metric.value is None:
+        return ""
+    middle, scale = FOREST_HEIGHT / 2, FOREST_WIDTH - 12
+    low = metric.value if metric.low is None else metric.low
+    high = metric.value if metric.high is None else metric.high
+    shapes: list[Shape] = [
+        Rule("grid", 6, 6 + scale, middle, middle),
+        Rule("span", 6 + scale * low, 6 + scale * high, middle, middle),
+        Dot("point", 6 + scale * metric.value, middle, radius=4),
+    ]
+    for gate in gates:
+        bound = next((float(word) for word in gate.rule.split() if _is_number(word)), None)
+        if bound is not None and 0 <= bound <= 1:
+            shapes.append(Rule("bound", 6 + scale * bound, 6 + scale * bound, 2, FOREST_HEIGHT - 2))
+    said = f"{metric.name}: {figure(metric, metric.value)}, {interval(metric)}"
+    return drawing(said, FOREST_WIDTH, FOREST_HEIGHT, shapes, kind="forest")
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _failures(result: EvalResult) -> Iterator[tuple[str, str, str, str]]:
+    failed = {gate.metric for gate in result.gates if not gate.passed}
+    for miss in result.misses:
+        if miss.metric in failed:
+            yield miss.metric, miss.scenario, miss.at, miss.why
+    for id, error in result.errors.items():
+        yield "broke off", id, "", error
+
+
+def _trend(result: EvalResult, history: Sequence[EvalResult]) -> Markup:
+    """Rates of the suite that have a gate, run by run."""
+    gated = {gate.metric for gate in result.gates}
+    rates = [metric for metric in result.metrics if metric.kind == "rate" and (metric.name in gated or not gated)]
+    series = [Series(rate.name, trend(history, result.suite, result.split, rate.name)) for rate in rates]
+    runs = [one.when[:10] for one in history if (one.suite, one.split) == (result.suite, result.split)]
+    longest = max((len(one.values) for one in series), default=0)
+    return lines("Rates", series, runs[-longest:] if longest else [])
