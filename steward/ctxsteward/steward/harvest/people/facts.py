@@ -30,8 +30,8 @@ from ctxsteward.summarizers.values import chinese_number
 from ...observation import Observation
 from .claims import claim, in_one_line
 from .cue_table import CueMatch, matches
+from .cues import ATTRIBUTES_EN as ENGLISH
 from .cues import ATTRIBUTES_ZH as CHINESE
-from .cues import ATTRIBUTES_ZH as ENGLISH
 from .informativeness import has_detail, is_errand, is_small_talk, is_vague
 from .qualifiers import doubt, is_local
 from .slots import ONE, ClaimTopic, value_for

@@ -23,8 +23,8 @@ from ...observation import Observation, Reach, Strength
 from .claims import claim, in_one_line
 from .cue_table import CueMatch, matches
 from .cues import DECISIONS_EN, DECISIONS_ZH
+from .cues import PREFERENCES_EN as ENGLISH
 from .cues import PREFERENCES_ZH as CHINESE
-from .cues import PREFERENCES_ZH as ENGLISH
 from .facts import named_fact
 from .qualifiers import WEAKENS, doubt, is_local, is_of_project
 from .slots import ClaimTopic, topic_of
