@@ -16,6 +16,8 @@ from inline_snapshot import snapshot
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("schemas", "envelope", "summarizers", "steward", "evals", "flows", "console")
 """Each is a source root: ROOM/ctxsteward/ROOM is the package `ctxsteward.ROOM`."""
+BESIDE = {"envelope": "store", "summarizers": "language"}
+"""A lower layer that lies in the same root as a package of its own."""
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> str:
@@ -43,12 +45,14 @@ def test_the_namespace_is_native() -> None:
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_a_room_is_a_typed_package_alone_in_its_root(room: str) -> None:
-    package = ROOT / room / "ctxsteward" / room
+def test_a_root_holds_its_typed_package_and_one_layer_below(room: str) -> None:
+    root = ROOT / room / "ctxsteward"
+    packages = {room, BESIDE.get(room, room)}
 
-    assert (package / "__init__.py").is_file()
-    assert (package / "py.typed").is_file()
-    assert [path.name for path in (ROOT / room / "ctxsteward").iterdir() if path.name != "__pycache__"] == [room]
+    assert {path.name for path in root.iterdir() if path.name != "__pycache__"} == packages
+    for package in packages:
+        assert (root / package / "__init__.py").is_file()
+        assert (root / package / "py.typed").is_file()
 
 
 def test_rooms_are_layers() -> None:
@@ -290,6 +294,8 @@ def test_the_wheel_holds_what_is_read_at_run_time(wheel: Path) -> None:
         "ctxsteward/console/data/demo.jsonl",
         "ctxsteward/console/data/demo-profile.yaml",
         "ctxsteward/envelope/tokens/models.toml",
+        "ctxsteward/language/data/words.yaml",
+        "ctxsteward/language/lists.schema.json",
         "ctxsteward/summarizers/templates/summarize_history.md",
         "ctxsteward/summarizers/templates/summarize_tool_log.md",
     }

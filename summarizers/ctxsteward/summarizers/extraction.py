@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ctxsteward.language.values import DISTINCTIVE, normalize
 from ctxsteward.schemas import (
     Bullet,
     LastRawTurn,
@@ -36,7 +37,6 @@ from .statements import (
 )
 from .tool_outputs import tool_bullets
 from .updates import Statement, UpdateMatch, UpdateOutcome, norms, replaced
-from .values import DISTINCTIVE, normalize
 
 BULLET_OVERHEAD_TOKENS = 5
 """Marker and reference of a bullet, as the builder renders it."""
@@ -70,7 +70,7 @@ def extractive(source: SummarizerInput, *, budget_tokens: int) -> Summary:
 
     >>> from ctxsteward.schemas import Message
     >>> said = {"role": "user", "content": "Hi there! Refunds above $500 need Dana's sign-off. Lovely day."}
-    >>> source = Source(messages=(SourceMessage(ref="§1", message=Message.from_wire(said)),))
+    >>> source = SummarizerInput(messages=(SourceMessage(ref="§1", message=Message.from_wire(said)),))
     >>> [(b.text, b.citations, b.kind) for b in extractive(source, budget_tokens=80).bullets]
     [("Refunds above $500 need Dana's sign-off.", ('§1',), 'constraint')]
     """

@@ -20,9 +20,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
+from ctxsteward.language.sentences import SentenceSpan, sentences
 from ctxsteward.schemas import Bullet, InvalidReference, Ref, SourceMessage, TextPart, ToolCallPart, ToolResultPart
 
-from .language import SentenceSpan, sentences
 from .salience import SentenceReading, read_sentence
 from .tool_outputs import ToolOutput
 from .updates import Statement, UpdateTracker

@@ -15,10 +15,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from .language import contrasts
+from ctxsteward.language.values import DISTINCTIVE, Value
+from ctxsteward.language.words import contrasts
+
 from .salience import SentenceReading
 from .tasks import about_the_same, thing
-from .values import DISTINCTIVE, Value
 
 POSTINGS = 16
 """How many of the newest statements are remembered for each content word and value."""

@@ -15,7 +15,7 @@ from itertools import accumulate
 
 from ctxsteward.envelope import Weights
 from ctxsteward.envelope.recall.lexical_index import IndexedTurn, TurnIndex
-from ctxsteward.envelope.recall.terms import terms
+from ctxsteward.language.terms import terms
 
 from . import BenchmarkRow, row
 

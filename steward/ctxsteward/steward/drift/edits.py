@@ -25,13 +25,14 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
+from ctxsteward.language.numbers import NUMBER_WORDS, UNITS
+from ctxsteward.language.terms import term_stem
 from ctxsteward.schemas.drift import DriftKind
-from ctxsteward.summarizers.language import NUMBER_WORDS, UNITS
 
 from .clauses import DENIES, Clause, clauses
 from .figures import MEASURED, changed_figure, figure_text, figures, without_figures
 from .polarity import polarity_changes
-from .tokens import ADDS, EXCEPTS, LIGHT, ONLY, SAME, SOME, WEAKER, WIDENS, Token, plain, sentences_of, stem, tokens
+from .tokens import ADDS, EXCEPTS, LIGHT, ONLY, SAME, SOME, WEAKER, WIDENS, Token, plain, sentences_of, tokens
 
 LOST = 0.34
 """Share of a locked line's content words that may be gone unexplained."""
@@ -478,7 +479,7 @@ def _new_condition(before: ParsedText, after: ParsedText) -> str:
 
 
 _RESTRICTS = frozenset(
-    stem(word)
+    term_stem(word)
     for word in """
     for in on at from outside inside within during by who whose which that of under among between with
     """.split()  # noqa: SIM905

@@ -20,10 +20,12 @@ from typing import Literal, NamedTuple
 
 from pydantic import ValidationError
 
+from ctxsteward.language.numbers import NUMBER_WORDS
+from ctxsteward.language.sentences import sentences
+from ctxsteward.language.values import normalize, typed_values
+from ctxsteward.language.words import STOP, bigrams, stem
 from ctxsteward.schemas.profile import Polarity
 from ctxsteward.schemas.recommendation import TRUST, MetaRecommendation, RecommendationKind, Slot, Trust
-from ctxsteward.summarizers.language import NUMBER_WORDS, STOP, bigrams, sentences, stem
-from ctxsteward.summarizers.values import normalize, typed_values
 
 from ..harvest.people.claims import MAX_TEXT_CHARS, MIN_TEXT_CHARS
 from ..harvest.people.facts import facts
