@@ -40,11 +40,11 @@ from ctxsteward.envelope.recall.explicit_refs import named, outputs_named
 from ctxsteward.envelope.recall.model_tools import answer_search
 from ctxsteward.envelope.render.text import PromptSpan, parse, render_spans
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
+from ctxsteward.language import figures
+from ctxsteward.language import operators as wording
 from ctxsteward.language.sentences import clauses, sentences
 from ctxsteward.language.terms import terms
 from ctxsteward.language.values import typed_values
-from ctxsteward.steward.drift import figures
-from ctxsteward.steward.drift import tokens as wording
 from ctxsteward.steward.harvest.people import utterances as masking
 from ctxsteward.steward.ingest.redaction import Redactor, redacted_json
 from ctxsteward.steward.reconcile.features import claim_features

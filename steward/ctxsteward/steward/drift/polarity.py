@@ -17,10 +17,9 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from ctxsteward.language.clauses import Clause, agree, clauses, likeness, sign_of
+from ctxsteward.language.operators import ATTRIBUTIVE, OPPOSITES, PREFIXES, Token, sentences_of, tokens
 from ctxsteward.language.terms import term_stem
-
-from .clauses import Clause, agree, clauses, likeness, sign_of
-from .tokens import ATTRIBUTIVE, OPPOSITES, PREFIXES, Token, sentences_of, tokens
 
 NEAR_TEXT = 0.6
 """Two sentences this alike in their tokens are read as one, changed."""

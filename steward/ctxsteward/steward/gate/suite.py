@@ -53,6 +53,7 @@ from ctxsteward.envelope.envelope import Envelope
 from ctxsteward.envelope.layout.rows import RENDERER_VERSION
 from ctxsteward.envelope.store import Store
 from ctxsteward.envelope.tokens.budgets import HEAD_SECTIONS, Budgets
+from ctxsteward.language.operators import sentences_of
 from ctxsteward.language.terms import terms
 from ctxsteward.schemas import BudgetExceeded, InputError, WindowExceeded, Wire
 from ctxsteward.schemas.profile import BLOCKS, EntryId, MetaRecord, ProfileDocument, ProfileEntry
@@ -64,7 +65,6 @@ from ctxsteward.store.profiles.text import Profile
 from ..config_file import ConfigFileKind, message_clause, read
 from ..drift import report
 from ..drift.entries import opposed
-from ..drift.tokens import sentences_of
 from .port import GateReport, Guard, GuardScores, digest_of, judge_guards
 
 SHIPPED = "cases.json"

@@ -21,11 +21,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple, cast
 
-from ctxsteward.language.lists import lists
-from ctxsteward.language.sentences import sentences
-from ctxsteward.language.terms import term_stem
-from ctxsteward.language.words import STOP
 from ctxsteward.schemas.profile import Modality
+
+from .lists import lists
+from .sentences import sentences
+from .terms import term_stem
+from .words import STOP
 
 Opens = Literal["", "if", "unless", "before", "past"]
 """if: a condition; unless: one turned round, as "without" is; before: what must not have happened yet; past: what stood

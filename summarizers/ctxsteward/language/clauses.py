@@ -17,11 +17,11 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
-from ctxsteward.language.lists import lists
-from ctxsteward.language.terms import term_stem
 from ctxsteward.schemas.profile import Modality
 
-from .tokens import PREFIXES, Opens, Operator, Token, sentences_of, tokens
+from .lists import lists
+from .operators import PREFIXES, Opens, Operator, Token, sentences_of, tokens
+from .terms import term_stem
 
 _NEAR = 3
 """An operator this many tokens behind a comma begins a new clause."""
