@@ -16,7 +16,10 @@ from inline_snapshot import snapshot
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("schemas", "envelope", "summarizers", "steward", "evals", "flows", "console")
 """Each is a source root: ROOM/ctxsteward/ROOM is the package `ctxsteward.ROOM`."""
-PACKAGES = {room: [room] for room in ROOMS} | {"envelope": ["envelope", "store"]}
+PACKAGES = {room: [room] for room in ROOMS} | {
+    "envelope": ["envelope", "store"],
+    "summarizers": ["language", "summarizers"],
+}
 """The packages of each root."""
 
 
@@ -332,6 +335,8 @@ def test_the_wheel_holds_what_is_read_at_run_time(wheel: Path) -> None:
         "ctxsteward/console/data/demo.jsonl",
         "ctxsteward/console/data/demo-profile.yaml",
         "ctxsteward/envelope/tokens/models.toml",
+        "ctxsteward/language/data/words.yaml",
+        "ctxsteward/language/lists.schema.json",
         "ctxsteward/summarizers/templates/summarize_history.md",
         "ctxsteward/summarizers/templates/summarize_tool_log.md",
     }

@@ -38,19 +38,19 @@ from ctxsteward.envelope.layout.fragments import excerpt
 from ctxsteward.envelope.layout.rows import FORMS, cited, rows_of
 from ctxsteward.envelope.recall.model_tools import answer_search
 from ctxsteward.envelope.recall.room import named, outputs_named
-from ctxsteward.envelope.recall.terms import terms
 from ctxsteward.envelope.render.text import PromptSpan, parse, render_spans
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
-from ctxsteward.steward.drift import figures
-from ctxsteward.steward.drift import tokens as wording
+from ctxsteward.language import figures
+from ctxsteward.language import operators as wording
+from ctxsteward.language.sentences import clauses, sentences
+from ctxsteward.language.terms import terms
+from ctxsteward.language.values import typed_values
 from ctxsteward.steward.harvest.people import utterances as masking
 from ctxsteward.steward.ingest.redaction import Redactor, redacted_json
 from ctxsteward.steward.reconcile.features import claim_features
 from ctxsteward.summarizers import strip_analysis
-from ctxsteward.summarizers.language import clauses, sentences
 from ctxsteward.summarizers.quotes import quote, without_opening
 from ctxsteward.summarizers.salience import read_sentence
-from ctxsteward.summarizers.values import typed_values
 
 ROOMS = ("schemas", "envelope", "summarizers", "steward", "evals", "flows", "console")
 ROOT = Path(__file__).parents[1]

@@ -34,9 +34,9 @@ from ctxsteward.envelope.recall.model_tools import (
     passage,
 )
 from ctxsteward.envelope.recall.selection import ScoredOriginal
-from ctxsteward.envelope.recall.terms import terms
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
 from ctxsteward.envelope.tokens.tokenizer import Counter
+from ctxsteward.language.terms import terms
 
 CHARS = Counter(CharTokenizer())
 TEXTS = ["the red key is in the shed", "noted", "the blue key is lost", "sad", "we ate soup", "and bread"]

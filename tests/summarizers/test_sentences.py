@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxsteward.summarizers.language import MAX_SENTENCE_CHARS, clauses, sentences
+from ctxsteward.language.sentences import MAX_SENTENCE_CHARS, clauses, sentences
 
 CASES = [
     pytest.param("One. Two! Three?", ["One.", "Two!", "Three?"], id="english end marks"),

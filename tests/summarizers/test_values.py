@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxsteward.summarizers.values import chinese_number, normalize, typed_values
+from ctxsteward.language.numbers import chinese_number
+from ctxsteward.language.values import normalize, typed_values
 
 CASES = [
     pytest.param("see https://a.example/x?y=1.", [("url", "", "https://a.example/x?y=1")], id="url without the stop"),

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ctxsteward.language.values import DISTINCTIVE, normalize
 from ctxsteward.schemas import (
     Bullet,
     LastRawTurn,
@@ -35,8 +36,7 @@ from .statements import (
     worth_reading,
 )
 from .tool_outputs import tool_bullets
-from .updates import Statement, UpdateMatch, UpdateOutcome, norms, replaced
-from .values import DISTINCTIVE, normalize
+from .updates import PlacedSentence, UpdateMatch, UpdateOutcome, norms, replaced
 
 BULLET_OVERHEAD_TOKENS = 5
 """Marker and reference of a bullet, as the builder renders it."""
@@ -70,7 +70,7 @@ def extractive(source: SummarizerInput, *, budget_tokens: int) -> Summary:
 
     >>> from ctxsteward.schemas import Message
     >>> said = {"role": "user", "content": "Hi there! Refunds above $500 need Dana's sign-off. Lovely day."}
-    >>> source = Source(messages=(SourceMessage(ref="§1", message=Message.from_wire(said)),))
+    >>> source = SummarizerInput(messages=(SourceMessage(ref="§1", message=Message.from_wire(said)),))
     >>> [(b.text, b.citations, b.kind) for b in extractive(source, budget_tokens=80).bullets]
     [("Refunds above $500 need Dana's sign-off.", ('§1',), 'constraint')]
     """
@@ -87,7 +87,7 @@ def extractive(source: SummarizerInput, *, budget_tokens: int) -> Summary:
     return Summary(bullets=bullets, superseded=superseded, last_raw_turn=last_raw_turn(source))
 
 
-def _superseded(everything: Sequence[Statement], stale: dict[int, UpdateMatch]) -> tuple[int, ...]:
+def _superseded(everything: Sequence[PlacedSentence], stale: dict[int, UpdateMatch]) -> tuple[int, ...]:
     """Standing bullets that go: all their distinctive values are stale or stand in the newer statement."""
     gone: list[int] = []
     for index, match in stale.items():
@@ -104,12 +104,12 @@ def _superseded(everything: Sequence[Statement], stale: dict[int, UpdateMatch]) 
     return tuple(sorted(gone))
 
 
-def _from_statements(everything: Sequence[Statement], outcome: UpdateOutcome) -> list[_BulletCandidate]:
+def _from_statements(everything: Sequence[PlacedSentence], outcome: UpdateOutcome) -> list[_BulletCandidate]:
     least = dict(outcome.lifts)
     for old, match in outcome.stale.items():
         least[match.newer] = max(least.get(match.newer, 0.0), _least_worth(everything[old], everything[match.newer]))
     candidates: list[_BulletCandidate] = []
-    previous: Statement | None = None
+    previous: PlacedSentence | None = None
     for index, statement in enumerate(everything):
         if statement.place == "source":
             candidate = _candidate(statement, previous, outcome.stale.get(index), least.get(index, 0.0))
@@ -121,7 +121,7 @@ def _from_statements(everything: Sequence[Statement], outcome: UpdateOutcome) ->
     return candidates
 
 
-def _least_worth(old: Statement, newer: Statement) -> float:
+def _least_worth(old: PlacedSentence, newer: PlacedSentence) -> float:
     """A newer statement outlives what it replaces: how things stand now is worth more than how they stood.
 
     Where the older one stays in the window, so does the newer. What an assistant says in passing with another number
@@ -157,7 +157,7 @@ def _joined(previous: _BulletCandidate, candidate: _BulletCandidate) -> _BulletC
 
 
 def _candidate(
-    statement: Statement, previous: Statement | None, match: UpdateMatch | None, least_worth: float
+    statement: PlacedSentence, previous: PlacedSentence | None, match: UpdateMatch | None, least_worth: float
 ) -> _BulletCandidate | None:
     reading = statement.reading
     worth = max(reading.worth, least_worth) if match is None else reading.worth
@@ -192,7 +192,7 @@ def _candidate(
     )
 
 
-def _with_context(text: str, statement: Statement, previous: Statement) -> tuple[str, tuple[str, ...]]:
+def _with_context(text: str, statement: PlacedSentence, previous: PlacedSentence) -> tuple[str, tuple[str, ...]]:
     """ "45 days." says nothing alone: put the sentence before it (the question it answers) in front."""
     if statement.order - previous.order > 1 or previous.place == "standing":
         return text, statement.refs
@@ -249,7 +249,7 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
 
 
 def _fitted(
-    candidates: list[_BulletCandidate], standing: Sequence[Statement], source: SummarizerInput, budget_tokens: int
+    candidates: list[_BulletCandidate], standing: Sequence[PlacedSentence], source: SummarizerInput, budget_tokens: int
 ) -> tuple[Bullet, ...]:
     """The best candidates that fit; one whose values are all shown already waits behind the rest."""
     shown = {norm for statement in standing for norm in norms(statement.reading) if len(norm) > 2}

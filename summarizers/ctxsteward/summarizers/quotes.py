@@ -10,23 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from .language import SentenceSpan, clauses
-from .values import Value
+from ctxsteward.language.lists import lists
+from ctxsteward.language.sentences import SentenceSpan, clauses
+from ctxsteward.language.values import Value
 
 ELLIPSIS = "…"
 
 _BLANKS_AND_REFS = re.compile(r"(?<!\s)(?:\s++|§\s?\d+(?:\.\d+)?)+")
 _UNQUOTABLE = re.compile(r"[\n\r\u2028\u2029\x0b\x0c\x1c-\x1e\x85§]")
-_OPENING = re.compile(
-    r"(?:(?:(?:oh|ok|okay|also|and|so|well|hey|hi|hello|thanks|thank you|great|perfect|sure|right|yes|yeah"
-    r"|yep|no|nope|cool|got it|understood|noted|good|alright|anyway|btw|fyi|by the way|quick note"
-    r"|just so you know|one more thing|before i forget|for the record|hm+|um+|uh)"
-    r"(?: (?:then|there|again|all|everyone|so much))?\s*[,:;!.—–]+\s*)"
-    r"|(?:(?:好的?|嗯+|对了|另外"
-    r"|顺便(?:说一下|提一下|一提|说一句)?|还有(?:一点|一件事)?"
-    r"|哦|行|谢谢|那个|明白|收到|没问题)[，,。！!：:\s]+))+",
-    re.IGNORECASE,
-)
+_OPENING = lists("cues").pattern("opening", re.IGNORECASE)
 
 
 def quote(text: str) -> str:

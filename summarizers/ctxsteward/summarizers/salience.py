@@ -14,13 +14,15 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ctxsteward.language.lists import lists
+from ctxsteward.language.numbers import DATE_WORDS, NUMBER_WORDS
+from ctxsteward.language.values import DISTINCTIVE, Value, spelled_number, typed_values
+from ctxsteward.language.words import CONTRASTS, STOP, bigrams, stem
 from ctxsteward.schemas import LossKind
 
 from .cues import CHINESE, ENGLISH, CuePhrase, follows, follows_chinese
 from .grammar import LONGEST, moods
-from .language import CONTRASTS, DATE_WORDS, NUMBER_WORDS, STOP, bigrams, stem
 from .tasks import Stand, deeds
-from .values import DISTINCTIVE, Value, spelled_number, typed_values
 
 FLOOR = 14.0
 """Below this a sentence is chatter and gets no bullet."""
@@ -28,39 +30,18 @@ NAMED_WORTH = 56.0
 """Of a short statement of a user that names somebody or something and has no cue: more than chatter."""
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]*[A-Za-z]|[A-Za-z]")
-_ZH_FALSE = re.compile(
-    "特别|区别|分别|级别|类别|性别|识别|个别|告别|别人|别的|别墅|不过|不错|不少|不同|不好意思|不一定|不得不|不得了|不知道|不知不觉|要不"
-    "|只是|不只|应该是|就是|最新款|不要紧|不用说|新的一|不客气|不用谢|不用客气|不用担心|安全带|不太|不仅|不但|不管怎么说|能不能|可不可以|是不是|好不好|要不要|会不会"
-)
+_LISTS = lists("cues")
+_ZH_FALSE = _LISTS.pattern("zh_false")
 _TOLD = frozenset("it he she they i i've i'd we've have has had he's it's she's".split())  # noqa: SIM905
 """Before "never" these tell a story ("it never ends") rather than give a rule."""
 _IDLE: dict[str, tuple[str, ...]] = {
-    "must": ("have been", "have felt", "have had", "feel", "be so", "be nice", "be great", "be tough", "be hard"),
-    "never": ("give up", "mind"),
-    "don't": ("worry", "give up", "forget", "hesitate", "be so", "you", "know"),
-    "keep": ("it up", "going", "up the", "in touch"),
-    "can't": ("wait", "believe", "imagine", "thank"),
-    "no": ("worries", "problem", "wonder", "doubt"),
-    "always": ("here for", "had a", "been", "wanted"),
-    "nothing": ("like",),
+    word: tuple(following.split("; ")) for word, following in (row.split(" | ") for row in _LISTS.rows("idle"))
 }
 """What follows these words where they guess, cheer or chat ("that must have been fun") and rule nothing."""
 _UNCANCELLED = frozenset(("chatter", "goal", "todo", "over", "again"))
-_POLITE = (
-    "can you",
-    "could you",
-    "would you",
-    "will you",
-    "please",
-    "may i ask you",
-    "帮我",
-    "能",
-    "可以",
-    "请",
-    "麻烦",
-)
+_POLITE = _LISTS.phrases("polite")
 """A question that begins so asks for something to be done."""
-_FIRST_PERSON = frozenset(("i", "my", "me", "we", "our", "us", "i'm", "i've", "i'd", "we're", "we've", "mine", "ours"))
+_FIRST_PERSON = frozenset(_LISTS.words("first_person"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

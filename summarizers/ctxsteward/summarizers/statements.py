@@ -20,12 +20,12 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
+from ctxsteward.language.sentences import SentenceSpan, sentences
 from ctxsteward.schemas import Bullet, InvalidReference, Ref, SourceMessage, TextPart, ToolCallPart, ToolResultPart
 
-from .language import SentenceSpan, sentences
 from .salience import SentenceReading, read_sentence
 from .tool_outputs import ToolOutput
-from .updates import Statement, UpdateTracker
+from .updates import PlacedSentence, UpdateTracker
 
 HEAD_CHARS = 6_000
 TAIL_CHARS = 2_000
@@ -111,11 +111,11 @@ def pieces(text: str) -> Iterator[SentenceSpan]:
         yield from sentences(text, len(text) - TAIL_CHARS)
 
 
-def source_statements(found: Iterable[StatementText]) -> list[Statement]:
+def source_statements(found: Iterable[StatementText]) -> list[PlacedSentence]:
     """Read texts that leave the window; repeated texts are read once and cite their newest place."""
     newest = {text.text: text for text in found}
     return [
-        Statement(
+        PlacedSentence(
             reading=reading,
             refs=(text.ref,),
             order=text.order,
@@ -154,10 +154,10 @@ def _pasted(text: str) -> tuple[tuple[int, int], ...]:
     return tuple(match.span() for match in _PASTED.finditer(text))
 
 
-def visible_statements(messages: Sequence[SourceMessage]) -> list[Statement]:
+def visible_statements(messages: Sequence[SourceMessage]) -> list[PlacedSentence]:
     """Read the texts that stay; they supersede and are superseded, and need no bullet."""
     return [
-        Statement(
+        PlacedSentence(
             reading=reading,
             refs=(text.ref,),
             order=text.order,
@@ -171,10 +171,10 @@ def visible_statements(messages: Sequence[SourceMessage]) -> list[Statement]:
     ]
 
 
-def standing_statements(bullets: Sequence[Bullet]) -> list[Statement]:
+def standing_statements(bullets: Sequence[Bullet]) -> list[PlacedSentence]:
     """Read standing bullets; their order is that of their newest citation, they are worth what they were when said."""
     return [
-        Statement(
+        PlacedSentence(
             reading=_standing(bullet),
             refs=bullet.citations,
             order=max(ordinal(ref, index + 1) for ref in bullet.citations),

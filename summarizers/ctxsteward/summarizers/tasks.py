@@ -16,48 +16,27 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Literal
 
-from .language import STOP
+from ctxsteward.language.lists import lists
+from ctxsteward.language.words import STOP
 
 Stand = Literal["", "open", "over"]
 
-_IRREGULAR = {
-    past: base
-    for base, pasts in {
-        "buy": "bought", "sell": "sold", "send": "sent", "pay": "paid", "make": "made", "write": "wrote written",
-        "build": "built", "find": "found", "tell": "told", "get": "got gotten", "take": "took taken", "do": "did done",
-        "give": "gave given", "choose": "chose chosen", "draw": "drew drawn", "hang": "hung", "sow": "sown",
-        "speak": "spoke spoken", "bring": "brought", "catch": "caught", "teach": "taught", "hold": "held",
-        "leave": "left", "meet": "met", "rebuild": "rebuilt", "rewrite": "rewrote rewritten", "lend": "lent",
-        "drive": "drove driven", "fly": "flew flown", "grow": "grew grown", "know": "knew known", "see": "saw seen",
-        "sew": "sewn", "wash": "washed", "wear": "wore worn", "begin": "began begun", "sing": "sang sung",
-        "win": "won", "lay": "laid", "feed": "fed", "freeze": "froze frozen", "undo": "undone", "redo": "redone",
-    }.items()
-    for past in pasts.split()
-}  # fmt: skip
-_SAME = frozenset(("read", "proofread", "put", "cut", "set", "reset", "shut", "let", "hit", "split", "quit", "cast"))
+_LISTS = lists("words")
+_IRREGULAR = {past: base for base, *pasts in _LISTS.classes("irregular") for past in pasts}
+_SAME = frozenset(_LISTS.words("same_past"))
 """Their past is spelt as their infinitive."""
 _PERFECT = re.compile(
     r"\b(?:is|are|was|were|been|got|get|have|has|had|just|already|finally|now|we|i|ve|s)\b"
     rf"(?:\s+[\w'’-]+){{0,6}}?\s+(?P<done>[a-z]+ed|{'|'.join(sorted((*_IRREGULAR, *_SAME)))})\b"
 )
 _PAST = re.compile(rf"\b(?P<done>[a-z]{{2,}}ed|{'|'.join(sorted((*_IRREGULAR, *_SAME)))})\b")
-_NOT_DONE = re.compile(
-    r"\b(?:not|never|needs?|needed|wants?|to be|has to|have to|must|should|will|would|can|again|yet|if|when|once|until"
-    r"|before|unless|whether|like|get|getting)\b|n't\b|'ll\b"
-)
+_NOT_DONE = _LISTS.pattern("not_done")
 _UNDONE = re.compile(r"\b(?:not|never|needs?|to|be|again|yet|if|when|once|until)\b|n't\b")
 _SOME_DAY = re.compile(r"\b(?:if|when|once|until|unless|before|after|soon as|whether)\b[^,.;:]*$")
 _ZH_DONE = re.compile(r"([\u3400-\u9fff]{1,2})(?:了|啦|过)")
 SHORT_CHARS = 90
 """Up to this length a bare past form is news ("backup tested, all fine"); in a longer sentence it tells a story."""
-FRAME = frozenset(
-    """
-    todo list remind note add put tick cross finish finally goal aim target plan news plate please need want task open
-    milestone objective step part mission bad great good unfortunately sorry morning weekend week coming day yesterday
-    today already just again once more item off write down remember forget work wrong next stop worry inside small
-    smaller big
-    """.split()  # noqa: SIM905  -- a paragraph of words
-)
+FRAME = frozenset(_LISTS.words("frame"))
 """Words that say how a thing stands, not which thing it is."""
 
 
@@ -86,19 +65,9 @@ def root(word: str) -> str:
 
 _FRAME_ROOTS = frozenset(root(word) for word in FRAME)
 _WORD = re.compile(r"[a-z][a-z'’-]*[a-z]")
-_FUNCTION = STOP - frozenset(
-    """
-    switch switched move moved update updated replace replaced change changed raise raised lower lowered cut drop
-    dropped revised set make made use used old new back off settle decide
-    """.split()  # noqa: SIM905  -- a paragraph of words
-)
+_FUNCTION = STOP - frozenset(_LISTS.words("of_change"))
 """Words that name nothing; verbs of change do, where somebody was to change something."""
-_ZH_FRAME = re.compile(
-    "这?几?[周天个年月日]+[内前后里]?|做到|安排|决定|选定|选了?|改成|换成|改用|就用|采用|从|不是|是|现在|以后|之前|说到底"
-    "|这|那|几|在|也|都|不用|不必|没必要|不弄|可以|提醒我?|别忘了?|不要忘了?|待办|还得|还要|还没做?|清单上?|帮我|记一下"
-    "|记一笔|目标|指标|计划|可以划掉|划掉|已经|刚刚|刚才|总算|终于|今早|昨天|周末|早就|坏消息|好消息|重新|再|又|一次"
-    "|第二遍|完成|搞定|办妥|弄好|没弄[好完]?|其实|我们?|要|得|有|了|的|把|就"
-)
+_ZH_FRAME = _LISTS.pattern("zh_frame")
 """Words that say how a thing stands, in Chinese."""
 _HAN = re.compile("[\u3400-\u9fff]")
 

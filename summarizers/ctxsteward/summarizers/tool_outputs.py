@@ -13,11 +13,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ctxsteward.language.values import DISTINCTIVE, normalize
 from ctxsteward.schemas import LossKind
 
 from .quotes import ELLIPSIS, quote
 from .salience import SentenceReading, read_sentence
-from .values import DISTINCTIVE, normalize
 
 HEAD_CHARS = 6_000
 TAIL_CHARS = 2_000

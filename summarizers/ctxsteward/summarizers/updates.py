@@ -15,10 +15,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from .language import contrasts
+from ctxsteward.language.values import DISTINCTIVE, Value
+from ctxsteward.language.words import contrasts
+
 from .salience import SentenceReading
 from .tasks import about_the_same, thing
-from .values import DISTINCTIVE, Value
 
 POSTINGS = 16
 """How many of the newest statements are remembered for each content word and value."""
@@ -41,7 +42,7 @@ _NUMERIC = frozenset(("number", "quantity", "money", "percent", "time"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
+class PlacedSentence:
     """A sentence with its place in the session."""
 
     reading: SentenceReading
@@ -113,13 +114,13 @@ class UpdateTracker:
         self.count = 0
         """Statements taken; the next one's position."""
         self.outcome = UpdateOutcome({}, {})
-        self._open: dict[int, Statement] = {}
+        self._open: dict[int, PlacedSentence] = {}
         """Those that something later may replace: said, not stale, among the newest `REMEMBERED`."""
         self._mentions: dict[int, int] = {}
         """Position of a statement → that of the newest that only mentions its thing."""
         self._board = _StatementIndex()
 
-    def add(self, statement: Statement) -> list[int]:
+    def add(self, statement: PlacedSentence) -> list[int]:
         """Take the next statement, oldest first; positions of those that it makes stale."""
         index, new = self.count, statement.reading
         self.count += 1
@@ -138,7 +139,7 @@ class UpdateTracker:
             del self._open[next(iter(self._open))]
         return [old for old, _ in found]
 
-    def _set_beside(self, index: int, statement: Statement) -> None:
+    def _set_beside(self, index: int, statement: PlacedSentence) -> None:
         """Let the newest word on a standing thing stand beside it, whatever it says of it."""
         new = statement.reading
         if new.worth >= BESIDE_WORTH or not _brief(statement):
@@ -159,7 +160,7 @@ class UpdateTracker:
             self.outcome.lifts[index] = BESIDE_WORTH
 
 
-def _brief(statement: Statement) -> bool:
+def _brief(statement: PlacedSentence) -> bool:
     """Whether it is a short statement of a user, or an assistant's report of a deed."""
     new = statement.reading
     size = len(new.subject) if new.text.isascii() else len(new.subject) // 2
@@ -168,12 +169,12 @@ def _brief(statement: Statement) -> bool:
     return statement.role == "user" or (statement.role == "assistant" and new.stands == "over")
 
 
-def _may_report(new: Statement, old: Statement) -> bool:
+def _may_report(new: PlacedSentence, old: PlacedSentence) -> bool:
     """An assistant's words count where they tell of the very deed."""
     return new.role == "user" or not new.reading.deeds.isdisjoint(thing(old.reading.text))
 
 
-def _standing_thing(old: Statement, new: Statement) -> bool:
+def _standing_thing(old: PlacedSentence, new: PlacedSentence) -> bool:
     """Whether the older one settles, wants or forbids something that the newer one may be about."""
     return (
         old.order < new.order
@@ -183,7 +184,7 @@ def _standing_thing(old: Statement, new: Statement) -> bool:
     )
 
 
-def replaced(statements: Iterable[Statement]) -> UpdateOutcome:
+def replaced(statements: Iterable[PlacedSentence]) -> UpdateOutcome:
     """Find the stale statements and the newer ones that must outlive an older one; oldest come first."""
     updates = UpdateTracker()
     for statement in statements:
@@ -193,8 +194,8 @@ def replaced(statements: Iterable[Statement]) -> UpdateOutcome:
 
 def _replaced_by(
     index: int,
-    statement: Statement,
-    statements: Mapping[int, Statement],
+    statement: PlacedSentence,
+    statements: Mapping[int, PlacedSentence],
     board: _StatementIndex,
     lifts: dict[int, float],
 ) -> list[tuple[int, UpdateMatch]]:
@@ -240,7 +241,7 @@ def _corrects(old: SentenceReading, new: SentenceReading) -> bool:
     return len(before) >= 2 and len(before & after) >= 0.75 * len(before) and not after <= before
 
 
-def _chooses_again(old: Statement, new: Statement) -> bool:
+def _chooses_again(old: PlacedSentence, new: PlacedSentence) -> bool:
     """ "Back end in Go, I've come round": a short correction that has another word for what was decided."""
     before, after = old.reading, new.reading
     if (
@@ -261,7 +262,7 @@ def _chooses_again(old: Statement, new: Statement) -> bool:
     return (named or len(about & after.subject) > 0.5 * len(about)) and not _different_things(before, after)
 
 
-def settles(old: Statement, new: Statement, *, rare: bool = False) -> bool:
+def settles(old: PlacedSentence, new: PlacedSentence, *, rare: bool = False) -> bool:
     """Whether a statement says how the thing stands now that an older one wanted, or said to be over."""
     if not old.reading.stands and not (old.reading.deeds and new.reading.stands == "open"):
         return False
@@ -302,7 +303,7 @@ def _may_be_update(old: SentenceReading, new: SentenceReading, shared: int) -> b
     return size > 0 and shared >= 0.5 * size and bool(_competing(old, new)) and not _different_things(old, new)
 
 
-def _may_correct(new: Statement, old: Statement) -> bool:
+def _may_correct(new: PlacedSentence, old: PlacedSentence) -> bool:
     if new.role == "assistant" and old.role == "user" and new.reading.updates < 3:
         return False
     return new.order > old.order or new.reading.updates >= 3
@@ -399,7 +400,7 @@ def _swapped_names(old: SentenceReading, new: SentenceReading, shared: int) -> f
 
 
 def _nearest(
-    index: int, statement: Statement, statements: Mapping[int, Statement], board: _StatementIndex
+    index: int, statement: PlacedSentence, statements: Mapping[int, PlacedSentence], board: _StatementIndex
 ) -> list[tuple[int, UpdateMatch]]:
     """ "Make that 45": the newest statement close by with a value of the same type."""
     for old in reversed(board.recent):
@@ -415,7 +416,7 @@ def _nearest(
 
 
 def _revoked(
-    index: int, statement: Statement, statements: Mapping[int, Statement], board: _StatementIndex
+    index: int, statement: PlacedSentence, statements: Mapping[int, PlacedSentence], board: _StatementIndex
 ) -> list[tuple[int, UpdateMatch]]:
     """ "Drop the rule about Fridays": the rule or decision that shares most of its words."""
     new = statement.reading

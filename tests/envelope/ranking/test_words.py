@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxsteward.envelope.recall.terms import MAX_TERM_CHARS, MAX_TEXT_CHARS, STOP_WORDS, _stem, terms
+from ctxsteward.language.terms import MAX_TERM_CHARS, MAX_TEXT_CHARS, index_stop_words, stem, terms
 
 
 class Case(NamedTuple):
@@ -56,7 +56,7 @@ def test_terms_are_short_and_never_empty_and_the_same_again(text: str) -> None:
     found = terms(text)
     assert found == terms(text)
     assert all(0 < len(term) <= MAX_TERM_CHARS for term in found)
-    assert not STOP_WORDS & {term for term in found if term.isalpha() and _stem(term) != term}
+    assert not index_stop_words() & {term for term in found if term.isalpha() and stem(term) != term}
 
 
 @given(st.text(alphabet=st.characters(max_codepoint=0x10FFFF, categories=("Cs", "Lu", "Ll", "Lo", "Nd", "Po"))))
@@ -74,8 +74,8 @@ def test_a_megabyte_is_cut(text: str) -> None:
 
 
 def test_threads_stem_alike() -> None:
-    words = [f"{stem}{end}" for stem in ("paint", "nation", "argu", "run", "relat") for end in ("ing", "ed", "ational")]
-    _stem.cache_clear()
+    words = [f"{root}{end}" for root in ("paint", "nation", "argu", "run", "relat") for end in ("ing", "ed", "ational")]
+    stem.cache_clear()
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: [_stem.__wrapped__(word) for word in words * 50], range(8)))
+        found = list(pool.map(lambda _: [stem.__wrapped__(word) for word in words * 50], range(8)))
     assert all(one == found[0] for one in found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxsteward.steward.drift.figures import changed_figure, figures
+from ctxsteward.language.figures import changed_figure, figures
 
 SAME = (
     ("1,000 items", "1000 items"),

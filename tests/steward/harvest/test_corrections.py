@@ -12,7 +12,7 @@ from ctxsteward.steward.ledger import Ledger
 
 from ..scenes import AGENT, TENANT, memory_store, replayed
 from ..scenes import said as spoken
-from . import said_en, said_zh
+from .said import said_en, said_zh
 from .talk import found, said, strengths, talk, task
 
 BOTH = [pytest.param(said_en, id="English"), pytest.param(said_zh, id="Chinese")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from . import said_en, said_zh
+from .said import said_en, said_zh
 from .talk import found, strengths, talk, task
 
 

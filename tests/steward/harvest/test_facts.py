@@ -8,7 +8,7 @@ from ctxsteward.steward.harvest.harvester import harvest
 from ctxsteward.steward.harvest.people.facts import cue_score
 from ctxsteward.steward.harvest.people.utterances import listen
 
-from . import said_en, said_zh
+from .said import said_en, said_zh
 from .talk import found, said, talk, task
 
 

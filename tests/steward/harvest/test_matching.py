@@ -1,18 +1,15 @@
+"""Tables of cues: every row is a pattern, compiled once."""
+
 from __future__ import annotations
 
 import pytest
 
-from ctxsteward.steward.harvest.people import cues as attributes_en
-from ctxsteward.steward.harvest.people import cues as attributes_zh
-from ctxsteward.steward.harvest.people import cues as cues_corrections
-from ctxsteward.steward.harvest.people import cues as cues_decisions
-from ctxsteward.steward.harvest.people import cues as cues_en
-from ctxsteward.steward.harvest.people import cues as cues_zh
+from ctxsteward.steward.harvest.people import corrections, facts, preferences
 from ctxsteward.steward.harvest.people.cue_table import CueTable
 
 TABLES = {
     f"{module.__name__.rpartition('.')[2]}.{name}": table
-    for module in (attributes_en, attributes_zh, cues_corrections, cues_decisions, cues_en, cues_zh)
+    for module in (facts, corrections, preferences)
     for name, table in vars(module).items()
     if isinstance(table, CueTable)
 }
@@ -30,6 +27,6 @@ def test_every_row_is_a_pattern(table: CueTable) -> None:
 
 
 def test_a_row_is_compiled_once() -> None:
-    (cue,) = CueTable({"S": "we "}, "strict:tone | always | {S}always").cues
+    (cue,) = CueTable(["strict:tone | always | we always"]).cues
     assert (cue.label, cue.attribute, cue.pattern.pattern) == ("strict", "tone", "we always")
     assert cue.pattern is cue.pattern

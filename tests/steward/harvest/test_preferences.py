@@ -12,7 +12,7 @@ from ctxsteward.steward.harvest.harvester import HARVESTERS
 from ctxsteward.steward.harvest.people.utterances import listen
 from ctxsteward.steward.ingest import TranscriptOrigin, replay, said_in
 
-from . import said_en, said_zh
+from .said import said_en, said_zh
 from .talk import found, said, strengths, talk, task
 
 DATA = Path(__file__).parents[3] / "../shared/data"

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from ctxsteward.schemas.profile import RecordText
 from ctxsteward.steward.harvest.harvester import EXTRACTOR_VERSION, HARVESTERS, harvest
 
-from . import said_en, said_zh
+from .said import said_en, said_zh
 from .talk import found, said, talk
 
 LINES = [

@@ -32,12 +32,12 @@ def test_the_library_still_computes_what_it_did() -> None:
 
 def test_bands_do_not_depend_on_the_process() -> None:
     code = (
-        "from ctxsteward.steward.reconcile.claims import Audience, Claim;"
+        "from ctxsteward.steward.reconcile.claims import ClaimAudience as A, Claim;"
         "from ctxsteward.steward.reconcile.candidates import bands;"
-        "from ctxsteward.steward.reconcile.features import worded;"
-        "print(bands([Claim(id='x', audience=Audience('user', user='ann'), family='said', tool=None, subject='user',"
+        "from ctxsteward.steward.reconcile.features import claim_features;"
+        "print(bands([Claim(id='x', audience=A('user', user='ann'), family='said', tool=None, subject='user',"
         "attribute='note', is_single=False, polarity='positive', value=None,"
-        "wording=worded('Keep the answers short, 3 lines, 回答简短'))]))"
+        "wording=claim_features('Keep the answers short, 3 lines, 回答简短'))]))"
     )
     found = {
         subprocess.run(

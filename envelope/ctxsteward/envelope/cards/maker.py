@@ -28,8 +28,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, NamedTuple
 
+from ctxsteward.language.lists import lists
 from ctxsteward.schemas import (
     Finding,
     ImagePart,
@@ -184,29 +186,27 @@ class BulletSummarizer:
 MAX_TEXT_CHARS = 20_000
 """Of one message; what comes after is not looked at."""
 
-_STOP_TEXT = """
-about after again also because been before being both cannot could does doing down during each from further have having
-here hers herself himself into itself just more most myself once only other ours ourselves over same should some such
-than that their theirs them themselves then there these they this those through under until very want were what when
-where which while whom will with would your yours yourself
-"""
-_STOP_WORDS = frozenset(_STOP_TEXT.split())
-"""English ones that are long enough to be looked at."""
-
 _CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 _WORD = re.compile(rf"[{_CJK}]+|[^\W{_CJK}]+")
 _IS_CJK = re.compile(rf"[{_CJK}]")
 
 
+@cache
+def _stop_words() -> frozenset[str]:
+    """English ones that are long enough to be looked at."""
+    return frozenset(lists("words").words("keyword_stop"))
+
+
 def keywords(text: str) -> tuple[str, ...]:
     """At most 20, lower case."""
+    stop_words = _stop_words()
     found: Counter[str] = Counter()
     for word in _WORD.findall(text[:MAX_TEXT_CHARS].lower()):
         if _IS_CJK.match(word):
             found.update([word[at : at + 2] for at in range(len(word) - 1)] or [word])
         elif len(word) >= 4 or (len(word) == 3 and word.isdigit()):
             name = word.strip("_")[:MAX_KEYWORD_CHARS]
-            if name and name not in _STOP_WORDS:
+            if name and name not in stop_words:
                 found[name] += 1
     return tuple(word for word, _ in found.most_common(MAX_KEYWORDS))
 

@@ -14,11 +14,12 @@ import re
 from collections.abc import Sequence
 from typing import Protocol
 
+from ctxsteward.language.terms import terms
+
 from ..compaction.losses import text_of
 from ..history.tool_groups import LogEntry
 from .lexical_index import MAX_RANKED, IndexedTurn, TurnIndex
 from .selection import CachedSession, ScoredOriginal, SelectionRequest, SessionCache, Weights
-from .terms import terms
 
 MAX_SESSIONS = 64
 """Indexes kept; the one used longest ago leaves."""

@@ -29,6 +29,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
+from ctxsteward.language.terms import MAX_TEXT_CHARS, terms
 from ctxsteward.schemas import ContextError, InputError, Message, TextPart, Wire
 
 from ..compaction.losses import text_of
@@ -38,7 +39,6 @@ from ..layout.composition import day_above, day_line
 from ..layout.rows import continued
 from .selection import ScoredOriginal, Selector, request_for, verbatim
 from .strategies import Heuristic
-from .terms import MAX_TEXT_CHARS, terms
 
 DEFAULT_LIMIT_CHARS = 4_000
 MAX_LIMIT_CHARS = 20_000

@@ -180,7 +180,6 @@ _WORDS = (
     "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth",
     "twentieth",
 )  # fmt: skip
-_DIGITS = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0}
 _OUTPUT = r"(?:outputs?|results?|responses?|answers?|calls?|returns?|replies|reply)"
 _GAP = r"\s{0,3}"
 _NUMBER = r"\d{1,6}"
@@ -255,14 +254,9 @@ def _number(text: str) -> int:
         return _WORDS.index(text.lower()) + 1
     if text[0].isdecimal():
         return int(text.rstrip("stndrhSTNDRH"))
-    total = digit = 0
-    for character in text:
-        if character in "十百":
-            total += (digit or 1) * (10 if character == "十" else 100)
-            digit = 0
-        else:
-            digit = _DIGITS[character]
-    return total + digit
+    from ctxsteward.language.numbers import chinese_number  # here: it reads the list of units
+
+    return int(chinese_number(text))
 
 
 def _output(number: int, last: int, entry: Callable[[int], LogEntry]) -> int | None:

@@ -16,8 +16,8 @@ from pathlib import Path
 from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder, Weights
 from ctxsteward.envelope.audit import audit, sealed_request
 from ctxsteward.envelope.recall.lexical_index import IndexedTurn, TurnIndex
-from ctxsteward.envelope.recall.terms import terms
 from ctxsteward.envelope.testing import memory_store
+from ctxsteward.language.terms import terms
 
 from ..suites.kit.suite import Draw, PlayCounts, Scenario, Setup
 from ..suites.results import play_one

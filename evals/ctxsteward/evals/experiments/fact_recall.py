@@ -27,10 +27,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ctxsteward.envelope import open_store
-from ctxsteward.envelope.recall.terms import STOP_WORDS
 from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
 from ctxsteward.envelope.transcripts import Transcript, read_transcripts
 from ctxsteward.envelope.transcripts.strict_json import decode
+from ctxsteward.language.terms import index_stop_words
 from ctxsteward.schemas import InputError, InvalidTranscript
 from ctxsteward.schemas.message import take_wire
 from ctxsteward.schemas.recommendation import MetaRecommendation
@@ -184,7 +184,7 @@ def content_words(text: str) -> frozenset[str]:
     ['2023', '9', 'june', 'week']
     """
     words = (word.lower().replace("’", "'").removesuffix("'s") for word in _WORD.findall(text))
-    return frozenset(word for word in words if word not in STOP_WORDS)
+    return frozenset(word for word in words if word not in index_stop_words())
 
 
 class FactQuestion(NamedTuple):

@@ -18,15 +18,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
+from ctxsteward.language.clauses import Clause, clauses, likeness
+from ctxsteward.language.figures import Figure, changed_figure, figure_text, figures
+from ctxsteward.language.operators import sentences_of, tokens
 from ctxsteward.schemas.changelog import ChangedBlock
 from ctxsteward.schemas.drift import DriftFinding, DriftKind, DriftLevel, DriftLimits
 from ctxsteward.schemas.profile import ProfileEntry
 
-from .clauses import Clause, clauses, likeness
-from .edits import corrected, near, otherwise, rarity_of, restates, stance
-from .figures import Figure, changed_figure, figure_text, figures
+from .contents import corrected
+from .edits import otherwise
 from .polarity import contradictions, polarity_changes
-from .tokens import sentences_of, tokens
+from .stance import near, rarity_of, restates, stance
 
 MOVED = 0.6
 """An entry that is gone has moved where this share of its words came elsewhere."""

@@ -17,8 +17,9 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from .clauses import Clause, agree, clauses, likeness, sign_of
-from .tokens import ATTRIBUTIVE, OPPOSITES, PREFIXES, Token, sentences_of, stem, tokens
+from ctxsteward.language.clauses import Clause, agree, clauses, likeness, sign_of
+from ctxsteward.language.operators import ATTRIBUTIVE, OPPOSITES, PREFIXES, Token, sentences_of, tokens
+from ctxsteward.language.terms import term_stem
 
 NEAR_TEXT = 0.6
 """Two sentences this alike in their tokens are read as one, changed."""
@@ -180,7 +181,7 @@ def _is_opposite(gone: Sequence[Token], come: Sequence[Token]) -> bool:
     if frozenset((one, other)) in _STEMMED:
         return True
     short, long = sorted((one, other), key=len)
-    return len(short) > 3 and any(long == stem(prefix + short) or long == prefix + short for prefix in PREFIXES)
+    return len(short) > 3 and any(long == term_stem(prefix + short) or long == prefix + short for prefix in PREFIXES)
 
 
 def _said(run: Sequence[Token]) -> str:
@@ -189,7 +190,7 @@ def _said(run: Sequence[Token]) -> str:
     return "".join(words) if len(words) == 1 or all(not word.isascii() for word in words) else ""
 
 
-_STEMMED = OPPOSITES | {frozenset(map(stem, pair)) for pair in OPPOSITES}
+_STEMMED = OPPOSITES | {frozenset(map(term_stem, pair)) for pair in OPPOSITES}
 
 
 def _by_clauses(old: Sequence[str], new: Sequence[str], after: frozenset[str]) -> Iterator[PolarityChange]:

@@ -29,6 +29,7 @@ from typing import Any, NamedTuple, cast
 
 from pydantic import ValidationError
 
+from ctxsteward.language.operators import sentences_of
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.drift import (
     LEVELS,
@@ -43,7 +44,6 @@ from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument
 
 from .entries import BlockEntry, WordChangeCounts, changed_entry, contradicted_entries, drift_finding, opposed, shares
 from .polarity import polarity_changes
-from .tokens import sentences_of
 
 NAMELESS = ProfileDocument()
 

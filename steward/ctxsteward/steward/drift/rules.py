@@ -16,12 +16,13 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
+from ctxsteward.language.clauses import clauses
+from ctxsteward.language.operators import sentences_of
+from ctxsteward.language.statement import of_oneself
 from ctxsteward.schemas.profile import BLOCKS, ProfileDocument, ProfileEntry
 
-from .clauses import clauses
-from .edits import near, of_oneself, restates, stance
 from .entries import opposed
-from .tokens import sentences_of
+from .stance import near, restates, stance
 
 How = Literal["gainsays", "touches"]
 

@@ -44,9 +44,10 @@ from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, m
 from ctxsteward.envelope.building.builder import EnvelopeBuilder
 from ctxsteward.envelope.envelope import Envelope
 from ctxsteward.envelope.layout.rows import RENDERER_VERSION
-from ctxsteward.envelope.recall.terms import terms
 from ctxsteward.envelope.store import Store
 from ctxsteward.envelope.tokens.budgets import HEAD_SECTIONS, Budgets
+from ctxsteward.language.operators import sentences_of
+from ctxsteward.language.terms import terms
 from ctxsteward.schemas import BudgetExceeded, InputError, WindowExceeded, Wire
 from ctxsteward.schemas.profile import BLOCKS, EntryId, MetaRecord, ProfileDocument, ProfileEntry
 from ctxsteward.store.crypto.keyring import memory_keys
@@ -57,7 +58,6 @@ from ctxsteward.store.profiles.text import Profile
 from ..config_file import ConfigFileKind, message_clause, read
 from ..drift import report
 from ..drift.entries import opposed
-from ..drift.tokens import sentences_of
 from .port import GateReport, Guard, GuardScores, digest_of, judge_guards
 
 SHIPPED = "cases.json"

@@ -1,7 +1,7 @@
 """What a wording says, taken apart so that two wordings can be compared: words, values, names, limits, polarity.
 
 English gives stems, with synonyms as one; Chinese gives characters, words of wishing and function characters taken out.
-Typed values (`summarizers.values`) compare by their norm, times of day on 24 hours. Two wordings are *alike* where they
+Typed values (`language.values`) compare by their norm, times of day on 24 hours. Two wordings are *alike* where they
 name the same values, no different names, no rivals (red / blue), and share most of their content words; a *minimal
 pair*, which differs in one place alone, is a contrast (``the red template`` / ``the blue template``), unless what
 differs is a misspelling. All comparisons are symmetric, and depend on the two wordings alone.
@@ -17,26 +17,12 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
 
-from ctxsteward.summarizers.language import STOP, contrasts
-from ctxsteward.summarizers.language import stem as cut
+from ctxsteward.language.lists import lists
+from ctxsteward.language.numbers import chinese_number
+from ctxsteward.language.values import Value, normalize, typed_values
+from ctxsteward.language.words import STOP, contrasts
+from ctxsteward.language.words import stem as cut
 from ctxsteward.summarizers.salience import read_parts
-from ctxsteward.summarizers.values import Value, chinese_number, normalize, typed_values
-
-from .lexicon import (
-    COMMON,
-    LIMITS,
-    MANNER,
-    NEGATIVE,
-    RIVALS,
-    SAME,
-    SPELLINGS,
-    ZH_FALSE_NEGATIVE,
-    ZH_MANNER,
-    ZH_NEGATIVE,
-    ZH_RIVALS,
-    ZH_SAME,
-    ZH_STOP,
-)
 
 MOST = 0.6
 """Of all content words of two wordings, the share that both must have."""
@@ -49,20 +35,52 @@ TYPO = 0.75
 stem = lru_cache(maxsize=16_384)(cut)
 """Most words of a claim were said before."""
 
+_LISTS = lists("claims")
+
+
+def _stems(name: str) -> frozenset[str]:
+    return frozenset(map(stem, _LISTS.words(name)))
+
+
+def _numbered(name: str) -> dict[str, int]:
+    return {stem(word): group for group, line in enumerate(_LISTS.classes(name)) for word in line}
+
+
+SAME: dict[str, str] = {stem(word): line[0] for line in _LISTS.classes("same") for word in line}
+"""A stem and the one that stands for its class."""
+MANNER = _stems("manner")
+"""Words of wishing and asking, which a claim does not turn on."""
+COMMON = _stems("common")
+"""Words that two claims may well share by chance: sharing only these is sharing nothing."""
+NEGATIVE = frozenset(_LISTS.words("negative"))
+LIMITS: dict[str, str] = {word: line[0] for line in _LISTS.classes("limits") for word in line}
+"""Function words that a claim does turn on."""
+RIVALS, ZH_RIVALS = _numbered("rivals"), _numbered("zh_rivals")
+"""Closed classes (colours, languages, formats) of which two claims may not name different members."""
+ZH_SAME: dict[str, str] = {word: line[0] for line in _LISTS.classes("zh_same") for word in line}
+ZH_STOP = frozenset(
+    "的了是在我你他她它们这那就都也还和与吧呢啊嘛吗呀把被给让到从向对很太能可个之其为成再会要有用时来请说里一律候收"
+)
+"""Characters that a claim does not turn on."""
+
 _TOKEN = re.compile(r"[a-z0-9][a-z0-9'_.:/@%+-]*[a-z0-9]|[a-z0-9]|[\u3400-\u9fff]")
 _CAPITAL = re.compile(r"\b[A-Z][a-zA-Z'-]+")
 _TIME = re.compile(r"(\d{1,2})(?::?(\d{2}))?\s*([ap])?\.?m?\.?")
-_ZH_MANNER = re.compile("|".join(sorted(map(re.escape, ZH_MANNER), key=len, reverse=True)))
+_ZH_MANNER = re.compile("|".join(sorted(map(re.escape, _LISTS.words("zh_manner")), key=len, reverse=True)))
 _ZH_SAME = re.compile("|".join(sorted(ZH_SAME, key=len, reverse=True)))
-_ZH_NEGATIVE = re.compile("|".join(ZH_NEGATIVE))
-_ZH_FALSE = re.compile("|".join(ZH_FALSE_NEGATIVE))
+_ZH_NEGATIVE = re.compile("|".join(_LISTS.words("zh_negative")))
+_ZH_FALSE = re.compile("|".join(_LISTS.words("zh_false_negative")))
 _ZH_LIMITS = tuple(word for word in LIMITS if not word.isascii())
 _ZH_NOT = frozenset("不别没勿莫")
 _WHERE = frozenset(("in", "at", "from", "near", "around", "on"))
 _ZH_AROUND = re.compile(r"(?<=[点日号天周月年分])(?:之|以)?([前后])")
 _ZH_COUNT = re.compile("(?<![一二两三四五六七八九十百])[一二两三四五六七八九十百]++(?=[岁号层楼级折])")
 _SPELLINGS, _ZH_SPELLINGS = (
-    tuple((re.compile(pattern, re.IGNORECASE), spelling) for pattern, spelling in SPELLINGS if pattern.isascii() is own)
+    tuple(
+        (re.compile(pattern, re.IGNORECASE), spelling.strip().replace("_", " "))
+        for spelling, pattern in (row.split("<- ") for row in _LISTS.rows("spellings"))
+        if pattern.isascii() is own
+    )
     for own in (True, False)
 )
 _ZH_RUN = re.compile(r"[\u3400-\u9fff]+")

@@ -1,10 +1,9 @@
-# ruff: noqa: E501  -- a pattern reads better in one line than wrapped
 """Corrections: somebody says that what was said or done is wrong, and what is right.
 
 Two-sided ones ("X, not Y", 不是Y是X, "I said X") and a plain "that's wrong" with what is right in the same message are
 strict; a bare "actually" is broad. What is corrected decides the slot: a named fact where the sentence states one, else
-the thing that the sentence is about. A correction of the task at hand ("the second ticket") stays in its session; one of
-the person is for the person; one of the world, without "I" and "it", may be for everybody, and then needs many.
+the thing that the sentence is about. A correction of the task at hand ("the second ticket") stays in its session;
+one of the person is for the person; one of the world, without "I" and "it", may be for everybody, and then needs many.
 
 Only the person's words are cited, never the words that were corrected.
 """
@@ -14,63 +13,44 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from ctxsteward.summarizers.language import STOP, stem
+from ctxsteward.language.lists import lists
+from ctxsteward.language.words import STOP, stem
 
 from ...observation import Observation, Reach, Strength
 from .claims import claim, in_one_line
-from .cue_table import CueMatch, matches
-from .cues import BARE_CHINESE, BARE_ENGLISH, BARE_WORDS, CORRECTIONS_EN, CORRECTIONS_ZH
+from .cue_table import CueMatch, CueTable, matches
 from .entity_values import EntityValue, entity_value_in, is_corrective, is_telling
 from .facts import named_fact
 from .qualifiers import doubt, is_local, is_of_project
 from .slots import ClaimTopic, value_of
-from .utterances import Conversation, Sentence, listed
+from .utterances import Conversation, Sentence
 
+_LISTS = lists("corrections")
+ENGLISH = CueTable(_LISTS.rows("english"))
+CHINESE = CueTable(_LISTS.rows("chinese"), chinese=True)
+BARE_WORDS = frozenset(_LISTS.words("bare"))
+BARE_ENGLISH, BARE_CHINESE = _LISTS.pattern("bare"), _LISTS.pattern("zh_bare")
 EXTRACTOR = "corrections/3"
 MIN_CHARS, MAX_CHARS = 6, 400
 SCORES: dict[Strength, float] = {"strict": 0.9, "broad": 0.4}
-_DURABLE = re.compile(
-    r"\b(?:i|we) (?:use|live|work|prefer|have|drive|speak|eat|own|run|deploy|am|are|study|play)\b|\b(?:i'm|we're) (?:an?|from|in|at)\b|\b(?:my|our) (?:[\w'-]+ ){1,3}(?:is|are)\b"
-    r"|我们?(?:现在|目前|其实|都|也|不|从不|从来不?|一直|一向|平时)*(?:用|住|在(?![说问等找看想试讲谈做买办])|是(?![要想说在指问订买来去为])|做|吃|开|姓|叫|喝|属)"
-    r"|我们?(?:更|最|一直|一向|向来|都|很|不)*(?:喜欢|爱|讨厌|偏爱|习惯)"
-    r"|我们?的[^，,。]{1,8}[是叫在]|我们?(?:公司|单位|学校|家|办公室|团队|部门)[^，,。]{0,6}[是叫在]"
-    r"|我(?:家|的)?(?:那只)?(?:老婆|妻子|太太|爱人|老公|丈夫|女朋友|男朋友|儿子|女儿|孩子|妈妈?|母亲|爸爸?|父亲|姐姐?|妹妹?|哥哥?|弟弟?|奶奶|爷爷|外婆|外公|室友)[^，,。]{0,6}[是叫在]"
-)
+_DURABLE = _LISTS.pattern("durable")
 """True of its speaker beyond this talk."""
-_CASE = re.compile(
-    r"(?:航班|机票|车票|车次|座位|订单|单号|预订|预约|行程|包裹|快递|会议|账单|发票|退款|文件|草稿)号?$|^(?:今天|明天|昨天|今晚|刚才|上面|本次)"
-)
+_CASE = _LISTS.pattern("case")
 """A thing of the task at hand: 订单号, 明天的会议."""
-_PROTEST = re.compile(
-    r"[^,.;:!]{0,48}?\b(?:wrong|incorrect|mistaken|misunderstood|misread|misheard|mixed up|backwards|not (?:right|correct|true))\b[^,.;:!—–-]{0,24}[,.;:!—–-]+ *"
-    r"|[^，,。；;：:！!]{0,14}?(?:不对|不正确|有误|[说弄搞写记听看理解]错了?|^错了?|[弄搞写]反了?|[弄搞]混了?)[，,。；;：:！!]+\s*"
-)
+_PROTEST = _LISTS.pattern("protest")
 """The words that say only that something is wrong: "you got it wrong, …", 你说错了，…"""
-_VAGUE = re.compile(
-    r"\b(?:i|i'm|my|we|our|me|it|it's|that|that's|this|these|those|one|you|your)\b|我|咱|这|那|它|你|您"
-)
-_CLAUSE = re.compile(
-    r"(?:the |my |our |its |their |your )?(?P<s>[\w' -]{2,40}?)(?: (?:is|are|was|has|leaves|starts|returns|ends|costs|takes|should be)|'s) (?P<v>.+)"
-)
-_CHINESE_CLAUSE = re.compile(
-    r"(?P<s>[\u3400-\u9fff]{2,8}?)(?<!不)(?:应该)?(?:是|叫|(?<![现正住家好存实所])在)(?P<v>.+)"
-)
+_VAGUE = _LISTS.pattern("vague")
+_CLAUSE = _LISTS.pattern("clause")
+_CHINESE_CLAUSE = _LISTS.pattern("chinese_clause")
 _IS = re.compile(r"^(?:应该|应当)?是(?=[^要不])")
 _SPEAKING = frozenset(
     ("我说的", "我要的", "我指的", "我订的", "我问的", "我的意思", "不对", "应该", "这个", "那个", "我的")
 )
-_CLEFT = re.compile(
-    r"^(?:[他她它](?!们?说)|(?![^，,]*我[^，,]{0,4}(?:说|要|指|订|问|买|点|选|想|写|讲))[^，,]{1,12}的是|(?:[他她]们?|大家|人家|别人|有人|老板|客户|朋友|同事|听)[^，,]{0,4}(?:说|讲|写|认为|觉得|以为)|如果|要是|假如|假设|万一|比如|例如)"
-)
+_CLEFT = _LISTS.pattern("cleft")
 """他是医生，不是律师; 他们去的是海边，不是山里: told, reported or supposed, not corrected."""
 _NO = re.compile(r"\W*(?:no|nope|not quite|不是|不对)(?:\W+|$)")
 _ABOUT = re.compile(r"[a-z][a-z'-]{2,}")
-_CUES = listed(
-    """
-    wrong incorrect correction mistake misspoke misunderstood mixed meant actually right told already asked
-    backwards should never didn't isn't saying correct sorry nope
-    """
-)
+_CUES = frozenset(_LISTS.words("cues"))
 
 
 def corrections(conversation: Conversation) -> list[Observation]:
@@ -126,7 +106,7 @@ def _corrected(sentence: Sentence, bare: Sentence | None, conversation: Conversa
 
 
 def _match(sentence: Sentence) -> CueMatch | None:
-    for match in matches(sentence, CORRECTIONS_EN, CORRECTIONS_ZH):
+    for match in matches(sentence, ENGLISH, CHINESE):
         if _is_contrast(match, sentence):
             continue
         if sentence.has_chinese and doubt(sentence, match.start_of("v")) not in (None, "past"):

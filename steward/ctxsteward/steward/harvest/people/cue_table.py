@@ -1,15 +1,15 @@
 """A table of cues: which patterns to try on a sentence, found by the words it holds.
 
-A row is ``label | anchors | pattern``, its label ``strength`` or ``strength:attribute``. Anchors are words (English;
-``a+b``: both of them, the rarer one first) or strings (Chinese); a pattern is tried only where one of its anchors
-occurs, so that a sentence without any costs one look-up a word. Patterns run on lower case, and their gaps are bounded
-by the sentence.
+A row of the lists in `ctxsteward.language` is ``label | anchors | pattern``, its label ``strength`` or
+``strength:attribute``. Anchors are words (English; ``a+b``: both of them, the rarer one first) or strings (Chinese).
+A pattern is tried only where one of its anchors occurs, so a sentence without any costs one look-up a word. Patterns
+run on lower case, and their gaps are bounded by the sentence.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
@@ -65,17 +65,17 @@ class _CueRow(NamedTuple):
 class CueTable:
     """Rows in order; the first that fits wins."""
 
-    def __init__(self, parts: Mapping[str, str], rows: str, *, chinese: bool = False) -> None:
+    def __init__(self, rows: Iterable[str], *, chinese: bool = False) -> None:
         self._chinese = chinese
         self._by_anchor: dict[str, list[_CueRow]] = {}
         self.cues: list[CuePattern] = []
-        for line in filter(None, map(str.strip, rows.splitlines())):
+        for line in rows:
             label, anchors, pattern = (part.strip() for part in line.split(" | ", 2))
             for anchor in anchors.split():
                 word, _, also = anchor.partition("+")
                 self._by_anchor.setdefault(word, []).append(_CueRow(len(self.cues), also or None))
             label, _, attribute = label.partition(":")
-            self.cues.append(CuePattern(label, attribute or None, pattern.format(**parts) if parts else pattern))
+            self.cues.append(CuePattern(label, attribute or None, pattern))
         self._anchors = frozenset(self._by_anchor)
 
     def matches(self, sentence: Sentence) -> Iterable[CueMatch]:

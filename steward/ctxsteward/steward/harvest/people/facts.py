@@ -1,5 +1,12 @@
-# ruff: noqa: E501  -- a pattern reads better in one line than wrapped
-"""The cue score: how likely a sentence is a durable fact of its speaker. Hand-set weights; nothing is trained.
+"""Facts of a person: named ones (home, birthday, kin) and whatever scores as durable.
+
+A named fact ("my daughter is called Mia") has a slot and a value, and is strict. Any other sentence whose cue score
+reaches `MIN_SCORE` is a scored fact: its slot is the theme of its rarest word, of which many can hold. What is
+supposed, denied or meant in irony is left out, as are requests and small talk (`informativeness`); questions lose by
+their score.
+
+The score is how likely a sentence is a durable fact of its speaker, by weights that were measured on dated
+conversations (durable turns found with an AUC of .85; the longest turn: .78):
 
     .35 first person + .9 event or time + .45 liking + .8 "my / our <relation, job, home>" + .25 · min(names, 4)
     + .4 digit + .5 · ln(1 + words) + .25 · rarity / 10 + .4 answers a question − .4 acknowledgement − .3 ends in "?"
@@ -7,16 +14,6 @@
 
 `rarity` is `RARITY` for each content word: the same sentence has the same score in every transcript. A Chinese
 sentence counts `CHARS_PER_WORD` characters as a word. Linear in the sentence.
-
-Source: weights measured on dated conversations (durable turns found with an AUC of .85; the longest turn .78).
-
-Facts of a person: named ones (home, birthday, kin) and whatever scores as durable.
-
-A named fact ("my daughter is called Mia") has a slot and a value, and is strict. Any other sentence whose cue score
-reaches `MIN_SCORE` is a scored fact: its slot is the theme of its rarest word, of which many can hold. What is
-supposed, denied or meant in irony is left out, as are requests and small talk (`chatter`); questions lose by their score.
-
-Source: the measured cue score (`scoring`); the state design (within one user's own scope a cue-scored fact suffices).
 """
 
 from __future__ import annotations
@@ -24,19 +21,20 @@ from __future__ import annotations
 import math
 import re
 
-from ctxsteward.summarizers.language import STOP, stem
-from ctxsteward.summarizers.values import chinese_number
+from ctxsteward.language.lists import lists
+from ctxsteward.language.numbers import chinese_number
+from ctxsteward.language.words import STOP, stem
 
 from ...observation import Observation
 from .claims import claim, in_one_line
-from .cue_table import CueMatch, matches
-from .cues import ATTRIBUTES_EN as ENGLISH
-from .cues import ATTRIBUTES_ZH as CHINESE
+from .cue_table import CueMatch, CueTable, matches
 from .informativeness import has_detail, is_errand, is_small_talk, is_vague
 from .qualifiers import doubt, is_local
 from .slots import ONE, ClaimTopic, value_for
 from .utterances import Conversation, Sentence, listed
 
+ENGLISH = CueTable(lists("attributes").rows("english"))
+CHINESE = CueTable(lists("attributes").rows("chinese"), chinese=True)
 RARITY = 5.0
 """ln of one in 150: a content word of everyday talk."""
 CHARS_PER_WORD = 1.7
@@ -46,46 +44,20 @@ FLOOR, CEILING = 1.0, 5.0
 
 
 _FIRST_PERSON = listed("i i'm i've i'd i'll my me mine we we're we've we'd we'll our us ours myself")
-_EVENT = listed(
-    "yesterday today tonight tomorrow ago since recently lately weekend monday tuesday wednesday thursday friday saturday sunday "
-    "january february march april june july august september october november december "
-    "went moved started joined bought signed planning got won visited attended graduated born adopted finished lost quit began "
-    "sold married divorced retired opened launched broke hired fired met flew passed enrolled registered volunteered built made "
-    "painted wrote published performed ran hiked camped traveled travelled celebrated received booked planted learned"
-)
-_PERIOD = re.compile(
-    r"\b(?:last|next|this|past|every) (?:week|weekend|month|year|summer|winter|spring|fall|autumn|night|mon|tues|wednes|thurs|fri|satur|sun)|\bfor (?:\w+ ){0,2}(?:years|months|weeks|decades)\b|\byears? old\b|\bin may\b"
-)
-_LIKING = listed(
-    "love loves enjoy enjoys prefer hate favorite favourite passion passionate dream keen fond allergic hobby hobbies fan into interested inspired inspires"
-)
-_RELATION = listed(
-    "wife husband son daughter kid kids child children mom mum dad mother father parents family sister brother friend friends partner girlfriend boyfriend boss team coach job work "
-    "business company school home house apartment dog dogs cat cats pet pets puppy car grandma grandpa grandmother grandfather fiancé fiancée aunt uncle cousin neighbor neighbour hometown "
-    "country birthday wedding class band studio store shop bakery art painting career landlord office garden degree thesis"
-)
+_LISTS = lists("facts")
+_EVENT = frozenset(_LISTS.words("event"))
+_PERIOD = _LISTS.pattern("period")
+_LIKING = frozenset(_LISTS.words("liking"))
+_RELATION = frozenset(_LISTS.words("relation"))
 _OWNED = re.compile(r"\b(?:my|our) (?:[\w'-]+ ){0,2}?([a-zé]+)")
-_ACKNOWLEDGED = re.compile(
-    r"(?:wow|thanks|thank you|yeah|yep|yup|hey|hi|hello|cool|nice|great|awesome|that's|that is|congrats|congratulations|sounds|glad|oh|aw+|absolutely|definitely|totally|sure|no problem|"
-    r"of course|good|ok|okay|bye|take care|you're|you are|you|your|well done|so|i know|i agree|i'm glad|can't wait|wishing|keep|let me know|it's|really|exactly|right|haha|hope|enjoy|have)\b"
-)
+_ACKNOWLEDGED = _LISTS.pattern("acknowledged")
 _NAME = re.compile(r"(?<=[a-z,;:] )(?!I\b)[A-Z][a-z]+")
 _DIGIT = re.compile(r"\d")
-_CHINESE_ACKNOWLEDGED = re.compile(
-    r"(?:哇|谢谢|感谢|好的|嗯|哈|嗨|你好|不客气|没问题|没事|当然|是的|对|好棒|太好|太棒|真棒|恭喜|祝|知道了|不错|听起来|很高兴|加油|保重|同意|真的|可以|行|好)"
-)
-_CHINESE_EVENT = re.compile(
-    r"昨天|今天|明天|前天|后天|[上下本这]个?(?:周|月|星期|礼拜)|[去今明前]年|最近|刚(?:刚|才)?|(?<![一二三四五六七八九十\d])[一二三四五六七八九十\d]++月|(?<![一二三四五六七八九十两\d])[一二三四五六七八九十两\d]++(?:年|天|周|个月)[前后]|已经|春天|夏天|秋天|冬天|周末"
-    r"|搬|买了|卖了|开始|参加|报名|毕业|出生|收养|领养|结婚|离婚|辞|入职|摔|坏了|赢|考上|完成|读完|拜访|旅行|生宝宝|怀孕|装修"
-)
+_CHINESE_ACKNOWLEDGED = _LISTS.pattern("chinese_acknowledged")
+_CHINESE_EVENT = _LISTS.pattern("chinese_event")
 _CHINESE_LIKING = re.compile(r"喜欢|热爱|爱好|讨厌|偏好|迷上|梦想|感兴趣|最爱|过敏|习惯")
-_CHINESE_RELATION = re.compile(
-    r"(?:我|我们|咱)(?:的|家|们)?(?:老婆|妻子|太太|爱人|老公|丈夫|儿子|女儿|闺女|孩子|妈|爸|母亲|父亲|姐|妹|哥|弟|奶奶|爷爷|外婆|外公|朋友|老板|公司|团队|学校|工作|家|老家|房子|房东|狗|猫|车|生日|婚礼|同事|邻居|办公室|店|专业)"
-    r"|和(?:老婆|丈夫|妻子|老公|女朋友|男朋友|孩子|朋友|家人)"
-)
-_CHINESE_NUMBER = re.compile(
-    r"\d|(?<![一二三四五六七八九十百千两])[一二三四五六七八九十百千两]++(?:岁|年|个|只|月|号|次|公斤|公里|块|元|天|周|人|口)"
-)
+_CHINESE_RELATION = _LISTS.pattern("chinese_relation")
+_CHINESE_NUMBER = _LISTS.pattern("chinese_number")
 _CHINESE_CHAR = re.compile(r"[\u3400-\u9fff]")
 _CHINESE_NAME = re.compile(
     r"叫(?!什么|我|你|他|她)[^，,。；;！!？?\s]{1,8}|《[^》]{1,20}》|在[\u3400-\u9fff]{2,4}(?=[，,。；;]|$)|老家在|来自"
@@ -155,16 +127,9 @@ MIN_SCORE = 2.1
 MIN_TASK_SCORE = 2.6
 """Inside a task most sentences are of the task."""
 NAMED_SCORE = 0.9
-_REQUEST = re.compile(
-    r"\b(?:want|need|like to|like you|please|hoping|wondering|looking|trying|let's|i'll|could|can|would|should|proceed|cancel|refund|book|booked|booking|upgrade|"
-    r"reservations?|flights?|orders?|tickets?|baggage|bags?|suitcases?|insurance|certificates?|cards?|policy|policies|payment|id|issue|error|file|test)\b"
-    r"|请|想|要|需要|希望|帮|麻烦|订单|航班|退款|取消|预订|行李|支付|报错"
-)
+_REQUEST = _LISTS.pattern("request")
 """Words of requests, and of what tasks are about."""
-_ADDRESSED = re.compile(
-    r"^(?:(?:yes|ok|okay|sure|hi|hello|hey|and|so|then|also|now)[,.!]? )*(?:please|can you|could you|would you|will you|help me|let me know|tell me|show me|give me|i(?:'d| would) like (?:you|to (?:know|ask|see|hear|speak|talk))|i need (?:you|help|some help|assistance)|i want you|(?:transfer|connect) me)\b"
-    r"|\b(?:please|(?:transfer|connect) me)\b|^(?:请|麻烦|拜托|帮我|给我|能不能|可以帮|告诉我)|转人工"
-)
+_ADDRESSED = _LISTS.pattern("addressed")
 """Said to whoever serves: a request, in whatever session."""
 _PERSONAL = listed("birthday birth_year age home home_address phone email marital_status children name kin")
 _FIRST = listed("i i'm i've i'd i'll my we we're we've our")
@@ -175,21 +140,9 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 _MONTH = re.compile(r"\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)")
 _DAY = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)?\b(?!\d)")
 _CHINESE_DATE = re.compile(r"([\d一二三四五六七八九十]{1,3})\s*月\s*([\d一二三四五六七八九十]{1,3})")
-_TIMES = listed(
-    """
-    yesterday today tonight tomorrow monday tuesday wednesday thursday friday saturday sunday january february
-    march april june july august september october november december weekend originally recently finally
-    actually definitely really absolutely amazing awesome
-    """
-)
+_TIMES = frozenset(_LISTS.words("times"))
 _NO_THEME = STOP | _TIMES
-_KIN = {
-    "mom": "mother", "mum": "mother", "dad": "father", "kid": "child", "baby": "child", "grandma": "grandmother", "grandpa": "grandfather",
-    "puppy": "dog", "kitten": "cat", "妻子": "wife", "老婆": "wife", "太太": "wife", "爱人": "spouse", "丈夫": "husband", "老公": "husband",
-    "儿子": "son", "女儿": "daughter", "闺女": "daughter", "孩子": "child", "宝宝": "child", "妈妈": "mother", "母亲": "mother", "妈": "mother",
-    "爸爸": "father", "父亲": "father", "爸": "father", "狗": "dog", "小狗": "dog", "猫": "cat", "小猫": "cat", "姐姐": "sister", "妹妹": "sister",
-    "哥哥": "brother", "弟弟": "brother", "姐": "sister", "妹": "sister", "哥": "brother", "弟": "brother", "公司": "company", "老板": "boss",
-}  # fmt: skip
+_KIN = {word: name for name, *words in _LISTS.classes("kin") for word in words}
 """One name for a relation."""
 
 
@@ -297,7 +250,7 @@ def _number(numeral: str) -> int:
 
 
 def _is_of_life(sentence: Sentence, score: float) -> bool:
-    """Whether something said inside a task is of the person's life: first person, strongly cued, no request of the task."""
+    """Whether something said inside a task is of the speaker's life: first person, strong cues, no request."""
     if score < MIN_TASK_SCORE or (sentence.words.isdisjoint(_FIRST) and "我" not in sentence.low):
         return False
     return not _REQUEST.search(sentence.low) and not is_local(sentence, strictly=False)

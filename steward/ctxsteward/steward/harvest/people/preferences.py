@@ -1,35 +1,34 @@
-# ruff: noqa: E501  -- a pattern reads better in one line than wrapped
-"""Wishes: how somebody wants to be served, what they like, what they never want.
+"""Wishes and decisions: how somebody wants to be served, what they never want, what was settled.
 
 A standing wish ("from now on", "never", "call me", 以后都) is strict and holds for the speaker everywhere. A plain
 preference is strict too, but inside a task it is taken as meant for that task. A liking or a request is broad: it needs
 company. What is asked, supposed, reported, denied or meant in irony gives nothing strict, and mostly nothing at all.
 
+An outright decision ("we decided", 敲定, "let's go with B") is strict. It is for its session, unless it is the
+project's or the person's own. Questions, what is still open, and what others decided are none.
+
 Source: the state design (gates by kind and scope); the measured cue lists of the layered-envelope design.
-
-Decisions: what was settled ("let's go with B", 就选方案二).
-
-An outright one ("we decided", 敲定) is strict. It is for its session, unless it is the project's or the person's own.
-Questions, what is still open, and what others decided are none.
 """
 
 from __future__ import annotations
 
 import re
 
-from ctxsteward.summarizers.language import STOP, stem
+from ctxsteward.language.lists import lists
+from ctxsteward.language.words import STOP, stem
 
 from ...observation import Observation, Reach, Strength
 from .claims import claim, in_one_line
-from .cue_table import CueMatch, matches
-from .cues import DECISIONS_EN, DECISIONS_ZH
-from .cues import PREFERENCES_EN as ENGLISH
-from .cues import PREFERENCES_ZH as CHINESE
+from .cue_table import CueMatch, CueTable, matches
 from .facts import named_fact
 from .qualifiers import WEAKENS, doubt, is_local, is_of_project
 from .slots import ClaimTopic, topic_of
 from .utterances import Conversation, Sentence
 
+ENGLISH = CueTable(lists("preferences").rows("english"))
+CHINESE = CueTable(lists("preferences").rows("chinese"), chinese=True)
+DECISIONS_EN = CueTable(lists("decisions").rows("english"))
+DECISIONS_ZH = CueTable(lists("decisions").rows("chinese"), chinese=True)
 EXTRACTOR = "preferences/3"
 MAX_CHARS = 400
 """A longer sentence is not searched for wishes."""
@@ -97,10 +96,7 @@ def _reach(label: str, topic: ClaimTopic, sentence: Sentence, conversation: Conv
 DECISIONS_EXTRACTOR = "decisions/1"
 DECISION_MAX_CHARS = 400
 DECISION_SCORES: dict[Strength, float] = {"strict": 0.85, "broad": 0.4}
-_OPEN = re.compile(
-    r"\b(?:haven't|hasn't|have not|not yet|can't|cannot|couldn't|didn't|don't|still (?:need|have|deciding)|need to decide|to be decided|yet to|hard to|before we|until we|let me know|wonder|yours|up to you)\b"
-    r"|还没|没有?决定|没定|难以|很难|拿不定|还得|还要|待定|再决定|决定不|再定|告诉我|你来|你决定|由你|要不要|考虑"
-)
+_OPEN = lists("decisions").pattern("open")
 _ABOUT = re.compile(r"[a-z][a-z'-]{2,}")
 _CHINESE_ABOUT = re.compile(r"[\u3400-\u9fffA-Za-z0-9]{2,8}")
 _OWN = re.compile(

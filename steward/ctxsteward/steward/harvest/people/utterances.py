@@ -1,30 +1,21 @@
-# ruff: noqa: E501  -- a pattern reads better in one line than wrapped
-"""What in a message is not the speaker's own word: code, quotations, pasted text. It is blanked, never cut.
-
-`mask_foreign_text` gives a text of the same length in which every character of such a passage, line breaks apart, is a ``_``, so that places in
-it are places in the original. Quotation marks around one or two words stay: they name a thing. A passage announced as
-material ("translate this:", a mail's header, ``请总结下面的内容：``) reaches to the end of the message. All passes are
-linear: what they look back or ahead at is bounded.
-
->>> heard('He said "never do that again" and left.')
-'He said "___________________" and left.'
->>> heard("Summarize this: I never fly.")
-'Summarize this: ____________'
-
-Words that a pattern cannot match without: it is tried only where they are.
-
->>> sorted(listed("to be or not to be"))
-['be', 'not', 'or', 'to']
->>> [Anchors("lol because+love").are_in(listed(said)) for said in ("lol ok", "because i love it", "i love it")]
-[True, True, False]
-
-What people say in a transcript, sentence by sentence: whose it is, where it stands, which question it answers.
+"""What people say in a transcript, sentence by sentence: whose it is, where it stands, which question it answers.
 
 Only people are heard: user messages, and both speakers where two people talk (`PEOPLE_FORMATS`). Tool and system text
-is never heard, an assistant's only as the question that a person answers. A transcript is read once for all
-harvesters. Places are byte ranges of the UTF-8 text of a message.
+is never heard, an assistant's only as the question that a person answers (the state design: no record rests on tool
+text). Places are byte ranges of the UTF-8 text of a message.
 
-Source: the state design (trust: no record rests on tool text).
+`mask_foreign_text` blanks what is not the speaker's own word: code, quotations, pasted text. Each of its characters,
+line breaks apart, becomes a ``_``, so places in the result are places in the original. Quotation marks around one or
+two words stay, because they name a thing. A passage announced as material ("translate this:", a mail's header,
+``请总结下面的内容：``) reaches to the end of the message. All passes are linear: what they look back or ahead at is
+bounded.
+
+>>> mask_foreign_text('He said "never do that again" and left.')
+'He said "___________________" and left.'
+>>> mask_foreign_text("Summarize this: I never fly.")
+'Summarize this: ____________'
+>>> [AnchorWords("lol because+love").are_in(listed(said)) for said in ("lol ok", "because i love it", "i love it")]
+[True, True, False]
 """
 
 from __future__ import annotations
@@ -37,7 +28,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ctxsteward.envelope.transcripts.files import formats_with
-from ctxsteward.summarizers.language import sentences
+from ctxsteward.language.lists import lists
+from ctxsteward.language.sentences import sentences
 
 from ...observation import MessageSpan
 from ...transcript import ReplayedTranscript, ReplayedUtterance
@@ -48,30 +40,14 @@ MAX_TAIL_CHARS = 2_000
 
 _FENCED = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n.*?(?:^[ \t]*\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
 _TAGGED = re.compile(r"<([A-Za-z]\w{1,19})(?:\s[^<>\n]{0,200})?>.{1,4000}?</\1>", re.DOTALL)
-_LINE = re.compile(
-    r"^[ \t]*(?:>|\||\[?\d{4}-\d\d-\d\d[T ]\d\d:|\[(?:INFO|WARN|WARNING|ERROR|DEBUG)\]|Traceback |File \"|\$ |#!|\w{3,40}Error: |at \w[\w.$]*\().*$",
-    re.MULTILINE,
-)
-_QUOTED = re.compile(
-    r"\"([^\"\n]{1,400})\"|“([^”\n]{1,400})”|「([^」\n]{1,400})」|『([^』\n]{1,400})』|(?<!\w)‘([^’\n]{3,400})’(?!\w)"
-    r"|(?<!\w)'([^'\n]{3,400})'(?!\w)|`([^`\n]{1,400})`"
-)
+_LISTS = lists("talk")
+_LINE = _LISTS.pattern("line", re.MULTILINE)
+_QUOTED = _LISTS.pattern("quoted")
 _MARKS = '"“「『‘`'
 _NAMED = re.compile(r"\W*(?:[\w'.+#-]{1,30}(?:\s[\w'.+#-]{1,30})?|[\u3400-\u9fff·]{1,6})\W*")
 """Short enough to name a thing rather than to quote a sentence."""
-_HEADER = re.compile(
-    r"^(?:From|To|Subject|Sent|Date|Cc|发件人|收件人|主题)[:：][^\n]+\n(?:From|To|Subject|Sent|Date|Cc|发件人|收件人|主题)[:：]",
-    re.MULTILINE,
-)
-_ANNOUNCED = re.compile(
-    r"\b(?:translate|summari[sz]e|proofread|rewrite|rephrase|paraphrase|edit|review|explain|analy[sz]e|improve|polish|classify"
-    r"|extract|check the|fix the)\b(?![^.!?\n:]{0,80}\b(?:rules?|preferences?|instructions?)\b)[^.!?\n:]{0,80}:(?=\s)"
-    r"|\b(?:here(?:'s| is)|this is|below is) (?:the|my|an?|his|her|their|our) (?:\w+ ){0,2}"
-    r"(?:email|mail|letter|article|document|log|text|review|transcript|draft|essay|post|message)\b[^.!?\n:]{0,40}:(?=\s)"
-    r"|(?:翻译|总结|概括|润色|改写|修改|校对|解释|分析|提取|分类|点评)(?![^。！？\n：:]{0,20}(?:偏好|要求|规则|习惯))[^。！？\n：:]{0,20}[：:]"
-    r"|(?:以下|下面|如下)(?:是|为)?(?![^。！？\n：:]{0,20}(?:偏好|要求|规则|习惯))[^。！？\n：:]{0,20}[：:]",
-    re.IGNORECASE,
-)
+_HEADER = _LISTS.pattern("header", re.MULTILINE)
+_ANNOUNCED = _LISTS.pattern("announced", re.IGNORECASE)
 _SPOKEN = re.compile(r"[^\n\r]")
 
 
@@ -165,22 +141,10 @@ _NAME = re.compile(r"([A-Z][a-z]{1,20}(?: [A-Z][a-z]{1,20}){0,2}):\s")
 _A_NAME = re.compile(r"[^\W_][\w .'’·-]{0,39}")
 _ROLES = listed("system assistant user tool developer function operator human")
 _QUESTION = re.compile(r"[?？][^\w?？]*$")
-_ASKING = re.compile(
-    r"(?:(?:so|and|but|or|ok|okay|well|hi|hey|please)[, ]+)*"
-    r"(?:(?:do|does|did|is|are|was|were|can|could|would|will|should|shall|have|has|may|might) "
-    r"(?:i|you|we|they|he|she|it|there|this|that|the|my|your|anyone|people)\b"
-    r"|what (?:happens|is|are|do|does|did|would|if|about|was|will|should|can)\b|(?:why|how|who|whose|where|which) (?!about\b|i prefer|i like))"
-)
+_ASKING = _LISTS.pattern("asking")
 _ASKING_CHINESE = re.compile(r"(?:吗|呢|么|没有|对不对|好不好|行不行|是不是)[\s。.!！~～]*$")
 _DRAFTERS = listed("write draft compose make tell create pretend role-play roleplay role act imagine now let's")
-_DRAFTING = re.compile(
-    r"\b(?:write|draft|compose|make up|tell me|create) (?:me |us )?(?:an?|the) (?:[\w-]+ ){0,3}"
-    r"(?:story|poem|song|letter|email|e-mail|mail|message|essay|script|dialogue|scene|post|review|speech|tweet|joke|persona|prompt|character)\b"
-    r"|\b(?:pretend|role-?play|act as|imagine (?:you|that you)|you are now|let's play)\b"
-    r"|(?:写|编|拟|起草|创作|来)(?:一)?[个篇封首段份条](?:[\u3400-\u9fff]{0,8})(?:故事|诗|歌|信|邮件|短信|文章|剧本|对话|演讲|帖子|评论|笑话|台词|提示词|人设)"
-    r"|(?:假装|扮演|假扮|角色扮演|你现在是|想象你)",
-    re.IGNORECASE,
-)
+_DRAFTING = _LISTS.pattern("drafting", re.IGNORECASE)
 
 
 class Sentence(NamedTuple):

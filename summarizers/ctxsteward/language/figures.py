@@ -14,10 +14,8 @@ from collections import Counter
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from ctxsteward.summarizers.language import CURRENCIES, NUMBER_WORDS, UNITS, ZH_UNITS
-from ctxsteward.summarizers.values import chinese_number
-
-from .tokens import LOWER, UPPER, ZH_COMPARED, plain
+from .numbers import CURRENCIES, NUMBER_WORDS, UNITS, ZH_UNITS, chinese_number
+from .operators import LOWER, UPPER, ZH_COMPARED, plain
 
 Bound = Literal["", "upper", "lower"]
 

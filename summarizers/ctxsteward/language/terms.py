@@ -16,8 +16,10 @@ import re
 import threading
 import unicodedata
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
+
+from .lists import lists
 
 MAX_TEXT_CHARS = 100_000
 """Of one message or query; what comes after is not indexed."""
@@ -33,43 +35,43 @@ _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
 _PART = re.compile(rf"{_WORD}")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
-_STOP_TEXT = """
-a about after all am an and any are as at be been before being but by can could d did do does don down for from had
-has have he her here hers him his how i if in into is it its just ll m me more most my no not of off on or other our
-out over re s she should so some such t than that the their them then there these they this those to too up us ve very
-was we were what when where which who whom why will with would yes you your
-"""
-STOP_WORDS = frozenset(_STOP_TEXT.split())
-
 
 def terms(text: str) -> list[str]:
     """Index terms of a text, in order, repeats included."""
     text = text[:MAX_TEXT_CHARS]
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)[:MAX_TEXT_CHARS]
+    stop_words = index_stop_words()
     found: list[str] = []
     for token in _TOKEN.findall(text):
         if _IS_UNSPACED.match(token):
             found += [token[i : i + 2] for i in range(len(token) - 1)] or [token]
         elif token.isalpha() and (token.islower() or token.istitle()):  # nearly every word
             word = token.lower()
-            if word not in STOP_WORDS:
-                found.append(_stem(word[:MAX_TERM_CHARS]))
+            if word not in stop_words:
+                found.append(stem(word[:MAX_TERM_CHARS]))
         else:
             found += _of_name(token)
     return found
 
 
+@cache
+def index_stop_words() -> frozenset[str]:
+    """Words that no index holds."""
+    return frozenset(lists("words").words("index_stop"))
+
+
 def _of_name(token: str) -> Iterator[str]:
     """A name or number, whole where it is one thing (`user_id`, `10.0.0.7`, `getOrder`), and its parts."""
     parts = [word for part in _PART.findall(token) for word in _HUMP.split(part)]
+    stop_words = index_stop_words()
     whole = token.lower()[:MAX_TERM_CHARS]
     if len(parts) > 1 and ("_" in token or not _joined_words(parts, token)):
         yield whole
     for part in parts:
         word = part.lower()
-        if word not in STOP_WORDS:
-            yield _stem(word[:MAX_TERM_CHARS])
+        if word not in stop_words:
+            yield stem(word[:MAX_TERM_CHARS])
 
 
 def _joined_words(parts: list[str], token: str) -> bool:
@@ -78,9 +80,10 @@ def _joined_words(parts: list[str], token: str) -> bool:
 
 
 @lru_cache(maxsize=1 << 16)
-def _stem(word: str) -> str:
-    stem: str = _stemmer().stemWord(word)
-    return stem
+def stem(word: str) -> str:
+    """The Snowball stem of a lower-case English word."""
+    stemmed: str = _stemmer().stemWord(word)
+    return stemmed
 
 
 _stemmers = threading.local()
@@ -94,3 +97,9 @@ def _stemmer() -> Any:
 
         found = _stemmers.english = EnglishStemmer()
     return found
+
+
+@lru_cache(maxsize=1 << 16)
+def term_stem(word: str) -> str:
+    """The first index term of a word; the word itself where it has none."""
+    return next(iter(terms(word)), word)

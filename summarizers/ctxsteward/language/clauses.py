@@ -19,7 +19,9 @@ from typing import Literal
 
 from ctxsteward.schemas.profile import Modality
 
-from .tokens import PREFIXES, Opens, Operator, Token, sentences_of, stem, tokens
+from .lists import lists
+from .operators import PREFIXES, Opens, Operator, Token, sentences_of, tokens
+from .terms import term_stem
 
 _NEAR = 3
 """An operator this many tokens behind a comma begins a new clause."""
@@ -82,10 +84,7 @@ def sign_of(part: Sequence[Token]) -> Literal[1, -1]:
     return sign
 
 
-_NEEDED = frozenset(
-    ("need", "need to", "needs to", "needed", "have to", "has to", "required", "require", "requires", "is required to",
-     "are required to", "mandatory", "compulsory", "obligatory", "obliged to")
-)  # fmt: skip
+_NEEDED = frozenset(lists("operators").phrases("needed"))
 
 
 def _is_waived(part: Sequence[Token]) -> bool:
@@ -245,7 +244,7 @@ def _turned(one: Clause, other: Clause) -> list[str]:
 
 
 def _without(word: str, prefix: str) -> str | None:
-    return stem(word[len(prefix) :]) if word.startswith(prefix) and len(word) > len(prefix) + 2 else None
+    return term_stem(word[len(prefix) :]) if word.startswith(prefix) and len(word) > len(prefix) + 2 else None
 
 
 def _twice_denied(one: Clause, other: Clause) -> bool:

@@ -19,7 +19,7 @@ import re
 import unicodedata
 from typing import Literal, NamedTuple
 
-from .language import CURRENCIES, DATE_WORDS, NUMBER_WORDS, UNITS, ZH_UNITS
+from .numbers import CURRENCIES, DATE_WORDS, NUMBER_WORDS, UNITS, ZH_UNITS, chinese_number
 
 ValueKind = Literal[
     "url", "email", "path", "identifier", "address", "phone", "version", "date", "time", "money", "percent",
@@ -66,21 +66,6 @@ _MONTH_AFTER = re.compile(
     r"(?:st|nd|rd|th)?(?: of)? (?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*\b",
     re.IGNORECASE,
 )
-_ZH_DIGITS = {
-    "零": 0,
-    "〇": 0,
-    "一": 1,
-    "二": 2,
-    "两": 2,
-    "三": 3,
-    "四": 4,
-    "五": 5,
-    "六": 6,
-    "七": 7,
-    "八": 8,
-    "九": 9,
-}
-_ZH_SCALES = {"十": 10, "百": 100, "千": 1000, "万": 10000}
 
 
 def normalize(text: str) -> str:
@@ -293,28 +278,6 @@ def _counts(numeral: str, family: str) -> bool:
         "clock",
         "degree",
     )
-
-
-def chinese_number(numeral: str) -> float | int:
-    """The number that a Chinese numeral spells.
-
-    >>> [chinese_number(n) for n in ("四十五", "两万", "一百二十", "十")]
-    [45, 20000, 120, 10]
-    """
-    if numeral == "半":
-        return 0.5
-    total = section = digit = 0
-    for char in numeral:
-        if char in _ZH_DIGITS:
-            digit = digit * 10 + _ZH_DIGITS[char]
-        elif char in _ZH_SCALES:
-            scale = _ZH_SCALES[char]
-            if scale == 10000:
-                total, section = total + (section + digit or 1) * scale, 0
-            else:
-                section += (digit or 1) * scale
-            digit = 0
-    return total + section + digit
 
 
 def _covered(value: Value, found: list[Value]) -> bool:

@@ -1,0 +1,112 @@
+"""One parse of a statement: what it is about, which words it speaks, its operators; what two statements compare by.
+
+`Statement` leaves figures, their units and bounds out of its tokens, because `figures` compares those. Clauses with
+their polarity and modality are `clauses.clauses` of the same text. All are remembered, so a text is read once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from .clauses import clauses
+from .figures import without_figures
+from .operators import EXCEPTS, LIGHT, SAME, SOME, WEAKER, Token, plain, tokens
+
+KIN = 5
+"""Letters that two forms of one word begin with."""
+
+
+class ContentWord(NamedTuple):
+    """One content word."""
+
+    key: str
+    nominal: bool
+    """It names a thing rather than says what is done."""
+    place: int
+    """Its index among the text's tokens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A text as it is compared."""
+
+    text: str
+    tokens: tuple[Token, ...]
+    """Figures, their units and bounds are left out: `figures` compares them."""
+    words: tuple[ContentWord, ...]
+    spoken: frozenset[str]
+    """Every word as it is written, operators as they are known, and the Chinese words of the closed classes."""
+
+    keys: frozenset[str]
+    """Of its words."""
+    beginnings: frozenset[str]
+    """How they begin: two forms of one word begin alike."""
+
+
+@lru_cache(maxsize=1 << 14)
+def read_statement(text: str) -> Statement:
+    """The content words of a text, in order."""
+    form = plain(without_figures(text))
+    found = tokens(form)
+    spoken = {token.key for token in found} | set(re.findall(r"[a-z]+", form))
+    spoken |= {word for word in _ZH_CLOSED if word in form}
+    words = tuple(_words(found))
+    keys = frozenset(word.key for word in words)
+    beginnings = frozenset(key[: KIN - 1] for key in keys)
+    return Statement(text=text, tokens=found, words=words, spoken=frozenset(spoken), keys=keys, beginnings=beginnings)
+
+
+_ZH_CLOSED = frozenset(word for word in EXCEPTS | SOME | WEAKER if not word.isascii())
+
+
+def _words(found: Sequence[Token]) -> Iterator[ContentWord]:
+    for place, token in enumerate(found):
+        if token.kind == "word" and token.key not in LIGHT:
+            yield ContentWord(class_of(token.key), _is_nominal(found, place), place)
+
+
+def _is_nominal(found: Sequence[Token], place: int) -> bool:
+    before = found[place - 1] if place else None
+    if not found[place].key.isascii():
+        return True
+    following = found[place + 1] if place + 1 < len(found) else None
+    if before is None or before.kind in ("hard", "soft"):
+        return following is None or following.kind not in ("small", "figure")
+    if before.key == "to":
+        return following is not None and following.kind == "word"  # "to original payment methods", "to cancel the"
+    if before.operator is not None:
+        return before.key == "no" or (before.operator.sign > 0 and before.operator.modality is None)  # "all passengers"
+    return before.key not in _BEFORE_VERBS
+
+
+_BEFORE_VERBS = frozenset("you we they i he she it who please and or".split())  # noqa: SIM905
+
+
+def class_of(key: str) -> str:
+    """The word that stands for all that mean the same."""
+    return SAME.get(key, key)
+
+
+def is_kin_of(word: str, others: Collection[str]) -> bool:
+    return word in others or any(_kin(word, other) for other in others)
+
+
+def _kin(one: str, other: str) -> bool:
+    """Whether two stems are forms of one word: "cancel" and "cancellation"."""
+    short, long = sorted((one, other), key=len)
+    if not (short.isascii() and short.isalpha() and len(short) >= KIN - 1) or long.endswith(("less", "free")):
+        return False
+    return long.startswith(short) or (len(short) > KIN and one[: KIN + 1] == other[: KIN + 1])
+
+
+def of_oneself(sentence: str) -> bool:
+    """Whether somebody tells what they did or have, not what may or must be."""
+    found = read_statement(sentence)
+    return bool(found.spoken & _ONESELF) and all(clause.modality is None for clause in clauses(sentence))
+
+
+_ONESELF = frozenset(("i", "my", "me", "we", "our", "us", "我", "我们"))
