@@ -35,7 +35,7 @@ test: $(STAMP)  ## every test that CI runs, test files shared out to two process
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 soak: $(STAMP) $(MINISTACK)/.installed  ## the tests of durability, run long, and what an outage costs: under an hour
-	CTXSTEWARD_SOAK=1 CTXSTEWARD_DAMAGES=10000 $(BIN)/python -m pytest -q -rP -n 2 --dist worksteal $(SOAKED) \
+	CTXSTEWARD_SOAK=1 CTXSTEWARD_DAMAGES=10000 $(BIN)/python -m pytest -q -rP -n 2 --dist loadscope $(SOAKED) \
 	  --deselect $(MEASURED)
 	CTXSTEWARD_SOAK=1 $(BIN)/python -m pytest -q -s $(MEASURED)
 	$(BIN)/python -m ctxsteward.evals.bench journal outage

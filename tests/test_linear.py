@@ -15,6 +15,8 @@ from __future__ import annotations
 import ast
 import gc
 import importlib
+import inspect
+import json
 import os
 import pkgutil
 import re
@@ -52,7 +54,7 @@ from ctxsteward.summarizers import strip_analysis
 from ctxsteward.summarizers.quotes import quote, without_opening
 from ctxsteward.summarizers.salience import read_sentence
 
-ROOMS = ("schemas", "envelope", "summarizers", "steward", "evals", "flows", "console")
+PACKAGES = ("schemas", "store", "language", "envelope", "summarizers", "steward", "evals", "flows", "console")
 ROOT = Path(__file__).parents[1]
 PUMPS = (
     " ", "\n", "\r", "\t", "\x0b", "\u2028", "a", "A", "1", "-", "_", ".", ",", "/", "@", "#", "§", "§1 ", "'", '"',
@@ -60,7 +62,6 @@ PUMPS = (
     "**", "a/-", "a--", "-1", "a@a", "http://a", "20 May ", '"a":', "a/", "\u0301", "</a><a>", "no, ", "A a",
 )  # fmt: skip
 HARMLESS = "The quick brown fox jumps over 13 lazy dogs, then rests. "
-ALONE = "CTXSTEWARD_ALONE"
 ROOT = Path(__file__).parents[1]
 SOAK = os.environ.get("CTXSTEWARD_SOAK") == "1"
 SIZES = (20_000, 60_000) if SOAK else (6_000,)
@@ -132,8 +133,8 @@ def slow(pumped: Pumped) -> list[str]:
 @cache
 def modules() -> tuple[ModuleType, ...]:
     found = []
-    for room in ROOMS:
-        package = importlib.import_module(f"ctxsteward.{room}")
+    for name in PACKAGES:
+        package = importlib.import_module(f"ctxsteward.{name}")
         found.append(package)
         for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not info.name.endswith("__main__"):
@@ -142,6 +143,14 @@ def modules() -> tuple[ModuleType, ...]:
                 except ImportError:  # of an extra that is not installed
                     continue
     return tuple(found)
+
+
+def made_late(value: object) -> object:
+    """What a cached function of no arguments makes at its first call, such as a pattern out of a list of words."""
+    asks = getattr(value, "__wrapped__", None)
+    if not hasattr(value, "cache_info") or asks is None or inspect.signature(asks).parameters:
+        return value
+    return value()  # type: ignore[operator]
 
 
 def held(value: object, depth: int = 0) -> Iterator[re.Pattern[str]]:
@@ -215,7 +224,7 @@ def patterns() -> tuple[Pumped, ...]:
     found: dict[tuple[str, int, str], Pumped] = {}
     for module in modules():
         for name, value in list(vars(module).items()):
-            own = list(vars(value).values()) if isinstance(value, type) else [value]
+            own = list(vars(value).values()) if isinstance(value, type) else [made_late(value)]
             if isinstance(value, type) and value.__module__ != module.__name__:
                 continue
             for pattern in (one for item in own for one in held(item)):
@@ -239,17 +248,18 @@ def test_all_patterns_are_found() -> None:
     assert "ctxsteward.envelope.compaction.losses._VALUES.finditer" in names
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_no_text_makes_a_pattern_slow(room: str) -> None:
-    """In a process of its own: what other tests have left running costs processor time, too."""
-    if os.environ.get(ALONE) != "1":
-        test = f"{__file__}::test_no_text_makes_a_pattern_slow[{room}]"
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", test]
-        done = subprocess.run(command, cwd=ROOT, env=os.environ | {ALONE: "1"}, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout[-4000:]
-        return
-    asked = [pumped for pumped in patterns() if pumped.name.startswith(f"ctxsteward.{room}.")]
-    assert [why for pumped in asked for why in slow(pumped)] == []
+@pytest.fixture(scope="module")
+def slow_patterns() -> dict[str, list[str]]:
+    """By package, from a process of its own: what other tests have left running costs processor time, too."""
+    command = [sys.executable, "-W", "ignore", "-m", "tests.test_linear"]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    found: dict[str, list[str]] = json.loads(printed.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_text_makes_a_pattern_slow(slow_patterns: dict[str, list[str]], package: str) -> None:
+    assert slow_patterns[package] == []
 
 
 @pytest.mark.parametrize("pattern", [r"\s*x", r"(a+)+!", r"[^\S\n]*§", r"\w+@\w+\."])
@@ -326,3 +336,10 @@ def test_no_text_makes_a_build_slow(pump: str) -> None:
     harmless = seconds(_enveloped, text_of(HARMLESS, size))
     spent = min(seconds(_enveloped, text_of(pump, size)) for _ in range(2))
     assert spent <= max(1.0, TIMES * harmless)
+
+
+if __name__ == "__main__":
+    by_package: dict[str, list[str]] = {package: [] for package in PACKAGES}
+    for pumped in patterns():
+        by_package[pumped.name.split(".")[1]] += slow(pumped)
+    print(json.dumps(by_package))

@@ -10,9 +10,9 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from ctxsteward.envelope import instruments as builds
 from ctxsteward.envelope.audit import auditor as audits
 from ctxsteward.envelope.instruments import Instrument
-from ctxsteward.envelope.telemetry import metrics as builds
 from ctxsteward.evals import telemetry as evals
 from ctxsteward.steward.night import telemetry as nights
 

@@ -240,7 +240,7 @@ def test_a_chat_service_tells_how_many_documents_were_refused() -> None:
 
 SERVICE = """
 import sys
-from ctxsteward.envelope import telemetry
+from ctxsteward.envelope import instruments
 from ctxsteward.store.profiles.text import Profile
 from opentelemetry import metrics
 from opentelemetry.sdk.metrics import MeterProvider
@@ -248,7 +248,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 reader = InMemoryMetricReader()
 metrics.set_meter_provider(MeterProvider(metric_readers=[reader]))
-telemetry.board().offer()
+instruments.board().offer()
 
 def refused():
     (scope,) = reader.get_metrics_data().resource_metrics[0].scope_metrics

@@ -25,7 +25,7 @@ BUSY = 5
 
 WRITER = """
 import sys
-from ctxsteward.envelope.cards import Done
+from ctxsteward.envelope.cards import CardProgress
 from ctxsteward.envelope.cards.sqlite import SqliteCards
 sys.path.insert(0, sys.argv[2])
 from indexes import at, card
@@ -33,7 +33,8 @@ index, me = SqliteCards(sys.argv[1]), sys.argv[3]
 for batch in range(100):
     ordinals = range(10 * batch + 1, 10 * batch + 11)
     for session in ("shared", me):
-        index.put([card(n, session, generated_at=at(n)) for n in ordinals], [Done("default", session, ordinals[-1])])
+        cards = [card(n, session, generated_at=at(n)) for n in ordinals]
+        index.put(cards, [CardProgress("default", session, ordinals[-1])])
         assert index.carded("default", me) <= 10 * batch + 10
 print("done")
 """

@@ -51,6 +51,14 @@ class Place(NamedTuple):
         finally:
             machines.close()
 
+    def remove(self) -> None:
+        """All that lies there: a server that holds the places of hundreds of runs answers too late."""
+        shutil.rmtree(self.folder)
+        if self.uri:
+            objects = bucket(self.uri)
+            for info in list(objects.list("")):
+                objects.delete(info.key)
+
     def copied_to(self, other: Place) -> Place:
         """Lay the same out at another place."""
         shutil.copytree(self.folder, other.folder)

@@ -124,6 +124,7 @@ def crash(runs: Runs, label: str, *, tidy: bool) -> float:
     except BaseException as error:
         error.add_note(f"{runs.name} at a {runs.kind} place, {label!r}{', tidied' if tidy else ''}")
         raise
+    place.remove()
     return seconds
 
 

@@ -58,7 +58,7 @@ DEFECTS = {
         suite="compression", scenarios=(1,), metrics=("within_budget",),
     ),
     "results are masked and not stored": Defect(
-        file="envelope/history/new_message.py", was="        ordinal = state.ordinal + 1\n",
+        file="envelope/history/log_view.py", was="        ordinal = state.ordinal + 1\n",
         now=(
             "        if message.role == 'tool':\n"
             "            from ctxsteward.schemas.message import take_wire\n"
@@ -83,7 +83,7 @@ DEFECTS = {
         suite="governance", scenarios=(2,), metrics=("leaks_across_tenants",),
     ),
     "meta is filled from a candidate": Defect(
-        file="steward/admission/__init__.py",
+        file="steward/admission.py",
         was='("independent_principals",))\n    return AdmissionVerdict("candidate", ("needs_principals",))',
         now='("independent_principals",))\n    return AdmissionVerdict("active", ("needs_principals",))',
         suite="governance", scenarios=(2,), metrics=("poison_active", "candidates_in_meta"),

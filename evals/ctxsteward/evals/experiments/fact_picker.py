@@ -171,7 +171,8 @@ def pick(
 def shown(facts: Sequence[RequestFact]) -> str:
     """Facts as text, in the order given: a line a message, under its day.
 
-    >>> shown([Fact(id="a", text="Ann: I moved.", pointer="§1", ts="2023-05-08"), Fact(id="b", text="Tea it is.")])
+    >>> moved = RequestFact(id="a", text="Ann: I moved.", pointer="§1", ts="2023-05-08")
+    >>> shown([moved, RequestFact(id="b", text="Tea it is.")])
     '8 May 2023:\\n§1 Ann: I moved.\\nundated:\\nTea it is.\\n'
     """
     lines: list[str] = []
