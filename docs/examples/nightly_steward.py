@@ -13,7 +13,7 @@ from ctxsteward.envelope import Profile, open_store
 from ctxsteward.steward.night.environment import of_this_process
 from ctxsteward.steward.night.run import run_night
 from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.wiring import open_night
+from ctxsteward.steward.setup import open_night
 
 PROFILE = "persona: {voice: short and exact}\npolicies: {courier: Name the pickup day before you book.}\n"
 

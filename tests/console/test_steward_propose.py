@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ctxsteward.console.steward import shipped as steward_shipped
+from ctxsteward.console.steward import sample as steward_shipped
 from ctxsteward.envelope import open_store
 
 from .steward_scenes import people, run, value

@@ -14,7 +14,7 @@ import pytest
 
 from ctxsteward.console.steward import night as steward_running
 from ctxsteward.console.steward.night import NightOptions
-from ctxsteward.console.steward.shipped import shipped_transcripts
+from ctxsteward.console.steward.sample import shipped_transcripts
 from ctxsteward.envelope.store import open_store
 from ctxsteward.steward.night.environment import of_this_process
 from ctxsteward.store.profiles.lease import WriterLease

@@ -20,7 +20,7 @@ from ctxsteward.evals.cost import (
     MASK,
     OURS,
     CostRow,
-    Masking,
+    MaskedRun,
     every_step,
     every_ten_steps,
     masking_of,
@@ -59,7 +59,7 @@ def run_of(messages: list[dict[str, Any]], sizer: Sizer = SIZER) -> AgentRun:
     return read_run(transcript, {OURS: builder(dynamic_tokens=4000)}, sizer)
 
 
-def masking(steps: int, result_chars: int = 200) -> Masking:
+def masking(steps: int, result_chars: int = 200) -> MaskedRun:
     return masking_of(run_of(agent_run(steps, result_chars)), SIZER)
 
 

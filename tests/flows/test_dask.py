@@ -10,7 +10,7 @@ import pytest
 from ctxsteward.flows.night import meta_steward_nightly
 from ctxsteward.steward.night.environment import of_this_process
 from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.wiring import home_of
+from ctxsteward.steward.setup import home_of
 
 from .transcripts import founded, write
 

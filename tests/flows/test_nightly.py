@@ -11,7 +11,7 @@ from ctxsteward.flows.night import meta_steward_nightly
 from ctxsteward.steward.night.environment import of_this_process
 from ctxsteward.steward.night.run import run_night
 from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.wiring import home_of, open_night
+from ctxsteward.steward.setup import home_of, open_night
 
 from .transcripts import founded, write
 

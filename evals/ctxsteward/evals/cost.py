@@ -49,7 +49,7 @@ class MaskableStep(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Masking:
+class MaskedRun:
     """A run, its steps, and its messages as they look once masked."""
 
     run: AgentRun
@@ -81,7 +81,7 @@ class Masking:
         return [Prompt(self.prompt(call, b), moved[call]) for call, b in enumerate(boundaries)]
 
 
-def masking_of(run: AgentRun, sizer: Sizer) -> Masking:
+def masking_of(run: AgentRun, sizer: Sizer) -> MaskedRun:
     """Find a run's steps and what masking would make of them."""
     steps: list[int] = []
     masked: list[PromptPiece] = []
@@ -95,24 +95,24 @@ def masking_of(run: AgentRun, sizer: Sizer) -> Masking:
         masked.append(short if short.tokens < piece.tokens else piece)
         steps.append(step)
     maskable = tuple(MaskableStep(step, tuple(found)) for step, found in places.items())
-    return Masking(run, tuple(masked), tuple(steps), maskable)
+    return MaskedRun(run, tuple(masked), tuple(steps), maskable)
 
 
-Schedule = Callable[[Masking], list[Prompt]]
+Schedule = Callable[[MaskedRun], list[Prompt]]
 """What each call of a run is sent."""
 
 
-def never(masking: Masking) -> list[Prompt]:
+def never(masking: MaskedRun) -> list[Prompt]:
     """Send everything."""
     return masking.prompts([0] * len(masking.run.seen))
 
 
-def every_step(masking: Masking) -> list[Prompt]:
+def every_step(masking: MaskedRun) -> list[Prompt]:
     """Mask at every call all that may be masked."""
     return masking.prompts([masking.eligible(call) for call in range(len(masking.run.seen))])
 
 
-def every_ten_steps(masking: Masking) -> list[Prompt]:
+def every_ten_steps(masking: MaskedRun) -> list[Prompt]:
     """Mask all that may be masked when ten steps have passed since the last time."""
     boundaries: list[int] = []
     boundary = moved_at = 0
@@ -124,7 +124,7 @@ def every_ten_steps(masking: Masking) -> list[Prompt]:
     return masking.prompts(boundaries)
 
 
-def window_of_five(masking: Masking) -> list[Prompt]:
+def window_of_five(masking: MaskedRun) -> list[Prompt]:
     """Send the newest five steps and what follows them; older messages, the task among them, are left out."""
     prompts = []
     start = 0
@@ -148,12 +148,12 @@ class ScheduleSizes(NamedTuple):
     """By call: the furthest boundary."""
 
 
-def cheapest(masking: Masking, sizer: Sizer, prices: Prices) -> list[Prompt]:
+def cheapest(masking: MaskedRun, sizer: Sizer, prices: Prices) -> list[Prompt]:
     """What each call is sent under the schedule that costs least in the end."""
     return masking.prompts(cheapest_boundaries(sizes_of(masking, sizer), prices))
 
 
-def sizes_of(masking: Masking, sizer: Sizer) -> ScheduleSizes:
+def sizes_of(masking: MaskedRun, sizer: Sizer) -> ScheduleSizes:
     """Weigh a run's prompts."""
     run = masking.run
     head = run.tools_tokens + sum(piece.tokens for piece in run.system)
@@ -274,7 +274,7 @@ def measure(
 def strategies(sizer: Sizer, prices: Prices) -> Mapping[str, Schedule]:
     """The baselines by name."""
 
-    def close(strategy: Schedule, masking: Masking) -> list[Prompt]:
+    def close(strategy: Schedule, masking: MaskedRun) -> list[Prompt]:
         return strategy(replace(masking, kept_steps=1))
 
     best = partial(cheapest, sizer=sizer, prices=prices)

@@ -40,7 +40,7 @@ from ctxsteward.steward.night.report import NightReport
 from ctxsteward.steward.night.run import run_night
 from ctxsteward.steward.night.telemetry import tell_night
 from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.wiring import harvest_in_process, open_night, require
+from ctxsteward.steward.setup import harvest_in_process, open_night, require
 from ctxsteward.store.profiles.lease import WriterLease
 
 from .runs import call_crashed, claim, export, refuse_relative_paths, run_name, show, tags_of

@@ -21,7 +21,7 @@ from ctxsteward.evals.suites.results import played
 from ctxsteward.schemas import InputError
 from ctxsteward.steward import NightSettings, of_this_process
 from ctxsteward.steward.gate import configured, with_suites
-from ctxsteward.steward.wiring import require
+from ctxsteward.steward.setup import require
 
 from .night import stored
 from .runs import claim, export, refuse_relative_paths, run_name, show_suite, tags_of

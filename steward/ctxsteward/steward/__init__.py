@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .release.promotion import promote, rollback
     from .release.record_reviews import RecordReviews
     from .settings import NightSettings, settings_of
-    from .wiring import OpenedNight, harvest_in_process, open_night
+    from .setup import OpenedNight, harvest_in_process, open_night
 
 _DOORS = {
     "ledger": ("Ledger",),
@@ -48,7 +48,7 @@ _DOORS = {
     "release.promotion": ("promote", "rollback"),
     "release.record_reviews": ("RecordReviews",),
     "settings": ("NightSettings", "settings_of"),
-    "wiring": ("OpenedNight", "harvest_in_process", "open_night"),
+    "setup": ("OpenedNight", "harvest_in_process", "open_night"),
 }
 _MODULES = {name: module for module, names in _DOORS.items() for name in names}
 

@@ -13,13 +13,7 @@ from hypothesis import strategies as st
 
 from ctxsteward.envelope import Heuristic
 from ctxsteward.envelope.history.tool_groups import LogEntry
-from ctxsteward.envelope.recall.llm import (
-    MAX_LINES,
-    MAX_SUMMARY_CHARS,
-    SUMMARIES_MISSING,
-    ModelSelector,
-    choice_of,
-)
+from ctxsteward.envelope.recall.llm import MAX_LINES, MAX_SUMMARY_CHARS, SUMMARIES_MISSING, ModelSelector, choice_of
 from ctxsteward.envelope.recall.selection import FELL_BACK, SelectionRequest
 from ctxsteward.schemas import InputError, StoreError
 

@@ -18,13 +18,7 @@ from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.evals.replay import ModelCall
 from ctxsteward.evals.suites import injection
 from ctxsteward.evals.suites import untrusted_text_checks as inert
-from ctxsteward.evals.suites.attacks import (
-    CARRIERS,
-    WRAPPINGS,
-    Attack,
-    attack_texts,
-    harmless,
-)
+from ctxsteward.evals.suites.attacks import CARRIERS, WRAPPINGS, Attack, attack_texts, harmless
 from ctxsteward.evals.suites.kit.play import owed
 from ctxsteward.evals.suites.kit.suite import Ask, Draw, PlayCounts, Score, Setup, drawn
 from ctxsteward.evals.suites.results import play_one

@@ -19,7 +19,7 @@ from ctxsteward.steward.admission import (
     worth,
 )
 from ctxsteward.steward.reconcile import ClaimAudience, ClaimSupport, Draft
-from ctxsteward.steward.reconcile.observed import ObservationTime
+from ctxsteward.steward.reconcile.indexed_observation import ObservationTime
 
 POLICY = AdmissionPolicy()
 USER, SESSION, SHARED = (

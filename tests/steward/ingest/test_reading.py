@@ -25,7 +25,7 @@ from ctxsteward.envelope.transcripts import parse_transcripts, read_transcripts
 from ctxsteward.schemas import Message
 from ctxsteward.schemas.message import take_wire
 from ctxsteward.schemas.recommendation import TRUST
-from ctxsteward.steward.ingest import (  # fmt: skip
+from ctxsteward.steward.ingest import (
     FolderSource,
     IngestSettings,
     LoadedItem,

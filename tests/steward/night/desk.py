@@ -16,7 +16,7 @@ from ctxsteward.steward.night.environment import ProcessEnvironment, of_this_pro
 from ctxsteward.steward.night.report import NightReport
 from ctxsteward.steward.night.run import Tell, run_night
 from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.wiring import Isolate, open_night
+from ctxsteward.steward.setup import Isolate, open_night
 from ctxsteward.store.crypto.keyring import file_keys
 
 SHARED = (

@@ -14,7 +14,7 @@ from ctxsteward.envelope.store import Store, open_store
 from ctxsteward.steward.artifacts import ArtifactStore
 from ctxsteward.steward.harvest.batches import BatchRecords
 from ctxsteward.steward.ledger import JudgementContext
-from ctxsteward.steward.wiring import open_night
+from ctxsteward.steward.setup import open_night
 from ctxsteward.store.erasure.forget import forget
 from ctxsteward.store.profiles.text import Profile
 

@@ -19,7 +19,7 @@ from ctxsteward.schemas import InputError
 from ctxsteward.steward.ledger import JudgementContext, Ledger
 from ctxsteward.steward.night.history import NightChain
 from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.wiring import ledger_path
+from ctxsteward.steward.setup import ledger_path
 from ctxsteward.store.erasure.forget import Erasure, forget
 from ctxsteward.store.profiles.meta_records import references
 

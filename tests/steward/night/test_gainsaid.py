@@ -13,7 +13,7 @@ from ctxsteward.schemas.recommendation import MetaRecommendation
 from ctxsteward.steward.admission import AdmissionPolicy
 from ctxsteward.steward.ledger import JudgementContext, Ledger
 from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.wiring import ledger_path
+from ctxsteward.steward.setup import ledger_path
 from ctxsteward.store.facts import Audience
 
 from ...envelope.governed.agreed import PROMOTION

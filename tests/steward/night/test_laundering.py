@@ -15,7 +15,7 @@ import pytest
 
 from ctxsteward.envelope import EnvelopeBuilder, Profile, open_store
 from ctxsteward.steward.ledger import JudgementContext
-from ctxsteward.steward.wiring import open_night
+from ctxsteward.steward.setup import open_night
 from ctxsteward.store.facts import Audience
 
 from ..poisons import poisons

@@ -18,7 +18,7 @@ from ctxsteward.schemas.profile import ProfileDocument
 from ctxsteward.steward.night.history import NightChain, status
 from ctxsteward.steward.night.report import NightReport
 from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.wiring import ledger_path
+from ctxsteward.steward.setup import ledger_path
 from ctxsteward.store.erasure.forget import forget
 from ctxsteward.store.maintenance.fsck import fsck
 from ctxsteward.store.maintenance.gc import gc

@@ -15,7 +15,7 @@ from ctxsteward.steward.harvest.usage import FATES, RecordUse
 from ctxsteward.steward.ledger import Ledger
 from ctxsteward.steward.release.slice import fit, slice_tokens
 from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.wiring import ledger_path
+from ctxsteward.steward.setup import ledger_path
 from ctxsteward.store.erasure.forget import forget
 
 from .desk import NOON, SHARED, night, say, settings_of

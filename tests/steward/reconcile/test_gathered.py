@@ -18,7 +18,7 @@ from ctxsteward.steward.reconcile.draft import (
     quoting,
     summarize_draft,
 )
-from ctxsteward.steward.reconcile.observed import ObservationBrief
+from ctxsteward.steward.reconcile.indexed_observation import ObservationBrief
 from ctxsteward.steward.reconcile.support import VoiceCounts, counted, supporting, voices
 
 STRENGTHS = ("strict", "recovered", "scored", "broad")

@@ -54,7 +54,7 @@ class Label(NamedTuple):
     name: str = "label"
 
 
-class Rule(NamedTuple):
+class RuleLine(NamedTuple):
     kind: str
     x1: float
     x2: float
@@ -78,7 +78,7 @@ class Path(NamedTuple):
     name: str = "path"
 
 
-Shape = Box | Label | Rule | Dot | Path
+Shape = Box | Label | RuleLine | Dot | Path
 
 
 def drawing(said: str, width: int, height: int, shapes: Sequence[Shape], kind: str = "") -> Markup:
@@ -132,7 +132,7 @@ def _axes(nights: Sequence[str], top: float, percent: bool) -> Iterator[Shape]:
     for step in range(5):
         value = top * step / 4
         y = _y(value, top)
-        yield Rule("grid" if step else "axis", PLOT_LEFT, WIDTH - 8, y, y)
+        yield RuleLine("grid" if step else "axis", PLOT_LEFT, WIDTH - 8, y, y)
         yield Label("s", PLOT_LEFT - 6, y + 4, _figure(value, percent), "end")
     for at in range(0, len(nights), max(1, -(-len(nights) // 6))):
         yield Label("s", _x(at, len(nights)), PLOT_HEIGHT + 46, nights[at], "middle")

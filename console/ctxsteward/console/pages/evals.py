@@ -12,7 +12,7 @@ from ctxsteward.evals.result_history import ResultDifference, trend
 from ctxsteward.schemas.eval_result import EvalResult, GateResult, MetricResult
 
 from . import render
-from .charts import Bar, Dot, Rule, Series, Shape, bars, drawing, lines
+from .charts import Bar, Dot, RuleLine, Series, Shape, bars, drawing, lines
 
 FOREST_WIDTH, FOREST_HEIGHT = 220, 18
 
@@ -70,14 +70,14 @@ def _forest(metric: MetricResult, gates: Sequence[GateResult]) -> Markup | str:
     low = metric.value if metric.low is None else metric.low
     high = metric.value if metric.high is None else metric.high
     shapes: list[Shape] = [
-        Rule("grid", 6, 6 + scale, middle, middle),
-        Rule("span", 6 + scale * low, 6 + scale * high, middle, middle),
+        RuleLine("grid", 6, 6 + scale, middle, middle),
+        RuleLine("span", 6 + scale * low, 6 + scale * high, middle, middle),
         Dot("point", 6 + scale * metric.value, middle, radius=4),
     ]
     for gate in gates:
         bound = next((float(word) for word in gate.rule.split() if _is_number(word)), None)
         if bound is not None and 0 <= bound <= 1:
-            shapes.append(Rule("bound", 6 + scale * bound, 6 + scale * bound, 2, FOREST_HEIGHT - 2))
+            shapes.append(RuleLine("bound", 6 + scale * bound, 6 + scale * bound, 2, FOREST_HEIGHT - 2))
     said = f"{metric.name}: {figure(metric, metric.value)}, {interval(metric)}"
     return drawing(said, FOREST_WIDTH, FOREST_HEIGHT, shapes, kind="forest")
 

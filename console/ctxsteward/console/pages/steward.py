@@ -18,7 +18,7 @@ from ctxsteward.steward.night.report import NightReport, rates_of
 from ..steward.context import StewardContext
 from ..steward.records import reason_text, records_at, whose
 from ..steward.report import OUTCOMES
-from ..steward.shipped import source_name
+from ..steward.sample import source_name
 from ..steward.versions import basis_text
 from ..steward.versions import changelog_rows as version_rows
 from . import render

@@ -29,7 +29,7 @@ from ctxsteward.steward.night.report import NightReport
 from ctxsteward.steward.night.run import Tell, run_night
 from ctxsteward.steward.release.actors import Actors
 from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.wiring import open_night, require_transcripts
+from ctxsteward.steward.setup import open_night, require_transcripts
 from ctxsteward.store.profiles.proposal import bootstrap
 
 from .. import tables
@@ -42,8 +42,8 @@ from .context import StewardContext, actors_path, author, profile_of, profiles_i
 from .options import ProfileOptions, about_a_profile
 from .records import LedgerView, records_at, reviews_of
 from .report import NightRecords, exit_code, night_document, night_records, show_night
+from .sample import commit_shipped_profile, is_shipped, shipped_transcripts
 from .settings import night_settings, read_settings, thresholds
-from .shipped import commit_shipped_profile, is_shipped, shipped_transcripts
 
 STAGES = (
     "due", "harvested", "absorbed", "reconciled", "admitted", "fitted", "staged", "drift", "gate", "promoted", "linked",

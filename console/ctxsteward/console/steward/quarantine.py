@@ -38,7 +38,7 @@ from ..output import print_result, progress
 from .context import StewardContext
 from .options import ProfileOptions, about_a_profile
 from .records import against_rule, reason_text, records_at, rule_text, whose
-from .shipped import source_name
+from .sample import source_name
 
 READS, GONE, SKIPPED, NOT_READ = "reads", "gone", "left out", "not read again"
 """What became of a transcript that was refused."""

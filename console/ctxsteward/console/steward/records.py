@@ -114,7 +114,7 @@ def records_at(place: StewardContext, *, keep: bool = True) -> Iterator[LedgerVi
     `keep`: leave the index on this machine for the next time.
     """
     from ctxsteward.steward.ledger import Ledger
-    from ctxsteward.steward.wiring import ledger_path
+    from ctxsteward.steward.setup import ledger_path
 
     newest = NightChain(place.store, place.tenant, place.profile).head()
     kept_at = ledger_path(place.settings())

@@ -17,7 +17,7 @@ from ..output import print_result
 from ..pages.steward import write_page
 from .context import StewardContext
 from .options import ProfileOptions, about_a_profile
-from .shipped import source_name
+from .sample import source_name
 
 AFTER_NIGHTS = "no night yet; begin with `ctxsteward steward run`"
 

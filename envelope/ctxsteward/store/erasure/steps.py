@@ -12,15 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from ctxsteward.schemas import (
-    Damaged,
-    Erased,
-    Finding,
-    InputError,
-    ObjectMissing,
-    StoreError,
-    UnsupportedVersion,
-)
+from ctxsteward.schemas import Damaged, Erased, Finding, InputError, ObjectMissing, StoreError, UnsupportedVersion
 
 from ..backend import Backend
 from ..crypto.addresses import subject_of
@@ -32,12 +24,7 @@ from ..journal.log import principals_of
 from ..journal.port import ForgottenSubject, SessionKey
 from ..replication.segment_log import unreached
 from .lineage import Lineage, damage_of, line_above, readable_notes, sessions_without_row, whole_log
-from .redacted_log import (
-    PrincipalShare,
-    moved_addresses,
-    redacted_manifests,
-    redacted_rows,
-)
+from .redacted_log import PrincipalShare, moved_addresses, redacted_manifests, redacted_rows
 from .steward_records import subjects_by_session, withdraw_unsupported, withdrawn_keys
 
 T = TypeVar("T")

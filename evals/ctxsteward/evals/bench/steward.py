@@ -21,20 +21,13 @@ from typing import Any
 from ctxsteward.envelope.tokens.tokenizer import load_tokenizer
 from ctxsteward.envelope.transcripts import parse_transcripts
 from ctxsteward.schemas.message import take_wire
-from ctxsteward.steward import (
-    NightReport,
-    NightSettings,
-    harvest_in_process,
-    of_this_process,
-    open_night,
-    run_night,
-)
+from ctxsteward.steward import NightReport, NightSettings, harvest_in_process, of_this_process, open_night, run_night
 from ctxsteward.steward.harvest.batches import batched
 from ctxsteward.steward.ingest import InProcess, LoadedItem
 from ctxsteward.steward.ingest.items import is_named_like_transcript
 from ctxsteward.steward.night.batch_harvest import HarvestWorker
 from ctxsteward.steward.night.stages import AdmittedRecords
-from ctxsteward.steward.wiring import Isolate, in_a_worker
+from ctxsteward.steward.setup import Isolate, in_a_worker
 from ctxsteward.store.crypto.addresses import AddressKey
 
 from . import BenchmarkRow, row

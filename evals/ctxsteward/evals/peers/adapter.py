@@ -253,7 +253,7 @@ class SlidingWindow(PydanticAI):
         return room.SlidingWindowCompaction(max_tokens=self.budget_tokens, keep_tokens=self.budget_tokens // 2)
 
 
-class Tiered(PydanticAI):
+class TieredPolicy(PydanticAI):
     """`TieredCompaction` of the tiers that need no model."""
 
     note = "`TieredCompaction`: clears old tool results, then slides a window; no summary tier"
@@ -423,7 +423,7 @@ PEERS: dict[str, type[Peer]] = {
     "langchain-clear-tools": ClearToolUses,
     "agent-framework": AgentFramework,
     "pydantic-ai-window": SlidingWindow,
-    "pydantic-ai-tiered": Tiered,
+    "pydantic-ai-tiered": TieredPolicy,
     "strands": Strands,
     "llama-index": LlamaIndex,
     "headroom": Headroom,

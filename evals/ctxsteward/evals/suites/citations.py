@@ -24,7 +24,7 @@ from ctxsteward.envelope.layout.rows import rows_of, unfenced
 from ctxsteward.schemas import Bullet, Ref, Wire
 
 from ..replay import window_of
-from .citation_checks import (  # fmt: skip
+from .citation_checks import (
     accounted,
     bullets_cited,
     bullets_quote,

@@ -30,7 +30,7 @@ from ctxsteward.steward.night.run import run_night
 from ctxsteward.steward.release.assignment import profile_for, version_for
 from ctxsteward.steward.release.promotion import assess, promote, rollback
 from ctxsteward.steward.settings import CanaryLimits, NightSettings
-from ctxsteward.steward.wiring import in_force, open_night
+from ctxsteward.steward.setup import in_force, open_night
 from ctxsteward.store.crypto.keyring import MasterKeys
 from ctxsteward.store.erasure.forget import forget
 

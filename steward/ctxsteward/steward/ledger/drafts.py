@@ -41,7 +41,7 @@ from ..reconcile.draft import (
     summarize_draft,
     words,
 )
-from ..reconcile.observed import IndexedObservation, ObservationBrief
+from ..reconcile.indexed_observation import IndexedObservation, ObservationBrief
 from ..reconcile.support import Voice, VoiceCounts, counted, supporting, voices
 from .database import LedgerDatabase
 from .records import LedgerIdentity, audience_of, flaw_of, line

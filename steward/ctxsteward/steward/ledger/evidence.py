@@ -23,7 +23,7 @@ from ..artifacts.storage import ArtifactStore
 from ..kinds import KINDS
 from ..reconcile.claims import OWN
 from ..reconcile.draft import Draft
-from ..reconcile.observed import IndexedObservation
+from ..reconcile.indexed_observation import IndexedObservation
 from ..reconcile.support import voice_of
 from .database import LedgerDatabase
 from .rows import draft_of, seen_of

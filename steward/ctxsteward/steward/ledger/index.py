@@ -19,7 +19,7 @@ from ctxsteward.store.crypto.addresses import AddressKey
 from ..artifacts.artifact import Artifact, ArtifactRank
 from ..reconcile.candidates import DisjointSets, bands, components
 from ..reconcile.claims import Claim, claims_of, relation
-from ..reconcile.observed import IndexedObservation, seen_in
+from ..reconcile.indexed_observation import IndexedObservation, seen_in
 from .database import LedgerDatabase
 from .drafts import MANY, DraftIndex
 from .records import LedgerIdentity

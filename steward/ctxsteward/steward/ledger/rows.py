@@ -13,7 +13,7 @@ from ..artifacts.artifact import EvidenceSpan, observation_fields, observation_o
 from ..reconcile.claims import Claim, ClaimAudience, ObservationOrigin
 from ..reconcile.draft import Draft, DraftSummary, span_fields
 from ..reconcile.features import ClaimFeatures
-from ..reconcile.observed import IndexedObservation, ObservationBrief, ObservationTime
+from ..reconcile.indexed_observation import IndexedObservation, ObservationBrief, ObservationTime
 from ..reconcile.support import ClaimSupport
 
 _PLAIN = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))

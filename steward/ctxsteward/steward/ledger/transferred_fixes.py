@@ -26,7 +26,7 @@ from ..artifacts.artifact import IdentifierUse, observation_fields
 from ..harvest.tools.calls import leaf_name
 from ..harvest.tools.siblings import FailureGroup, FailurePlace, expected, sibling_fixes, troubles_of
 from ..harvest.tools.templates import parse_trigger
-from ..reconcile.observed import IndexedObservation
+from ..reconcile.indexed_observation import IndexedObservation
 from .database import LedgerDatabase
 from .rows import seen_of
 

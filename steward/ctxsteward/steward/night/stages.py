@@ -1,7 +1,7 @@
 """The stages of a night as values of callables: what the shell asks of each, and what each answers.
 
 `night` knows only these shapes, so a stage is replaced by passing another callable, in tests as in production
-(`wiring` has the real ones). Each is a function of its arguments and of what was taken in before; none reads a clock.
+(`setup` has the real ones). Each is a function of its arguments and of what was taken in before; none reads a clock.
 """
 
 from __future__ import annotations

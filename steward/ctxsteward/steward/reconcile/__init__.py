@@ -6,7 +6,7 @@ from ctxsteward.schemas.profile import is_claim_id
 
 from .claims import Claim, ClaimAudience, claims_of, relation
 from .draft import Draft, draw_draft
-from .observed import IndexedObservation, seen_in
+from .indexed_observation import IndexedObservation, seen_in
 from .support import ClaimSupport, wilson_lower95
 
 __all__ = [

@@ -38,7 +38,7 @@ from ctxsteward.schemas.recommendation import MAX_EVIDENCE, TRUST, Recommendatio
 from ..harvest.tools.siblings import EXTRACTOR as SIBLINGS
 from ..observation import Observation
 from .claims import ClaimAudience
-from .observed import IndexedObservation, ObservationBrief, ObservationTime
+from .indexed_observation import IndexedObservation, ObservationBrief, ObservationTime
 from .support import ClaimSupport, VoiceCounts, backing
 
 _STRENGTHS = ("strict", "recovered", "scored", "broad")

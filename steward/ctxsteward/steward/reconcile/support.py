@@ -22,7 +22,7 @@ from typing import NamedTuple
 from ctxsteward.store.names import skeleton
 
 from ..kinds import KINDS
-from .observed import ObservationBrief
+from .indexed_observation import ObservationBrief
 
 Z95 = 1.959963984540054
 _UNKNOWN = ""
