@@ -116,18 +116,9 @@ def open_phase(
         strategies = strategies or Strategies()
         selector = strategies.heuristic
     context = phase_context(
-        cascade,
-        phase_name,
-        past,
-        input=input,
-        state=state,
-        counter=counter or laid_out_in.counter,
-        strategies=strategies,
-        selector=selector,
-        budget_tokens=budget_tokens,
-        defaults=defaults,
-        trusted=trusted,
-    )
+        cascade, phase_name, past, input=input, state=state, counter=counter or laid_out_in.counter,
+        strategies=strategies, selector=selector, budget_tokens=budget_tokens, defaults=defaults, trusted=trusted,
+    )  # fmt: skip
     if not is_new:
         return OpenedPhase(session=laid_out_in, context=context, is_new=False)
     if _is_opened(store, run, phase, attempt, tenant):  # by somebody else, while this call chose what to show

@@ -208,23 +208,32 @@ def select(
     kept = frozenset(fitting.kept)
     came_along = kept.difference(ordinals, (candidate.ordinal for candidate in ranked))
     along = [ScoredOriginal(ordinal, 0.0, {"replaces": 1.0}) for ordinal in sorted(came_along)]
-    log = {
-        "selection_type": "recall",
-        "strategy": ranking.strategy,
-        "full_history_size": state.ordinal,
-        "context_size": len(kept),
-        "masked_count": len(state.masked),
-        "anchor_refs": [],
-        "selected_refs": [f"§{ordinal}" for ordinal in sorted(kept)],
-        "tokens_saved": known.tokens - sum(original(n).tokens(counter) for n in kept),
-        "candidates": list(_logged([*asked_for, *ranked, *along], kept, verdicts, fitting.excerpts)),
-        "reasoning": ranking.reasoning,
-        "facts": [],
-    }
+    tokens_saved = known.tokens - sum(original(n).tokens(counter) for n in kept)
+    candidates = list(_logged([*asked_for, *ranked, *along], kept, verdicts, fitting.excerpts))
+    log = _log_of(ranking, state, sorted(kept), tokens_saved, candidates)
     event = RecallSelected(
         turn=state.last_user, refs=tuple(sorted(kept)), log=log, superseded=fitting.superseded, excerpts=excerpts
     )
     return RecallSelection(event, ranking.findings)
+
+
+def _log_of(
+    ranking: Ranking, state: State, ordinals: Sequence[int], tokens_saved: int, candidates: list[Any]
+) -> dict[str, Any]:
+    """The selection log of a turn, in the form of the published schema `selection_log`."""
+    return {
+        "selection_type": "recall",
+        "strategy": ranking.strategy,
+        "full_history_size": state.ordinal,
+        "context_size": len(ordinals),
+        "masked_count": len(state.masked),
+        "anchor_refs": [],
+        "selected_refs": [f"§{ordinal}" for ordinal in ordinals],
+        "tokens_saved": tokens_saved,
+        "candidates": candidates,
+        "reasoning": ranking.reasoning,
+        "facts": [],
+    }
 
 
 def request_for(
