@@ -44,8 +44,8 @@ _VALUES = re.compile(
       (?P<url>https?://[^\s<>"'`\])}，。；]*[^\s<>"'`\])}，。；.,;:!?])
     | (?P<path>(?<![A-Za-z0-9_/.])(?:(?:~|\.{1,2})?(?:/[A-Za-z0-9_.@+-]+){2,}/?
         |[A-Za-z0-9_.-]{1,64}+/[A-Za-z0-9_./-]{0,255}\.[A-Za-z][A-Za-z0-9_]{0,5})(?![A-Za-z0-9_]))
-    | (?P<email>[A-Za-z0-9_.+-]{1,64}@[A-Za-z0-9-]+\.[A-Za-z0-9.-]*[A-Za-z0-9])
-    | (?P<identifier>(?<![A-Za-z0-9_])(?=[A-Za-z0-9_-]{0,128}[0-9])(?=[A-Za-z0-9_-]{0,128}[A-Za-z])
+    | (?P<email>[A-Za-z0-9_.+-]{1,64}+@[A-Za-z0-9-]+\.[A-Za-z0-9.-]*[A-Za-z0-9])
+    | (?P<identifier>(?<![A-Za-z0-9_])(?=[A-Za-z0-9])(?=[A-Za-z_-]{0,128}+[0-9])(?=[0-9_-]{0,128}+[A-Za-z])
         [A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*(?![A-Za-z0-9_]))
     | (?P<number>(?<![A-Za-z0-9_.])[-+]?[$€£¥]?[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?!\.[0-9])(?:\s?(?:%|ms|s|sec
         |seconds?|minutes?|min|hours?|h|days?|weeks?|months?|years?|kb|mb|gb|tb|kib|mib|gib|tokens?|usd|eur|dollars?
