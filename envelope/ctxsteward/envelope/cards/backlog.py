@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from ctxsteward.schemas import ContextError, Damaged, Finding, InputError, StoreError
 from ctxsteward.schemas.cards import ContextCard
-from ctxsteward.store.journal.events import ForkPoint, SessionOpened, from_record
+from ctxsteward.store.journal.events import fork_point
 from ctxsteward.store.journal.log import DamagedRecord, Log
 from ctxsteward.store.journal.port import Journal, SessionKey
 
@@ -48,13 +48,6 @@ def last_ordinal(journal: Journal, key: SessionKey) -> int:
                 return record.ordinal
         stop = start
     return 0
-
-
-def origin_of(journal: Journal, key: SessionKey) -> ForkPoint | None:
-    """Where a fork's log begins; None for an original."""
-    first = journal.read(key, 0, 1)
-    opened = from_record(first[0]) if first else None
-    return opened.parent if isinstance(opened, SessionOpened) else None
 
 
 def behind(store: Store, index: CardIndex, tenant: str) -> Iterator[SessionKey]:
@@ -100,7 +93,7 @@ class PendingSession:
         line = line_of(store.journal, key)
         generation = _generation(store.journal, line)
         session = store.at(key.tenant, key.session, length)
-        origin = origin_of(store.journal, key)
+        origin = fork_point(store.journal.read(key, 0, 1))
         first = origin.ordinal + 1 if origin is not None else 1
         carded = 0 if anew else index.carded(*key)
         log = Log(store.journal, key, session.address_key, session.repair)
@@ -189,7 +182,7 @@ class PendingSession:
 
 def line_of(journal: Journal, key: SessionKey) -> tuple[SessionKey, ...]:
     """A log and those it shares, the nearest first."""
-    origin = origin_of(journal, key)
+    origin = fork_point(journal.read(key, 0, 1))
     return (key,) if origin is None else (key, *line_of(journal, SessionKey(key.tenant, origin.session)))
 
 
@@ -209,7 +202,7 @@ def cards_of(
     found: list[ContextCard] = []
     key, stop = session.key, len(session)
     while True:
-        origin = origin_of(session.journal, key)
+        origin = fork_point(session.journal.read(key, 0, 1))
         first = origin.ordinal + 1 if origin is not None else 1
         part = None if wanted is None else [f"§{n}" for n in sorted(wanted) if first <= n <= stop]
         if part is None or part:
