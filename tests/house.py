@@ -2,22 +2,29 @@
 
     python -m tests.house            # what `make house` prints; exit code 1 while a bar is missed
     python -m tests.house --json
+    python -m tests.house --night    # the modules of the third walk, by name
 
 Static figures come from the syntax trees of every tracked Python file outside `tests`; the three walks from running one
-append, one build with compaction and recall, and one night of the shipped transcripts under `sys.setprofile`.
+append, one build with compaction and recall, and one night under `sys.setprofile`. The night is `open_night` and
+`run_night` over the shipped transcripts, on a store that has the shipped profile; no command line is in it. Harvesting
+runs in this process, and threads count, so the walk has every module that a night needs; a module that is only
+imported on the way is no part of one. `python -m tests.house --night` names them.
 """
 
 from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,6 +41,8 @@ bed being binding building embedding encoding ending feed finding gating heading
 offering ordering pricing ranking rating reading recording seed setting shed speed spelling string testing thing timing
 training warning wording
 """
+WHOLE = frozenset(("schemas", "language", "store", "summarizers"))
+"""Rooms that others enter by one door."""
 IRREGULAR = frozenset(_IRREGULAR.split())
 NOUNS = frozenset(_NOUNS.split())
 """Words in -ed and -ing that name a thing."""
@@ -57,6 +66,8 @@ class Module(NamedTuple):
     text: str
     tree: ast.Module
     is_package: bool
+    door: ast.Module | None = None
+    """The stub beside a package's `__init__`: which name of it is loaded from which of its modules."""
 
 
 def tracked(*patterns: str) -> list[Path]:
@@ -67,6 +78,7 @@ def tracked(*patterns: str) -> list[Path]:
     return [ROOT / name for name in listed if name and (ROOT / name).is_file()]
 
 
+@cache
 def modules() -> list[Module]:
     """Every module of the distribution."""
     read = []
@@ -75,23 +87,28 @@ def modules() -> list[Module]:
         parts = path.relative_to(ROOT).with_suffix("").parts[2:]
         is_package = parts[-1] == "__init__"
         name = ".".join(parts[:-1] if is_package else parts)
-        read.append(Module(name, path, text, ast.parse(text), is_package))
+        stub = path.with_suffix(".pyi")
+        door = ast.parse(stub.read_text(encoding="utf-8")) if stub.is_file() else None
+        read.append(Module(name, path, text, ast.parse(text), is_package, door))
     return read
 
 
 # -- imports -----------------------------------------------------------------------------------------------
 
 
-def imports(module: Module, names: frozenset[str]) -> set[str]:
-    """Modules of the project that it names in any import, at the top or not, for types or not."""
+def imports(module: Module, names: frozenset[str], *, doors: bool = False) -> set[str]:
+    """Modules of the project that it names in any import, at the top or not, for types or not.
+
+    With `doors` also those that a package's door leads to: they count for circles, not as something the package uses.
+    """
     found = set()
-    for node in ast.walk(module.tree):
+    for node in [*ast.walk(module.tree), *(ast.walk(module.door) if doors and module.door else ())]:
         if isinstance(node, ast.Import):
             found.update(_known(alias.name.removeprefix(PREFIX), names) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = _base(module, node)
             if base is not None:
-                found.update(_known(f"{base}.{alias.name}".strip("."), names) for alias in node.names)
+                found.update(_origin(module, base, alias.name, names) for alias in node.names)
     return {name for name in found if name is not None and name != module.name}
 
 
@@ -102,6 +119,72 @@ def _base(module: Module, node: ast.ImportFrom) -> str | None:
     parts = module.name.split(".") if module.is_package else module.name.split(".")[:-1]
     kept = parts[: len(parts) - node.level + 1]
     return ".".join([*kept, *([node.module] if node.module else [])])
+
+
+def _origin(module: Module, base: str, name: str, names: frozenset[str]) -> str | None:
+    """The module that `from base import name` reads.
+
+    That is the door where the door gives the name, though a module may have the same one. A door may give a module,
+    too; for what is in the package that is the module.
+    """
+    given = _given_by_doors().get(base, {})
+    at_home = f"{module.name}.".startswith(f"{base}.")
+    if name in given and not (at_home and given[name]):
+        return base
+    return _known(f"{base}.{name}".strip("."), names)
+
+
+@cache
+def _given_by_doors() -> dict[str, dict[str, bool]]:
+    """By package: the names that its door gives, and whether that is a module."""
+    return {
+        module.name: {
+            alias.asname or alias.name: node.module is None
+            for node in ast.walk(module.door)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        for module in modules()
+        if module.door is not None
+    }
+
+
+def beside_doors(read: Iterable[Module]) -> list[str]:
+    """Imports of another folder's module where the folder, or the whole room, has a door.
+
+    A room's own modules at its root have no other door than their names, and a module above another in one folder is
+    at home there. Doors of whole rooms: `WHOLE`.
+    """
+    read = list(read)
+    names = frozenset(module.name for module in read)
+    packages = frozenset(module.name for module in read if module.is_package)
+    found = []
+    for module in read:
+        for target in imports(module, names):
+            folder = target if target in packages else target.rpartition(".")[0]
+            home = module.name if module.is_package else module.name.rpartition(".")[0]
+            room = target.partition(".")[0]
+            foreign = room != module.name.partition(".")[0]
+            by_room = foreign and room in WHOLE and target != room
+            by_folder = "." in folder and target != folder and f"{home}.".startswith(f"{folder}.") is False
+            if (by_room or by_folder) and folder != home:
+                found.append(f"{module.name} -> {target}")
+    return sorted(found)
+
+
+def hidden_modules(read: Iterable[Module]) -> list[str]:
+    """Names that a door gives from one module though another module of the package is called so."""
+    read = list(read)
+    names = frozenset(module.name for module in read)
+    return sorted(
+        f"{module.name}.{alias.name}"
+        for module in read
+        if module.door is not None
+        for node in ast.walk(module.door)
+        if isinstance(node, ast.ImportFrom) and node.module is not None
+        for alias in node.names
+        if f"{module.name}.{alias.name}" in names and node.module.partition(".")[0] != alias.name
+    )
 
 
 def _known(name: str, names: frozenset[str]) -> str | None:
@@ -191,20 +274,28 @@ def is_participle(name: str) -> bool:
 # -- walks -------------------------------------------------------------------------------------------------
 
 
-def modules_on_the_way(work: Callable[[], object]) -> int:
-    """Modules of the project one of whose functions runs."""
+def modules_on_the_way(work: Callable[[], object]) -> set[str]:
+    """Modules of the project one of whose functions runs, in any thread that is started; imports do not count."""
     seen: set[str] = set()
+    modules_under_way = threading.local()
 
     def profile(frame: Any, event: str, _: object) -> None:
-        if event == "call" and frame.f_code.co_name != "<module>":
+        if event not in ("call", "return"):
+            return
+        depth = getattr(modules_under_way, "depth", 0)
+        if frame.f_code.co_name == "<module>":
+            modules_under_way.depth = depth + (1 if event == "call" else -1)
+        elif event == "call" and not depth:
             seen.add(frame.f_globals.get("__name__", ""))
 
+    threading.setprofile(profile)
     sys.setprofile(profile)
     try:
         work()
     finally:
         sys.setprofile(None)
-    return sum(name.startswith(PREFIX) for name in seen)
+        threading.setprofile(None)
+    return {name for name in seen if name.startswith(PREFIX)}
 
 
 def walks() -> Iterator[Bar]:
@@ -218,22 +309,32 @@ def walks() -> Iterator[Bar]:
         session = store.session("s")
         appended, built = [], []
         for row in rows[:120]:
-            appended.append(modules_on_the_way(lambda row=row: session.append(row)))  # type: ignore[misc]
+            appended.append(len(modules_on_the_way(lambda row=row: session.append(row))))  # type: ignore[misc]
             if row["role"] != "assistant":
-                built.append(modules_on_the_way(lambda: builder.build(session)))
+                built.append(len(modules_on_the_way(lambda: builder.build(session))))
         yield Bar("modules on the way: append", int(statistics.median(appended)), 10)
         yield Bar("modules on the way: build with compaction and recall", max(built), 40)
-    yield Bar("modules on the way: a night", modules_on_the_way(_night), 85)
+    yield Bar("modules on the way: a night", len(modules_of_a_night()), 85)
 
 
-def _night() -> None:
-    from click.testing import CliRunner
+def modules_of_a_night() -> set[str]:
+    from ctxsteward.envelope import Profile, open_store
+    from ctxsteward.steward import NightSettings, of_this_process, open_night, run_night
+    from ctxsteward.steward.ingest import InProcess
 
-    from ctxsteward.console.cli import cli
-
+    shipped = files("ctxsteward.console") / "data" / "steward"
+    profile = Profile.from_yaml((shipped / "profile.yaml").read_text(encoding="utf-8"), "profile.yaml")
     with tempfile.TemporaryDirectory() as folder:
-        asked = ["steward", "run", "--store", f"file:{folder}/store", "--as", "reader", "--workers", "1"]
-        CliRunner().invoke(cli, asked, catch_exceptions=False)
+        uri = f"file:{folder}/store"
+        with open_store(uri) as store:
+            store.profiles(profile.name).commit(profile, who="house", why="shipped", when="2026-11-22", parent=None)
+        settings = NightSettings(store=uri, profile=profile.name, sources=(str(shipped / "transcripts"),), workers=1)
+
+        def one_night() -> None:
+            with open_night(settings, of_this_process(), isolate=lambda worker, _: InProcess(worker)) as night:
+                run_night(night.stages, night.shell)
+
+        return modules_on_the_way(one_night)
 
 
 # -- the table ---------------------------------------------------------------------------------------------
@@ -267,27 +368,40 @@ def shape(read: list[Module]) -> Iterator[Bar]:
     yield Bar("folders over 20", sum(count > 20 for count in folders.values()), 0)
     yield Bar("project imports a module, mean", round(statistics.mean(map(len, graph.values())), 1), 4.0)
     yield Bar("project imports a module, max", max(map(len, graph.values())), 20)
-    yield Bar("largest circle, types and lazy imports too", len(largest_circle(graph)), 3)
+    led = {module.name: imports(module, names, doors=True) for module in read}
+    yield Bar("largest circle, types and lazy imports too", len(largest_circle(led)), 3)
     yield Bar("public class names used twice", len(public_twins(read)), 0)
     yield Bar("bare participles as class or module names", len(bare_participles(read)), 0)
 
 
 def start() -> Iterator[Bar]:
-    """CPU of importing the envelope, as a multiple of what it stands on."""
-    probe = "import time; t = time.process_time(); import {}; print(time.process_time() - t)"
+    """CPU of importing what a service's first line does, as a multiple of what that stands on.
+
+    Names, since the package alone loads nothing: a door loads a module when one of its names is asked for.
+    """
+    probe = "import time; t = time.process_time(); {}; print(time.process_time() - t)"
 
     def seconds(what: str) -> float:
         command = [sys.executable, "-c", probe.format(what)]
-        return statistics.median(float(subprocess.check_output(command)) for _ in range(5))
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        subprocess.check_call(command, env=environment, stdout=subprocess.DEVNULL)  # compiles what is new
+        return statistics.median(float(subprocess.check_output(command, env=environment)) for _ in range(5))
 
     yield Bar(
-        "import of ctxsteward.envelope, x pydantic + tiktoken",
-        round(seconds("ctxsteward.envelope") / seconds("pydantic, pydantic.main, tiktoken"), 1),
+        "import of EnvelopeBuilder and open_store, x pydantic + tiktoken",
+        round(
+            seconds("import tiktoken; from ctxsteward.envelope import EnvelopeBuilder, open_store")
+            / seconds("import pydantic, pydantic.main, tiktoken"),
+            1,
+        ),
         2.0,
     )
 
 
 def main() -> int:
+    if "--night" in sys.argv:
+        print("\n".join(sorted(modules_of_a_night())))
+        return 0
     read = modules()
     bars = [*size(read), *shape(read), *walks(), *start()]
     if "--json" in sys.argv:

@@ -117,7 +117,7 @@ def test_the_guides_figures_are_those_of_the_program() -> None:
 
 
 def test_the_guides_settings_are_settings_and_its_sidecar_is_one() -> None:
-    from ctxsteward.console.steward.settings import read_settings
+    from ctxsteward.console.steward.context import read_settings
     from ctxsteward.steward.ingest.transcripts import read_metadata
 
     text = GUIDE.read_text(encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -114,45 +114,6 @@ def test_a_head_over_its_budget_is_named_and_the_others_are_taken(store: str, tm
     said = run("--snapshot", "--store", store, "--budget", "system_tokens=20", code=1).stdout
     assert "failed" in said
     assert "nothing to write" not in said
-
-
-class Case(NamedTuple):
-    id: str
-    args: str
-    """`PROFILE` stands for a profile, `BAD` for a file that is none."""
-    names: str
-    """What the line must say."""
-
-
-REFUSED = [
-    Case("nothing to do", "", "backfill: say what to write: --snapshot"),
-    Case("no store", "--snapshot --store file:none", "--store file:none: no such folder"),
-    Case("no such scheme", "--snapshot --store ftp:x --profile PROFILE", "store 'ftp:x' is none"),
-    Case("missing file", "--snapshot --profile nowhere.yaml", "nowhere.yaml: no such file"),
-    Case("a folder", "--snapshot --profile .", ".: is a directory"),
-    Case("no profile", "--snapshot --profile BAD", "bad.yaml:1: personas: unknown key"),
-    Case("unusable tenant", "--snapshot --profile PROFILE --tenant=", "tenant ''"),
-    Case(
-        "a tenant of nothing", "--snapshot --store file:held --tenant other", "tenant 'other' has committed no profile"
-    ),
-    Case("unknown model", "--snapshot --model gpt-4p", "--model gpt-4p: no such model is known"),
-    Case("unknown budget", "--snapshot --budget head=5", "allowed keys: system_tokens"),
-    Case("an argument", "--snapshot support", "unexpected extra argument"),
-]
-
-
-@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
-def test_bad_input_is_one_line_that_names_it(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "bad.yaml").write_text("personas: x\n", encoding="utf-8")
-    run("--snapshot", "--profile", str(PROFILE), "--store", "file:held")
-    args = case.args.replace("PROFILE", str(PROFILE)).replace("BAD", "bad.yaml").split()
-    result = run(*args, code=2)
-
-    assert result.stdout == ""
-    assert result.stderr.startswith("ctxsteward: ")
-    assert result.stderr.count("\n") == 1
-    assert case.names in result.stderr
 
 
 def test_a_damaged_version_is_named_and_nothing_is_written(store: str, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -98,48 +97,6 @@ def test_a_migration_that_leaves_a_difference_exits_1(store: str, tmp_path: Path
     target.close()
     done = run("cards", "migrate", here, there, code=1)
     assert "session one of tenant default: 3 cards at the source, 2 at the target" in done.stderr
-
-
-class Bad(NamedTuple):
-    id: str
-    args: tuple[str, ...]
-    says: str
-
-
-BAD = [
-    Bad("no such store", ("rebuild", "--store", "file:{tmp}/none"), "no such folder"),
-    Bad("no such session", ("rebuild", "--store", "{store}", "--session", "x"), "no session 'x'; it holds one, two"),
-    Bad("no such summarizer", ("rebuild", "--store", "{store}", "--summarizer", "x"), "no summarizer named 'x'"),
-    Bad("a memory store", ("rebuild", "--store", "memory:"), "name them with --cards"),
-    Bad("no such index", ("ls", "one", "--store", "{store}"), "no such file"),
-    Bad("no index", ("rebuild", "--store", "{store}", "--cards", "x"), "name no index; write sqlite:PATH"),
-    Bad(
-        "a future index",
-        ("ls", "one", "--store", "{store}", "--cards", "sqlite:{tmp}/future"),
-        "reads up to 1: upgrade",
-    ),
-    Bad("no reference", ("ls", "one", "--store", "{store}", "--ref", "x", "--cards", "memory:"), "not a reference"),
-    Bad("no source", ("migrate", "sqlite:{tmp}/none", "sqlite:{tmp}/new"), "no such file"),
-    Bad("one and the same", ("migrate", "sqlite:{tmp}/a", "sqlite:{tmp}/a"), "the same index"),
-    Bad("a server that is not there", ("migrate", "postgresql://u:s3cret@127.0.0.1:1/d", "memory:"), "127.0.0.1/d"),
-    Bad("no target", ("migrate", "memory:"), "Missing argument 'TO'"),
-]
-
-
-@pytest.mark.parametrize("case", BAD, ids=[case.id for case in BAD])
-def test_bad_input_is_one_line_and_exit_2(case: Bad, store: str, tmp_path: Path) -> None:
-    future = sqlite3.connect(tmp_path / "future")
-    for statement in ("CREATE TABLE t (x)", "PRAGMA application_id = 0x63747863", "PRAGMA user_version = 9"):
-        future.execute(statement)
-    future.close()
-    args = [arg.format(tmp=tmp_path, store=store) for arg in case.args]
-
-    refused = run("cards", *args, code=2)
-    assert refused.stdout == ""
-    assert case.says in refused.stderr
-    assert refused.stderr.count("\n") == 1
-    assert "s3cret" not in refused.stderr
-    assert not (tmp_path / "new").exists()
 
 
 CANARY = "xyzzyplugh"

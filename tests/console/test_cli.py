@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ctxsteward.console.cli import cli
-from ctxsteward.console.output import print_json
+from ctxsteward.console.terminal.output import print_json
 from ctxsteward.envelope import PROVIDERS
 
 DATA = files("ctxsteward.console") / "data"
@@ -126,17 +126,7 @@ def test_a_past_envelope_renders_to_the_same_bytes(provider: str, tmp_path: Path
 def test_build_tells_people_the_format_the_sections_and_the_address(store: str) -> None:
     out = run("build", DEMO, *SMALL, "--store", store, "--session", "people").stdout
     assert out.startswith(f"people: format openai (detected), {len(LINES)} messages, {len(LINES)} appended now\n")
-    for word in (
-        "section",
-        "system",
-        "static",
-        "meta",
-        "dynamic",
-        "tools",
-        "prompt",
-        "§196",
-        "tools_inferred",
-    ):
+    for word in ("section", "system", "static", "meta", "dynamic", "tools", "prompt", "§196", "tools_inferred"):
         assert word in out
     assert len(out.splitlines()[-1].removeprefix("envelope ")) == 64
 
@@ -199,9 +189,10 @@ def test_after_a_compaction_the_head_is_still_a_prefix(replay: Replay) -> None:
 
 
 def test_a_session_that_holds_messages_is_left_alone(tmp_path: Path) -> None:
-    where = ("--store", f"file:{tmp_path}")
-    names = [values("replay", DEMO, *where)[0]["transcript"] for _ in range(3)]
-    assert names == ["demo", "demo@2", "demo@3"]
+    path, where = tmp_path / "chat.jsonl", ("--store", f"file:{tmp_path}")
+    path.write_text("".join(f"{line}\n" for line in LINES[:3]), encoding="utf-8")
+    names = [values("replay", str(path), *where)[0]["transcript"] for _ in range(3)]
+    assert names == ["chat", "chat@2", "chat@3"]
 
 
 def test_every_transcript_of_a_file_is_replayed_or_the_one_that_is_named(tmp_path: Path) -> None:
@@ -209,11 +200,7 @@ def test_every_transcript_of_a_file_is_replayed_or_the_one_that_is_named(tmp_pat
     chat = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]
     path.write_text(f"{json.dumps(chat)}\n" * 3)
     where = ("--store", "memory:")
-    assert [call["transcript"] for call in values("replay", str(path), *where)] == [
-        "runs-0",
-        "runs-1",
-        "runs-2",
-    ]
+    assert [call["transcript"] for call in values("replay", str(path), *where)] == ["runs-0", "runs-1", "runs-2"]
     assert [call["transcript"] for call in values("replay", str(path), *where, "--run", "1")] == ["runs-1"]
     out = run("replay", str(path), *where).stdout.split()
     assert out[:7] == ["transcripts", "3", "format", "openai", "model", "calls", "3"]
@@ -378,10 +365,7 @@ def test_budget_keys_and_models_complete() -> None:
 
     complete = ShellComplete(cli, {}, "ctxsteward", "_CTXSTEWARD_COMPLETE").get_completions
     assert [item.value for item in complete(["build"], "--prov")] == ["--provider"]
-    assert [item.value for item in complete(["build", "--provider"], "openai")] == [
-        "openai-chat",
-        "openai-responses",
-    ]
+    assert [item.value for item in complete(["build", "--provider"], "openai")] == ["openai-chat", "openai-responses"]
     assert "dynamic_tokens=" in [item.value for item in complete(["build", "--budget"], "d")]
 
 

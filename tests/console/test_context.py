@@ -173,28 +173,6 @@ def test_attempts_and_pins_of_a_file_count(tiny: Path) -> None:
     assert value(str(tiny))["origins"][0]["origin"] == "run.ask.2§1"
 
 
-BAD = {
-    "no such phase": (["--phase", "nope"], "no phase 'nope'; its phases: ask, answer"),
-    "bad input": (["--input", "{"], "--input"),
-    "NaN as input": (["--input", '{"x": NaN}'], "NaN"),
-    "no input file": (["--input", "@nowhere.json"], "nowhere.json"),
-    "two pasts": (["--session", "s", "--transcript", "t"], "two pasts"),
-    "no such store": (["--session", "s", "--store", "file:nowhere"], "no such folder"),
-    "no such transcript": (["--transcript", "nowhere.json"], "nowhere.json: no such file"),
-    "no such provider": (["--provider", "acme"], "no such provider"),
-    "no such model": (["--model", "acme-9"], "no such model"),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_usage_is_one_line_and_exit_2(case: str, tiny: Path) -> None:
-    args, says = BAD[case]
-    failed = run(str(tiny), *args, code=2)
-    assert says in failed.stderr
-    assert failed.stderr.startswith("ctxsteward: ")
-    assert failed.stderr.count("\n") == 1
-
-
 BAD_FILES = {
     "cascade_id: c\nphases: [{name: a}, {name: b, context: {from: [x]}}]\n": "'x' is no phase of this cascade",
     "cascade_id: c\nphases: [{name: a, context: {from: [b]}}, {name: b}]\n": "'b' comes after 'a'",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from click.testing import CliRunner
@@ -30,10 +30,23 @@ def demo(*args: str) -> dict[str, Any]:
     return summary
 
 
-def test_every_claim_holds_and_the_demo_is_quick() -> None:
-    started = time.monotonic()
-    summary = demo()
-    assert time.monotonic() - started < 20
+class Told(NamedTuple):
+    """What a demo told, the store that it was played in, and how long that took."""
+
+    summary: dict[str, Any]
+    store: str
+    seconds: float
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    store, started = f"file:{tmp_path_factory.mktemp('demo')}", time.monotonic()
+    return Told(demo("--store", store), store, time.monotonic() - started)
+
+
+def test_every_claim_holds_and_the_demo_is_quick(told: Told) -> None:
+    summary = told.summary
+    assert told.seconds < 20
     assert list(summary) == KEYS
     assert [check for check in summary["checks"] if not check["passed"]] == []
     assert summary["openai_valid_calls"] == summary["anthropic_valid_calls"] == summary["calls"]
@@ -43,20 +56,19 @@ def test_every_claim_holds_and_the_demo_is_quick() -> None:
     assert summary["sent_priced_tokens"] < summary["full_history_priced_tokens"] * 0.8
 
 
-def test_its_figures_are_those_of_replay(tmp_path: Path) -> None:
+def test_its_figures_are_those_of_replay(told: Told) -> None:
     shipped = Path(story.__file__).parent.with_name("data")
-    summary = demo("--store", f"file:{tmp_path}")
     replayed = CliRunner().invoke(
         cli,
         ["replay", str(shipped / "demo.jsonl"), "--profile", str(shipped / "demo-profile.yaml"), "--json",
-         "--budget", f"dynamic_tokens={story.DYNAMIC_TOKENS}", "--store", f"file:{tmp_path}"],
+         "--budget", f"dynamic_tokens={story.DYNAMIC_TOKENS}", "--store", told.store],
     )  # fmt: skip
     calls = [json.loads(line) for line in replayed.stdout.splitlines()]
-    assert summary["session"] == "demo"
+    assert told.summary["session"] == "demo"
     assert {call["transcript"] for call in calls} == {"demo@2"}
-    assert summary["calls"] == len(calls)
-    assert summary["compactions"] == sum(len(call["report_ids"]) for call in calls)
-    assert summary["sent_tokens"] == pytest.approx(sum(call["prompt_tokens"] for call in calls), rel=0.01)
+    assert told.summary["calls"] == len(calls)
+    assert told.summary["compactions"] == sum(len(call["report_ids"]) for call in calls)
+    assert told.summary["sent_tokens"] == pytest.approx(sum(call["prompt_tokens"] for call in calls), rel=0.01)
 
 
 @pytest.mark.parametrize("columns", [80, 120])
@@ -71,8 +83,11 @@ def test_the_story_fits_the_terminal_without_colour(columns: int) -> None:
     assert "✗" not in result.stdout
 
 
-def test_in_memory_it_tells_the_same() -> None:
-    assert demo("--store", "memory:")["passed"]
+def test_in_memory_it_tells_the_same(told: Told) -> None:
+    summary = demo("--store", "memory:")
+    assert summary["passed"]
+    figures = ("calls", "compactions", "losses", "sent_tokens")
+    assert [summary[name] for name in figures] == [told.summary[name] for name in figures]
 
 
 def test_a_window_without_the_rule_is_found_out() -> None:

@@ -34,12 +34,7 @@ class Place(NamedTuple):
 
 PLACES = [
     Place("safety rule", 6, "user", "nothing gets written to production"),
-    Place(
-        "near-duplicate hosts and ports",
-        8,
-        "user",
-        "port 6432, staging is pg-stg.internal.example.com port 5433",
-    ),
+    Place("near-duplicate hosts and ports", 8, "user", "port 6432, staging is pg-stg.internal.example.com port 5433"),
     Place("constraint, stated once", 10, "user", "customer emails never go into tickets"),
     Place("refused query", 12, "tool", "permission denied"),
     Place("figure, first value", 15, "assistant", "37 orders are stuck"),

@@ -1,30 +1,138 @@
-"""`ctxsteward evals recall`: a table for people, a JSON object a budget, one line for bad input."""
+"""`ctxsteward evals`: figures, tables, files, exit codes, and what was asked wrongly."""
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as Xml
 
 import pytest
 from click.testing import CliRunner, Result
 
 from ctxsteward.console.cli import cli
+from ctxsteward.evals.cost import EVERYTHING, HINDSIGHT, OURS, CostRow
+from ctxsteward.evals.suites.catalogue import NAMES
+from ctxsteward.schemas.eval_result import EvalResult
 
-KEYS = [
+SOURCES = os.pathsep.join(part for part in sys.path if part)
+ONE = ("--only", "verbatim/docs-1", "--workers", "1")
+IMPOSSIBLE = "schema_version: 1\ngates:\n  verbatim:\n    last_place: {above: 1}\n"
+
+
+def run(*args: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(cli, ["evals", *args])
+    assert result.exit_code == code, result.stderr or result.exception
+    return result
+
+
+def test_the_list_names_every_suite_with_figures_and_gates() -> None:
+    rows = [json.loads(line) for line in run("list", "--json").stdout.splitlines()]
+    assert [row["suite"] for row in rows] == list(NAMES)
+    assert all(row["gates"] and row["metrics"] and row["scenarios"] >= 25 for row in rows)
+    assert "last_assistant" in run("list").stdout
+
+
+def test_a_run_without_gates_ends_well_and_with_impossible_ones_does_not(tmp_path: Path) -> None:
+    gates = tmp_path / "gates.yaml"
+    gates.write_text(IMPOSSIBLE)
+    assert "no gates (--gate holds them)" in run("run", "verbatim", *ONE).stderr
+    result = run("run", "verbatim", *ONE, "--gate", str(gates), code=1)
+    assert "FAILED above 1" in result.stdout
+    assert "last_place: 1 is not above 1" in result.stdout
+    assert "0 of 1 gates passed" in result.stderr
+
+
+def test_json_is_the_published_result_and_says_how_to_make_it_again() -> None:
+    line = run(
+        "run", "verbatim", *ONE, "--gate", "--json", "--budget", "dynamic_tokens=1500", "--revision", "abc"
+    ).stdout
+    result = EvalResult.model_validate_json(line)
+    assert (result.suite, result.passed, result.revision, result.scenarios) == ("verbatim", True, "abc", 1)
+    assert result.setup["budgets.dynamic_tokens"] == 1500
+    assert result.reproduce == "ctxsteward evals run verbatim --only verbatim/docs-1 --budget dynamic_tokens=1500"
+
+
+def test_all_files_are_written_and_a_second_run_knows_the_first(tmp_path: Path) -> None:
+    names = ("junit", "markdown", "html")
+    files = [arg for name in names for arg in (f"--{name}", str(tmp_path / name))]
+    args = ("run", "verbatim", *ONE, "--gate", *files, "--history", str(tmp_path / "h.jsonl"))
+    assert "since" not in run(*args).stdout
+    assert "since" in run(*args).stdout
+    assert len((tmp_path / "h.jsonl").read_text().splitlines()) == 2
+    assert Xml.parse(tmp_path / "junit").getroot().get("failures") == "0"
+    assert (tmp_path / "markdown").read_text().startswith("# Context evals: passed")
+    page = (tmp_path / "html").read_text()
+    assert page.count("<svg") >= 4
+    for outside in ("http://", "https://", "<script", "@import", "src="):
+        assert outside not in page
+
+
+@pytest.mark.parametrize(
+    ("suite", "says"),
+    [
+        ("verbatim:\n    last_asistant: {at_least: 1}", "'last_asistant': the suite has no such figure"),
+        ("verbtim:\n    last_user: {at_least: 1}", "eval suite 'verbtim' is none"),
+    ],
+)
+def test_a_gate_over_nothing_is_refused_with_the_name_of_its_file(suite: str, says: str, tmp_path: Path) -> None:
+    gates = tmp_path / "mine.yaml"
+    gates.write_text(f"schema_version: 1\ngates:\n  {suite}\n")
+    (line,) = run("run", "verbatim", *ONE, "--gate", str(gates), code=2).stderr.splitlines()
+    assert line.startswith(f"ctxsteward: {gates}: ")
+    assert says in line
+
+
+def test_a_history_that_cannot_be_written_is_refused_before_anything_is_played(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = run("run", "verbatim", *ONE, "--history", str(tmp_path / "file" / "h.jsonl"), code=2)
+    assert "--history" in result.stderr
+    assert not result.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_report_that_cannot_be_written_keeps_no_other_back(tmp_path: Path) -> None:
+    page, kept = tmp_path / "page.html", tmp_path / "h.jsonl"
+    args = ("run", "verbatim", *ONE, "--junit", "/dev/full", "--html", str(page), "--history", str(kept))
+    assert "/dev/full: cannot be written (No space left on device)" in run(*args, code=2).stderr
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert len(kept.read_text(encoding="utf-8").splitlines()) == 1
+
+
+def test_one_scenario_is_counted_as_one() -> None:
+    assert run("run", "verbatim", *ONE).stderr.startswith("ctxsteward: 1 scenario, ")
+
+
+def test_a_suite_whose_packages_are_missing_is_refused_before_another_is_played(tmp_path: Path) -> None:
+    without = "import sys; sys.modules['rensa'] = None; from ctxsteward.console.cli import main; main()"
+    args = [sys.executable, "-c", without, "evals", "run", "all", "--scenarios", "1", "--workers", "1"]
+    done = subprocess.run(args, cwd=tmp_path, env=os.environ | {"PYTHONPATH": SOURCES}, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "eval suite governance needs rensa" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_benchmark_runs_by_name_and_its_rows_are_printed() -> None:
+    result = CliRunner().invoke(cli, ["evals", "bench", "import", "--json"])
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert {row["bench"] for row in rows} == {"import"}
+    assert result.exit_code == any(row["ok"] is False for row in rows)
+
+
+# -- recall --------------------------------------------------------------------------------------------------
+
+
+RECALL_KEYS = [
     "suite", "strategy", "defaults", "budget_tokens", "questions", "mean", "all_shown", "reachable", "by_category",
     "select_ms_p50", "select_ms_p99", "context_tokens_mean",
 ]  # fmt: skip
 
 
-def run(*args: str, code: int = 0) -> Result:
-    result = CliRunner().invoke(cli, ["evals", "recall", *args])
-    assert result.exit_code == code, result.stderr or result.exception
-    return result
-
-
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> str:
+def locomo(tmp_path_factory: pytest.TempPathFactory) -> str:
     days: dict[str, Any] = {"speaker_a": "Ann", "speaker_b": "Bob"}
     for day in range(1, 20):
         days[f"session_{day}_date_time"] = f"1:56 pm on {day} May, 2023"
@@ -36,28 +144,28 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-def test_json_is_an_object_a_budget_with_stable_keys(data: str) -> None:
-    rows = [json.loads(line) for line in run(data, "--json", "--budgets", "100,200").stdout.splitlines()]
-    assert [list(row) for row in rows] == [KEYS, KEYS]
+def test_recall_is_an_object_a_budget_with_stable_keys(locomo: str) -> None:
+    rows = [json.loads(line) for line in run("recall", locomo, "--json", "--budgets", "100,200").stdout.splitlines()]
+    assert [list(row) for row in rows] == [RECALL_KEYS, RECALL_KEYS]
     assert [(row["budget_tokens"], row["mean"], row["questions"]) for row in rows] == [(100, 100.0, 1), (200, 100.0, 1)]
 
 
-def test_people_get_a_table(data: str) -> None:
-    out = run(data, "--budgets", "150").stdout
+def test_recall_is_a_table_for_people(locomo: str) -> None:
+    out = run("recall", locomo, "--budgets", "150").stdout
     assert "multi-hop" in out
     assert "100.0" in out
     assert max(map(len, out.splitlines())) <= 80
 
 
-def test_another_strategy_is_another_figure(data: str) -> None:
-    (line,) = run(data, "--json", "--budgets", "60", "--strategy", "recency").stdout.splitlines()
+def test_another_strategy_is_another_figure(locomo: str) -> None:
+    (line,) = run("recall", locomo, "--json", "--budgets", "60", "--strategy", "recency").stdout.splitlines()
     assert json.loads(line)["mean"] == 0.0
 
 
-def test_write_puts_the_tables_into_the_page_and_touches_nothing_else(data: str, tmp_path: Path) -> None:
+def test_recall_writes_its_tables_into_the_page_and_touches_nothing_else(locomo: str, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("a <!-- recall --><!-- /recall --> b <!-- variants --><!-- /variants --> c\n")
-    run(data, "--budgets", "100", "--write", str(page))
+    run("recall", locomo, "--budgets", "100", "--write", str(page))
     text = page.read_text()
     assert text.startswith("a <!-- recall -->\n1 questions")
     assert text.endswith("<!-- /variants --> c\n")
@@ -65,30 +173,84 @@ def test_write_puts_the_tables_into_the_page_and_touches_nothing_else(data: str,
     assert "| without near |" in text
 
 
-REFUSED = [
-    ("no data", [], "Missing argument 'DATA'"),
-    ("missing file", ["nowhere.json"], "nowhere.json: no such file"),
-    ("no LoCoMo", [__file__], "not JSON"),
-    (
-        "unknown strategy",
-        ["DATA", "--strategy", "magic"],
-        "--strategy magic: no such strategy; one of: recency, heuristic",
-    ),
-    ("no number", ["DATA", "--budgets", "many"], "--budgets many"),
-    ("zero", ["DATA", "--budgets", "0"], "--budgets 0"),
-    ("negative", ["DATA", "--budgets", "500,-3"], "--budgets 500,-3"),
-    ("empty", ["DATA", "--budgets", ""], "--budgets"),
-    ("huge", ["DATA", "--budgets", "9" * 5_000], "--budgets 999"),
-    ("zeros before", ["DATA", "--budgets", "00000000011000000"], "--budgets 0000"),
-    ("no page", ["DATA", "--write", "nowhere.md"], "nowhere.md: no such file"),
-    ("a page without markers", ["DATA", "--write", "DATA"], "no <!-- recall -->"),
-    ("another command", ["DATA", "--nearly"], "--nearly"),
-]
+# -- cost ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("args", "names"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
-def test_bad_input_is_one_line_and_exit_code_2(args: list[str], names: str, data: str) -> None:
-    result = run(*[data if arg == "DATA" else arg for arg in args], code=2)
-    assert result.stdout == ""
-    assert len(result.stderr.splitlines()) == 1
-    assert names in result.stderr
+ROOT = Path(__file__).parents[2]
+
+
+def agent_run(steps: int) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Find out why the import fails."}]
+    for n in range(steps):
+        call = {"id": f"c{n}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": f"c{n}", "content": f"line {n} of the log " * 12})
+    return [*messages, {"role": "assistant", "content": "It was the disk."}]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("runs") / "run.json"
+    path.write_text(json.dumps(agent_run(16)), encoding="utf-8")
+    return str(path)
+
+
+def test_cost_is_an_object_a_row_with_stable_keys(runs: str) -> None:
+    rows = [json.loads(line) for line in run("cost", runs, "--json").stdout.splitlines()]
+    assert {tuple(row) for row in rows} == {("suite", "dynamic_tokens", *CostRow._fields)}
+    assert rows[0]["strategy"] == OURS
+    everything = next(row for row in rows if row["strategy"] == EVERYTHING)
+    assert (everything["calls"], everything["raw_ratio"], everything["dynamic_tokens"]) == (17, 1.0, 900)
+
+
+def test_cost_is_a_table_for_people_that_fits_a_terminal(runs: str) -> None:
+    out = run("cost", runs).stdout
+    assert "openai: 1 runs, 17 calls, budget 900 tokens" in out
+    assert HINDSIGHT in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_prices_and_block_are_taken_as_given(runs: str) -> None:
+    def everything(*args: str) -> float:
+        rows = [json.loads(line) for line in run("cost", runs, "--json", *args).stdout.splitlines()]
+        return float(next(row["priced_tokens"] for row in rows if row["strategy"] == EVERYTHING))
+
+    raw = everything("--cached-price", "1")
+    assert everything("--cache-block", "10000000") == raw
+    assert everything("--cache-block", "0") < everything() < raw < everything("--write-price", "5")
+
+
+def test_the_gate_says_what_was_missed(runs: str) -> None:
+    """Where a cached token is free, sending everything can hardly be beaten."""
+    assert run("cost", runs, "--gate").stderr == ""
+    missed = run("cost", runs, "--gate", "--cached-price", "0", "--cache-block", "0", code=1)
+    assert missed.stderr.startswith("ctxsteward: gate: openai: cache-priced tokens to sending everything: ")
+    assert missed.stderr.endswith(", held to ≤ 1.05\n")
+
+
+def test_folders_and_files_are_taken_together(runs: str) -> None:
+    rows = [json.loads(line) for line in run("cost", runs, str(Path(runs).parent), "--json").stdout.splitlines()]
+    assert {row["runs"] for row in rows} == {2}
+
+
+def test_cost_writes_its_tables_into_the_page_and_touches_nothing_else(runs: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("a <!-- cost -->old<!-- /cost --> b\n", encoding="utf-8")
+    run("cost", runs, "--write", str(page))
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("a <!-- cost -->\nA cached token costs 0.1, a written one 1; block 1,024 tokens.\n")
+    assert text.endswith("<!-- /cost --> b\n")
+    assert [line for line in text.splitlines() if line.startswith("**")] == [
+        "**openai: 1 runs, 17 calls, budget 900 tokens**",
+        "**openai: 1 runs, 17 calls, budget 4,000 tokens**",
+    ]
+    run("cost", runs, "--write", str(page), "--budget", "dynamic_tokens=700")
+    assert "budget 700 tokens" in page.read_text(encoding="utf-8")
+
+
+def test_the_tables_of_the_page_are_generated_and_whole() -> None:
+    page = (ROOT / "docs" / "cost.md").read_text(encoding="utf-8")
+    block = page[page.index("<!-- cost -->") : page.index("<!-- /cost -->")]
+    rows = [line for line in block.splitlines() if line.startswith("|")]
+    assert len({row.count("|") for row in rows}) == 1
+    assert sum(row.startswith(f"| {HINDSIGHT} |") for row in rows) == block.count("**") // 2

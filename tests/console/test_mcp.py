@@ -64,22 +64,15 @@ def digests(store: str) -> dict[str, str]:
     return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def test_a_client_sees_two_read_only_tools(store: str) -> None:
+def test_a_client_sees_two_read_only_bounded_tools_of_this_session_alone(store: str) -> None:
+    before = digests(store)
+
     async def talk() -> None:
         async with connected(store) as client:
             tools = (await client.list_tools()).tools
             assert [tool.name for tool in tools] == ["search_context", "resolve_reference"]
             assert all(tool.annotations and tool.annotations.readOnlyHint for tool in tools)
             assert "session" not in str([tool.inputSchema for tool in tools])
-
-    anyio.run(talk)
-
-
-def test_calls_are_answered_from_this_session_alone(store: str) -> None:
-    before = digests(store)
-
-    async def talk() -> None:
-        async with connected(store) as client:
             assert await said(client, "search_context", {"query": "vault code", "k": 1}) == (
                 "2026-01-01 §1-§2:\n§1 user: the vault code is 4711", False,
             )  # fmt: skip
@@ -88,22 +81,6 @@ def test_calls_are_answered_from_this_session_alone(store: str) -> None:
                 assert await said(client, "search_context", {"query": query}) == (
                     "nothing found; try other words", False,
                 )  # fmt: skip
-
-    anyio.run(talk)
-    assert digests(store) == before
-
-
-def test_another_tenant_has_its_own(store: str) -> None:
-    async def talk() -> None:
-        async with connected(store, "--tenant", "acme") as client:
-            assert await said(client, "resolve_reference", {"ref": "1"}) == ("the vault code is 1234", False)
-
-    anyio.run(talk)
-
-
-def test_output_is_bounded_and_wrong_calls_are_answered(store: str) -> None:
-    async def talk() -> None:
-        async with connected(store) as client:
             text, _ = await said(client, "resolve_reference", {"ref": "§1-§2"})
             assert len(text) <= DEFAULT_LIMIT_CHARS + 60
             text, _ = await said(client, "resolve_reference", {"ref": "§2", "limit": 10**9})
@@ -121,6 +98,15 @@ def test_output_is_bounded_and_wrong_calls_are_answered(store: str) -> None:
             text, failed = await said(client, "append", {"text": "x"})
             assert (failed, text.startswith("error: no tool 'append'")) == (True, True)
             assert (await said(client, "search_context", {"query": "vault " * 150_000}))[0].startswith("2026-01-01")
+
+    anyio.run(talk)
+    assert digests(store) == before
+
+
+def test_another_tenant_has_its_own(store: str) -> None:
+    async def talk() -> None:
+        async with connected(store, "--tenant", "acme") as client:
+            assert await said(client, "resolve_reference", {"ref": "1"}) == ("the vault code is 1234", False)
 
     anyio.run(talk)
 
@@ -141,26 +127,3 @@ def test_what_another_process_appends_is_found_at_the_next_call(store: str) -> N
             assert "§3 user" in (await said(client, "search_context", {"query": "spare key"}))[0]
 
     anyio.run(talk)
-
-
-@pytest.mark.parametrize(
-    ("args", "names"),
-    [
-        ([], "Missing option '--session'"),
-        (["--session", "nobody"], "no session 'nobody'; it holds"),
-        (["--session", "s", "--tenant", "zeta"], "no sessions of tenant 'zeta'"),
-        (["--session", "s", "--store", "file:nowhere"], "--store file:nowhere: no such folder"),
-    ],
-)
-def test_a_server_of_nothing_does_not_start(store: str, args: list[str], names: str) -> None:
-    done = subprocess.run(
-        [*COMMAND, "--store", store, *args],
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    assert names in done.stderr
-    assert len(done.stderr.splitlines()) == 1

@@ -7,7 +7,8 @@ import sqlite3
 from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from shutil import copy, copytree
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -34,10 +35,10 @@ def value(*args: str, code: int = 0) -> Any:
     return json.loads(line)
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with a session, content under a key, an orphan and an unfinished write."""
-    path = tmp_path / "store"
+    path = tmp_path_factory.mktemp("prepared") / "store"
     built = CliRunner().invoke(cli, ["build", DEMO, "--store", f"file:{path}", "--session", "demo", "--json"])
     assert built.exit_code == 0, built.stderr
     with open_store(f"file:{path}") as store:
@@ -45,6 +46,11 @@ def folder(tmp_path: Path) -> Path:
         store.chain("profiles/default/p/versions", tenant="default").append(None, {"persona": "x"})
     (path / "objects" / "blobs" / "default" / orphan[:2] / f"x.{'0' * 16}.tmp").write_bytes(b"half")
     return path
+
+
+@pytest.fixture
+def folder(prepared: Path, tmp_path: Path) -> Path:
+    return copytree(prepared, tmp_path / "store", copy_function=copy)
 
 
 # -- what is printed -----------------------------------------------------------------------------------------
@@ -186,59 +192,6 @@ def test_a_bucket_is_cared_for_as_well(moto: S3Server, tmp_path: Path, monkeypat
     ] == ["sessions"]
 
 
-# -- what is refused -----------------------------------------------------------------------------------------
-
-
-class Case(NamedTuple):
-    id: str
-    args: str
-    """``STORE`` stands for a store with something in it."""
-    names: str
-    """What the line must say."""
-
-
-REFUSED = [
-    Case("no command", "care", "No such command 'care'"),
-    Case("a share past the end", "fsck --subset 8/7 --store STORE", "subset '8/7' is none; write K/N"),
-    Case("share 0", "fsck --subset 0/7 --store STORE", "subset '0/7' is none"),
-    Case("a share of words", "fsck --subset one --store STORE", "subset 'one' is none"),
-    Case("too many shares", "fsck --subset 1/99999 --store STORE", "subset '1/99999' is none"),
-    Case("a grace of words", "gc --grace abc --store STORE", "--grace abc: not a time"),
-    Case("a grace without a unit", "gc --grace 24 --store STORE", "--grace 24: not a time"),
-    Case("a negative grace", "gc --grace=-1h --store STORE", "--grace -1h: not a time"),
-    Case("half an hour", "gc --grace 0.5h --store STORE", "--grace 0.5h: not a time"),
-    Case("no grace", "gc --grace= --store STORE", "--grace : not a time"),
-    Case("a missing store", "fsck --store file:none", "--store file:none: no such folder"),
-    Case("a missing store to collect in", "gc --store file:none", "--store file:none: no such folder"),
-    Case("a missing store to count", "stats --store file:none", "--store file:none: no such folder"),
-    Case("a missing store to list", "ls --store file:none", "--store file:none: no such folder"),
-    Case("a store of no kind", "fsck --store ftp:x", "store 'ftp:x' is none"),
-    Case("a tenant of nobody", "fsck --tenant nobody --store STORE", "nothing of tenant 'nobody'; its journal holds"),
-    Case("an empty tenant", "stats --tenant= --store STORE", "tenant ''"),
-    Case("a tenant to list", "ls --tenant nobody --store STORE", "nothing of tenant 'nobody'"),
-    Case("a prefix out of the store", "ls ../x --store STORE", "key prefix '../x' is not usable"),
-    Case("two prefixes", "ls a b --store STORE", "Got unexpected extra argument"),
-    Case("forget nothing", "forget --who a --why b --store STORE", "nothing to forget"),
-    Case("forget for no reason", "forget --session demo --who a --store STORE", "Missing option '--why'"),
-]
-
-
-@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
-def test_bad_input_is_one_line_and_exit_code_2(case: Case, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(folder.parent)
-    before = sorted(folder.rglob("*"))
-    refused = run(*case.args.replace("STORE", f"file:{folder}").split(), code=2)
-
-    assert refused.stdout == ""
-    assert case.names in refused.stderr
-    assert refused.stderr.startswith("ctxsteward: ")
-    assert refused.stderr.count("\n") == 1
-    assert [path for path in before if not path.name.startswith("journal.sqlite-")] == [
-        path for path in sorted(folder.rglob("*")) if not path.name.startswith("journal.sqlite-")
-    ]
-    assert not (folder.parent / "none").exists()
-
-
 @pytest.mark.parametrize(
     ("text", "seconds"), [("0s", 0), ("90s", 90), ("45m", 2_700), ("24h", 86_400), ("7d", 604_800)]
 )
@@ -275,3 +228,49 @@ def test_options_are_completed() -> None:
     result = CliRunner().invoke(cli, [], prog_name="ctxsteward", env=environment)
 
     assert result.stdout.splitlines() == ["plain,fsck"]
+
+
+# -- where journal and keys come from ------------------------------------------------------------------------
+
+
+KEYS = {"CTXSTEWARD_MASTER_KEY": "07" * 32}
+
+
+@pytest.fixture
+def transcript(tmp_path: Path) -> str:
+    path = tmp_path / "chat.jsonl"
+    path.write_text(json.dumps({"role": "user", "content": "Never book before 10:00."}) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def command(*args: str, code: int = 0, **env: str) -> Result:
+    result = CliRunner().invoke(cli, args, env=env)
+    assert result.exit_code == code, result.output
+    return result
+
+
+def test_a_journal_elsewhere_and_a_master_key_come_from_the_environment(tmp_path: Path, transcript: str) -> None:
+    where = ("--store", f"file:{tmp_path / 'store'}")
+    env = {"CTXSTEWARD_JOURNAL": str(tmp_path / "journal"), **KEYS}
+    command("build", transcript, *where, "--json", **env)
+    assert (tmp_path / "journal" / "journal.sqlite").is_file()
+    assert not (tmp_path / "store" / "keys").exists()
+    assert json.loads(command("store", "fsck", "--read-data", *where, "--json", **env).stdout)["damage"] == []
+    elsewhere = {"CTXSTEWARD_JOURNAL": str(tmp_path / "second"), **KEYS}
+    out = command("resolve", "1", "--session", "chat", *where, "--json", **elsewhere).stdout
+    assert json.loads(out)["content"] == "Never book before 10:00."
+
+
+@pytest.mark.parametrize("key", ["07", "zz" * 32, "07" * 31])
+def test_a_master_key_that_is_none_is_said_in_one_line(tmp_path: Path, transcript: str, key: str) -> None:
+    result = command("build", transcript, "--store", f"file:{tmp_path / 's'}", code=2, CTXSTEWARD_MASTER_KEY=key)
+    assert "CTXSTEWARD_MASTER_KEY is not 64 hex digits" in result.stderr
+    assert key not in result.stderr
+
+
+def test_another_master_key_than_the_store_was_written_with_is_refused(tmp_path: Path, transcript: str) -> None:
+    where = ("--store", f"file:{tmp_path / 'store'}")
+    command("build", transcript, *where, **KEYS)
+    result = command("resolve", "1", "--session", "chat", *where, code=2, CTXSTEWARD_MASTER_KEY="08" * 32)
+    assert result.stderr.count("\n") == 1
+    assert "key" in result.stderr

@@ -36,19 +36,7 @@ PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgG
 MARK = {"type": "ephemeral"}
 
 FRESH = "fresh"
-ODD_IDS = (
-    None,
-    "",
-    "taken",
-    "taken",
-    "call_1_1",
-    "call_2_1",
-    "has space",
-    "功能",
-    "x" * 45,
-    "x" * 80,
-    "a.b:c",
-)
+ODD_IDS = (None, "", "taken", "taken", "call_1_1", "call_2_1", "has space", "功能", "x" * 45, "x" * 80, "a.b:c")
 
 
 class Move(NamedTuple):
@@ -135,10 +123,7 @@ def user(move: Move, broken: bool) -> Wire:
             {"role": "user", "content": move.text, "name": "bob"},
         ]
     if move.dialect == "openai":
-        image: Wire = {
-            "type": "image_url",
-            "image_url": {"url": f"data:image/png;base64,{PIXEL}", "detail": "low"},
-        }
+        image: Wire = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}", "detail": "low"}}
         forms = [*odd, {"role": "user", "content": [text, image]}]
         if broken:
             forms.append({"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AAAA"}}]})
@@ -167,10 +152,7 @@ def assistant(move: Move, broken: bool) -> Wire:
             ]
     else:
         text: Wire = {"type": "text", "text": move.text}
-        forms = [
-            {"role": "assistant", "content": [_thinking(), text]},
-            {"role": "assistant", "content": [text]},
-        ]
+        forms = [{"role": "assistant", "content": [_thinking(), text]}, {"role": "assistant", "content": [text]}]
         if broken:
             forms += [
                 {"role": "assistant", "content": []},

@@ -9,16 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, Store, aio, open_store
+from ctxsteward.envelope import Budgets, Session, Store, aio, open_store
 from ctxsteward.envelope.history.state import State
-from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
-from ctxsteward.envelope.tokens.tokenizer import Counter
+from ctxsteward.envelope.testing import memory_store
 from ctxsteward.store.journal.events import from_record
+
+from .messages import CHARS, char_builder
 
 
 def test_async_calls_build_the_same_bytes_as_sync_ones() -> None:
     messages = [{"role": "user" if n % 2 == 0 else "assistant", "content": f"line {n} " * 9} for n in range(40)]
-    builder = EnvelopeBuilder(tokenizer=CharTokenizer(), summarizer=FirstLine())
+    builder = char_builder()
 
     async def run() -> list[str]:
         session = memory_store().session("s")
@@ -57,12 +58,11 @@ def test_tasks_that_share_a_session_lose_nothing(locked: bool) -> None:
 # -- cancellation ------------------------------------------------------------------------------------------
 
 CALLS = 400
-CHARS = Counter(CharTokenizer())
 
 
 async def cancelled_at_random(store: Store, session: Session, chance: random.Random) -> set[str]:
     """Append and build, each call cancelled at some moment or never; the ids of the appends that came back."""
-    builder = EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=Budgets(dynamic_tokens=1_200), summarizer=FirstLine())
+    builder = char_builder(Budgets(dynamic_tokens=1_200))
     acknowledged: set[str] = set()
     for n in range(CALLS):
         message = {"role": ("user", "assistant")[n % 2], "content": f"message {n} " + "word " * 8}
@@ -108,7 +108,7 @@ def test_calls_cancelled_at_random_moments_leave_session_and_log_in_order(uri: s
 def test_a_locked_session_goes_on_after_a_cancelled_call() -> None:
     async def run() -> list[int]:
         shared = aio.SharedSession(memory_store().session("s", counter=CHARS))
-        builder = EnvelopeBuilder(tokenizer=CharTokenizer(), summarizer=FirstLine())
+        builder = char_builder()
         tasks = [asyncio.ensure_future(shared.append({"role": "user", "content": f"{n}"}, id=f"{n}")) for n in range(9)]
         await asyncio.sleep(0)
         for task in tasks[::3]:

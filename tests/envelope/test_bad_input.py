@@ -14,31 +14,21 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Session, Store, open_store
+from ctxsteward.envelope import EnvelopeBuilder, Session, open_store
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
-from ctxsteward.envelope.tokens.tokenizer import Counter
-from ctxsteward.envelope.transcripts import parse_transcripts
 from ctxsteward.schemas import (
     ContextError,
     InputError,
     InputTooLarge,
-    InvalidBudget,
     InvalidMessage,
-    InvalidProfile,
     InvalidReference,
-    InvalidTranscript,
     ReferenceNotFound,
     StoreError,
     UnknownModel,
 )
 
 from .histories import Wire
-
-CHARS = Counter(CharTokenizer())
-
-
-def opened(store: Store | None = None, id: str = "s", **more: Any) -> Session:
-    return (store or memory_store()).session(id, counter=CHARS, **more)
+from .messages import opened
 
 
 class Case(NamedTuple):
@@ -220,32 +210,9 @@ def test_another_tenant_s_session_is_another_session() -> None:
         session.resolve("§1")
 
 
-# -- transcripts -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("data", "says"),
-    [
-        pytest.param(b"", "nothing in it", id="an empty file"),
-        pytest.param(b"\n \n", "nothing in it", id="blank lines"),
-        pytest.param(b"[]", "", id="an empty array"),
-        pytest.param(b'{"role": "user", "content": NaN}', "NaN", id="NaN"),
-        pytest.param(b'{"role": "user", "role": "user", "content": "x"}', "role", id="a key twice"),
-        pytest.param(b'{"role": "user", "content": "\xff"}', "UTF-8", id="no UTF-8"),
-        pytest.param(b'{"role": "user", "content": "\\ud800"}', "surrogate", id="a lone surrogate"),
-    ],
-)
-def test_a_bad_transcript_is_refused_by_its_file(data: bytes, says: str) -> None:
-    with pytest.raises(InvalidTranscript) as refused:
-        [list(transcript.entries()) for transcript in parse_transcripts(data, "calls.jsonl")]
-    assert str(refused.value).startswith("calls.jsonl")
-    assert says in str(refused.value)
-
-
 # -- everything else ---------------------------------------------------------------------------------------
 
 TAKEN = memory_store()
-ALIAS_BOMB = "a: &a [x, x]\nb: &b [*a, *a]\npersona: {voice: *b}\n"
 
 
 def _fork(id: str | None, of: str = "s") -> Session:
@@ -290,22 +257,9 @@ CASES = {
     "a model without a name": Case(lambda: EnvelopeBuilder(model=""), UnknownModel, "unknown model ''"),
     "an unknown tokenizer": Case(lambda: EnvelopeBuilder(tokenizer="p50k_base"), InputError, "o200k_base"),
     "an unknown provider": Case(lambda: _render("cohere"), InputError, "'cohere'; one of: openai-chat"),
-    "a budget of 0": Case(lambda: Budgets(dynamic_tokens=0), InvalidBudget, "`budgets.dynamic_tokens` is 0"),
-    "a fraction over 1": Case(lambda: Budgets(compact_at_fraction=1.2), InvalidBudget, "is 1.2"),
     "a usage report that is none": Case(
         lambda: EnvelopeBuilder(tokenizer=CharTokenizer()).calibrate({"tokens": 5}), InputError, "no prompt tokens"
     ),
-    # profiles
-    "a key twice": Case(
-        lambda: Profile.from_yaml("persona: {voice: calm, voice: loud}"), InvalidProfile,
-        "profile:1: persona.voice: the key 'voice' a second time; keep one of the two",
-    ),
-    "an alias bomb": Case(lambda: Profile.from_yaml(ALIAS_BOMB), InvalidProfile, "the anchor &a"),
-    "a policy of 262,145 characters": Case(
-        lambda: Profile.from_yaml("policies: {refunds: " + "r" * 262_145 + "}"), InputTooLarge,
-        "the cap is 262,144",
-    ),
-    "an unknown block": Case(lambda: Profile.from_yaml("polices: {a: b}"), InvalidProfile, "polices: unknown key"),
     # stores
     "an unknown scheme": Case(lambda: open_store("ftp://host/x"), InputError, "s3://BUCKET/PREFIX or memory:"),
     "no scheme": Case(lambda: open_store("./.ctxsteward"), InputError, "'./.ctxsteward'"),

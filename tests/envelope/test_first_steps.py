@@ -57,7 +57,10 @@ def test_a_selector_may_be_named() -> None:
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("llm", r"or pass ranking\.ByModel\(ask\)"), ("bm25", "known: heuristic, semantic, hybrid; or pass a callable")],
+    [
+        ("llm", r"or pass ctxsteward\.envelope\.recall\.ModelSelector\(ask\)"),
+        ("bm25", "known: heuristic, semantic, hybrid; or pass a callable"),
+    ],
 )
 def test_a_selector_that_is_none_names_those_that_are(name: str, hint: str) -> None:
     with pytest.raises(InputError, match=hint):

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.evals.bench import BenchmarkRow, row, transcripts, unit_costs
+from ctxsteward.evals.bench import transcripts, unit_costs
 from ctxsteward.evals.bench.__main__ import BENCHES, main
+from ctxsteward.evals.bench.benchmark_row import BenchmarkRow, row
 from ctxsteward.evals.bench.conversations import conversation
 
 
@@ -72,8 +73,8 @@ def test_every_bench_goes_by_its_own_name() -> None:
 def test_a_bench_yields_rows_of_its_name() -> None:
     rows = list(unit_costs.import_cost())
     assert [(found.bench, found.what.split()[-1]) for found in rows] == [
-        ("import", "ctxsteward.envelope"),
-        ("import", "imported"),
+        ("import", "open_store"),
+        ("import", "alone"),
     ]
     assert rows[1].ok is True
 
@@ -83,6 +84,13 @@ def test_without_data_the_transcripts_say_that_they_were_skipped(tmp_path: Path)
         (skipped,) = transcripts.run(data)
         assert (skipped.value, skipped.ok) == ("-", None)
         assert "skipped" in skipped.what
+
+
+def test_a_folder_that_is_not_there_is_refused_before_anything_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["import", "--data", "nowhere"])
+    assert stopped.value.code == 2
+    assert "--data nowhere: no such folder" in capsys.readouterr().err
 
 
 def test_json_is_an_object_a_line_with_stable_keys(capsys: pytest.CaptureFixture[str]) -> None:
@@ -114,7 +122,7 @@ def test_an_unknown_name_is_exit_code_2_with_the_known_ones(
     out, error = capsys.readouterr()
     assert (stopped.value.code, out) == (2, "")
     assert (
-        "unknown benchmark 'wram'; one of: import, warm, cold, first, journal, outage, audit, selection, cards, "
+        "wram: no such benchmark; one of: import, warm, cold, first, journal, outage, audit, selection, cards, "
         "transcripts" in error
     )
 

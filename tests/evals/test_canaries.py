@@ -8,7 +8,17 @@ from typing import NamedTuple
 
 import pytest
 
-from ctxsteward.evals.canaries import KINDS, CanaryScenario, Half, TypedCanary, normalize, scenario, score, stories
+from ctxsteward.evals.canaries import (
+    KINDS,
+    CanaryScenario,
+    Half,
+    TypedCanary,
+    found_in,
+    normalize,
+    scenario,
+    stale_in,
+    stories,
+)
 from ctxsteward.evals.phrasings import Language
 from ctxsteward.schemas import Bullet, Message, SourceMessage, SummarizerInput
 from ctxsteward.summarizers import extractive
@@ -81,12 +91,10 @@ def test_canaries_survive_repeated_compaction_to_a_fifth(language: Language, spl
     for seed in SEEDS:
         conversation = scenario(seed, language, split=split)
         window = compacted(conversation)
-        result = score(conversation, window.text)
         assert window.rounds >= 5
-        assert result.stale == ()
-        for kind, kind_score in result.by_kind.items():
-            found[kind] += kind_score.found
-            total[kind] += kind_score.total
+        assert stale_in(conversation, window.text) == []
+        found.update(canary.kind for canary in found_in(conversation, window.text))
+        total.update(canary.kind for canary in conversation.canaries)
     assert found["safety_rule"] == total["safety_rule"]
     assert found.total() >= 0.95 * total.total(), {kind: (found[kind], total[kind]) for kind in total}
 
@@ -94,11 +102,12 @@ def test_canaries_survive_repeated_compaction_to_a_fifth(language: Language, spl
 @pytest.mark.parametrize("story", stories(), ids=lambda story: story.name)
 def test_canaries_of_handwritten_conversations_survive(story: CanaryScenario) -> None:
     window = compacted(story)
-    result = score(story, window.text)
+    found = found_in(story, window.text)
+    missed = [canary for canary in story.canaries if canary not in found]
     assert window.rounds >= 5
-    assert result.recall >= 0.85, [canary.value for canary in result.missed]
-    assert result.stale == ()
-    assert [canary for canary in result.missed if canary.kind == "safety_rule"] == []
+    assert len(found) >= 0.85 * len(story.canaries), [canary.value for canary in missed]
+    assert stale_in(story, window.text) == []
+    assert [canary for canary in missed if canary.kind == "safety_rule"] == []
 
 
 @pytest.mark.parametrize("split", ["dev", "held_out"])
@@ -129,16 +138,16 @@ def test_stories_plant_what_they_say() -> None:
 def test_an_old_value_alone_is_stale_and_beside_the_new_one_is_not() -> None:
     canary = TypedCanary(kind="updated_value", value="45 days", stale=("30 days",), ordinals=(1, 2))
     conversation = CanaryScenario(name="x", messages=(), canaries=(canary,))
-    assert score(conversation, "it is 30 days").stale == (canary,)
-    assert score(conversation, "it is 30 days\nnow 45  days").stale == ()
+    assert stale_in(conversation, "it is 30 days") == [canary]
+    assert stale_in(conversation, "it is 30 days\nnow 45  days") == []
 
 
 def test_a_value_inside_a_longer_number_is_not_found() -> None:
     canary = TypedCanary(kind="number", value="432", ordinals=(1,))
     conversation = CanaryScenario(name="x", messages=(), canaries=(canary,))
-    assert score(conversation, "port 5432").recall == 0.0
-    assert score(conversation, "1,432 items").recall == 0.0
-    assert score(conversation, "432 items").recall == 1.0
+    assert found_in(conversation, "port 5432") == []
+    assert found_in(conversation, "1,432 items") == []
+    assert found_in(conversation, "432 items") == [canary]
 
 
 @pytest.mark.parametrize(("one", "other"), [("1,200 Units", "1200units"), ("５００元", "500元"), ("a\n b", "ab")])

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.envelope.tokens.tokenizer import Counter
@@ -16,6 +15,8 @@ from ctxsteward.envelope.transcripts import parse_transcripts
 from ctxsteward.evals.agent_runs import read_run
 from ctxsteward.evals.cost import MaskedRun, cheapest, cheapest_boundaries, masking_of, sizes_of
 from ctxsteward.evals.prompt_cost import Prices, Prompt, PromptJudge, Sizer
+
+from ..examples import examples
 
 SIZER = Sizer(Counter(CharTokenizer()))
 
@@ -69,7 +70,7 @@ PRICES = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(messages=runs(), prices=PRICES, kept_steps=st.integers(1, 3))
 def test_no_schedule_costs_less(messages: list[dict[str, Any]], prices: Prices, kept_steps: int) -> None:
     (transcript,) = parse_transcripts(json.dumps(messages))
@@ -79,7 +80,7 @@ def test_no_schedule_costs_less(messages: list[dict[str, Any]], prices: Prices, 
     assert abs(bill(masking, cheapest(masking, SIZER, prices), prices) - least) < 1e-6
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(messages=runs(), prices=PRICES)
 def test_the_boundary_never_moves_back_and_never_beyond_what_may_be_masked(
     messages: list[dict[str, Any]], prices: Prices

@@ -43,12 +43,16 @@ def process(*arguments: str, env: Mapping[str, str], log: Path) -> Iterator[subp
             child.wait()
 
 
+def ask(url: str, wanted: Mapping[str, Any]) -> Any:
+    """A request of the server's API, whose database may be busy with runs for a while: a minute, as its own client."""
+    answer = httpx.post(url, json=dict(wanted), timeout=60)
+    answer.raise_for_status()
+    return answer.json()
+
+
 def deployed_runs(url: str) -> list[dict[str, Any]]:
     """Flow runs of deployments that the server knows."""
-    wanted = {"flow_runs": {"deployment_id": {"is_null_": False}}}
-    answer = httpx.post(f"{url}/flow_runs/filter", json=wanted, timeout=10)
-    answer.raise_for_status()
-    found: list[dict[str, Any]] = answer.json()
+    found: list[dict[str, Any]] = ask(f"{url}/flow_runs/filter", {"flow_runs": {"deployment_id": {"is_null_": False}}})
     return found
 
 

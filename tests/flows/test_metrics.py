@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.flows import night as nightly
-from ctxsteward.steward.night.report import CheckReport, NightReport, QuarantinedTranscript
+from ctxsteward.steward.night.report import CheckVerdict, NightReport, QuarantinedTranscript
 from ctxsteward.steward.settings import NightSettings
 
 from .servers import environment
@@ -53,10 +53,10 @@ def test_runs_violations_drift_and_hit_rates_are_counted(tmp_path: Path) -> None
         NightReport(**about, outcome="promoted", hits={"events": 4, "anticipated": 3, "judged": 2, "fired": 1}),
         NightReport(
             **about, outcome="held", quarantined=(bad, bad), refused_records=1,
-            drift=CheckReport(level="BLOCK", ok=False),
+            drift=CheckVerdict(level="BLOCK", ok=False),
         ),
-        NightReport(**about, outcome="promoted", drift=CheckReport(level="INFO", ok=True)),
-        NightReport(**about, outcome="held", dry_run=True, drift=CheckReport(level="WARN", ok=True)),
+        NightReport(**about, outcome="promoted", drift=CheckVerdict(level="INFO", ok=True)),
+        NightReport(**about, outcome="held", dry_run=True, drift=CheckVerdict(level="WARN", ok=True)),
     ]  # fmt: skip
     lines = [report.model_dump_json() for report in reports]
     found = told("tell_night(NightReport.model_validate_json(line))", lines, environment(tmp_path))

@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import httpx
 import pytest
 from prefect.flows import load_flow_from_entrypoint
 from prefect.settings import PREFECT_API_URL
@@ -20,7 +19,7 @@ from ctxsteward.envelope.store import open_store
 from ctxsteward.steward.night.history import NightChain
 from ctxsteward.steward.settings import NightSettings
 
-from .servers import ROOT, deployed_runs, environment, process, wait_for
+from .servers import ROOT, ask, deployed_runs, environment, process, wait_for
 from .transcripts import founded, write
 
 A_MINUTE_SECONDS = 60.0
@@ -43,10 +42,8 @@ class Deployed(NamedTuple):
         """Begin a run of the nightly deployment, as its schedule does; its id."""
         parameters = {"settings": settings.model_dump(mode="json", exclude_unset=True)}
         path = f"{self.url}/deployments/{self.by_name['nightly']['id']}/create_flow_run"
-        answer = httpx.post(path, json={"parameters": parameters, "state": {"type": "SCHEDULED"}}, timeout=10)
-        answer.raise_for_status()
-        told: str = answer.json()["id"]
-        return told
+        run: str = ask(path, {"parameters": parameters, "state": {"type": "SCHEDULED"}})["id"]
+        return run
 
     def run(self, id: str) -> dict[str, Any]:
         found: dict[str, Any] = next(one for one in deployed_runs(self.url) if one["id"] == id)
@@ -59,7 +56,7 @@ def deployed(prefect: None, tmp_path_factory: pytest.TempPathFactory) -> Deploye
     (home / "prefect.yaml").write_text((ROOT / "prefect.yaml").read_text())
     url = str(PREFECT_API_URL.value())
     pool = {"name": "steward", "type": "process", "base_job_template": ProcessWorker.get_default_base_job_template()}
-    httpx.post(f"{url}/work_pools/", json=pool, timeout=10).raise_for_status()
+    ask(f"{url}/work_pools/", pool)
     told = {"CTXSTEWARD_STORE": f"file:{home / 'store'}", "CTXSTEWARD_PROFILE": "support"}
     env = environment(home, PREFECT_API_URL=url, **told)
     done = subprocess.run(
@@ -67,7 +64,7 @@ def deployed(prefect: None, tmp_path_factory: pytest.TempPathFactory) -> Deploye
         text=True, timeout=120, check=False, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    found = httpx.post(f"{url}/deployments/filter", json={}, timeout=10).json()
+    found = ask(f"{url}/deployments/filter", {})
     return Deployed(url, home, env, {one["name"]: one for one in found})
 
 

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
-from ctxsteward.language.lists import lists
+from ctxsteward.language.words import lists
 
 PACKAGE = files("ctxsteward.language")
 NAMES = sorted(Path(str(file)).stem for file in (PACKAGE / "data").iterdir())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 from ctxsteward.schemas.findings import FINDING_KINDS
@@ -11,6 +12,7 @@ ROOM = Path(__file__).parents[2] / "envelope"
 OTHER_TABLES = ("audit", "maintenance")
 
 
+@cache
 def _room() -> list[ast.Module]:
     paths = [path for path in ROOM.rglob("*.py") if not set(path.parts) & set(OTHER_TABLES)]
     return [ast.parse(path.read_text(encoding="utf-8")) for path in paths]

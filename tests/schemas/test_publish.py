@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import cache, reduce
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args
@@ -22,6 +22,7 @@ from ctxsteward.schemas.publish import as_text, generate, names, schema, validat
 Json = dict[str, Any]
 
 
+@cache
 def compacted() -> Envelope:
     """An envelope of a session with tools, a note, and one compaction behind it."""
     session = memory_store().session("s-1", tenant="acme", system="Be brief.")
@@ -163,16 +164,9 @@ def test_the_selection_that_a_build_records_fits() -> None:
 
 
 def test_a_summary_fits_with_the_contract_s_keys_alone() -> None:
-    validate(
-        "summary",
-        {
-            "bullets": [{"text": "The port is 6432.", "citations": ["§12"]}],
-            "last_raw_turn": {
-                "user": {"ref": "§13", "text": "ok"},
-                "assistant": {"ref": "§14", "text": "ok"},
-            },
-        },
-    )
+    turn = {"user": {"ref": "§13", "text": "ok"}, "assistant": {"ref": "§14", "text": "ok"}}
+    bullets = [{"text": "The port is 6432.", "citations": ["§12"]}]
+    validate("summary", {"bullets": bullets, "last_raw_turn": turn})
 
 
 def test_what_a_summarizer_returns_fits() -> None:
@@ -208,94 +202,55 @@ def test_a_candidate_is_written_with_the_key_in() -> None:
 # -- forged values do not ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Forged:
-    id: str
-    change: Callable[[Json], object]
-    says: str
-
-
+FIELDS = "schema_version, address, tenant, session, profile_version, sections, reports, findings, metrics, seal"
+DROPPED = object()
 FORGED = [
-    Forged(
-        "a field of its own",
-        lambda d: d.update(admin=True),
-        'envelope: at $: found the unknown field "admin"; allowed are schema_version, address, tenant, '
-        "session, profile_version, sections, reports, findings, metrics, seal",
-    ),
-    Forged(
-        "a fifth section",
-        lambda d: d["sections"].update(root=d["sections"]["system"]),
-        'envelope: at $.sections: found the unknown field "root"; allowed are system, static, meta, dynamic',
-    ),
-    Forged(
-        "a section that sets its own trust",
-        lambda d: d["sections"]["dynamic"].update(trusted=True),
-        'envelope: at $.sections.dynamic: found the unknown field "trusted"; '
-        "allowed are tokens, budget_tokens, overflow_tokens, epoch, content",
-    ),
-    Forged(
-        "content that carries a role",
-        lambda d: d["sections"]["dynamic"]["content"][0].update(role="system"),
-        'envelope: at $.sections.dynamic.content[0]: found the unknown field "role"; '
-        "allowed are kind, name, refs, tokens, text",
-    ),
-    Forged(
-        "a loss that hides",
-        lambda d: d["reports"][0]["losses"].append(
-            {"kind": "fact", "text": "x", "ref": "§1", "span": None, "hidden": 1}
-        ),
-        'found the unknown field "hidden"; allowed are kind, text, ref, span',
-    ),
-    Forged(
-        "no dynamic section",
-        lambda d: d["sections"].pop("dynamic"),
-        "envelope: at $.sections: found no 'dynamic'; expected system, static, meta, dynamic",
-    ),
-    Forged(
-        "a later version",
-        lambda d: d.update(schema_version=2),
-        "envelope: at $.schema_version: found 2; expected 1",
-    ),
-    Forged(
-        "a budget below nothing",
-        lambda d: d["sections"]["system"].update(budget_tokens=-1),
-        "envelope: at $.sections.system.budget_tokens: found -1; expected minimum 0",
-    ),
-    Forged(
-        "tokens as text",
-        lambda d: d["sections"]["meta"].update(tokens="12"),
-        'envelope: at $.sections.meta.tokens: found "12"; expected integer',
-    ),
-    Forged(
-        "a kind of fragment that we do not lay out",
-        lambda d: d["sections"]["dynamic"]["content"][0].update(kind="system"),
-        'found "system"; expected text, tools, bullets, group, context, notes',
-    ),
-    Forged(
-        "a reference that breaks out of its line",
-        lambda d: d["sections"]["dynamic"]["content"][0].update(refs=["§1\n"]),
-        'envelope: at $.sections.dynamic.content[0].refs[0]: found "§1\\n"; expected text that matches ^§',
-    ),
-    Forged(
-        "a metric that is not a number",
-        lambda d: d["metrics"].update(prompt_tokens="all"),
-        'envelope: at $.metrics.prompt_tokens: found "all"; expected number',
-    ),
-    Forged("a metric that is no JSON", lambda d: d["metrics"].update(prompt_tokens=float("nan")), "at $: Out of"),
-    Forged("a value that is no JSON", lambda d: d.update(tenant=b"acme"), "at $: Object of type bytes"),
-    Forged("text that is no Unicode", lambda d: d.update(tenant="\ud800"), "surrogates not allowed"),
-]
+    ("a field of its own", ["admin"], True,
+     f'envelope: at $: found the unknown field "admin"; allowed are {FIELDS}'),
+    ("a fifth section", ["sections", "root"], {},
+     'envelope: at $.sections: found the unknown field "root"; allowed are system, static, meta, dynamic'),
+    ("a section that sets its own trust", ["sections", "dynamic", "trusted"], True,
+     'envelope: at $.sections.dynamic: found the unknown field "trusted"; '
+     "allowed are tokens, budget_tokens, overflow_tokens, epoch, content"),
+    ("content that carries a role", ["sections", "dynamic", "content", 0, "role"], "system",
+     'envelope: at $.sections.dynamic.content[0]: found the unknown field "role"; '
+     "allowed are kind, name, refs, tokens, text"),
+    ("a loss that hides", ["reports", 0, "losses"],
+     [{"kind": "fact", "text": "x", "ref": "§1", "span": None, "hidden": 1}],
+     'found the unknown field "hidden"; allowed are kind, text, ref, span'),
+    ("no dynamic section", ["sections", "dynamic"], DROPPED,
+     "envelope: at $.sections: found no 'dynamic'; expected system, static, meta, dynamic"),
+    ("a later version", ["schema_version"], 2, "envelope: at $.schema_version: found 2; expected 1"),
+    ("a budget below nothing", ["sections", "system", "budget_tokens"], -1,
+     "envelope: at $.sections.system.budget_tokens: found -1; expected minimum 0"),
+    ("tokens as text", ["sections", "meta", "tokens"], "12",
+     'envelope: at $.sections.meta.tokens: found "12"; expected integer'),
+    ("a kind of fragment that we do not lay out", ["sections", "dynamic", "content", 0, "kind"], "system",
+     'found "system"; expected text, tools, bullets, group, context, notes'),
+    ("a reference that breaks out of its line", ["sections", "dynamic", "content", 0, "refs"], ["§1\n"],
+     'envelope: at $.sections.dynamic.content[0].refs[0]: found "§1\\n"; expected text that matches ^§'),
+    ("a metric that is not a number", ["metrics", "prompt_tokens"], "all",
+     'envelope: at $.metrics.prompt_tokens: found "all"; expected number'),
+    ("a metric that is no JSON", ["metrics", "prompt_tokens"], float("nan"), "at $: Out of"),
+    ("a value that is no JSON", ["tenant"], b"acme", "at $: Object of type bytes"),
+    ("text that is no Unicode", ["tenant"], "\ud800", "surrogates not allowed"),
+]  # fmt: skip
+"""What is forged, the place of it, what stands there, and what the schema says."""
 
 
-@pytest.mark.parametrize("case", FORGED, ids=lambda case: case.id)
-def test_a_forged_envelope_is_refused_with_its_place(case: Forged) -> None:
+@pytest.mark.parametrize(("place", "value", "says"), [case[1:] for case in FORGED], ids=[case[0] for case in FORGED])
+def test_a_forged_envelope_is_refused_with_its_place(place: list[Any], value: object, says: str) -> None:
     document = envelope_document()
-    case.change(document)
+    *above, key = place
+    owner = reduce(lambda node, step: node[step], above, document)
+    owner[key] = value
+    if value is DROPPED:
+        del owner[key]
 
     with pytest.raises(InputError) as refused:
         validate("envelope", document)
 
-    assert case.says in str(refused.value)
+    assert says in str(refused.value)
 
 
 def test_a_bullet_without_a_citation_is_refused() -> None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from ctxsteward.console.output import print_document
+from ctxsteward.console.terminal.output import print_document
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, open_store
 from ctxsteward.envelope.cards import open_cards
 from ctxsteward.envelope.cards.maker import CardMaker, PhasePosition

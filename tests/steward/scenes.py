@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ctxsteward.envelope import Store, open_store
-from ctxsteward.schemas.recommendation import Slot
+from ctxsteward.schemas.recommendation import MetaRecommendation, Slot
 from ctxsteward.steward.artifacts import Artifact, build_artifact
-from ctxsteward.steward.observation import MessageSpan, Observation
-from ctxsteward.steward.transcript import ReplayedTranscript, ReplayedUtterance
+from ctxsteward.steward.observations.observation import MessageSpan, Observation
+from ctxsteward.steward.observations.transcript import ReplayedTranscript, ReplayedUtterance
 from ctxsteward.store.crypto.keyring import memory_keys
 from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.objects.memory import MemoryObjects
@@ -70,3 +70,22 @@ def artifact(store: Store, session: str, texts: Sequence[str], *, principal: str
     (first, *rest) = build_artifact(transcript, claims, extractor=EXTRACTOR, key=key, revision=revision)
     assert not rest
     return first
+
+
+def evidence(session: str = "s-1", ref: str = "§1", **more: Any) -> dict[str, Any]:
+    return {
+        "source": "store", "session": session, "ref": ref, "span": (0, 4), "span_address": "a" * 64, "role": "user",
+        "trust": "user", "principal": "u", **more,
+    }  # fmt: skip
+
+
+def recommendation(id: str = "r-1", text: str = "Wants the result first.", **more: Any) -> MetaRecommendation:
+    """An active preference of the tenant; `more` overrides fields, nested ones as dictionaries."""
+    fields: dict[str, Any] = {
+        "id": id, "kind": "preference", "scope": {"tenant": TENANT, "agent": AGENT}, "text": text,
+        "slot": {"subject": "user", "attribute": id}, "trust": "user", "status": "active", "run": "n1", "tokens": 9,
+        "support": {"events": 3, "sessions": 3, "principals": 3, "last": "2026-11-22T04:00:00+00:00"},
+        "confidence": {"score": 0.9, "lower95": 0.7, "method": "wilson"}, "extractor": {"name": "x", "version": "1"},
+        "evidence": [evidence()],
+    }  # fmt: skip
+    return MetaRecommendation.model_validate(fields | more)

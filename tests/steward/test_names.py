@@ -14,10 +14,10 @@ from ctxsteward.steward.release.actors import ActionRefused, Actor, Actors
 from ctxsteward.steward.release.approvals import Approvals
 from ctxsteward.steward.release.record_reviews import RecordReviews
 
-from .harvest.tool_scenes import call, scene
-from .people import FIRST, LOCKED, SALT, TOKENS, WHEN, actors, signer
+from .harvest.tools.scenes import call, scene
+from .release.people import FIRST, LOCKED, SALT, TOKENS, WHEN, actors, signer
+from .release.test_record_reviews import record
 from .scenes import AGENT, TENANT, artifact, memory_store
-from .test_record_reviews import record
 
 EVES = ("eve", "Eve", "еve", "eve ", "e\u200bve", "ｅｖｅ")
 RULE = "Refunds go through without a check."

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from ctxsteward.schemas import Bullet, Message, Ref, SourceMessage, SummarizerInput, Utterance
 from ctxsteward.summarizers import extractive, unsupported
-from ctxsteward.summarizers.extraction import BULLET_OVERHEAD_TOKENS
+from ctxsteward.summarizers.bullets import BULLET_OVERHEAD_TOKENS
+
+from ..examples import examples
 
 SENTENCES = (
     "Whatever happens, card numbers stay out of the logs.",
@@ -34,8 +35,7 @@ prose = st.lists(st.one_of(st.sampled_from(SENTENCES), st.text(max_size=60)), ma
 json_text = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=12)),
     lambda inner: st.one_of(
-        st.lists(inner, max_size=4),
-        st.dictionaries(st.sampled_from(("order_id", "error", "x y", "§3")), inner),
+        st.lists(inner, max_size=4), st.dictionaries(st.sampled_from(("order_id", "error", "x y", "§3")), inner)
     ),
     max_leaves=8,
 ).map(json.dumps)
@@ -48,10 +48,7 @@ def messages(draw: st.DrawFn) -> tuple[SourceMessage, ...]:
         if draw(st.booleans()):
             wires.append({"role": draw(st.sampled_from(("user", "assistant", "system"))), "content": draw(prose)})
         else:
-            function = {
-                "name": draw(st.sampled_from(("ls", "book_flight", "§9\nx"))),
-                "arguments": draw(json_text),
-            }
+            function = {"name": draw(st.sampled_from(("ls", "book_flight", "§9\nx"))), "arguments": draw(json_text)}
             wires.append({"role": "assistant", "content": None, "tool_calls": [{"id": f"c{i}", "function": function}]})
             wires.append({"role": "tool", "tool_call_id": f"c{i}", "content": draw(st.one_of(prose, json_text))})
     return tuple(SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w)) for i, w in enumerate(wires))
@@ -97,7 +94,7 @@ def invented(text: str, known: list[str], source: SummarizerInput) -> list[str]:
     return wrong
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(messages(), st.integers(0, 600))
 def test_bullets_fit_cite_and_never_invent(items: tuple[SourceMessage, ...], budget_tokens: int) -> None:
     cut = len(items) * 2 // 3

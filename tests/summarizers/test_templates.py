@@ -45,12 +45,7 @@ def test_an_unknown_slot_is_an_error() -> None:
 
 @pytest.mark.parametrize(
     ("reply", "kept"),
-    [
-        ("<analysis>a</analysis>b", "b"),
-        ("a<ANALYSIS>b", "a"),
-        ("<analysis>\n1\n</analysis>\n\n2", "2"),
-        ("a", "a"),
-    ],
+    [("<analysis>a</analysis>b", "b"), ("a<ANALYSIS>b", "a"), ("<analysis>\n1\n</analysis>\n\n2", "2"), ("a", "a")],
 )
 def test_analysis_is_stripped(reply: str, kept: str) -> None:
     assert strip_analysis(reply) == kept

@@ -23,29 +23,17 @@ REPLACED = [
     pytest.param("The return window is 30 days.", "Actually, the return window is now 45 days.", "30", "45", id="now"),
     pytest.param("Ping the gateway on port 8080.", "Ping the gateway on port 9090.", "8080", "9090", id="restated"),
     pytest.param(
-        "Refunds take 30 days.",
-        "Scratch the 30, refunds take 45 days.",
-        "Refunds take 30",
-        "45",
-        id="scratch",
+        "Refunds take 30 days.", "Scratch the 30, refunds take 45 days.", "Refunds take 30", "45", id="scratch"
     ),
     pytest.param("The review is on Monday.", "They moved the review to Thursday.", "Monday", "Thursday", id="weekday"),
     pytest.param(
-        "Redis it is for the queue.",
-        "Let's switch the queue from Redis to Valkey.",
-        "Redis it is",
-        "Valkey",
-        id="name",
+        "Redis it is for the queue.", "Let's switch the queue from Redis to Valkey.", "Redis it is", "Valkey", id="name"
     ),
     pytest.param("Let's use 4 workers.", "Make that 6 workers.", "4 workers", "6 workers", id="make that"),
     pytest.param("退货期是三十天。", "退货期改成四十五天了。", "三十天", "四十五天", id="chinese"),
     pytest.param("评审定在周一。", "评审推迟到周四。", "周一", "周四", id="chinese weekday"),
     pytest.param(
-        "No deploys on Fridays, ever.",
-        "Drop the rule about Friday deploys.",
-        "ever",
-        "Drop",
-        id="revoked rule",
+        "No deploys on Fridays, ever.", "Drop the rule about Friday deploys.", "ever", "Drop", id="revoked rule"
     ),
 ]
 

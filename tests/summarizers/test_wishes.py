@@ -7,8 +7,8 @@ import pytest
 
 from ctxsteward.schemas import Bullet, Message, SourceMessage, SummarizerInput
 from ctxsteward.summarizers import extractive
+from ctxsteward.summarizers.cues import deeds
 from ctxsteward.summarizers.salience import read_sentence
-from ctxsteward.summarizers.tasks import deeds
 
 Said = tuple[str, str]
 

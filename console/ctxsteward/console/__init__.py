@@ -1,1 +1,1 @@
-"""The command line. Optional rooms are imported when their command runs."""
+"""The command line, ``ctxsteward``. `cli` is its root; other rooms are imported when a command that needs them runs."""

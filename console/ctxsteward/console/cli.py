@@ -17,8 +17,7 @@ from typing import Any
 import click
 from click.shell_completion import get_completion_class
 
-from .commands import COMMANDS
-from .lazy import LazyGroup
+from .commands import COMMANDS, LazyGroup
 
 INTERRUPTED, BROKEN_PIPE = 130, 141
 
@@ -53,7 +52,7 @@ class Root(LazyGroup):
         except click.exceptions.Abort:
             return INTERRUPTED
         except Exception as error:
-            from .failures import failure_line, report_failure  # brings the tree of errors, and pydantic with it
+            from .terminal import failure_line, report_failure
 
             line = failure_line(error)
             if line is None:

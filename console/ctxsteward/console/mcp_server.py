@@ -14,8 +14,7 @@ from mcp.server.models import InitializationOptions
 from mcp.server.stdio import stdio_server
 from mcp.types import CallToolResult, TextContent, Tool, ToolAnnotations
 
-from ctxsteward.envelope import Session
-from ctxsteward.envelope.recall.model_tools import answer_call, model_tools
+from ctxsteward.envelope import Session, answer_call, model_tools
 from ctxsteward.schemas import ContextError
 
 INSTRUCTIONS = (

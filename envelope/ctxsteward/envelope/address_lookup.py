@@ -1,7 +1,8 @@
 """What a tenant's journal holds by address: manifests of built envelopes, and compactions.
 
-What is not known here is looked for in the object store: in all sessions of the tenant, or in the one that is named.
-Everything is checked before it is served. Raises `ReferenceNotFound`, `Damaged`, `InputError`, `StoreError`.
+It is behind `Store.address`, `manifest`, `compaction` and `report`. What the journal lacks is looked for in the object
+store: in all sessions of the tenant, or in the one that is named. Everything is checked before it is served. Raises
+`ReferenceNotFound`, `Damaged`, `InputError`, `StoreError`.
 """
 
 from __future__ import annotations
@@ -10,13 +11,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ctxsteward.schemas import Damaged, Finding, InputError, ReferenceNotFound
-from ctxsteward.store.crypto.keyring import Keys
-from ctxsteward.store.journal.events import WindowCompacted, from_record
-from ctxsteward.store.journal.log import check, read_manifest
-from ctxsteward.store.journal.port import Journal, SessionKey
+from ctxsteward.store import Journal, Keys, SessionKey, WindowCompacted, check, from_record, read_manifest
 
 if TYPE_CHECKING:
-    from ctxsteward.store.replication.write_behind import WriteBehind
+    from ctxsteward.store import WriteBehind
 
 MIN_DIGITS, ALL_DIGITS = 8, 64
 """Of an address, as a person may write it."""
@@ -52,10 +50,10 @@ class AddressLookup:
 
     def compaction(self, address: str, tenant: str, session: str | None) -> WindowCompacted:
         """The compaction with this address."""
-        found = self._found(tenant, session, lambda: self._journal.find(tenant, address))
-        if found is None:
+        place = self._found(tenant, session, lambda: self._journal.find(tenant, address))
+        if place is None:
             raise self._not_found(address, f"no compaction of tenant {tenant!r} has this address")
-        owner, position = found
+        owner, position = place
         record = next(iter(self._journal.read(SessionKey(tenant, owner), position, position + 1)), None)
         if record is None:
             raise Damaged(f"session {owner!r}: the compaction at position {position} is missing from the journal")
@@ -72,10 +70,10 @@ class AddressLookup:
 
     def _found(self, tenant: str, session: str | None, find: Callable[[], T]) -> T:
         """What is found here; where that is nothing, what is found once the sessions have been read in."""
-        found = find()
+        result = find()
         self._findings.clear()
-        if found or self._write_behind is None:
-            return found
+        if result or self._write_behind is None:
+            return result
         if session is None:
             self._findings[:] = self._write_behind.all_readable(tenant)
         else:

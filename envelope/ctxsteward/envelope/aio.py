@@ -2,9 +2,8 @@
 
 A build is milliseconds of CPU and, on a file store, an fsync; each function here runs its counterpart in a worker
 thread. Tasks may share a session: one call runs at a time, and `SharedSession` keeps them in the order of asking. A
-cancelled
-call is not undone: its thread goes on to the end behind the session's lock, so session and log stay in step, and what
-was being written may be in the log. Append with an `id`, and append again: the same `id` is the same entry.
+cancelled call is not undone: its thread goes on to the end behind the session's lock, so session and log stay in step,
+and what was being written may be in the log. Append with an `id`, and append again: the same `id` is the same entry.
 """
 
 from __future__ import annotations
@@ -13,10 +12,9 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from .building.builder import EnvelopeBuilder
+from .building import EnvelopeBuilder
 from .envelope import Envelope
-from .history.session import Session
-from .history.tool_groups import LogEntry
+from .history import LogEntry, Session
 
 
 async def append(session: Session, message: object, **meta: Any) -> LogEntry:

@@ -21,23 +21,20 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import ValidationError
 
-from ctxsteward.schemas import CompressionReport, Finding, InputError, StoreError, Wire
-from ctxsteward.schemas.seal import SealDocument
-from ctxsteward.store.crypto.addresses import address_of, code
-from ctxsteward.store.crypto.keyring import Keys, SealKey
+from ctxsteward.schemas import CompressionReport, Finding, InputError, SealDocument, StoreError, Wire
+from ctxsteward.store import Keys, SealKey, address_of, code
 
-from .layout.composition import DynamicLayout, Fragment, HeadLayout
-from .layout.rows import RENDERER_VERSION
-from .tokens.budgets import HEAD_SECTIONS
+from .layout import RENDERER_VERSION, DynamicLayout, Fragment, HeadLayout
+from .tokens import HEAD_SECTIONS
 
 SCHEMA_VERSION = 1
 
 Provider = Literal["openai-chat", "openai-responses", "anthropic", "gemini", "text"]
-PROVIDERS: tuple[Provider, ...] = ("openai-chat", "openai-responses", "anthropic", "gemini", "text")
+PROVIDERS: tuple[Provider, ...] = get_args(Provider)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +66,7 @@ class Section:
     @property
     def text(self) -> str:
         """The section as one readable text."""
-        from .render.text import section_text
+        from .render import section_text
 
         return section_text(self.fragments)
 
@@ -122,7 +119,7 @@ class Envelope:
 
     def document(self) -> Wire:
         """The published form, as JSON values; costs a rendering, so not for every call."""
-        from .render.text import fragment_document
+        from .render import fragment_document
 
         return {
             "schema_version": SCHEMA_VERSION,

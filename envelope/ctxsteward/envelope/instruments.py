@@ -1,34 +1,17 @@
-"""Running numbers of this process that OpenTelemetry reads when it collects, and those of the request path.
+"""`Board`: counters and gauges that OpenTelemetry reads when it collects; and the instruments of the request path.
 
-A `Board` keeps its numbers itself and offers them as observable instruments, so telling costs an addition and no SDK
-is in the way of a build. A label's values are a closed list, or a largest number of them; whatever else is told counts
-as ``other``, so no session, tenant, model or text can become a series. What can be counted with a closed list stands at
-0 from the beginning: a rate has something to be a rate of before the first event.
+A `Board` keeps its numbers itself and offers them as observable instruments, so counting costs an addition and no SDK
+is in the way of a build. A label has a closed list of values, or a largest number of them; any other value counts as
+``other``, so no session, tenant, model or text can become a series. What can be counted with a closed list stands at 0
+from the beginning: a rate has something to be a rate of before the first event.
 
-The OpenTelemetry API is used once the process has loaded it (whoever sets up an SDK has), and never loaded here.
+The OpenTelemetry API is used once the process has loaded it, as setting up an SDK does, and never loaded here.
 
-`board()` holds the request path's instruments, all in `INSTRUMENTS`; `context.cache_miss` counts stored envelopes,
-summaries and records that are missing, unreadable or stale and had to be regenerated, fetched elsewhere or done
-without:
-
-    context.tokens_by_section      gauge        section              of the last build
-    context.section_budget         gauge        section              of the last build
-    context.section_utilization    gauge, 0..   section              tokens / budget of the last build
-    context.section_tokens         counter      section              of all builds: a rate of it is a mean
-    context.prompt_tokens          counter                           of all builds, head, tools and priming included
-    context.prefix_tokens          counter                           of them, unchanged since the build before
-    context.prefix_break           counter      section              see `prefix_breaks`; section: also ``tools``
-    context.overflow               counter      section              builds in which it was over its budget
-    context.guard                  counter      level: 80 | 90       builds at or over this share of the window, in %
-    context.degraded               counter                           builds in which something was truly gone
-    context.compress.count         counter      section              compactions
-    context.compress.refused       counter                           that were due and not made
-    context.compress.tokens_saved  counter      section
-    context.losses                 counter      kind: `LossKind`
-    context.cache_miss             counter      reason: `REASONS`
-    schema_violation.count         counter      what: transcript | record (a night's) | document (written or read)
-    context.build.duration         histogram, s outcome: built | compacted | failed
-    context.selection.duration     histogram, s                      where something was selected
+`board()` holds the request path's instruments, all in `INSTRUMENTS`; the guide to observability has them as a table. Of
+them, a rate of `context.section_tokens` is a mean; `context.prefix_break` is explained in `prefix_breaks`;
+`context.cache_miss` counts stored envelopes, summaries and records that are missing, unreadable or stale and had to be
+regenerated, fetched elsewhere or done without. Beside them two histograms: `context.build.duration` (`outcome`) and
+`context.selection.duration`, the latter where something was selected.
 
 Sources: OpenTelemetry metrics API (asynchronous instruments); the Prometheus project's advice on instrumentation (no
 missing metrics, no unbounded labels); the layered-envelope design (observability).
@@ -42,13 +25,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
-from ctxsteward.schemas import LossKind
-from ctxsteward.schemas.violations import violations
+from ctxsteward.schemas import LossKind, violations
 from ctxsteward.store import process_forks as forking
 
-from .tokens.budgets import SECTIONS
+from .tokens import SECTIONS
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, Histogram, Observation
@@ -81,7 +63,7 @@ class Board:
     """Numbers of some instruments; threads may share it."""
 
     def __init__(self, instruments: Iterable[Instrument], before: Callable[[], None] | None = None) -> None:
-        """`before` is called when somebody collects."""
+        """`before` is called at each collection, before numbers are read."""
         self._before = before
         self.instruments = {one.name: one for one in instruments}
         self._numbers: dict[str, dict[Labels, float]] = {
@@ -96,7 +78,7 @@ class Board:
         self.tell(((name, number, labels),))
 
     def tell(self, counts: Iterable[Measurement], gauges: Iterable[Measurement] = ()) -> None:
-        """Count several things and say what several gauges stand at, in one go."""
+        """Add to several counters and set several gauges, in one step."""
         with self._lock:
             for name, number, labels in counts:
                 row = self._numbers[name]
@@ -110,7 +92,7 @@ class Board:
             self.offer()
 
     def set(self, name: str, value: float, *labels: str) -> None:
-        """Say what a gauge stands at."""
+        """Set a gauge."""
         self.tell((), ((name, value, labels),))
 
     def offer(self) -> None:
@@ -122,9 +104,9 @@ class Board:
                 return
             self._offered = True
         meter = get_meter(METER)
-        for one in self.instruments.values():
-            make = meter.create_observable_counter if one.kind == "counter" else meter.create_observable_gauge
-            make(one.name, [self._callback(one)], unit=one.unit, description=one.about)
+        for instrument in self.instruments.values():
+            make = meter.create_observable_counter if instrument.kind == "counter" else meter.create_observable_gauge
+            make(instrument.name, [self._callback(instrument)], unit=instrument.unit, description=instrument.about)
 
     def numbers(self, name: str) -> dict[Labels, float]:
         """What an instrument stands at, by the values of its labels."""
@@ -237,7 +219,7 @@ def cache_miss(reason: Reason) -> None:
 
 
 def lasted(outcome: Outcome, build_seconds: float, selection_seconds: float = 0.0) -> None:
-    """Take down what a build took, where somebody listens."""
+    """Keep the duration of a build for the next collection, where OpenTelemetry is loaded."""
     if API not in sys.modules:
         return
     waiting = _durations()
@@ -248,7 +230,7 @@ def lasted(outcome: Outcome, build_seconds: float, selection_seconds: float = 0.
 
 @cache
 def _durations() -> deque[tuple[Outcome, float, float]]:
-    """Not yet recorded: in a row they cost a fraction of what each costs amid other work."""
+    """Durations not recorded yet: recorded in a row they cost a fraction of what each costs amid other work."""
     return deque()
 
 
@@ -262,27 +244,20 @@ def _collected() -> None:
 
 def _record() -> None:
     """Record the durations that wait."""
-    waiting = _durations()
+    waiting, (builds, selections) = _durations(), _histograms()
     while waiting:
         try:
             outcome, build_seconds, selection_seconds = waiting.popleft()
         except IndexError:  # another thread was quicker
             return
-        _histograms().build.record(build_seconds, _OUTCOMES[outcome])
+        builds.record(build_seconds, {"outcome": outcome})
         if selection_seconds:
-            _histograms().selection.record(selection_seconds)
-
-
-_OUTCOMES: dict[Outcome, dict[str, str]] = {name: {"outcome": name} for name in get_args(Outcome)}
-
-
-class _BuildTiming(NamedTuple):
-    build: Histogram
-    selection: Histogram
+            selections.record(selection_seconds)
 
 
 @cache
-def _histograms() -> _BuildTiming:
+def _histograms() -> tuple[Histogram, Histogram]:
+    """Of builds and of selections."""
     from opentelemetry.metrics import get_meter
 
     meter = get_meter(METER)
@@ -290,4 +265,4 @@ def _histograms() -> _BuildTiming:
         meter.create_histogram(one.name, one.unit, one.about, explicit_bucket_boundaries_advisory=BUILD_SECONDS)
         for one in (BUILD_DURATION, SELECTION_DURATION)
     )
-    return _BuildTiming(build, selection)
+    return build, selection

@@ -1,4 +1,4 @@
-"""The store: where sessions and governed state live.
+"""The store of an application (`open_store`, `Store`): it opens sessions, profiles, facts and cards, and composes them.
 
     open_store("file:./.ctxsteward")            one folder: journal, objects, keys
     open_store("s3://bucket/prefix", journal="/var/lib/app/journal", keys=MasterKeys(…))
@@ -12,70 +12,52 @@ the object store and never blocks a build.
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from ctxsteward.schemas import CompressionReport, Erased, Finding, InputError, ReferenceNotFound, StoreError, Wire
-from ctxsteward.store import process_forks as forking
-from ctxsteward.store.backend import Backend
-from ctxsteward.store.crypto.keyring import Keys, file_keys, memory_keys
-from ctxsteward.store.facts.lookup import WAIT_SECONDS, FactLookup
-from ctxsteward.store.journal.erasures import erasures
-from ctxsteward.store.journal.events import WindowCompacted
-from ctxsteward.store.journal.port import Journal, JournalRecord, SessionKey
-from ctxsteward.store.names import checked_name
-from ctxsteward.store.objects.port import ObjectStore, Patience
-from ctxsteward.store.profiles.text import Profile
+from ctxsteward.schemas import CompressionReport, Erased, Finding, InputError, ReferenceNotFound, Wire
+from ctxsteward.store import (
+    JOURNAL_FOLDER,
+    QUEUE_BYTES,
+    WAIT_SECONDS,
+    Backend,
+    Eraser,
+    FactLookup,
+    FactStore,
+    Journal,
+    JournalRecord,
+    Keys,
+    Log,
+    ObjectStore,
+    Patience,
+    Profile,
+    SessionKey,
+    WindowCompacted,
+    checked_name,
+    open_location,
+    process_forks as forking,
+)
 
 from .address_lookup import AddressLookup
-from .history.originals import report_in
-from .history.session import Session
-from .history.session_head import head_of
-from .layout.rows import random_nonce
-from .tokens.tokenizer import Counter
+from .history import Session, head_of, report_in
+from .layout import random_nonce
+from .tokens import Counter
 
 if TYPE_CHECKING:
-    from ctxsteward.store.facts.fact_store import FactStore
-    from ctxsteward.store.journal.erasures import Eraser
-    from ctxsteward.store.profiles.versions import ProfileVersions
-    from ctxsteward.store.replication.write_behind import WriteBehindStatus
+    from ctxsteward.store import ProfileVersions, WriteBehindStatus
 
     from .cards import CardIndex, CardMaker, StoreCards
 
-
-def with_append_hints(journal: Journal, hint: Callable[[SessionKey], None]) -> Journal:
-    """The journal, with a hint of the log's key after every append that it has taken."""
-    return cast(Journal, _HintingJournal(journal, hint))
-
-
-class _HintingJournal:
-    def __init__(self, journal: Journal, hint: Callable[[SessionKey], None]) -> None:
-        self._journal, self._hint = journal, hint
-
-    def append(self, key: SessionKey, position: int, records: Sequence[JournalRecord], *, generation: int = 0) -> None:
-        self._journal.append(key, position, records, generation=generation)
-        self._hint(key)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._journal, name)
-
-
 DEFAULT_TOKENIZER = "o200k_base"
 """Counts stored with each message, unless a session is opened with another."""
-JOURNAL_FOLDER = ".ctxsteward/journal"
-"""Of a store that is no folder."""
 CARDS_FILE = "cards.sqlite"
 """The index of context cards, beside the journal."""
-QUEUE_BYTES = 1 << 30
 CLOSE_SECONDS = 5.0
-PROBE_SECONDS = 3.0
 
-__all__ = ["Journal", "JournalRecord", "SessionKey", "Store", "open_store"]
+__all__ = ["JOURNAL_FOLDER", "Journal", "JournalRecord", "SessionKey", "Store", "open_store"]
 
 
 class Store(Backend):
@@ -96,42 +78,40 @@ class Store(Backend):
         cards: str | None = None,
     ) -> None:
         """`write_behind`: the journal lies outside the store and is drained into it; `behind` are arguments of
-        `writebehind.behind.WriteBehind`. `folder` is the journal's, `cards` as in `open_store`."""
+        `replication.write_behind.WriteBehind`. `folder` is the journal's, `cards` as in `open_store`."""
         super().__init__(journal, objects, keys, patience=patience, folder=folder)
         self.uri = uri
         self.unreached: list[Finding] = []
         """What the last call of `sessions`, `address`, `manifest` or `compaction` could not reach."""
         self._own_cards = "memory:" if folder is None else f"sqlite:{folder / CARDS_FILE}"
         self.cards_uri = self._own_cards if cards is None else cards
-        """Where this store's context cards are, whether anybody keeps them up or not."""
+        """Where this store's context cards are, whether or not they are kept up."""
         self._cards: StoreCards | None = None
         self._keeping = forking.lock()
         self._draw_nonce = draw_nonce
-        self._checked: set[str] = set()
         self.fact_lookup = FactLookup(
             lambda profile, tenant: self.facts(profile, tenant=tenant),
             wait_seconds=WAIT_SECONDS if write_behind else None,
-            erasures=partial(erasures, journal),
+            erasures=self.erasures,
         )
         """How sessions of this store learn what is known about their users."""
         if write_behind:
-            from ctxsteward.store.replication.write_behind import WriteBehind
+            from ctxsteward.store import WriteBehind
 
             self.write_behind = WriteBehind(
                 journal, objects, keys, self.vault, erased=self._apply_tombstones, **(behind or {})
             )
+            self.appended.append(self.write_behind.grown)
         self._addressed = AddressLookup(journal, keys, self.write_behind, self.unreached)
 
     def profiles(self, name: str, *, tenant: str = "default") -> ProfileVersions:
         """The committed versions of a profile."""
-        from ctxsteward.store.profiles.versions import ProfileVersions
+        from ctxsteward.store import ProfileVersions
 
         return ProfileVersions(self, name, checked_name("tenant", tenant))
 
     def facts(self, profile: str, *, tenant: str = "default") -> FactStore:
         """What is known about single users, projects and sessions of this profile."""
-        from ctxsteward.store.facts.fact_store import FactStore
-
         return FactStore(self, profile, checked_name("tenant", tenant))
 
     def session(
@@ -158,7 +138,8 @@ class Store(Backend):
         session = self._session(key, counter)
         session.open(head)
         session.findings.extend((*self.findings, *findings))
-        self._hint(key)  # others may have written to it meanwhile
+        for listener in self.appended:
+            listener(key)  # others may have written to it meanwhile
         return session
 
     def at(self, tenant: str, id: str, position: int | None = None) -> Session:
@@ -170,9 +151,9 @@ class Store(Backend):
         return session
 
     def _claim(self, key: SessionKey) -> list[Finding]:
-        """Before a session is written to: are the keys the right ones, is it ours?"""
+        """Before a session is written to: check the keys, and become its owner; findings say what could not be done."""
         if self.write_behind is None:
-            self._check_keys(key.tenant, write=True)
+            self.check_keys(key.tenant, write=True)
             return []
         try:
             return self.write_behind.opened(key)
@@ -182,32 +163,24 @@ class Store(Backend):
 
     def _readable(self, key: SessionKey, length: int | None = None) -> None:
         if self.write_behind is None:
-            self._check_keys(key.tenant, write=False)
+            self.check_keys(key.tenant, write=False)
         else:
             self.write_behind.readable(key, length)
 
-    def _check_keys(self, tenant: str, *, write: bool) -> None:
-        """Raise `StoreError` where the tenant was written with other keys; asked once."""
-        if tenant not in self._checked:
-            from ctxsteward.store.crypto.keyring import check_keys
-
-            check_keys(self.objects, self.keys, tenant, write=write, patience=self.patience)
-            if write:
-                self._checked.add(tenant)
-
     def _apply_tombstones(self, tenant: str) -> None:
-        from ctxsteward.store.erasure.forget import apply_tombstones
+        from ctxsteward.store import apply_tombstones
 
         apply_tombstones(self, tenant, thorough=True)
 
     def replay(self, key: SessionKey, length: int) -> None:
         """Read this much of a log into a session, with what is here alone."""
-        Session(self.journal, key, _no_counter, lambda: "", self.keys).load(upto=length)
+        log = Log(self.journal, key, self.keys.address_key(key.tenant))
+        Session(log, _no_counter, lambda: "", self.keys).load(upto=length)
 
     def _session(self, key: SessionKey, counter: Counter | None) -> Session:
         repair = None if self.write_behind is None else self.write_behind.opening.stored_record
-        journal = with_append_hints(self.journal, self._hint)
-        return Session(journal, key, partial(_counter, counter), self._draw_nonce, self.keys, repair, self.fact_lookup)
+        log = Log(self.journal, key, self.keys.address_key(key.tenant), repair, self.appended)
+        return Session(log, partial(_counter, counter), self._draw_nonce, self.keys, self.fact_lookup)
 
     def exists(self, id: str, *, tenant: str = "default") -> bool:
         key = SessionKey(tenant, id)
@@ -271,7 +244,7 @@ class Store(Backend):
         """
         with self._keeping:
             if self._cards is None or self._cards.closed:
-                from .cards.worker import StoreCards
+                from .cards import StoreCards
 
                 self._cards = StoreCards(self, index, maker, tenants)
             elif index is not None or maker is not None or tenants is not None:
@@ -283,17 +256,10 @@ class Store(Backend):
         return tuple(dict.fromkeys((self.cards_uri, self._own_cards)))
 
     def derived_text_erasers(self) -> tuple[Eraser, ...]:
-        """Its erasers, and those of its indexes of context cards that nobody here has open."""
-        from .cards.erasure import lazy_card_eraser
+        """Its erasers, and those of its indexes of context cards that are not open in this process."""
+        from .cards import lazy_card_eraser
 
         return (*self.erasers, *lazy_card_eraser(self))
-
-    def _hint(self, key: SessionKey) -> None:
-        if self.write_behind is not None:
-            self.write_behind.start()
-        kept = self._cards
-        if kept is not None:
-            kept.hint(key)
 
     # -- the write-behind ---------------------------------------------------------------------------------------
 
@@ -329,7 +295,7 @@ def open_store(
     cards: str | None = None,
     queue_bytes: int = QUEUE_BYTES,
 ) -> Store:
-    """Open ``file:PATH`` or a `Path` (made if missing), ``s3://BUCKET/PREFIX`` (see `objects.s3_uri`) or ``memory:``.
+    """Open ``file:PATH`` or a `Path` (made if missing), ``s3://BUCKET/PREFIX`` (see `s3_location`) or ``memory:``.
 
     `journal` is the folder of the local journal (default: inside a ``file:`` store, else ``.ctxsteward/journal``);
     outside the store it is drained into it in the background, and a message is refused with `Backpressure` while
@@ -338,82 +304,11 @@ def open_store(
     ``postgresql://…`` (default: ``cards.sqlite`` beside the journal); `Store.cards` keeps it up. Raises `InputError`,
     `StoreError`.
     """
-    if isinstance(uri, PathLike):
-        uri = f"file:{fspath(uri)}"
-    if not isinstance(uri, str):
-        raise InputError(f"a store is opened by a URI or a path, not {type(uri).__name__}; write file:PATH")
-    scheme, separator, rest = uri.partition(":")
-    if scheme == "memory" and separator and not rest and journal is None:
-        from ctxsteward.store.journal.memory import MemoryJournal
-        from ctxsteward.store.objects.memory import MemoryObjects
-
-        return Store(MemoryJournal(), MemoryObjects(), keys or memory_keys(), uri=uri, cards=cards)
-    if scheme == "file" and rest:
-        from ctxsteward.store.journal.sqlite import FileJournal
-        from ctxsteward.store.objects.file import FileObjects
-
-        root = Path(rest)
-        objects, keys = FileObjects(root / "objects"), keys or file_keys(root / "keys")
-        if journal is not None and Path(journal).resolve() != root.resolve():
-            return _drained(uri, objects, Path(journal), keys, cards, queue_bytes)
-        around = (root / "objects", root / "keys")
-        own = FileJournal(root, address_key=keys.address_key, inhabited=lambda: any(map(_has_files, around)))
-        return Store(own, objects, keys, uri=uri, folder=root, cards=cards)
-    if scheme == "s3" and rest.startswith("//"):
-        from ctxsteward.store.objects.s3 import S3Objects
-
-        folder = Path(JOURNAL_FOLDER if journal is None else journal)
-        bucket = S3Objects.open(uri)
-        try:
-            probe = None if _answers(bucket.probe) else bucket.probe
-            return _drained(uri, bucket, folder, keys or file_keys(folder / "keys"), cards, queue_bytes, probe)
-        except BaseException:
-            bucket.close()
-            raise
-    raise InputError(f"store {uri!r} is none; write file:PATH, s3://BUCKET/PREFIX or memory: (which has no journal)")
-
-
-def _drained(
-    uri: str,
-    objects: ObjectStore,
-    folder: Path,
-    keys: Keys,
-    cards: str | None,
-    queue_bytes: int,
-    probe: Callable[[], None] | None = None,
-) -> Store:
-    from ctxsteward.store.journal.sqlite import FileJournal
-
-    journal = FileJournal(folder, drains=True, queue_bytes=queue_bytes, address_key=keys.address_key)
-    behind = {"lock_path": folder / "drain.lock", "probe": probe}
-    return Store(journal, objects, keys, uri=uri, write_behind=True, behind=behind, folder=folder, cards=cards)
-
-
-def _has_files(folder: Path) -> bool:
-    return any(files for _, _, files in os.walk(folder))
-
-
-def _answers(probe: Callable[[], None]) -> bool:
-    """Whether the endpoint was found fit in the time there is; raises `InputError` where it is not.
-
-    Where it does not answer the store opens all the same, and the write-behind asks before it writes anything.
-    """
-    failed: list[BaseException] = []
-
-    def ask() -> None:
-        try:
-            probe()
-        except BaseException as error:  # handed to whoever waits
-            failed.append(error)
-
-    asking = threading.Thread(target=ask, name="ctxsteward probe", daemon=True)
-    asking.start()
-    asking.join(PROBE_SECONDS)
-    if asking.is_alive() or (failed and isinstance(failed[0], StoreError)):
-        return False
-    if failed:
-        raise failed[0]
-    return True
+    parts = open_location(uri, journal=journal, keys=keys, queue_bytes=queue_bytes)
+    return Store(
+        parts.journal, parts.objects, parts.keys, uri=parts.uri, folder=parts.folder, cards=cards,
+        write_behind=parts.drains is not None, behind=parts.drains,
+    )  # fmt: skip
 
 
 def _no_counter() -> Counter:
@@ -423,6 +318,6 @@ def _no_counter() -> Counter:
 def _counter(given: Counter | None) -> Counter:
     if given is not None:
         return given
-    from .tokens.tokenizer import load_tokenizer
+    from .tokens import load_tokenizer
 
     return Counter(load_tokenizer(DEFAULT_TOKENIZER))

@@ -1,4 +1,4 @@
-"""What the parts of a store share: where turns are acknowledged, where everything else lies, and whose keys open it.
+"""`Backend`: a store as everything below sessions sees it, with its journal, its object store and its keys.
 
 Profiles, facts, erasure and maintenance take a `Backend`; the envelope's `Store` is one, with sessions on top.
 """
@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING
 
 from ctxsteward.schemas import Finding
 
-from .crypto.hash_chain import Chain
-from .crypto.keyring import Keys
-from .crypto.vault import Vault
-from .journal.erasures import Eraser, erasures
-from .journal.port import Journal, SessionKey
+from .crypto import Chain, Keys, Vault, check_keys
+from .journal import Eraser, Journal, Listener, SessionKey, erasures
 from .names import checked_name
-from .objects.port import ObjectStore, Patience
+from .objects import ObjectStore, Patience
 
 if TYPE_CHECKING:
-    from .replication.write_behind import WriteBehind
+    from .replication import WriteBehind
 
 
 class Backend:
@@ -48,9 +45,12 @@ class Backend:
             self.findings = (Finding(kind="journal_missing", field="journal", text=missing),)
         self.erasers: list[Eraser] = []
         """Told what was forgotten here: whatever holds text derived from sessions beside the store adds itself."""
+        self.appended: list[Listener] = []
+        """Told of every append by a session that was opened here."""
         self.write_behind: WriteBehind | None = None
         """Where the journal lies outside the store; also what `erasure.forget` takes as `elsewhere`."""
         self._vaults: dict[str, Vault] = {}
+        self._checked: set[str] = set()
 
     def vault(self, tenant: str = "default") -> Vault:
         """The tenant's encrypted content."""
@@ -58,10 +58,21 @@ class Backend:
         if vault is None:
             vault = Vault(
                 self.objects, self.keys, checked_name("tenant", tenant), patience=self.patience,
-                erasures=partial(erasures, self.journal, tenant),
+                erasures=partial(self.erasures, tenant),
             )  # fmt: skip
             vault = self._vaults.setdefault(tenant, vault)
         return vault
+
+    def erasures(self, tenant: str) -> int:
+        """How many erasures this tenant has had: what a process remembers is valid as long as the number stays."""
+        return erasures(self.journal, tenant)
+
+    def check_keys(self, tenant: str, *, write: bool) -> None:
+        """Raise `StoreError` where the tenant was written with other keys; asked once."""
+        if tenant not in self._checked:
+            check_keys(self.objects, self.keys, tenant, write=write, patience=self.patience)
+            if write:
+                self._checked.add(tenant)
 
     def fresh_vault(self, tenant: str) -> Vault:
         """The same content through a vault that remembers no keys: what a check or a collection reads it with."""
@@ -73,7 +84,7 @@ class Backend:
         return Chain(self.objects, folder, key, witness=self.journal, patience=self.patience)
 
     def derived_text_erasers(self) -> tuple[Eraser, ...]:
-        """Whoever is told what was forgotten, open or not."""
+        """All erasers to call at an erasure; the envelope's `Store` adds those of card indexes that nobody has open."""
         return tuple(self.erasers)
 
     def replay(self, key: SessionKey, length: int) -> None:

@@ -1,13 +1,13 @@
-"""Create a file whole or not at all, and never over another one.
+"""Create a file whole or not at all, and never over another one. For objects, keys and `journal.id`.
 
 A temporary file beside it is written and fsynced, then linked to its name, then the folder is fsynced: after a crash
-at any point the name is absent or holds every byte. `rename` would overwrite, so it is never used for this. Whoever
-makes a folder has made the folder above it durable first, and whoever finds one makes that one folder durable: it may
-be a neighbour's who was killed before he could.
+at any point the name is absent or holds every byte. `rename` would overwrite, so it is never used for this. A folder is
+made only after the folder above it is durable. Where a folder is there already, the one above it is fsynced all the
+same: another process may have made it and been killed before its own fsync.
 
 A crash can leave a temporary file, named ``<name>.<16 hex digits>.tmp``; it is never the object.
 
-`disk` is what is asked of the operating system, by default the module `os`; tests pass one that records.
+`disk` has the calls to the operating system, by default the module `os`; tests pass a double that records them.
 Raises `OSError`. Source: POSIX `link(2)`, `fsync(2)`; the durable create-if-absent of the state design.
 """
 

@@ -1,4 +1,4 @@
-"""Names: where everything lies in an object store, how a raw name becomes a part of a path, and names of people.
+"""Names of objects in an object store, and names of people: two subjects that share the checks of raw names.
 
     profiles/<tenant>/<profile>/versions/000000000001.json   chain: one commit each
     profiles/<tenant>/<profile>/writers/000000000001.json    chain: writer epochs and leases
@@ -18,16 +18,16 @@ input never reaches a path.
 >>> part_of("acme"), part_of("a/b"), part_of(".."), part_of("Straße")
 ('acme', 'a%2Fb', '%2E%2E', 'Stra%C3%9Fe')
 
-A name of a person is kept exactly as the application gave it: it is a part of the subject whose key seals the words, so
-forgetting finds them, and nobody reaches what another name has. It is compared by its skeleton where people are
-*counted* (support, recoveries, reviewers, authors): two names that a reader cannot tell apart are one voice.
+A name of a person is kept exactly as the application gave it: it is a part of the subject whose key encrypts the words,
+so forgetting finds them, and another name reaches none of them. Where people are *counted* (support, recoveries,
+reviewers, authors), names are compared by their skeletons: two names that a reader cannot tell apart count once.
 
     unseen("e\u200bve")                 'U+200B (ZERO WIDTH SPACE)': such a name is refused
     skeleton("Eve") == skeleton("еve")  the second one begins with a Cyrillic letter
 
 A skeleton is the name without spaces, each character replaced by what it looks like, NFKC, in lower case. What looks
-alike is told by Unicode's table of confusables, which the library carries; of letters that look like ASCII in one of
-their cases, that case decides. It is for comparing alone: never shown, never stored.
+alike is in Unicode's table of confusables, which the library carries; of letters that look like ASCII in one of their
+cases, that case decides. It is for comparing alone: never shown, never stored.
 
 Source: UTS #39 (confusable detection); UAX #44 (default ignorable code points).
 """
@@ -41,8 +41,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import quote
 
-from ctxsteward.schemas import InputError
-from ctxsteward.schemas.profile import ENTRY_ID
+from ctxsteward.schemas import ENTRY_ID, InputError
 
 NUMBER_DIGITS = 12
 MAX_PART_CHARS = 120
@@ -114,14 +113,14 @@ def is_key(key: str) -> bool:
 def checked_key(key: str) -> str:
     """A key as every store takes it; raises `InputError`."""
     if not is_key(key):
-        raise InputError(f"object key {key[:80]!r} is not usable; encode its parts with objects.names.part_of")
+        raise InputError(f"object key {key[:80]!r} is not usable; encode its parts with store.names.part_of")
     return key
 
 
 def checked_prefix(prefix: str) -> str:
     """The beginning of keys: nothing, a folder with its slash, or a key's first characters. Raises `InputError`."""
     if prefix and not is_key(prefix.removesuffix("/") + "/x"):
-        raise InputError(f"key prefix {prefix[:80]!r} is not usable; encode its parts with objects.names.part_of")
+        raise InputError(f"key prefix {prefix[:80]!r} is not usable; encode its parts with store.names.part_of")
     return prefix
 
 

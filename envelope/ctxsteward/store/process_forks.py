@@ -3,10 +3,12 @@
 `os.fork` (gunicorn with `--preload`, `multiprocessing`, a daemon) copies memory and descriptors and nothing else:
 
 - What the kernel ties to a process is let go of before the fork and taken up again behind it, in the parent as in the
-  child, by whoever needs it next: `pause_at_fork`, for open SQLite files. A fork waits for what is under way,
-  `PAUSE_SECONDS` at most; what does not let go by then is the parent's alone, and the child is refused it.
+  child, at its next use: `pause_at_fork`, for open SQLite files. A fork waits for what is under way,
+  `PAUSE_SECONDS` at most; a file that is not let go by then stays the parent's, and the child is refused it.
 - Threads stay behind, and locks that they held would stay locked: `lock` and `rlock` are free in a child, and
-  `renew_in_child` is for whoever counts threads, waits for them, or talks to somebody through a socket.
+  `renew_in_child` is for objects that count threads, wait for them, or hold a socket.
+- A module that another thread is importing, or a model that it is completing, would be locked and half there in a child
+  for ever: a fork waits for these, too.
 
 A fork that Python is not told of (by a C library) is noticed at the next use of such a file: `notice`. Nothing is
 registered with the interpreter before there is something to see to.
@@ -17,6 +19,8 @@ File", 2.6; Python documentation, `os.register_at_fork`.
 
 from __future__ import annotations
 
+import _imp
+import importlib
 import os
 import threading
 import time
@@ -27,9 +31,13 @@ from itertools import count
 from threading import Lock, RLock
 from typing import Any, Generic, Protocol, TypeVar
 
+import pydantic.main
+
 PAUSE_SECONDS = 10.0
 _GRACE_SECONDS = 0.05
 """That the others are waited for while one is paused already: whoever holds two of them at once is not blocked long."""
+
+_IMPORT_POLL_SECONDS = 0.001
 
 T = TypeVar("T")
 
@@ -38,7 +46,7 @@ class Pausable(Protocol):
     """Something in use that lets go of what a child must not inherit."""
 
     def pause(self, timeout_seconds: float) -> bool:
-        """Let nobody use it, and let go; False, as if never asked, where that is not to be had in time."""
+        """Stop its use and let go; where that cannot be done in time, change nothing and return False."""
 
     def resume(self) -> None:
         """Let it be used again; by the thread that paused it, in the parent and in the child."""
@@ -74,7 +82,7 @@ _forking = threading.Lock()
 """Held by the thread that forks, from before the fork until behind it."""
 _paused: list[Pausable] = []
 _process: int | None = None
-"""That the hooks were registered in, or a child of it that has noticed; None: nobody has asked for any."""
+"""The process whose hooks are registered, or a child that has noticed its fork; None: there are no hooks yet."""
 
 
 def pause_at_fork(thing: Pausable) -> None:
@@ -116,10 +124,47 @@ def notice() -> None:
         _in_child()
 
 
+class _Imports:
+    """What other threads are importing, and models that they are completing.
+
+    The interpreter's own lock keeps them from beginning another import; pydantic has one lock for all models whose
+    schema is built at first use.
+    """
+
+    def pause(self, timeout_seconds: float) -> bool:
+        until = time.monotonic() + timeout_seconds
+        while True:
+            # both or none: who imports may wait to complete a model, and the other way round
+            if _completing.acquire(timeout=max(0.0, until - time.monotonic())):
+                _imp.acquire_lock()
+                if not self._under_way():
+                    return True
+                self.resume()
+            if time.monotonic() >= until:
+                return False
+            time.sleep(_IMPORT_POLL_SECONDS)
+
+    def resume(self) -> None:
+        _imp.release_lock()
+        _completing.release()
+
+    @staticmethod
+    def _under_way() -> bool:
+        # one lock a module since Python 3.3; they have no public name
+        modules = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", {})
+        locks = (reference() for reference in tuple(modules.values()))
+        return any(getattr(each, "owner", None) not in (None, threading.get_ident()) for each in locks)
+
+
+_completing: RLock = getattr(pydantic.main, "_rebuild_lock", None) or threading.RLock()
+_imports = _Imports()
+
+
 def _register() -> None:
     global _process
     if _process is None:
         _process = os.getpid()
+        _pausable.add(_imports)
         os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
 
 
@@ -154,7 +199,7 @@ def _resume(paused: list[Pausable]) -> None:
 
 
 def _freed(held: Any) -> None:
-    """Free a lock that a thread has not brought along. What the interpreter's own modules do with theirs."""
+    """Free a lock in a child, whose holder stayed behind; the standard library's modules do the same with theirs."""
     if held.acquire(blocking=False):
         held.release()
     else:
@@ -164,8 +209,8 @@ def _freed(held: Any) -> None:
 def _pause(things: Sequence[Pausable], until: float) -> list[Pausable]:
     """Pause all, or as many as will until then, by the monotonic clock.
 
-    Somebody who uses one of them may wait for another one, so none is waited for long while others are paused: where
-    one does not let go, all are resumed, and that one is waited for first.
+    A user of one of them may be waiting for another one, so none is waited for long while others are paused: where one
+    does not let go, all are resumed, and that one is paused first in the next attempt.
     """
     waiting = list(things)
     while True:

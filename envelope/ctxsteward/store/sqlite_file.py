@@ -1,4 +1,4 @@
-"""A SQLite file of ours: its owner's alone to read, one connection a process, and none that goes through a fork.
+"""A SQLite file that this product owns (journal, cards, ledger): mode 0600, and no connection goes through a fork.
 
 SQLite notes for each process which locks it holds on a file, and a child inherits the notes without the locks: what it
 writes may be lost when the parent closes the file, and even a new connection of it trusts the inherited notes. So a
@@ -9,11 +9,11 @@ possible, in the middle of a transaction or of its opening, or because a C libra
 Files are made with mode 0600 under any umask, and what SQLite puts beside them (``-wal``, ``-shm``) takes it over; one
 that an earlier version left readable for others is closed to them when it is opened.
 
-Whoever writes to a file that was removed or replaced is told by the operating system that all went well, and nobody
-will ever read it again. So each transaction looks before it commits and again before it is acknowledged (`SameFile`),
-at the file, its write-ahead log and its shared memory: device, inode and size, and the first bytes of the log, which an
-emptied one no longer has. That costs some microseconds beside an fsync. Nothing is opened that SQLite has locked:
-closing it would give up this process's locks (`fcntl(2)`); of the log SQLite locks nothing.
+A write to a file that was removed or replaced succeeds for the operating system, and nothing will ever read it again.
+So each transaction looks before it commits and again before it is acknowledged (`SameFile`), at the file, its
+write-ahead log and its shared memory: device, inode and size, and the first bytes of the log, which an emptied one no
+longer has. That costs some microseconds beside an fsync. Nothing is opened that SQLite has locked: closing it would
+give up this process's locks (`fcntl(2)`); of the log SQLite locks nothing.
 
 Raises `StoreError`, `Damaged`. Source: SQLite documentation, "How To Corrupt An SQLite Database File", 2 and 4, "URI
 Filenames", "WAL-mode File Format", 2.
@@ -27,8 +27,6 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple, Protocol
-from weakref import WeakSet
 
 from ctxsteward.schemas import Damaged, StoreError
 
@@ -51,8 +49,8 @@ class Connection(sqlite3.Connection):
         in_memory = path == IN_MEMORY
         self.process = os.getpid()
         self.file: tuple[int, int] | None = None if in_memory else _identity(path)
-        """Device and inode; None: it is in memory."""
-        _open.add(self)  # first: another thread may fork while this one opens
+        """Device and inode; None: it is in memory, or closed."""
+        forking.renew_in_child(self)  # first: another thread may fork while this one opens
         super().__init__(
             str(path) if in_memory else f"{path.absolute().as_uri()}?mode=rw", uri=not in_memory, timeout=busy_seconds,
             isolation_level=None, check_same_thread=False,
@@ -64,11 +62,22 @@ class Connection(sqlite3.Connection):
         return self.file is not None and self.process != os.getpid()
 
     def close(self) -> None:
-        if not self.is_foreign:
-            super().close()
-            _open.discard(self)
+        if self.is_foreign:
+            self.forked()
         else:
-            leave(self)
+            super().close()
+            self.file = None
+
+    def forked(self) -> None:
+        """Never close what the parent has open, also not at the end of the interpreter; and never open the file here,
+        be it that a thread of the parent was only about to."""
+        if not self.is_foreign:
+            return
+        import ctypes
+
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
+        if self.file is not None and any(self.file):
+            _inherited[self.file] = self.process
 
 
 def connect(path: Path, busy_seconds: float, pragmas: Sequence[str], *, make: bool = False) -> Connection:
@@ -99,17 +108,11 @@ def close_to_others(path: Path) -> None:
                 name.chmod(status.st_mode & 0o700)
 
 
-class Connect(Protocol):
-    """`connect`, with everything given but whether to make the file."""
-
-    def __call__(self, *, make: bool = False) -> Connection: ...
-
-
 class SqliteFile:
     """The connection of this process to one file; who uses `db` holds its `lock`."""
 
-    def __init__(self, connect: Connect) -> None:
-        """Nothing is opened yet."""
+    def __init__(self, connect: Callable[..., Connection]) -> None:
+        """Nothing is opened yet; `connect` takes `make` alone."""
         self._connect = connect
         self.lock = forking.rlock()
         self.before_closing: Callable[[], object] = lambda: None
@@ -177,7 +180,6 @@ class SqliteFile:
 
     def forked(self) -> None:
         if self._db is not None and self._db.is_foreign:
-            leave(self._db)
             self._db = None
 
 
@@ -205,12 +207,11 @@ def _make(path: Path) -> None:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    """Zeros: it cannot be told, and SQLite says why."""
+    """Device, inode and size of a file; zeros where they cannot be read, and SQLite says why."""
     try:
-        status = path.stat()
+        return _inode(path.stat())
     except OSError:
         return 0, 0
-    return status.st_dev, status.st_ino
 
 
 def _refuse_inherited(path: Path) -> None:
@@ -223,40 +224,11 @@ def _refuse_inherited(path: Path) -> None:
         )
 
 
-def leave(db: Connection) -> None:
-    """Never close what the parent has open, also not at the end of the interpreter; and never open the file here."""
-    import ctypes
-
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(db))
-    if db.file is not None and any(db.file):
-        _inherited[db.file] = db.process
-
-
-class _Openings:
-    """A file that a thread of the parent was about to open is refused like one that it had open."""
-
-    def forked(self) -> None:
-        for db in tuple(_open):
-            if db.is_foreign:
-                leave(db)
-
-
-_open: WeakSet[Connection] = WeakSet()
-"""Connections of this process, those that are being opened included."""
-_openings = _Openings()
-forking.renew_in_child(_openings)
-
-
 _LOG_MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
 LOG, SHARED = "-wal", "-shm"
 """What SQLite puts behind the name of a database."""
 _END_OTHERS = "end every process that has it open, without killing it, and try again: closing saves what it still holds"
 """First of all: whoever takes away what another process works with loses what that one would have saved."""
-
-
-class _Inode(NamedTuple):
-    device: int
-    number: int
 
 
 class SameFile:
@@ -343,5 +315,6 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _inode(found: os.stat_result) -> _Inode:
-    return _Inode(found.st_dev, found.st_ino)
+def _inode(found: os.stat_result) -> tuple[int, int]:
+    """Device and inode."""
+    return found.st_dev, found.st_ino

@@ -9,12 +9,15 @@ Raises the error that the `YamlSource` names, and `InputTooLarge`. Source: the Y
 
 from __future__ import annotations
 
+import math
+import os
+import pathlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from ctxsteward.schemas.errors import InputError, InputTooLarge
+from ctxsteward.schemas import InputError, InputTooLarge
 
 Tree = dict[str, Any]
 Path = tuple[str, ...]
@@ -25,7 +28,7 @@ Refuse = Callable[[str, str, str, str], InputError]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlSource:
-    """What is read, and how a refusal of it is told."""
+    """The kind of document that is read, with its limits, and the error that refuses it."""
 
     what: str
     refuse: Refuse
@@ -67,6 +70,26 @@ _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 
+def read_text(path: str | os.PathLike[str], reading: YamlSource, *, max_bytes: int, forms: str = "YAML") -> str:
+    """The text of a file of one of these forms, of so many bytes at most."""
+    source = str(path)
+    try:
+        with pathlib.Path(path).open("rb") as file:
+            data = file.read(max_bytes + 1)
+        size_bytes = max(len(data), os.stat(path).st_size)
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise reading.refuse(source, "", reason, f"pass the path of a readable {forms} file") from error
+    except ValueError as error:  # no path at all
+        raise reading.refuse(source[:80], "", str(error), f"pass the path of a {forms} file") from error
+    if size_bytes > max_bytes:
+        raise InputTooLarge(f"{reading.what} {source}", size_bytes, max_bytes)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise reading.refuse(source, "", f"byte {error.start} is not UTF-8", "save the file as UTF-8") from error
+
+
 def read_mapping(text: str, source: str, reading: YamlSource) -> tuple[Tree, Lines]:
     """The mapping that the text is, and the lines of its keys; `source` names it in errors."""
     refuse = reading.refuse
@@ -79,104 +102,81 @@ def read_mapping(text: str, source: str, reading: YamlSource) -> tuple[Tree, Lin
     from ruamel.yaml import YAML  # imported here: the request path never reads YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-    reader = _TreeReader(source, reading)
     try:
-        for event in YAML(typ="safe", pure=True).parse(text):
-            reader.take(event)
+        reader = _TreeReader(source, reading, YAML(typ="safe", pure=True).parse(text))
+        return reader.tree(), reader.lines
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{source}:{mark.line + 1}" if mark else source
         raise refuse(where, "", f"no YAML: {error.problem or error.context}", "correct the syntax") from error
     except (YAMLError, OverflowError) as error:
         raise refuse(source, "", f"no YAML: {str(error).splitlines()[0]}", "correct the syntax") from error
-    return reader.tree(), reader.lines
 
 
 class _TreeReader:
     """Builds plain values from parser events; refuses everything that a configuration has no use for."""
 
-    def __init__(self, source: str, reading: YamlSource) -> None:
-        self.source, self.reading, self.lines = source, reading, Lines()
-        self._open: list[tuple[dict[str, Any] | list[Any], Path]] = []
-        self._key: list[str | None] = []
-        self._roots: list[object] = []
+    def __init__(self, source: str, reading: YamlSource, events: Iterator[Any]) -> None:
+        self._source, self._reading, self._events = source, reading, events
+        self.lines = Lines()
 
     def tree(self) -> Tree:
-        root = self._roots[0] if self._roots else None
+        roots: list[object] = []
+        for event in self._events:
+            if _kind(event) == "DocumentStart":
+                if roots:
+                    self._refuse(event, (), "a second document", "keep one document to a file")
+                if event.tags or event.version not in (None, (1, 2)):
+                    hint = f"remove the % lines; a {self._reading.what} is YAML 1.2"
+                    self._refuse(event, (), "a YAML directive", hint)
+                roots.append(self._value(next(self._events), (), 0))
+        root = roots[0] if roots else None
         if not isinstance(root, dict) or not root:
-            raise self.reading.refuse(self.source, "", show(root), self.reading.expected)
+            raise self._reading.refuse(self._source, "", show(root), self._reading.expected)
         return root
 
-    def take(self, event: Any) -> None:
-        match type(event).__name__:
-            case "DocumentStartEvent":
-                self._start(event)
-            case "AliasEvent":
-                self._refuse(event, f"the alias *{event.anchor}", "write the text out: aliases are not read")
-            case "ScalarEvent":
-                self._plain(event)
-                self._scalar(event)
-            case "MappingStartEvent" | "SequenceStartEvent" as kind:
-                self._plain(event)
-                self._begin({} if kind == "MappingStartEvent" else [], event)
-            case "MappingEndEvent" | "SequenceEndEvent":
-                self._open.pop()
-                self._key.pop()
+    def _value(self, event: Any, path: Path, depth: int, index: str | None = None) -> object:
+        """What begins with this event, in `depth` others; `index` is its own in a list."""
+        self._check_plain(event, path, depth)
+        if _kind(event) == "Scalar":
+            return self._scalar(event, path)
+        if _kind(event) == "SequenceStart":
+            items: list[object] = []
+            while _kind(item := next(self._events)) != "SequenceEnd":
+                items.append(self._value(item, path, depth + 1, str(len(items))))
+            return items
+        return self._mapping(path if index is None else (*path, index), depth + 1)
 
-    def _start(self, event: Any) -> None:
-        if self._roots:
-            self._refuse(event, "a second document", "keep one document to a file")
-        if event.tags or event.version not in (None, (1, 2)):
-            self._refuse(event, "a YAML directive", f"remove the % lines; a {self.reading.what} is YAML 1.2")
+    def _mapping(self, path: Path, depth: int) -> Tree:
+        mapping: Tree = {}
+        while _kind(event := next(self._events)) != "MappingEnd":
+            self._check_plain(event, path, depth)
+            if _kind(event) != "Scalar":
+                kind = "an empty mapping" if _kind(event) == "MappingStart" else "a list"
+                self._refuse(event, path, f"{kind} as a key", "write a plain id")
+            key = self._text(event, path)
+            if key in mapping:
+                self._refuse(event, (*path, key), f"the key {key[:80]!r} a second time", "keep one of the two")
+            self.lines[*path, key] = event.start_mark.line + 1
+            mapping[key] = self._value(next(self._events), (*path, key), depth)
+        return mapping
 
-    def _plain(self, event: Any) -> None:
+    def _check_plain(self, event: Any, path: Path, depth: int) -> None:
+        if _kind(event) == "Alias":
+            self._refuse(event, path, f"the alias *{event.anchor}", "write the text out: aliases are not read")
         if event.anchor is not None:
-            self._refuse(event, f"the anchor &{event.anchor}", "write the text out: anchors are not read")
+            self._refuse(event, path, f"the anchor &{event.anchor}", "write the text out: anchors are not read")
         if event.tag is not None:
-            self._refuse(event, f"the tag {event.tag}", "remove it: tags are not read")
+            self._refuse(event, path, f"the tag {event.tag}", "remove it: tags are not read")
+        if _kind(event) != "Scalar" and depth >= self._reading.max_depth:
+            self._refuse(event, path, "deeper nesting", f"keep to {self._reading.max_depth} levels")
 
-    def _begin(self, value: dict[str, Any] | list[Any], event: Any) -> None:
-        if len(self._open) >= self.reading.max_depth:
-            self._refuse(event, "deeper nesting", f"keep to {self.reading.max_depth} levels")
-        if self._open and isinstance(self._open[-1][0], dict) and self._key[-1] is None:
-            self._refuse(event, f"{show(value)} as a key", "write a plain id")
-        path = self._place(value, event)
-        self._open.append((value, path))
-        self._key.append(None)
-
-    def _scalar(self, event: Any) -> None:
-        if self._open and isinstance(self._open[-1][0], dict) and self._key[-1] is None:
-            self._begin_pair(event)
-            return
-        self._place(self._value(event), event)
-
-    def _begin_pair(self, event: Any) -> None:
-        mapping, path = self._open[-1]
-        key = self._text(event)
-        if key in mapping:
-            self._refuse(event, f"the key {key[:80]!r} a second time", "keep one of the two", (*path, key))
-        self._key[-1] = key
-        self.lines[(*path, key)] = event.start_mark.line + 1
-
-    def _place(self, value: object, event: Any) -> Path:
-        if not self._open:
-            self._roots.append(value)
-            return ()
-        parent, path = self._open[-1]
-        if isinstance(parent, list):
-            parent.append(value)
-            return (*path, str(len(parent) - 1)) if isinstance(value, dict) else path
-        key = self._key[-1]
-        assert key is not None
-        parent[key], self._key[-1] = value, None
-        return (*path, key)
-
-    def _value(self, event: Any) -> object:
-        text = self._text(event)
-        if event.style is not None and event.style != "":
+    def _scalar(self, event: Any, path: Path) -> object:
+        text = self._text(event, path)
+        if event.style:  # quoted, or a block
             return text
         if _NOT_FINITE.fullmatch(text):
-            self._refuse(event, text, "write a finite number, or quote the text")
+            self._refuse(event, path, text, "write a finite number, or quote the text")
         if _NULL.fullmatch(text):
             return None
         if truth := _BOOL.fullmatch(text):
@@ -184,23 +184,21 @@ class _TreeReader:
         if len(text) <= 40 and _INT.fullmatch(text):
             return int(text)
         if len(text) <= 40 and _FLOAT.fullmatch(text):
-            return self._float(text, event)
+            number = float(text)
+            if math.isinf(number):
+                self._refuse(event, path, f"the number {text}, which is not finite", "write a finite number")
+            return number
         return text
 
-    def _float(self, text: str, event: Any) -> float:
-        number = float(text)
-        if number in (float("inf"), float("-inf")):
-            self._refuse(event, f"the number {text}, which is not finite", "write a finite number")
-        return number
-
-    def _text(self, event: Any) -> str:
+    def _text(self, event: Any, path: Path) -> str:
         text: str = event.value
         if any("\ud800" <= character <= "\udfff" for character in text):
-            self._refuse(event, "a lone surrogate", "write well-formed Unicode")
+            self._refuse(event, path, "a lone surrogate", "write well-formed Unicode")
         return text
 
-    def _refuse(self, event: Any, found: str, hint: str, path: Path | None = None) -> NoReturn:
-        if path is None:
-            pending = self._key[-1] if self._key else None
-            path = (*(self._open[-1][1] if self._open else ()), *([pending] if pending else []))
-        raise self.reading.refuse(f"{self.source}:{event.start_mark.line + 1}", ".".join(path), found, hint)
+    def _refuse(self, event: Any, path: Path, found: str, hint: str) -> NoReturn:
+        raise self._reading.refuse(f"{self._source}:{event.start_mark.line + 1}", ".".join(path), found, hint)
+
+
+def _kind(event: Any) -> str:
+    return type(event).__name__.removesuffix("Event")

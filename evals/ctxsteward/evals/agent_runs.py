@@ -1,7 +1,8 @@
-"""Agent runs as OpenAI chat messages, whatever format they came in, and what our builder sends at each call.
+"""Agent runs of any format that is read, as OpenAI chat messages, and what our builders send at each call.
 
-The messages are those of an envelope with room for everything, so every way of sending a history starts from the same
-bytes under the same head. Raises what the builder raises, with the call it was, and `InvalidTranscript`, `InputError`.
+The cost eval (`cost`) and the comparison with other libraries (`peers`) read their runs here. The messages are those of
+an envelope with room for everything, so every way of sending a history starts from the same bytes under the same head.
+Raises `InvalidTranscript`, `InputError`, and what the builder raises, with the number of the call.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""Values planted in long conversations, and what a window still shows of them.
+"""Canaries: values planted in long conversations, and whether a window still shows them.
 
 A scenario is a conversation of OpenAI chat dicts (small talk, questions, tool calls and results) with 25 to 40 canaries
 planted in natural sentences at all positions, or one of the conversations written by hand (`stories`). A canary's
 `value` must be found in the window after compaction; a `stale` value must not be shown unless the newer one is. Values
-are searched in normalized text (`normalize`). Same seed, same scenario. The peers are measured on these; the suite
-`compression` plants the same kinds of values in conversations of its own.
+are searched in normalized text (`normalize`, `shows`). Same seed, same scenario.
+
+The comparison with other libraries (`peers`) measures on these scenarios. The suites take `normalize` and `shows` for
+their own checks, and `compression` plants the same kinds of values in conversations of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, cast
+from typing import Literal, cast, get_args
 
 from ctxsteward.schemas import Wire
 
@@ -23,9 +25,7 @@ from .phrasings import Language, StoryText, Texts, canary_phrasings, story_texts
 
 Half = Literal["dev", "held_out"]
 CanaryKind = Literal["safety_rule", "constraint", "decision", "identifier", "number", "updated_value", "near_duplicate"]
-KINDS: tuple[CanaryKind, ...] = (
-    "safety_rule", "constraint", "decision", "identifier", "number", "updated_value", "near_duplicate",
-)  # fmt: skip
+KINDS: tuple[CanaryKind, ...] = get_args(CanaryKind)
 
 _MARKED = re.compile(r"⟦(.+?)⟧")
 _SLOT = re.compile(r"\{(\w+)\}")
@@ -52,29 +52,6 @@ class CanaryScenario:
     canaries: tuple[TypedCanary, ...]
 
 
-class KindScore(NamedTuple):
-    """Found out of total."""
-
-    found: int
-    total: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CanaryScore:
-    """What a window shows of a scenario's canaries."""
-
-    by_kind: dict[CanaryKind, KindScore]
-    stale: tuple[TypedCanary, ...]
-    """Canaries whose old value is shown and whose new one is not."""
-    missed: tuple[TypedCanary, ...]
-
-    @property
-    def recall(self) -> float:
-        """Found canaries as a fraction of all."""
-        total = sum(score.total for score in self.by_kind.values())
-        return sum(score.found for score in self.by_kind.values()) / total if total else 1.0
-
-
 def normalize(text: str) -> str:
     """The form in which values are searched: NFKC, lower case, no thousands separators, no white space.
 
@@ -88,17 +65,20 @@ def normalize(text: str) -> str:
     return re.sub(r"\s+", "", re.sub(r"(?<=\d)\s+(?=\d)", "\0", text)).replace("\0", " ")
 
 
-def score(scenario: CanaryScenario, window_text: str) -> CanaryScore:
-    """Count the canaries that the window shows, by kind, and name the missed and the stale ones."""
+def found_in(scenario: CanaryScenario, window_text: str) -> list[TypedCanary]:
+    """The canaries that a window shows."""
     window = normalize(window_text)
-    found = {canary: shows(window, canary.value) for canary in scenario.canaries}
-    kinds = {kind: [c for c in scenario.canaries if c.kind == kind] for kind in KINDS}
-    old = [c for c in scenario.canaries if any(shows(window, value) for value in c.stale)]
-    return CanaryScore(
-        by_kind={k: KindScore(sum(found[c] for c in group), len(group)) for k, group in kinds.items() if group},
-        stale=tuple(c for c in old if not found[c]),
-        missed=tuple(c for c in scenario.canaries if not found[c]),
-    )
+    return [canary for canary in scenario.canaries if shows(window, canary.value)]
+
+
+def stale_in(scenario: CanaryScenario, window_text: str) -> list[TypedCanary]:
+    """The canaries of which a window shows an old value and not the new one."""
+    window = normalize(window_text)
+    return [
+        canary
+        for canary in scenario.canaries
+        if any(shows(window, old) for old in canary.stale) and not shows(window, canary.value)
+    ]
 
 
 def shows(window: str, value: str) -> bool:
@@ -194,44 +174,36 @@ def filled(template: str, rng: random.Random, slots: Mapping[str, Texts]) -> str
     return _SLOT.sub(fill, template)
 
 
+RANGES = {
+    "n1": (3, 9), "m1": (3, 9), "n2": (11, 49), "n3": (120, 480), "m3": (510, 980), "n4": (1200, 4900),
+    "m4": (5100, 9900), "port": (3000, 9999),
+}  # fmt: skip
+"""Slots that are a number, from and to."""
+
+
 def _slot(slot: str, rng: random.Random, slots: Mapping[str, Texts]) -> str:
     if slot in slots or slot.rstrip("2") in slots:
         return rng.choice(slots.get(slot) or slots[slot.rstrip("2")])
-    letters = "ABCDEFGHJKLMNPQRSTUVWXYZ"
-    match slot.rstrip("2") if slot[:-1].isalpha() and len(slot) > 3 else slot:
-        case "n1" | "m1":
-            return str(rng.randint(3, 9))
-        case "n2":
-            return str(rng.randint(11, 49))
+    name = slot.rstrip("2") if slot[:-1].isalpha() and len(slot) > 3 else slot
+    if name in RANGES:
+        return str(rng.randint(*RANGES[name]))
+    match name:
         case "m2":
             return str(rng.randint(51, 59) if rng.random() < 0.5 else rng.randint(50, 58))
-        case "n3":
-            return str(rng.randint(120, 480))
-        case "m3":
-            return str(rng.randint(510, 980))
-        case "n4":
-            return str(rng.randint(1200, 4900))
-        case "m4":
-            return str(rng.randint(5100, 9900))
         case "money":
             return f"${rng.randint(2, 98) * 50:,}"
-        case "port":
-            return str(rng.randint(3000, 9999))
         case "ticket":
             return f"{rng.choice(('OPS', 'INC', 'CORE', 'PAY'))}-{rng.randint(100, 9999)}"
         case "order":
             return f"{rng.choice('WQRT')}{rng.randint(1000000, 9999999)}"
         case "code":
-            return "".join(rng.choice(letters) for _ in range(3)) + str(rng.randint(100, 999))
+            return "".join(rng.choice("ABCDEFGHJKLMNPQRSTUVWXYZ") for _ in range(3)) + str(rng.randint(100, 999))
         case "flight":
             return f"{rng.choice(('LH', 'KL', 'CA', 'MU', 'HAT'))}{rng.randint(100, 999)}"
         case "hash":
             return f"{rng.randrange(16**9):09x}a4"
         case "email":
-            desk, house = (
-                rng.choice(("desk", "claims", "m.olsen", "front")),
-                rng.choice(("halden", "orchid", "calder")),
-            )
+            desk, house = rng.choice(("desk", "claims", "m.olsen", "front")), rng.choice(("halden", "orchid", "calder"))
             return f"{desk}{rng.randint(1, 99)}@{house}.example"
         case "phone":
             return f"+49 30 {rng.randint(1000, 9999)} {rng.randint(1000, 9999)}"
@@ -256,12 +228,9 @@ def tool_traffic(rng: random.Random, turn: int) -> list[Wire]:
 
 
 def _search(rng: random.Random) -> tuple[str, dict[str, object], str]:
+    snippet = "a passage about the topic at hand"
     rows = [
-        {
-            "title": f"Page {rng.randint(1, 999)}",
-            "score": round(rng.random(), 3),
-            "snippet": "a passage about the topic at hand",
-        }
+        {"title": f"Page {rng.randint(1, 999)}", "score": round(rng.random(), 3), "snippet": snippet}
         for _ in range(rng.randint(3, 8))
     ]
     return "search_pages", {"query": "background reading", "limit": len(rows)}, json.dumps(rows)
@@ -269,13 +238,9 @@ def _search(rng: random.Random) -> tuple[str, dict[str, object], str]:
 
 def _lookup(rng: random.Random) -> tuple[str, dict[str, object], str]:
     key = rng.randint(10**6, 10**7)
-    found = {
-        "record_id": f"R{key}",
-        "status": rng.choice(("open", "closed", "pending")),
-        "items": rng.randint(1, 9),
-        "updated": "2024-05-03",
-    }
-    return "get_record", {"record": key}, json.dumps(found)
+    status, items = rng.choice(("open", "closed", "pending")), rng.randint(1, 9)
+    record = {"record_id": f"R{key}", "status": status, "items": items, "updated": "2024-05-03"}
+    return "get_record", {"record": key}, json.dumps(record)
 
 
 def _log(rng: random.Random) -> tuple[str, dict[str, object], str]:
@@ -311,8 +276,8 @@ def _story(story: StoryText) -> CanaryScenario:
                 messages.append({"role": "user", "content": filled(rng.choice(texts.user_filler), rng, texts.slots)})
                 reply = filled(rng.choice(texts.assistant_filler), rng, texts.slots)
                 messages.append({"role": "assistant", "content": reply})
-    found = tuple(
+    canaries = tuple(
         TypedCanary(kind=cast(CanaryKind, kind), value=value, stale=stale, ordinals=tuple(places[value]))
         for kind, value, stale in story.values
     )
-    return CanaryScenario(name=story.name, messages=tuple(messages), canaries=found)
+    return CanaryScenario(name=story.name, messages=tuple(messages), canaries=canaries)

@@ -2,7 +2,7 @@
 
 Each row is one way of sending the same runs under the same head, measured by one judge (`prompt_cost`): our default,
 ours without recall, the baselines, and the cheapest masking schedule that could have been chosen had the run been
-known. Ratios are to sending everything. `write_tables` puts the tables between the markers of `docs/cost.md`.
+known. Ratios are to sending everything. `cost_block` has the tables of `docs/cost.md`.
 
 A *step* is an assistant message with its tool results; what stands before the first one is step 0. Masking replaces
 the tool results of older steps by one line and keeps the newest `kept_steps` whole, at least the newest one, which the
@@ -31,8 +31,8 @@ from ctxsteward.envelope import EnvelopeBuilder
 from ctxsteward.schemas import InputError
 
 from .agent_runs import AgentRun, read_runs
+from .documents import table
 from .prompt_cost import Bill, Prices, Prompt, PromptJudge, PromptPiece, Sizer
-from .recall import MarkedBlock, with_block
 
 MASK = "[tool result left out]"
 KEPT_STEPS = 5
@@ -353,13 +353,6 @@ HEAD = (
 )  # fmt: skip
 
 
-class CostRowsAtBudget(NamedTuple):
-    """Rows at one budget."""
-
-    dynamic_tokens: int
-    rows: Sequence[CostRow]
-
-
 def cells(row: CostRow) -> tuple[str, ...]:
     """A row's figures as `HEAD` names them."""
     return (
@@ -387,23 +380,10 @@ def title(rows: Sequence[CostRow], dynamic_tokens: int) -> str:
     return f"{first.runs_of}: {first.runs:,} runs, {first.calls:,} calls, budget {dynamic_tokens:,} tokens"
 
 
-def cost_block(measured: Iterable[CostRowsAtBudget], prices: Prices) -> MarkedBlock:
-    """All tables, one for each budget and each format."""
-    told = (
-        f"A cached token costs {prices.cached:g}, a written one {prices.write:g}; block {prices.block_tokens:,} tokens."
-    )
-    return MarkedBlock(NAME, (told, *(line for one in measured for line in _tables(one))))
-
-
-def _tables(measured: CostRowsAtBudget) -> Iterator[str]:
-    for rows in grouped(measured.rows).values():
-        yield from ("", f"**{title(rows, measured.dynamic_tokens)}**", "")
-        yield f"| {' | '.join(HEAD)} |"
-        yield "|---|" + "---:|" * (len(HEAD) - 1)
-        yield from (f"| {' | '.join(cells(row))} |" for row in rows)
-
-
-def write_tables(path: Path, measured: Iterable[CostRowsAtBudget], prices: Prices) -> None:
-    """Put the tables between the document's markers and touch nothing else."""
-    text = with_block(path.read_text(encoding="utf-8"), cost_block(measured, prices))
-    path.write_text(text, encoding="utf-8", newline="\n")
+def cost_block(measured: Mapping[int, Sequence[CostRow]], prices: Prices) -> Iterator[str]:
+    """All tables, one for each dynamic budget and each format."""
+    costs = f"A cached token costs {prices.cached:g}, a written one {prices.write:g}"
+    yield f"{costs}; block {prices.block_tokens:,} tokens."
+    for dynamic_tokens, found in measured.items():
+        for rows in grouped(found).values():
+            yield from ("", f"**{title(rows, dynamic_tokens)}**", "", *table(HEAD, map(cells, rows)))

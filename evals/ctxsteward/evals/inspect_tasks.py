@@ -36,9 +36,8 @@ from ctxsteward.envelope import Budgets
 from ctxsteward.schemas import Wire
 
 from .canaries import normalize, shows
-from .suites.catalogue import suite_named
-from .suites.kit.play import AskMoment, play
-from .suites.kit.suite import DYNAMIC_TOKENS, Ask, PlayCounts, Scenario, Setup, Split, drawn
+from .suites import suite_named
+from .suites.kit import DYNAMIC_TOKENS, Ask, AskMoment, PlayCounts, Scenario, Setup, Split, drawn, play
 
 SCENARIOS, ASKS = 4, 10
 """Of a task, and questions of each scenario, where nothing else is asked for."""
@@ -76,10 +75,10 @@ def task_of(
     asks: int = ASKS,
     dynamic_tokens: int = DYNAMIC_TOKENS,
 ) -> Task:
-    """One suite as a task; raises `InputError` for a name that is none."""
+    """One suite as a task; raises `InputError` for an unknown name."""
     setup = Setup(budgets=Budgets(dynamic_tokens=dynamic_tokens))
-    made = (suite_named(suite).make(draw) for draw in drawn(suite, split, scenarios))
-    samples = [sample for scenario in made for sample in samples_of(scenario, setup, asks)]
+    conversations = (suite_named(suite).make(draw) for draw in drawn(suite, split, scenarios))
+    samples = [sample for scenario in conversations for sample in samples_of(scenario, setup, asks)]
     return Task(dataset=MemoryDataset(samples, name=suite), solver=generate(), scorer=said(), name=suite)
 
 

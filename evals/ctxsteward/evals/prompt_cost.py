@@ -1,11 +1,10 @@
-"""What prompts cost: the judge that every way of sending a history is measured by.
+"""What prompts cost: the judge by which the cost eval, the comparison with peers and the suites price every prompt.
 
-A prompt is a sequence of `PromptPiece`: one message as OpenAI chat takes it, and its tokens. Providers cache
-prefixes: what
-one call's prompt shares with the beginning of the call's before is read at `Prices.cached`, the rest is written at
-`Prices.write`, both against a plain prompt token at 1. A prefix shorter than the provider's block is not cached, and a
-prompt shorter than it is not written. Tool schemas come first in every prompt. Only the call before is in the cache,
-and it has not expired: agents call within minutes. Source: the published price lists of OpenAI and Anthropic.
+A prompt is a sequence of `PromptPiece`: one message as OpenAI chat takes it, and its tokens. Providers cache prefixes:
+the beginning that a prompt shares with the prompt of the call before is read at `Prices.cached`, the rest is written at
+`Prices.write`, both relative to a plain prompt token at 1. A prefix shorter than the provider's block is not cached,
+and a prompt shorter than it is not written. Tool schemas come first in every prompt. Only the call before is in the
+cache, and it has not expired: agents call within minutes. Source: the published price lists of OpenAI and Anthropic.
 """
 
 from __future__ import annotations
@@ -15,9 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ctxsteward.envelope.telemetry.prefix_breaks import common_beginning
-from ctxsteward.envelope.tokens.models import DEFAULT_CACHE_BLOCK_TOKENS
-from ctxsteward.envelope.tokens.tokenizer import Counter
+from ctxsteward.envelope.telemetry import common_beginning
+from ctxsteward.envelope.tokens import DEFAULT_CACHE_BLOCK_TOKENS, Counter
 from ctxsteward.schemas import InputError, Message, Wire
 
 from .validity import openai_faults
@@ -25,7 +23,7 @@ from .validity import openai_faults
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """Of a prompt token, where one that has nothing to do with a cache costs 1."""
+    """What a prompt token costs, relative to one that is neither read from a cache nor written to it."""
 
     cached: float = 0.1
     write: float = 1.0

@@ -23,18 +23,18 @@ from typing import NamedTuple
 from ctxsteward.envelope import (
     Budgets,
     EnvelopeBuilder,
+    ScoredOriginal,
     SelectionRequest,
     Selector,
     Session,
     open_store,
     search_context,
 )
-from ctxsteward.envelope.layout.rows import rows_of, unfenced
-from ctxsteward.envelope.recall.selection import ScoredOriginal
-from ctxsteward.envelope.transcripts import read_transcripts
-from ctxsteward.envelope.transcripts.strict_json import decode, show
-from ctxsteward.schemas import InputError, InvalidTranscript
+from ctxsteward.envelope.layout import rows_of, unfenced
+from ctxsteward.envelope.transcripts import decode, read_transcripts, show
+from ctxsteward.schemas import InvalidTranscript
 
+from .documents import check_markers, table, write_blocks
 from .replay import new_message, open_session
 from .selectors import STRATEGIES, VARIANTS
 
@@ -144,8 +144,8 @@ def _answers(
     texts: dict[str | None, tuple[str, str]],
 ) -> Iterator[QuestionRecall]:
     for question in questions:
-        wanted = [texts[id] for id in question.evidence if id in texts]
-        if not wanted:
+        evidence = [texts[id] for id in question.evidence if id in texts]
+        if not evidence:
             continue
         envelope = builder.preview(session, question.text)
         dynamic = envelope.section("dynamic")
@@ -160,12 +160,12 @@ def _answers(
         for hit in search_context(session, question.text, k=SEARCH_RESULTS, shown=set(context.refs if context else ())):
             day = session.state.day_of(hit.ordinal)
             cited.update(range(day.first, day.last + 1) if day else (hit.ordinal,))
-        shown = [original in text for _, original in wanted]
-        near = [seen or int(ref[1:]) in cited for seen, (ref, _) in zip(shown, wanted, strict=True)]
+        shown = [original in text for _, original in evidence]
+        near = [seen or int(ref[1:]) in cited for seen, (ref, _) in zip(shown, evidence, strict=True)]
         yield QuestionRecall(
             category=question.category,
-            shown=sum(shown) / len(wanted),
-            reachable=sum(near) / len(wanted),
+            shown=sum(shown) / len(evidence),
+            reachable=sum(near) / len(evidence),
             select_ms=timed.ms,
             context_tokens=context.tokens if context else 0,
         )
@@ -224,52 +224,20 @@ AT_DEFAULTS = "heuristic, defaults"
 """The default selector in a window of so many tokens in all; the other rows have so many tokens for recall alone."""
 
 
-class MarkedBlock(NamedTuple):
-    """A generated part of a document."""
-
-    name: str
-    lines: tuple[str, ...]
-
-    @property
-    def begin(self) -> str:
-        return f"<!-- {self.name} -->"
-
-    @property
-    def end(self) -> str:
-        return f"<!-- /{self.name} -->"
-
-
 BLOCKS = ("recall", "variants")
-
-
-def check_markers(path: Path, names: Sequence[str] = BLOCKS) -> None:
-    """Raise `InputError` where a block has no place, before anything is measured."""
-    text = path.read_text(encoding="utf-8")
-    for name in names:
-        block = MarkedBlock(name, ())
-        if not 0 <= text.find(block.begin) < text.find(block.end):
-            raise InputError(f"{path}: no {block.begin} followed by {block.end}; write them where the table belongs")
 
 
 def write_tables(path: Path, data: Path, budgets_tokens: Sequence[int], tell: Callable[[str], None]) -> None:
     """Measure every strategy and every variant on `data`, and put the tables into the document."""
-    check_markers(path)
-    text = path.read_text(encoding="utf-8")
-    for block in (recall_block(data, budgets_tokens, tell), variants_block(data, tell)):
-        text = with_block(text, block)
-    path.write_text(text, encoding="utf-8", newline="\n")
+    check_markers(path, *BLOCKS)
+    tables = recall_table(data, budgets_tokens, tell), variants_table(data, tell)
+    write_blocks(path, dict(zip(BLOCKS, tables, strict=True)))
 
 
-def with_block(text: str, block: MarkedBlock) -> str:
-    """The text with these lines between the block's markers, and nothing else changed."""
-    start, stop = text.index(block.begin) + len(block.begin), text.index(block.end)
-    return "\n".join([text[:start], *block.lines, text[stop:]])
-
-
-def recall_block(data: Path, budgets_tokens: Sequence[int], tell: Callable[[str], None]) -> MarkedBlock:
+def recall_table(data: Path, budgets_tokens: Sequence[int], tell: Callable[[str], None]) -> list[str]:
     """Recall by strategy and budget."""
-    head = ["strategy", "tokens", "shown", "all", "reachable", "multi-hop", "temporal", "open-domain", "single-hop"]
-    lines = [_line([*head, "ranking p50, ms"]), "|---|" + "---:|" * len(head)]
+    head = ["strategy", "tokens", "shown", "all", "reachable", *CATEGORIES.values(), "ranking p50, ms"]
+    cells = []
     questions = 0
     rows = [(name, selector, False) for name, selector in STRATEGIES.items()]
     for name, selector, defaults in [(AT_DEFAULTS, STRATEGIES["heuristic"], True), *rows]:
@@ -277,28 +245,21 @@ def recall_block(data: Path, budgets_tokens: Sequence[int], tell: Callable[[str]
             data, selector=selector, budgets_tokens=budgets_tokens, defaults=defaults, tell=_prefixed(tell, name)
         ):
             questions = row.questions
-            lines.append(_line([name, *_cells(row)]))
-    return MarkedBlock("recall", (f"{questions:,} questions; percent; CPU time.", "", *lines))
+            figures = (
+                f"{figure:.1f}" for figure in (row.mean, row.all_shown, row.reachable, *row.by_category.values())
+            )
+            cells.append([name, f"{row.budget_tokens:,}", *figures, f"{row.select_ms_p50:.2f}"])
+    return [f"{questions:,} questions; percent; CPU time.", "", *table(head, cells)]
 
 
-def _cells(row: RecallRow) -> list[str]:
-    figures = (row.mean, row.all_shown, row.reachable, *row.by_category.values())
-    return [f"{row.budget_tokens:,}", *(f"{figure:.1f}" for figure in figures), f"{row.select_ms_p50:.2f}"]
-
-
-def variants_block(data: Path, tell: Callable[[str], None]) -> MarkedBlock:
+def variants_table(data: Path, tell: Callable[[str], None]) -> list[str]:
     """What each signal and each way of filling the room is worth."""
-    columns = [f"{what}, {budget:,}" for budget in VARIANT_BUDGETS_TOKENS for what in ("shown", "multi-hop")]
-    lines = [_line(["ranking", *columns]), "|---|" + "---:|" * len(columns)]
+    head = ["ranking", *(f"{what}, {size:,}" for size in VARIANT_BUDGETS_TOKENS for what in ("shown", "multi-hop"))]
+    cells = []
     for name, selector in VARIANTS.items():
         rows = measure(data, selector=selector, budgets_tokens=VARIANT_BUDGETS_TOKENS, tell=_prefixed(tell, name))
-        cells = [f"{value:.1f}" for row in rows for value in (row.mean, row.by_category["multi-hop"])]
-        lines.append(_line([name, *cells]))
-    return MarkedBlock("variants", ("", *lines))
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+        cells.append([name, *(f"{value:.1f}" for row in rows for value in (row.mean, row.by_category["multi-hop"]))])
+    return ["", *table(head, cells)]
 
 
 def _prefixed(tell: Callable[[str], None], name: str) -> Callable[[str], None]:

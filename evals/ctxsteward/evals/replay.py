@@ -3,9 +3,10 @@
 `replay` builds the envelope for each model call of a transcript, just before the assistant message that the call
 produced. `check` measures one call against the promises of the layout: valid for both providers, within budget or
 legitimately over it, task and newest message shown, last raw turn verbatim, every shown reference resolving to the same
-bytes, every bullet cited, append-only.
+bytes, every bullet cited. `Prefix` checks that a session's envelopes are append-only.
 
-What a window says, as one text, and which messages a text names.
+`window_of` gives what a window says as one text, and `named_in` the messages that a text names by reference. Used by
+the suites, the benchmarks, the cost and recall evals and ``ctxsteward replay``.
 """
 
 from __future__ import annotations
@@ -14,14 +15,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ctxsteward.envelope import Envelope, EnvelopeBuilder, NewMessage, Profile, Session, Store
-from ctxsteward.envelope.compaction.losses import text_of
-from ctxsteward.envelope.history.tool_groups import LogEntry
-from ctxsteward.envelope.render.openai_chat import wires_of
-from ctxsteward.envelope.render.text import spans
+from ctxsteward.envelope import Envelope, EnvelopeBuilder, LogEntry, NewMessage, Profile, Session, Store
+from ctxsteward.envelope.compaction import text_of
+from ctxsteward.envelope.render import spans, wires_of
 from ctxsteward.envelope.transcripts import Transcript, TranscriptEntry
-from ctxsteward.schemas import ContextError, InputError, Ref, Wire
-from ctxsteward.schemas.message import encode_wire
+from ctxsteward.schemas import ContextError, InputError, Ref, Wire, encode_wire
 
 from .validity import anthropic_faults, openai_faults, without_marks
 
@@ -45,7 +43,6 @@ class CallTally:
     """Counts over many calls."""
 
     calls: int = 0
-    turns: int = 0
     over_budget: int = 0
     compactions: int = 0
     shallow: int = 0

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from xml.etree import ElementTree as Xml
 
-from ctxsteward.schemas.eval_result import EvalMiss, EvalResult, GateResult, MetricResult
+from ctxsteward.schemas import EvalMiss, EvalResult, GateResult, MetricResult
 
 from .result_history import ResultDifference
 

@@ -16,10 +16,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ctxsteward.schemas import InputError
-from ctxsteward.schemas.eval_result import EvalResult, MetricResult
-from ctxsteward.schemas.publish import validate
-from ctxsteward.schemas.violations import counted
+from ctxsteward.schemas import EvalResult, InputError, MetricResult, counted, validate
 
 TREND = 20
 """Runs that a trend shows."""

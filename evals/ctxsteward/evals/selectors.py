@@ -1,6 +1,7 @@
-"""Other ways to choose than the default, to measure it against: rankings reordered, or asked for twice.
+"""Selectors for the recall eval, to measure the default ranking against: whole rankings, and variants of the default.
 
-Each is a `Selector`. `STRATEGIES` are whole rankings by name; `VARIANTS` change one thing of the default ranking.
+Each is a `Selector`. `STRATEGIES` are whole rankings by name; `VARIANTS` change one thing of the default ranking: a
+signal, the order, how the room is filled, a second question.
 """
 
 from __future__ import annotations
@@ -10,10 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
-from ctxsteward.envelope import Heuristic, SelectionRequest, Selector, Weights
-from ctxsteward.envelope.recall.selection import ScoredOriginal
-from ctxsteward.envelope.recall.strategies import Hybrid, Multilingual, Semantic
-from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
+from ctxsteward.envelope import Heuristic, ScoredOriginal, SelectionRequest, Selector, Weights
+from ctxsteward.envelope.recall import Hybrid, Multilingual, Semantic
+from ctxsteward.envelope.tokens import Counter, load_tokenizer
 from ctxsteward.schemas import InputError, Message, TextPart
 
 SIGNALS = ("near", "wide", "asked", "sitting", "date", "speaker", "question")

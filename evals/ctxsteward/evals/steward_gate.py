@@ -17,12 +17,11 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from ctxsteward.envelope import Budgets
-from ctxsteward.schemas.profile import ProfileDocument
-from ctxsteward.steward.gate.port import GateReport, Guard, GuardScores, judge_guards
+from ctxsteward.schemas import ProfileDocument
+from ctxsteward.steward.gate import GateReport, Guard, GuardScores, judge_guards
 
-from .suites.catalogue import suite_named
-from .suites.kit.suite import LONG_TURNS, Draw, ScenarioResult, Setup, Split, drawn
-from .suites.results import play_one
+from .suites import play_one, suite_named
+from .suites.kit import LONG_TURNS, Draw, ScenarioResult, Setup, Split, drawn
 
 MARGINS = {"rate": 0.02, "mean": 0.05, "ratio": 0.05, "count": 0.0}
 """By how much the mean over the scenarios may be worse, by the kind of figure."""
@@ -79,6 +78,6 @@ def _values(played: ScenarioResult) -> dict[str, float]:
 
 
 def suite_gate(suites: Sequence[str], *, model: str | None, tokenizer: str, budgets: Mapping[str, int]) -> SuiteGate:
-    """The gate that a steward's settings name; raises `InputError` for a suite that is none."""
+    """The gate that a steward's settings name; raises `InputError` for an unknown suite."""
     names = tuple(suite_named(name).name for name in suites)
     return SuiteGate(suites=names, setup=Setup(model=model, tokenizer=tokenizer, budgets=Budgets(**budgets).held()))

@@ -1,10 +1,11 @@
-"""What a run of an eval suite tells OpenTelemetry, where somebody listens: the figures whose trend is watched.
+"""Metrics of eval suites for OpenTelemetry, where an SDK is set up: the figures whose trend is watched.
 
     eval.score       gauge; labels `suite`, `metric`   the figure; left out where nothing could be scored
     eval.gate        gauge, 0 | 1; labels `suite`, `metric`   whether the figure's gates passed
     eval.run.count   counter; labels `suite`, `outcome`: passed | failed
 
 Suites and figures are named in code and gate files, at most `MOST` different ones of each; further ones are ``other``.
+`suites.results.played` reports each run here.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from functools import cache
 
 from ctxsteward.envelope.instruments import Board, Instrument
-from ctxsteward.schemas.eval_result import EvalResult
+from ctxsteward.schemas import EvalResult
 
 MOST = 100
 OUTCOMES = ("passed", "failed")

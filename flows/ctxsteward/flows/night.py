@@ -1,17 +1,18 @@
-"""The nightly steward as a Prefect flow: the shell of `ctxsteward.steward.night`, its batches tasks.
+"""The nightly steward as a Prefect flow: runs `ctxsteward.steward.run_night` with each batch as a Prefect task.
 
     meta_steward_nightly(NightSettings(…))     one night; its report
 
 The inner flow has the task runner that the settings name, so that a deployment's parameters choose it: threads of this
 process, a local Dask cluster (`dask_cluster`), or one that is there already. It is retried where the store does not
-answer. A night that another one is under way for waits as long as a lease lasts: one that was killed is taken over, on
-its machine at once, on another when its lease has run out. A night over nothing (no such profile, no transcript in a
-source) fails before it begins.
+answer. Where another night of the profile is under way, this one waits as long as a lease lasts. A night that was
+killed is taken over: on its own machine at once, on another when its lease has run out. A night over nothing (no such
+profile, no transcript in a source) fails before it begins.
 
 A task gets names of transcripts and hands back the address of what became of them, never a body. Its cache key is its
 batch alone, and a batch's address is made of what it reads; results are persisted, so a run that is repeated after a
 kill finds every finished batch, also where Prefect still shows the first run as running. A batch that fails is a failed
-state, not a failed run. Its exception is told by name only: its text may quote a transcript, and Prefect keeps logs.
+state, not a failed run. Of its exception only the name is kept: its text may quote a transcript, and Prefect keeps
+logs.
 
 Every night leaves a Markdown artifact. Rejected, rolled back, busy or broken, it ends `Failed`, and a caller in this
 process gets `NightFailed` with the report; where people must say something first, it ends `Held`. What a report quotes
@@ -32,16 +33,21 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
-from ctxsteward.envelope.store import Store, open_store
+from ctxsteward.envelope import Store, open_store
 from ctxsteward.schemas import InputError
-from ctxsteward.steward.harvest.batches import Batch, BatchFailure, BatchRecords, BatchResult, Run
-from ctxsteward.steward.night.environment import ProcessEnvironment, of_this_process
-from ctxsteward.steward.night.report import NightReport
-from ctxsteward.steward.night.run import run_night
-from ctxsteward.steward.night.telemetry import tell_night
-from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.setup import harvest_in_process, open_night, require
-from ctxsteward.store.profiles.lease import WriterLease
+from ctxsteward.steward import (
+    NightReport,
+    NightSettings,
+    ProcessEnvironment,
+    harvest_in_process,
+    of_this_process,
+    open_night,
+    run_night,
+)
+from ctxsteward.steward.harvest import Batch, BatchFailure, BatchRecords, BatchResult, Run
+from ctxsteward.steward.night import tell_night
+from ctxsteward.steward.setup import require
+from ctxsteward.store import WriterLease
 
 from .runs import call_crashed, claim, export, refuse_relative_paths, run_name, show, tags_of
 
@@ -84,10 +90,10 @@ def _ended(batch: Batch, state: State[Any], records: BatchRecords) -> BatchResul
     record = records.find(batch.address)
     if record is None:  # the store lost it, or is another one: Prefect's own word is not enough
         return BatchFailure(batch, "RecordMissing")
-    told = state.result()
-    if state.name == CACHED or told["by"] == of_this_process().owner:
+    outcome = state.result()
+    if state.name == CACHED or outcome["by"] == of_this_process().owner:
         return replace(record, found=state.name == CACHED)
-    return replace(record, found=False, cpu_seconds=told["cpu_seconds"], tokens=told["tokens"])
+    return replace(record, found=False, cpu_seconds=outcome["cpu_seconds"], tokens=outcome["tokens"])
 
 
 def task_runner(settings: NightSettings) -> TaskRunner[Any]:
@@ -158,7 +164,7 @@ def night(settings: NightSettings) -> NightReport:
         run = on_prefect(settings, opening.shell.records, opening.results)
         report = run_night(opening.stages, replace(opening.shell, run=run))
     tell_night(report)
-    counts = ", ".join(f"{one.stage} {one.count}" for one in report.stages)
+    counts = ", ".join(f"{stage.stage} {stage.count}" for stage in report.stages)
     get_run_logger().info("night %s of %s: %s; %s", report.night, report.profile, report.outcome, counts)
     return report
 

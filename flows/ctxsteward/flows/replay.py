@@ -1,7 +1,7 @@
-"""Nights made up for: one night for each day of a range, in order, each with what had changed until that day's end.
+"""Missed nights, run later: one night for each day of a range, in order, on what had changed by the end of that day.
 
-A day that was done is found done; days that came late end with the same observations as days on time. A night that is
-rejected stops no other; in the end the run fails with all of them (`NightsFailed`).
+A day that was done already is found done. Days that come late end with the same observations as days on time. A night
+that is rejected does not stop the next; at the end the run fails, with the reports of all nights (`NightsFailed`).
 
 Annotations here are values, not texts: Prefect reads them where a deployment has loaded the flow by its name.
 """

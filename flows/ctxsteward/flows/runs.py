@@ -1,4 +1,4 @@
-"""What Prefect is told of a run beside its states: its name, its tags, who runs it, its report, its telemetry.
+"""What the flows tell Prefect of a run beside its states: name, tags, owner, report; and where its telemetry goes.
 
 A run whose process was killed together with its worker says nothing any more, and its server shows it as running for
 ever. So each run is labelled with the owner of the steward's lease (`night@HOST:PID`), and the next run calls those
@@ -7,7 +7,7 @@ run out.
 
 Telemetry goes where `CTXSTEWARD_TELEMETRY` says, as ``ctxsteward … --telemetry`` has it. A served flow runs in a
 process of its own that ends with it, so `otlp=URL` is what fits; what waits is sent at the end of the process. Where
-the process has an SDK already (the command line's, or a framework's), that one is told.
+the process has an SDK already (the command line's, or a framework's), that SDK is used.
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ from prefect.client.schemas.objects import StateType
 from prefect.states import Crashed
 
 from ctxsteward.schemas import InputError
-from ctxsteward.steward.night.environment import ProcessEnvironment
-from ctxsteward.steward.night.report import NightReport
-from ctxsteward.steward.settings import NightSettings
+from ctxsteward.steward import NightReport, NightSettings, ProcessEnvironment
 
 OWNER = "ctxsteward.owner"
 """Label of a run: who holds the steward's lease."""
@@ -95,7 +93,7 @@ def show(report: NightReport) -> None:
 
 
 def show_suite(suite: str, document: dict[str, Any]) -> None:
-    """The same of an eval suite."""
+    """Keep the figures of an eval suite's document as an artifact of the run."""
     rows = [(name, value) for name, value in sorted(document.items()) if isinstance(value, bool | int | float | str)]
     table = "\n".join(("| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)))
     outcome = "passed" if document.get("passed") else "failed"
@@ -107,12 +105,12 @@ TELEMETRY_VARIABLE = "CTXSTEWARD_TELEMETRY"
 
 @cache
 def export() -> None:
-    """Set it up, once a process."""
+    """Set up telemetry as `CTXSTEWARD_TELEMETRY` says, once a process."""
     destination = os.environ.get(TELEMETRY_VARIABLE)
     if not destination or "opentelemetry.sdk.metrics" in sys.modules:
         return
     from ctxsteward.envelope.audit import auditor as audits
-    from ctxsteward.envelope.telemetry.sdk import exported
+    from ctxsteward.envelope.telemetry import exported
     from ctxsteward.evals import telemetry as evals
     from ctxsteward.steward.night import telemetry as steward
 

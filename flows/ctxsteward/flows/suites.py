@@ -1,7 +1,7 @@
-"""Eval suites as a Prefect flow: a named suite over what is in force.
+"""Eval suites as a Prefect flow: a named suite, played with the profile version in force.
 
-A suite is a callable: settings in, a JSON document with ``passed`` out, of no transcript but made-up ones. `SUITES` has
-those that there are, by name: ``guards``, and the long-horizon suites.
+A suite is a callable that takes the settings and returns a JSON document with ``passed``. It plays made-up
+conversations, never anybody's transcripts. `SUITES` has them by name: ``guards``, and the long-horizon suites.
 
 Annotations here are values, not texts: Prefect reads them where a deployment has loaded the flow by its name.
 """
@@ -13,11 +13,9 @@ from typing import Any
 
 from prefect import flow, tags, task
 
-from ctxsteward.envelope.store import open_store
-from ctxsteward.evals.suites.catalogue import NAMES, suite_named
-from ctxsteward.evals.suites.gates import shipped_gates
-from ctxsteward.evals.suites.kit.suite import Setup, drawn
-from ctxsteward.evals.suites.results import played
+from ctxsteward.envelope import open_store
+from ctxsteward.evals.suites import NAMES, played, shipped_gates, suite_named
+from ctxsteward.evals.suites.kit import Setup, drawn
 from ctxsteward.schemas import InputError
 from ctxsteward.steward import NightSettings, of_this_process
 from ctxsteward.steward.gate import configured, with_suites
@@ -76,7 +74,7 @@ def run_suite(suite: str, settings: NightSettings) -> dict[str, Any]:
 
 @flow(name="eval_suite", flow_run_name=run_name, persist_result=False)
 def eval_suite(suite: str, settings: NightSettings) -> dict[str, Any]:
-    """Run a named suite; its document. Raises `InputError` for a name that is none, `SuiteFailed`."""
+    """Run a named suite; its document. Raises `InputError` for an unknown name, `SuiteFailed`."""
     export()
     if suite not in SUITES:
         raise InputError(f"eval suite {suite!r:.60} is none; one of: {', '.join(sorted(SUITES))}")

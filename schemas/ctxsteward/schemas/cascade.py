@@ -6,8 +6,8 @@ A phase without `context` goes on in everything so far (snowball); `context` sho
 `previous` and patterns with ``*`` name phases too. Fields that were not set inherit one by one, from the caller's
 defaults over the cascade's to the phase's: `model_fields_set` says which were. Numbers count what their names say.
 
-Whoever reads a file maps pydantic's `ValidationError` to the place in it. What one phase may name depends on the
-others; the reader checks that.
+Code that reads a cascade file maps pydantic's `ValidationError` to the place in it. What one phase may name depends on
+the others; the reader checks that.
 
 Source: the context-injection design (sources, labels) and the auto-context design (anchors, selection, intra-phase).
 """
@@ -16,8 +16,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr
-from pydantic import model_validator as check
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    model_validator as check,
+)
 from pydantic_core import PydanticCustomError
 
 Include = Literal["images", "output", "messages", "state"]

@@ -13,10 +13,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
-from .profile import EntryId, OneLine, Timestamp
+from .profile import BlockName, EntryId, OneLine, Timestamp
 from .seal import Hex
 
-ChangedBlock = Literal["persona", "policies", "rails", "surface", "meta"]
+ChangedBlock = Literal[BlockName, "meta"]
 ChangeKind = Literal["added", "changed", "removed", "moved"]
 
 Who = Annotated[StrictStr, Field(min_length=1, max_length=200), OneLine]

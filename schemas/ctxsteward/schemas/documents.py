@@ -2,8 +2,8 @@
 
 `EnvelopeDocument` is the form that `Envelope.document()` gives and that stores, the command line and the
 HTTP service show; `SelectionLog` says which originals were recalled for a user turn, which were not, and
-why. Both refuse fields they do not know. Tokens are the builder's own estimates. Nothing here computes: the
-numbers are told.
+why. Both refuse fields they do not know. Tokens are the builder's own estimates. Nothing here computes:
+the builder fills in the numbers.
 
 Source: the layered-envelope design (sections, reports) and the auto-context design (selection log).
 """

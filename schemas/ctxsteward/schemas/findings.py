@@ -3,9 +3,9 @@
 `kind` is a stable snake_case word (``tool_call_without_result``, ``field_dropped``, …), `ref` the message it is
 about (None: the whole session), `field` the dotted place inside it, `text` one sentence for people.
 
-`FINDING_KINDS` has every kind that a session, a build, recall, cards, facts, cascades and the write-behind tell of.
-Differences of requests (`audit.differences`) and damage of stores (`store.maintenance.damage`) have tables of their
-own.
+`FINDING_KINDS` has every kind that a session, a build, recall, cards, facts, cascades and the write-behind tell
+of. Differences of requests (`envelope.audit.differences`) and damage of stores (`store.maintenance.damage`) have
+tables of their own.
 """
 
 from __future__ import annotations

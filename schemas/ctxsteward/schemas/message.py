@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field
 
 from .errors import InputTooLarge, InvalidMessage
+from .profile import BLOCKS
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 """A turn above this is refused: an envelope could never carry it, and a journal should not."""
@@ -36,8 +37,8 @@ _OPENAI_KEYS = frozenset(
 _ANTHROPIC_KEYS = frozenset(("cache_control", "stop_reason", "stop_sequence", "usage"))
 CONTROL_FIELDS = frozenset(
     (
-        "approved", "budget", "budgets", "ctxsteward", "nonce", "persona", "pin", "policies", "policy", "principal",
-        "profile", "profile_version", "rails", "seal", "sections", "surface", "tenant", "trust", "versions",
+        "approved", "budget", "budgets", "ctxsteward", "nonce", "pin", "policy", "principal", "profile",
+        "profile_version", "seal", "sections", "tenant", "trust", "versions", *BLOCKS,
     )
 )  # fmt: skip
 """What an operator sets beside messages and in profiles, in lower case; no provider has a field of such a name in a

@@ -2,8 +2,8 @@
 
 A profile is four blocks of keyed entries (`persona`, `policies`, `rails`, `surface`) and the active meta
 records. One document is one atomic version. Blocks have a fixed order; entries keep the order of their
-author. Lengths are in characters. Limits live here only: whoever reads a file maps pydantic's
-`ValidationError` to the place in it.
+author. Lengths are in characters. Limits live here only: code that reads a profile file
+maps pydantic's `ValidationError` to the place in it.
 
 Source: the layered-envelope design (governed slices); meta records of 8-280 characters with citations.
 """
@@ -11,9 +11,11 @@ Source: the layered-envelope design (governed slices); meta records of 8-280 cha
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Annotated, Literal, get_args
+from types import MappingProxyType
+from typing import Annotated, Literal, NamedTuple, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
@@ -23,6 +25,29 @@ Polarity = Literal["positive", "negative"]
 
 BLOCKS: tuple[BlockName, ...] = get_args(BlockName)
 """Blocks of entries, in the order in which they render."""
+
+
+class BlockSpec(NamedTuple):
+    """What the product does with a block."""
+
+    section: Literal["system", "static"]
+    """Where it is shown."""
+    has_rules: bool
+    """Its entries are rules, locked or not: records and other entries are held to them."""
+    stops_when_emptied: bool
+    """A version that leaves nothing of it is blocked, not only warned of."""
+    may_be_missing: bool = False
+    """Versions from before it have none: its absence is no damage, and while it is empty no address covers it."""
+
+
+BLOCK_SPECS: Mapping[BlockName, BlockSpec] = MappingProxyType(
+    {
+        "persona": BlockSpec("system", has_rules=False, stops_when_emptied=True),
+        "policies": BlockSpec("system", has_rules=True, stops_when_emptied=True),
+        "rails": BlockSpec("static", has_rules=True, stops_when_emptied=False),
+        "surface": BlockSpec("static", has_rules=False, stops_when_emptied=False),
+    }
+)
 
 ENTRY_ID = r"^[a-z0-9][a-z0-9_.-]{0,63}$"
 MAX_ENTRY_CHARS = 256 * 1024
@@ -68,8 +93,8 @@ def instant(ts: str | None) -> float:
     if ts is None:
         return float("-inf")
     try:
-        told = datetime.fromisoformat(ts)
-        return (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()
+        parsed = datetime.fromisoformat(ts)
+        return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return float("-inf")
 

@@ -10,8 +10,9 @@ where JSON Schema has no word for it (blank texts, unique ids, real dates).
 
 Where a document is written it is held against its schema (`validate`; `validate_quickly` on the request path). Where
 one is read, the model that its schema is made from reads it. `ProfileDocument` and `Cascade` convert no value, so all
-that they let pass fits the schema; their refusals name the line of the file, and the door only counts them
-(`violations.counted`). `EvalResult` takes ``"5"`` for a number: a history is held against the schema as well.
+that they let pass fits the schema; their refusals name the line of the file, and the code that reads the file only
+counts them (`violations.counted`). `EvalResult` takes ``"5"`` for a number: a history is held against the schema as
+well.
 
 Raises `InputError` for an unknown name and for a value that does not fit.
 """
@@ -259,16 +260,16 @@ class _Generator(GenerateJsonSchema):
         return super().default_schema(schema)
 
     def model_schema(self, schema: core_schema.ModelSchema) -> Schema:
-        made, model = super().model_schema(schema), schema["cls"]
-        made.pop("title", None)
+        schema_made, model = super().model_schema(schema), schema["cls"]
+        schema_made.pop("title", None)
         if model.__doc__:
-            made["description"] = _first_paragraph(model.__doc__)
+            schema_made["description"] = _first_paragraph(model.__doc__)
         docs = _field_docs(model)
         for field, info in model.__pydantic_fields__.items():
-            place = made.get("properties", {}).get(info.serialization_alias or field)
+            place = schema_made.get("properties", {}).get(info.serialization_alias or field)
             if place is not None and field in docs:
                 place["description"] = docs[field]
-        return made
+        return schema_made
 
 
 def _field_docs(model: type) -> dict[str, str]:

@@ -1,7 +1,8 @@
-"""How many documents of each published schema were refused in this process: what telemetry tells of them.
+"""Counts, for each published schema, how many documents were refused in this process; telemetry reports them.
 
-Apart from `publish`, which loads every model: who counts or asks needs none of them. `publish.validate` counts by
-itself; a door whose values go through the very model that the schema is made from says `counted` instead.
+Apart from `publish`, because that loads every model, and who counts or reads the counts needs none of them.
+`publish.validate` counts by itself. Code that reads a value with the schema's own model, and so never calls `validate`,
+wraps the reading in `counted`.
 """
 
 from __future__ import annotations

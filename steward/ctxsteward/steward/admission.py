@@ -1,4 +1,6 @@
-"""Admission: which records are used, with a reason; by kind and scope, age, contests, and what people said.
+"""Admission: whether a record may be used, judged by kind, scope, support, age and reviews, always with a reason.
+
+The ledger judges every draft here; a night passes the policy of its settings.
 
     own scope      a strict cue suffices, or a fact by its score; other cues need company
     wider scopes   k independent principals, or a person who approves
@@ -6,9 +8,9 @@
     policy, persona   a person, always
     text of tools and of the assistant   never by itself
 
-candidate: held, not used. vetted: fit for use, waits for a person. active: used. Reasons are codes. A record expires
-when its worth, halved once a half-life since it was last confirmed, is below `expire_below`; a record that was never
-dated does not fade. All thresholds stand in `AdmissionPolicy`, and nowhere else:
+A `candidate` is held and not used, a `vetted` record is fit for use and waits for a person, an `active` one is used.
+Reasons are codes. A record expires when its worth, halved once a half-life since it was last confirmed, is below
+`expire_below`; a record without any date does not fade. All thresholds stand in `AdmissionPolicy`, and nowhere else:
 
     admission:
       independent_principals: 3
@@ -32,15 +34,12 @@ from typing import Annotated, NamedTuple, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
-from ctxsteward.schemas.profile import ProfileDocument
-from ctxsteward.schemas.recommendation import RecommendationKind, Review, Status
+from ctxsteward.schemas import ProfileDocument, RecommendationKind, Review, Status
 
-from .drift.rules import Rule, against, reads_as_rule, rules_of
-from .harvest.tools.templates import is_repair
-from .kinds import KINDS
-from .reconcile.claims import OWN, Width
-from .reconcile.draft import NO_ADVICE, Draft, FixAdvice
-from .reconcile.support import ClaimSupport
+from .drift import Rule, against, reads_as_rule, rules_of
+from .harvest.tools import is_repair
+from .observations import KINDS
+from .reconcile import NO_ADVICE, OWN, ClaimSupport, Draft, FixAdvice, Width
 
 DAY_SECONDS = 86_400.0
 
@@ -125,28 +124,28 @@ class AdmissionVerdict(NamedTuple):
 def admission_verdict(
     draft: Draft, policy: AdmissionPolicy, now_seconds: float | None = None, review: Review | None = None
 ) -> AdmissionVerdict:
-    """Judge a draft by itself: its support, its age, what people said of it."""
-    said = by_person(review)
-    if said is not None:
-        return said
+    """Judge a draft by itself: its support, its age, and its review."""
+    reviewed = by_person(review)
+    if reviewed is not None:
+        return reviewed
     if -inf < draft.moment.seconds < last_confirmed(draft.kind, draft.audience.width, policy, now_seconds):
         return AdmissionVerdict("expired", ("faded",))
-    found = by_support(draft.kind, draft.audience.width, draft.backing, policy, draft.advice)
-    return under_rules(found, draft.said["text"], draft.audience.width, policy) if policy.rules else found
+    verdict = by_support(draft.kind, draft.audience.width, draft.backing, policy, draft.advice)
+    return under_rules(verdict, draft.said["text"], draft.audience.width, policy) if policy.rules else verdict
 
 
 def under_rules(verdict: AdmissionVerdict, text: str, width: Width, policy: AdmissionPolicy) -> AdmissionVerdict:
-    """What the rules in force make of a verdict: what gainsays one is set aside, what touches a locked one waits.
+    """Lower a verdict by the rules in force: what gainsays one is quarantined, what touches a locked one waits.
 
-    What is for its author alone is asked of locked lines only, and waits only where it reads as a rule itself.
+    A record for its author alone is held to locked rules only, and waits only where it reads as a rule itself.
     """
     if verdict.status not in ("active", "vetted"):
         return verdict
-    found = against(policy.rules if width not in OWN else [rule for rule in policy.rules if rule.locked], text)
-    if found is None:
+    conflict = against(policy.rules if width not in OWN else [rule for rule in policy.rules if rule.locked], text)
+    if conflict is None:
         return verdict
-    if found.how == "gainsays":
-        return AdmissionVerdict("quarantined", ("gainsays_locked" if found.rule.locked else "gainsays_rule",))
+    if conflict.how == "gainsays":
+        return AdmissionVerdict("quarantined", ("gainsays_locked" if conflict.rule.locked else "gainsays_rule",))
     if width in OWN and not reads_as_rule(text):
         return verdict
     return AdmissionVerdict("vetted", ("touches_locked",))
@@ -168,7 +167,7 @@ def last_confirmed(kind: RecommendationKind, width: Width, policy: AdmissionPoli
 
 
 def is_approved(verdict: AdmissionVerdict) -> bool:
-    """Whether a person lifted it."""
+    """Whether a person's approval made it active."""
     return "approved" in verdict.reasons
 
 
@@ -179,7 +178,7 @@ def by_support(
     policy: AdmissionPolicy,
     advice: FixAdvice = NO_ADVICE,
 ) -> AdmissionVerdict:
-    """How far what stands behind it carries a claim of this kind, for this audience."""
+    """The verdict that the support of a claim earns, by its kind and its audience."""
     gate = KINDS[kind].gate
     if gate == "fix":
         return _fix(backing, policy, advice)
@@ -237,13 +236,13 @@ def settle_contests(
     by_id = {draft.id: draft for draft in drafts}
     conflicts = _conflicts(by_id, verdicts, opposed)
     now = {id_: _held(verdicts[id_]) if conflicts.get(id_) else verdicts[id_] for id_ in by_id}
-    chains = _chains(drafts, now)
+    newer_of, older_of = _chains(drafts, now)
     standing = {}
     for id_ in by_id:
-        newer = chains.newer.get(id_)
+        newer = newer_of.get(id_)
         standing[id_] = RecordStanding(
             verdict=AdmissionVerdict("superseded", ("newer_value",)) if newer else now[id_],
-            supersedes=tuple(sorted(chains.older.get(id_, ()))),
+            supersedes=tuple(sorted(older_of.get(id_, ()))),
             superseded_by=newer,
             replaced_at=by_id[newer].first if newer else None,
             conflicts=tuple(sorted(conflicts.get(id_, ()))),
@@ -270,24 +269,22 @@ def _conflicts(
     return {id_: set(opposed.get(id_, ())) & live for id_ in live if set(opposed.get(id_, ())) & live}
 
 
-@dataclass(frozen=True, slots=True)
-class _Chains:
-    newer: dict[str, str]
-    older: dict[str, list[str]]
-
-
-def _chains(drafts: Sequence[Draft], verdicts: Mapping[str, AdmissionVerdict]) -> _Chains:
+def _chains(
+    drafts: Sequence[Draft], verdicts: Mapping[str, AdmissionVerdict]
+) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """Of each id the newer one that takes its place, and the older ones whose place it takes."""
     groups: dict[str, list[Draft]] = {}
     for draft in drafts:
         if draft.group and verdicts[draft.id].status == "active":
             groups.setdefault(draft.group, []).append(draft)
-    chains = _Chains({}, {})
+    newer_of: dict[str, str] = {}
+    older_of: dict[str, list[str]] = {}
     for rivals in groups.values():
         line = sorted(rivals, key=lambda draft: (is_approved(verdicts[draft.id]), draft.moment, draft.id))
         for older, newer in pairwise(line):
-            chains.newer[older.id] = newer.id
-            chains.older.setdefault(newer.id, []).append(older.id)
-    return chains
+            newer_of[older.id] = newer.id
+            older_of.setdefault(newer.id, []).append(older.id)
+    return newer_of, older_of
 
 
 __all__ = ["AdmissionPolicy", "AdmissionVerdict", "RecordStanding", "admission_verdict", "settle_contests"]

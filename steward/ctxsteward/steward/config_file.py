@@ -1,8 +1,9 @@
-"""What somebody wrote down for the steward, in YAML or JSON: read strictly, checked by a model, refused with its line.
+"""Configuration files of the steward (settings, actors, gate cases): YAML or JSON, read strictly into a pydantic model.
 
-    read("steward.yaml", NightSettings, Form(what="settings", …))
+    read("steward.yaml", NightSettings, ConfigFileKind(what="settings", …))
 
-A refusal is one line: file and line, key, what was found, what to do. Raises `InputError`, `InputTooLarge`.
+A file that is refused gives an error of one line: file and line, key, what was found, what to do. Raises `InputError`,
+`InputTooLarge`.
 Source: the YAML 1.2.2 core schema, of which JSON is a part; the state design (input at every boundary).
 """
 
@@ -17,23 +18,23 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ctxsteward.schemas import InputError
-from ctxsteward.store.strict_yaml import Lines, Tree, YamlSource, place, read_mapping, show
+from ctxsteward.store import Lines, Refuse, YamlSource, place, read_mapping, show
 
 M = TypeVar("M", bound=BaseModel)
 
 CORRECT_IT = "correct it, or leave it out"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigFileKind:
-    """What is expected of a file."""
+def refused(where: str, key: str, found: str, hint: str) -> InputError:
+    """One line: where, which key, what was found, what to do."""
+    return InputError(": ".join(part for part in (where, key, f"{found}; {hint}") if part))
 
-    what: str
-    """Names it in errors."""
-    max_bytes: int
-    max_depth: int
-    expected: str
-    """What to write instead of a text that is no mapping."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigFileKind(YamlSource):
+    """One kind of file: its name in errors, its caps, what is expected of it, and hints for wrong values."""
+
+    refuse: Refuse = refused
     hints: Mapping[str, str] = field(default_factory=dict)
     """What to do about a wrong value, by its last key."""
 
@@ -51,19 +52,11 @@ def read(path: str | Path, model: type[M], form: ConfigFileKind, named: str | No
 
 def parse(text: str, model: type[M], form: ConfigFileKind, source: str) -> M:
     """YAML text as a model."""
-    tree, lines = parsed(text, form, source)
+    tree, lines = read_mapping(text, source, form)
     try:
         return model.model_validate(tree)
     except ValidationError as error:
         raise invalid(error, model, form, lines, source) from error
-
-
-def parsed(text: str, form: ConfigFileKind, source: str) -> tuple[Tree, Lines]:
-    """YAML text as a plain mapping, with the lines of its keys."""
-    reading = YamlSource(
-        what=form.what, refuse=refused, max_bytes=form.max_bytes, max_depth=form.max_depth, expected=form.expected
-    )
-    return read_mapping(text, source, reading)
 
 
 def invalid(
@@ -91,11 +84,6 @@ def message_clause(message: str) -> str:
     """What a check says, as a part of a sentence."""
     message = message.removeprefix("Value error, ")
     return message[:1].lower() + message[1:]
-
-
-def refused(where: str, key: str, found: str, hint: str) -> InputError:
-    """One line: where, which key, what was found, what to do."""
-    return InputError(": ".join(part for part in (where, key, f"{found}; {hint}") if part))
 
 
 def _allowed(model: type[BaseModel], keys: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a night is told: which store and profile, which transcripts, how much at a time, how strict its gates are.
+"""The settings of one profile's nights: store, profile, sources of transcripts, batch sizes, thresholds of the gates.
 
     store: file:.ctxsteward
     profile: support
@@ -9,8 +9,9 @@
     canary_share: 0.1
     canary: {min_sessions: 50}
 
-One value for every shell. It is JSON, so that a schedule can keep it as the parameters of a flow, and it names places
-only: no text of a transcript is ever in it. What a threshold means, and its default, stands with its gate.
+The command line, cron and Prefect start a night from the same `NightSettings`. It is plain JSON, so that a schedule can
+keep it as the parameters of a flow, and it names places only: no text of a transcript is ever in it. What a threshold
+means, and its default, stands with its gate.
 
 `settings_of` reads a YAML file. Raises `InputError` naming file, line and key; `InputTooLarge`.
 Source: the layered-envelope design (batch loop); the state design (input at every boundary).
@@ -24,27 +25,26 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
-from ctxsteward.schemas.drift import DriftLimits
-from ctxsteward.schemas.profile import EntryId, Timestamp
+from ctxsteward.schemas import DriftLimits, EntryId, Timestamp
 
 from .admission import AdmissionPolicy
 from .config_file import ConfigFileKind, read
-from .gate.settings import GateSettings
+from .gate import GateSettings
 
 MAX_BATCH_TRANSCRIPTS = 800
-"""Of the mean; chance leaves no batch over 1,000."""
+"""Cap of the mean size of a batch. Sizes vary by chance; with this mean none is over 1,000."""
 
 Runner = Literal["threads", "dask"]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 class CanaryLimits(BaseModel):
-    """When a canary ends: the only place for these numbers."""
+    """When a canary ends. These numbers stand nowhere else."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     min_sessions: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = 30
-    """Of the challenger, before it is kept."""
+    """Sessions that the challenger must have had before it is kept."""
     max_nights: Annotated[StrictInt, Field(ge=1, le=366)] = 7
     level: Annotated[float, Field(gt=0, lt=1)] = 0.05
     """Chance of rolling back a challenger that is no worse."""
@@ -66,7 +66,7 @@ class NightSettings(BaseModel):
     sources: tuple[StrictStr, ...] = ("store",)
     """Folders, ``s3://`` prefixes, or ``store``: this store's own closed sessions."""
     night: Annotated[StrictStr, Field(pattern=r"^\d{4}-\d\d-\d\d$")] | None = None
-    """Its date, by which records age; None: today, by the clock of whoever starts it."""
+    """Its date, by which records age; None: today, by the clock of the process that starts it."""
     since: Timestamp | None = None
     """Transcripts that changed before are left out; None: from the watermarks on."""
     until: Timestamp | None = None
@@ -96,7 +96,7 @@ class NightSettings(BaseModel):
     canary_share: Annotated[float, Field(gt=0, le=1)] | None = None
     """Share of the sessions that a new version gets until it has shown that it is no worse; None: all, at once."""
     canary: CanaryLimits = CanaryLimits()
-    """When it has shown that."""
+    """When a canary is kept, extended or rolled back."""
     sent: StrictStr | None = None
     """File or folder of requests as they left (`ctxsteward.envelope.audit.sealed_request`), JSON or JSON lines: what
     the canary's auditor compares with the envelopes that were built; None: nothing is audited."""

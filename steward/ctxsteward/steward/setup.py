@@ -3,10 +3,10 @@
     with open_night(settings, of_this_process()) as night:
         report = run_night(night.stages, night.shell)
 
-Whoever runs batches elsewhere calls `harvest_in_process` there: the same settings open the same store. The ledger's
-file lies beside the store's journal. Where it is missing or behind, it is made again from the store before anything is
-harvested, because what is read is counted against the records in force. A dry run is all of this over a store in memory
-(`night.dry_run`).
+A runner that harvests batches in other processes (a Prefect task, a Dask worker) calls `harvest_in_process` there: the
+same settings open the same store. The ledger's file lies beside the store's journal. Where it is missing or behind, it
+is made again from the store before anything is harvested, because the harvest also counts how far the records in force
+foresaw what is read (`harvest.usage`). A dry run is all of this over a store in memory (`night.dry_run`).
 
 Raises `InputError` for settings that name nothing, `StoreError`.
 """
@@ -20,19 +20,23 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 
-from ctxsteward.envelope.store import JOURNAL_FOLDER, Store, open_store
+from ctxsteward.envelope import Store, open_store
 from ctxsteward.schemas import InputError
-from ctxsteward.schemas.recommendation import MetaRecommendation
-from ctxsteward.store.journal.erasures import ErasureRequest
-from ctxsteward.store.names import part_of
-from ctxsteward.store.profiles.lease import WriterLease
-from ctxsteward.store.profiles.versions import profile_names
-from ctxsteward.store.sqlite_file import IN_MEMORY
+from ctxsteward.store import IN_MEMORY, ErasureRequest, WriterLease, local_folder, part_of, profile_names
 
 from .artifacts import ArtifactStore
-from .harvest.batches import Batch, BatchRecords, BatchResult, DueTranscript, WithdrawnTranscript, in_threads
-from .harvest.usage import ActiveRecords
+from .harvest import (
+    ActiveRecords,
+    Batch,
+    BatchRecords,
+    BatchResult,
+    DueTranscript,
+    WatchedRecord,
+    WithdrawnTranscript,
+    in_threads,
+)
 from .ingest import (
+    STORE,
     IngestSettings,
     Isolation,
     ItemLimits,
@@ -45,16 +49,23 @@ from .ingest import (
     marker,
     open_source,
 )
-from .ingest.sources import STORE
-from .ledger import JudgementContext, Ledger
-from .night.batch_harvest import BatchHarvester, HarvestResult, HarvestWorker, Watch
-from .night.dry_run import draft_store
-from .night.environment import ProcessEnvironment
-from .night.history import NightChain
-from .night.run import NightContext, Tell
-from .night.stages import DueTranscripts, LedgerUpdate, Marks, Stages
-from .release.decision import DecisionStage, moment_of
-from .release.record_reviews import reviews_of
+from .ledger import Ledger
+from .night import (
+    BatchHarvester,
+    DueTranscripts,
+    HarvestResult,
+    HarvestWorker,
+    LedgerUpdate,
+    Marks,
+    NightChain,
+    NightContext,
+    ProcessEnvironment,
+    Stages,
+    Tell,
+    Watch,
+    draft_store,
+)
+from .release import DecisionStage, Records, in_force
 from .settings import NightSettings
 
 
@@ -72,10 +83,7 @@ class OpenedNight:
 
 def home_of(settings: NightSettings) -> Path:
     """The folder on this machine where the store, or its journal, lies."""
-    if settings.journal is not None:
-        return Path(settings.journal)
-    scheme, _, rest = settings.store.partition(":")
-    return Path(rest) if scheme == "file" and rest else Path(JOURNAL_FOLDER)
+    return local_folder(settings.store, settings.journal)
 
 
 def ledger_path(settings: NightSettings) -> Path:
@@ -113,10 +121,8 @@ def require_transcripts(uri: str) -> None:
 
 
 MAX_NAMES_SHOWN = 5
-Records = tuple[MetaRecommendation, ...]
-
 Isolate = Callable[[HarvestWorker, NightSettings], Isolation[HarvestResult]]
-"""Makes a pool that reaps items; called once a thread."""
+"""Makes a worker pool that runs a `HarvestWorker` on items; called once a thread."""
 
 
 def in_a_worker(reaper: HarvestWorker, settings: NightSettings) -> Isolation[HarvestResult]:
@@ -177,8 +183,17 @@ def harvest_in_process(
     before = here.cpu_seconds()
     with ExitStack() as stack:
         store = _store(settings, here, stack)
-        watch = _watched_here(settings, store, stack)
-        done = _harvesting(settings, store, here, stack, isolate, lambda: _in_force_here(settings, store), watch)(batch)
+        ledger = _ledger_here(settings, store, stack)
+
+        def active() -> Records:
+            known = ledger()
+            return in_force(settings, store, known) if known is not None else ()
+
+        def watch(ids: Collection[str]) -> Iterable[WatchedRecord]:
+            known = ledger()
+            return known.uses.watched(ids) if known is not None else ()
+
+        done = _harvesting(settings, store, here, stack, isolate, active, watch)(batch)
     return replace(done, cpu_seconds=here.cpu_seconds() - before)
 
 
@@ -211,36 +226,17 @@ def _harvesting(
     return harvesting
 
 
-def in_force(settings: NightSettings, store: Store, ledger: Ledger) -> Records:
-    """Records that were active after the last night: how far they foresaw what is read now is counted."""
-    newest = NightChain(store, settings.tenant, settings.profile).head()
-    if newest is None:
-        return ()
-    then = moment_of(newest[1].night)
-    reviews = reviews_of(store, settings, ledger, then)
-    head = store.profiles(settings.profile, tenant=settings.tenant).head()
-    policy = settings.admission.under(head.profile if head else None)
-    return ledger.judged(JudgementContext(now=then, policy=policy, reviews=reviews)).shared
-
-
-def _in_force_here(settings: NightSettings, store: Store) -> Records:
-    """The same in another process of this machine; on another machine, which has no ledger, none are known."""
-    path = ledger_path(settings)
-    if not path.exists():
-        return ()
-    with Ledger.open(path, store, settings.tenant, settings.profile) as ledger:
-        return in_force(settings, store, ledger)
-
-
-def _watched_here(settings: NightSettings, store: Store, stack: ExitStack) -> Watch:
-    """What is known of records that were shown, in another process of this machine; opened where one is asked for."""
+def _ledger_here(settings: NightSettings, store: Store, stack: ExitStack) -> Callable[[], Ledger | None]:
+    """The ledger of this machine, opened where it is asked for; None on another machine, which has none."""
     path = ledger_path(settings)
 
     @cache
-    def ledger() -> Ledger:
+    def ledger() -> Ledger | None:
+        if not path.exists():
+            return None
         return stack.enter_context(Ledger.open(path, store, settings.tenant, settings.profile))
 
-    return lambda ids: ledger().uses.watched(ids) if path.exists() else ()
+    return ledger
 
 
 @contextmanager
@@ -255,7 +251,7 @@ def _closing(uri: str, settings: NightSettings, store: Store, here: ProcessEnvir
 
 
 class IngestStage:
-    """What is taken in: from listings to the ledger."""
+    """The first stages of a night, from listings to the ledger: `due`, `absorb` and `reconcile`."""
 
     def __init__(
         self,
@@ -272,20 +268,20 @@ class IngestStage:
         self._items: tuple[DueTranscript, ...] = ()
 
     def due(self, marks: Marks) -> DueTranscripts:
-        """Whatever is new in any source; first, the ledger is what the last night left, as harvesting asks it."""
+        """What is new in any source. Brings the ledger up to the last night first, because harvesting asks it."""
         if self._is_behind():
-            self._ledger.absorb_kept(one for batch in self._harvesting.records.every() for one in batch.artifacts)
+            self._ledger.absorb_kept(kept for batch in self._harvesting.records.every() for kept in batch.artifacts)
         listed = {uri: tuple(source.items()) for uri, source in self._harvesting.sources.items()}
         before = {uri: _mark(uri, marks) for uri in listed}
-        found = {uri: self._due(uri, items, before[uri]) for uri, items in listed.items()}
+        tonight = {uri: self._due(uri, items, before[uri]) for uri, items in listed.items()}
 
         def after(left: Collection[DueTranscript]) -> Marks:
             undone = {(item.source, item.name) for item in left}
             return dict(marks) | {
-                uri: self._advanced(uri, before[uri], items, found[uri], undone) for uri, items in listed.items()
+                uri: self._advanced(uri, before[uri], items, tonight[uri], undone) for uri, items in listed.items()
             }
 
-        self._items = tuple(_item(uri, item) for uri, items in found.items() for item in items)
+        self._items = tuple(_item(uri, item) for uri, items in tonight.items() for item in items)
         return DueTranscripts(items=self._items, marks=after)
 
     def _due(self, uri: str, items: Iterable[SourceItem], watermark: Watermark) -> tuple[SourceItem, ...]:
@@ -304,14 +300,14 @@ class IngestStage:
         return advanced(watermark, items, tonight, left, mark=mark, now_seconds=self._now_seconds).to_json()
 
     def absorb(self, artifacts: Iterable[str], gone: Sequence[WithdrawnTranscript]) -> LedgerUpdate:
-        """Into the ledger.
+        """Take artifacts into the ledger.
 
-        A transcript that was taken back where it came from leaves for good, and its artifacts with it.
+        A transcript that was withdrawn where it came from leaves for good, and its artifacts with it.
         """
-        _, erased = self._ledger.absorb_kept(artifacts)
+        self._ledger.absorb_kept(artifacts)
         for session in self._withdrawn(gone):
-            erased += self._ledger.withdraw(session=session, told=self._told)
-        return LedgerUpdate(digest=self._ledger.digest(), observations=self._ledger.observations(), erased=erased)
+            self._ledger.withdraw(session=session, told=self._told)
+        return LedgerUpdate(digest=self._ledger.digest(), observations=self._ledger.observations())
 
     def _is_behind(self) -> bool:
         """Whether the ledger is not what the last night left: another machine's, a new one, or something was erased."""
@@ -321,9 +317,9 @@ class IngestStage:
     def _withdrawn(self, gone: Sequence[WithdrawnTranscript]) -> Iterator[str]:
         records = self._harvesting.records
         named = {records.address(item): item for item in self._items} if gone else {}
-        for one in gone:
-            for session in self._ledger.sessions(named[one.item].name) if one.item in named else ():
-                if one.session in (None, records.session(session)):
+        for transcript in gone:
+            for session in self._ledger.sessions(named[transcript.item].name) if transcript.item in named else ():
+                if transcript.session in (None, records.session(session)):
                     yield session
 
     def reconcile(self) -> int:
@@ -331,7 +327,7 @@ class IngestStage:
 
 
 def _item(uri: str, item: SourceItem) -> DueTranscript:
-    """Logs grow by records, files by the time they were written."""
+    """A listed item as a due transcript. The revision of a log is its length, that of a file its time."""
     revision = int(item.version.partition("@")[0]) if uri == "store" else int(item.modified_seconds * 1e6)
     return DueTranscript(uri, item.name, item.version, revision)
 

@@ -1,4 +1,9 @@
-"""Words and rules of English and Chinese that every room reads by: lists, stems, sentences, units, numerals, values.
+"""How English and Chinese are read: word lists, stems, sentences, clauses, units, numerals, typed values, statements.
 
-The lowest layer beside `schemas`. Lists are data (`data/*.yaml`, shape: `lists.schema.json`); `lists` loads them.
+Every room that judges text reads it through this one: the summarizers, recall and cards of the envelope, the steward.
+It stands directly above `schemas`. Lists are data (`data/*.yaml`, shape: `lists.schema.json`); `lists` loads them.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

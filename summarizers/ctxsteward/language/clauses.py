@@ -1,8 +1,9 @@
 """What a text demands, clause by clause: what about, for or against, how strongly, under which condition.
 
-A clause's sign is the product of its operators' signs, so "must not refuse" is for, "never" and "refrain from" are
-against. A condition ("unless …", "if … not") is a clause of its own with its own sign. "Never A without B" and "A only
-with B" say the same with both signs turned round: `agree` takes that for equal.
+The drift checks of the steward compare rules by it. A clause's sign is the product of its operators' signs, so "must
+not refuse" is for, "never" and "refrain from" are against. A condition ("unless …", "if … not") is a clause of its own
+with its own sign. "Never A without B" and "A only with B" say the same with both signs turned round: `agree` takes that
+for equal.
 
 Content is compared as a set: stems in English, character pairs in Chinese.
 Source: hand-made rules after the reading of negation scope in Morante and Daelemans 2009 (cue, then scope to the end
@@ -17,11 +18,10 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
-from ctxsteward.schemas.profile import Modality
+from ctxsteward.schemas import Modality
 
-from .lists import lists
 from .operators import PREFIXES, Opens, Operator, Token, sentences_of, tokens
-from .terms import term_stem
+from .words import lists, term_stem
 
 _NEAR = 3
 """An operator this many tokens behind a comma begins a new clause."""
@@ -32,7 +32,7 @@ class Clause:
     """One demand or one condition."""
 
     sentence: str
-    """The sentence that it is of."""
+    """The sentence that it is part of."""
     content: frozenset[str]
     sign: Literal[1, -1]
     modality: Modality | None

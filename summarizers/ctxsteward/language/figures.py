@@ -1,5 +1,7 @@
 """The figures of a sentence: number, unit and bound, in one form whatever the spelling.
 
+Drift checks compare rules by them. Unlike a `values.Value`, a figure is converted to one unit and has no place.
+
 ``1,000`` is ``1000`` is "one thousand"; ``24 hours`` is ``1 day``; ``9 am`` is ``09:00``; 三十天 is 30 天. A bound says
 whether the figure is the most or the least: "at most 5" and "at least 5" differ.
 
@@ -14,8 +16,8 @@ from collections import Counter
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from .numbers import CURRENCIES, NUMBER_WORDS, UNITS, ZH_UNITS, chinese_number
 from .operators import LOWER, UPPER, ZH_COMPARED, plain
+from .values import CURRENCIES, NUMBER_WORDS, UNITS, ZH_UNITS, chinese_number
 
 Bound = Literal["", "upper", "lower"]
 
@@ -68,13 +70,13 @@ _NEGATED = re.compile(r"\b(?:not|never|no|cannot)\b|n't\b|不|勿|别|禁止")
 def figures(text: str) -> tuple[Figure, ...]:
     """The figures of a text, in order."""
     form = _normal(text)
-    found: list[tuple[int, Figure]] = []
-    form = _taken(form, _DATE, found, _date)
-    form = _taken(form, _CLOCK, found, _clock)
+    placed: list[tuple[int, Figure]] = []
+    form = _taken(form, _DATE, placed, _date)
+    form = _taken(form, _CLOCK, placed, _clock)
     for match in _NUMBER.finditer(form):
         number, unit, stop = _measured(match)
-        found.append((match.start(), Figure(number, unit, _bound(form, match.start(), stop))))
-    return tuple(figure for _, figure in sorted(found, key=lambda each: each[0]))
+        placed.append((match.start(), Figure(number, unit, _bound(form, match.start(), stop))))
+    return tuple(figure for _, figure in sorted(placed, key=lambda each: each[0]))
 
 
 @lru_cache(maxsize=1 << 14)

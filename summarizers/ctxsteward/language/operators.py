@@ -1,8 +1,10 @@
-"""A text as tokens that tell what turns it round: operators, content words, figures, marks between clauses.
+"""A text as tokens: operators (what turns a clause round, or lends it a modality), content words, figures, marks.
+
+`clauses`, `statement` and `figures` are built on these tokens and on the closed word classes below.
 
 An *operator* is a phrase with a sign (-1 turns its clause round), a modality it lends, and whether it opens a condition
-("unless", "without", "only if"). Phrases are found longest first. Idioms that look like an operator and are none
-("no later than", "not only", "特别", "不同") are taken out before. The lists are `operators` of `ctxsteward.language`.
+("unless", "without", "only if"). Phrases are found longest first. Idioms that look like an operator and are none ("no
+later than", "not only", "特别", "不同") are taken out before. The lists are `data/operators.yaml`.
 
 English is read by words, Chinese by characters. A token's `key` is what two texts are aligned by: words as their stems,
 so that "share" is "sharing" and "don't" is "do not". Reading is linear in the text.
@@ -21,12 +23,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple, cast
 
-from ctxsteward.schemas.profile import Modality
+from ctxsteward.schemas import Modality
 
-from .lists import lists
-from .sentences import sentences
-from .terms import term_stem
-from .words import STOP
+from .words import STOP, lists, sentences, term_stem
 
 Opens = Literal["", "if", "unless", "before", "past"]
 """if: a condition; unless: one turned round, as "without" is; before: what must not have happened yet; past: what stood
@@ -47,13 +46,13 @@ _SIGNS: dict[str, Literal[1, -1]] = {"plus": 1, "minus": -1}
 
 def _operators(language: str) -> dict[str, Operator]:
     """The operators of a language, out of lists named ``language.sign.modality.opens``; later ones win."""
-    found: dict[str, Operator] = {}
+    operators: dict[str, Operator] = {}
     for name in _LISTS.sections["phrases"]:
         if name.startswith(f"{language}."):
             _, sign, modality, opens = ("" if part == "none" else part for part in name.split("."))
             operator = Operator(_SIGNS[sign], cast("Modality | None", modality or None), cast("Opens", opens))
-            found |= dict.fromkeys(_LISTS.phrases(name), operator)
-    return found
+            operators |= dict.fromkeys(_LISTS.phrases(name), operator)
+    return operators
 
 
 def _set(name: str) -> frozenset[str]:
@@ -62,14 +61,14 @@ def _set(name: str) -> frozenset[str]:
 
 ENGLISH, CHINESE = _operators("en"), _operators("zh")
 ENGLISH_IDIOMS, CHINESE_IDIOMS = _LISTS.phrases("idioms"), _LISTS.phrases("zh_idioms")
-"""They turn nothing round; those with a figure bound it (`UPPER`, `LOWER`). 非法 ("illegal") names a thing and turns
-nothing round, as 免费 ("free of charge") does."""
+"""Idioms turn nothing round; those with a figure bound it (`UPPER`, `LOWER`). 非法 ("illegal") and 免费 ("free of
+charge") name a thing, so they are idioms."""
 OPPOSITES: frozenset[frozenset[str]] = frozenset(frozenset(pair.split(":")) for pair in _LISTS.phrases("opposites"))
 """Words of which one in the other's place, with all else as it was, turns a sentence round."""
 PREFIXES = _LISTS.words("prefixes")
-"""They make a word its opposite."""
+"""Prefixes that make a word its opposite."""
 COMPARED = frozenset(_LISTS.words("compared"))
-"""With "than" they bound a figure, and a "not" before them turns the bound and nothing else."""
+"""Words that bound a figure with "than"; a "not" before them turns the bound and nothing else."""
 ZH_COMPARED = _LISTS.words("zh_compared")
 UPPER, LOWER = _LISTS.phrases("upper"), _LISTS.phrases("lower")
 SAME: dict[str, str] = {
@@ -83,11 +82,11 @@ LIGHT = frozenset(map(term_stem, _LISTS.phrases("light")))
 """Verbs and nouns that say nothing by themselves."""
 EXCEPTS, SOME, ADDS = _set("excepts"), _set("some"), _set("adds")
 WIDENS = _set("widens")
-"""With a permission, they make it larger."""
+"""Words that make a permission hold for more."""
 WEAKER = _set("weaker")
-"""They make a wish of a demand."""
+"""Words that make a wish of a demand."""
 ONLY = _set("only")
-"""They keep everything else out."""
+"""Words that exclude everything else."""
 
 
 TokenKind = Literal["operator", "word", "small", "figure", "hard", "soft", "idiom"]
@@ -156,8 +155,14 @@ def tokens(text: str) -> tuple[Token, ...]:
     return tuple(_unmet(_bounded(list(_english(raw)))))
 
 
+@lru_cache(maxsize=1 << 14)
+def keys_of(sentence: str) -> tuple[str, ...]:
+    """What two sentences are aligned by: the keys of all tokens but marks between clauses."""
+    return tuple(token.key for token in tokens(sentence) if token.kind not in ("hard", "soft"))
+
+
 def _unmet(found: list[Token]) -> list[Token]:
-    """ "Not A before B" says what "not A without B" does, so a "before" behind a negation is one itself."""
+    """Turn a "before" behind a negation into a negation: "not A before B" says what "not A without B" does."""
     negated = False
     for index, token in enumerate(found):
         if token.operator is None:
@@ -169,7 +174,7 @@ def _unmet(found: list[Token]) -> list[Token]:
 
 
 def _bounded(found: list[Token]) -> list[Token]:
-    """A "not" before "more than" bounds the figure; it turns its clause round no more.
+    """Make an idiom of a "not" before "more than": it bounds the figure and does not turn its clause round.
 
     Of "not unlogged for more than a day" it stays: bound and prefix are each turned round, and it is logged in a day.
     """
@@ -231,11 +236,11 @@ def _english(raw: list[Token]) -> Iterable[Token]:
             yield token
             index += 1
             continue
-        size, made = _phrase(words, index)
+        size, phrase = _phrase(words, index)
         counts = index + size < len(raw) and raw[index + size].kind == "figure"
-        if made is not None and made.operator is not None and made.key in _BOUNDING and counts:
-            made = token._replace(kind="small")  # "until 5 pm" bounds a figure
-        yield made or _single(token)
+        if phrase is not None and phrase.operator is not None and phrase.key in _BOUNDING and counts:
+            phrase = token._replace(kind="small")  # "until 5 pm" bounds a figure
+        yield phrase or _single(token)
         index += size
 
 

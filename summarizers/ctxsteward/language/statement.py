@@ -1,7 +1,8 @@
-"""One parse of a statement: what it is about, which words it speaks, its operators; what two statements compare by.
+"""A statement read once for comparison: its content words, every word it uses, its operators.
 
-`Statement` leaves figures, their units and bounds out of its tokens, because `figures` compares those. Clauses with
-their polarity and modality are `clauses.clauses` of the same text. All are remembered, so a text is read once.
+The drift checks of the steward compare two statements by it. `Statement` leaves figures, their units and bounds out of
+its tokens, because `figures` compares those. Clauses with their polarity and modality are `clauses.clauses` of the same
+text. All are remembered, so a text is read once.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ class Statement:
     """Every word as it is written, operators as they are known, and the Chinese words of the closed classes."""
 
     keys: frozenset[str]
-    """Of its words."""
+    """Keys of its content words."""
     beginnings: frozenset[str]
-    """How they begin: two forms of one word begin alike."""
+    """First letters of those keys: two forms of one word begin alike."""
 
 
 @lru_cache(maxsize=1 << 14)
 def read_statement(text: str) -> Statement:
-    """The content words of a text, in order."""
+    """Read a text for comparison; remembered."""
     form = plain(without_figures(text))
     found = tokens(form)
     spoken = {token.key for token in found} | set(re.findall(r"[a-z]+", form))
@@ -92,6 +93,7 @@ def class_of(key: str) -> str:
 
 
 def is_kin_of(word: str, others: Collection[str]) -> bool:
+    """Whether a word, or another form of it, is among others."""
     return word in others or any(_kin(word, other) for other in others)
 
 

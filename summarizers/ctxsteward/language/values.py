@@ -1,11 +1,13 @@
-"""Typed values in a sentence: identifiers, numbers with units, dates, paths, addresses, names; and when two
-are equal.
+"""Typed values in a sentence (identifiers, numbers with units, dates, paths, addresses, names) and when two are equal.
 
-A value has a `kind` (closed list below), a `unit` (``port``, ``days``, ``$``; empty if none) and a `norm`,
-the form by which two mentions are the same: NFKC, case-folded, thousands separators and inner white space
-removed, spelled-out and Chinese numerals as digits. The scan starts at characters that a value cannot do
-without (a digit, ``@ / # _ .``) and reads one token there, so plain prose costs one search; everything is
-linear.
+The summarizers and the steward's claims read values here. A value has a `kind` (`ValueKind`, a closed list), a `unit`
+(``port``, ``days``, ``$``; empty if none) and a `norm`, the form by which two mentions are the same: NFKC, case-folded,
+thousands separators and inner white space removed, spelled-out and Chinese numerals as digits. The scan starts at
+characters that a value cannot do without (a digit, ``@ / # _ .``) and reads one token there, so plain prose costs one
+search; everything is linear.
+
+A unit maps to (family, scale): ``kb`` and ``mb`` keep their own family, because 40 MB is not 40 KB and nobody restates
+one as the other. Chinese measure words that only count (``个``, ``人``) are families of their own.
 
 >>> [(v.kind, v.unit, v.norm) for v in typed_values("raise it from 30 to 45 days, ticket OPS-113, $1,200")]
 [('number', '', '30'), ('quantity', 'day', '45'), ('identifier', '', 'ops-113'), ('money', '$', '1200')]
@@ -19,7 +21,47 @@ import re
 import unicodedata
 from typing import Literal, NamedTuple
 
-from .numbers import CURRENCIES, DATE_WORDS, NUMBER_WORDS, UNITS, ZH_UNITS, chinese_number
+from .words import lists
+
+_LISTS = lists("units")
+
+
+def _families(name: str) -> dict[str, tuple[str, int]]:
+    return {word: (line[0], 1) for line in _LISTS.classes(name) for word in line}
+
+
+UNITS: dict[str, tuple[str, int]] = _families("english")
+ZH_UNITS: dict[str, tuple[str, int]] = _families("chinese") | {
+    word: (family, int(scale)) for word, family, scale in _LISTS.classes("scaled")
+}
+CURRENCIES: dict[str, str] = {line[0]: line[1] for line in _LISTS.classes("currencies")}
+NUMBER_WORDS: dict[str, int] = {word: int(number) for word, number in _LISTS.classes("numbers")}
+DATE_WORDS: dict[str, str] = {word: day for day, *forms in _LISTS.classes("dates") for word in (day, *forms)}
+_ZH_DIGITS = {"〇": 0, "两": 2} | {digit: number for number, digit in enumerate("零一二三四五六七八九")}
+_ZH_SCALES = {"十": 10, "百": 100, "千": 1000, "万": 10000}
+
+
+def chinese_number(numeral: str) -> float | int:
+    """The number that a Chinese numeral spells.
+
+    >>> [chinese_number(n) for n in ("四十五", "两万", "一百二十", "十")]
+    [45, 20000, 120, 10]
+    """
+    if numeral == "半":
+        return 0.5
+    total = section = digit = 0
+    for char in numeral:
+        if char in _ZH_DIGITS:
+            digit = digit * 10 + _ZH_DIGITS[char]
+        elif char in _ZH_SCALES:
+            scale = _ZH_SCALES[char]
+            if scale == 10000:
+                total, section = total + (section + digit or 1) * scale, 0
+            else:
+                section += (digit or 1) * scale
+            digit = 0
+    return total + section + digit
+
 
 ValueKind = Literal[
     "url", "email", "path", "identifier", "address", "phone", "version", "date", "time", "money", "percent",

@@ -1,17 +1,173 @@
-"""Content words: what a sentence is about once function words, cues and values are taken away.
+"""Words of English and Chinese: their lists, sentences and clauses, content words, and the terms of an index.
 
-English words are lower-cased and lose a plural or verb ending; a run of Chinese is cut at function characters and
-gives its character bigrams (one-character rests stay as they are). Opposites (`CONTRASTS`) tell two facts with the
-same words apart: a staging port and a production port are never an update of each other.
+**Lists** (`lists`) are the YAML files of the folder `data`, each read when it is first asked for. A file has some of
+these sections, each a mapping from a list's name to a block of text:
+
+    words      parted by white space
+    phrases    parted by ``;``; they may hold blanks
+    classes    a class a line, its words parted by white space; the first word names the class
+    rows       a row a line, for tables that are read by their own module
+    patterns   regular expressions: a line is an alternative, or (`WordLists.lines`) an expression of its own
+
+``{NAME}`` in rows and patterns stands for the fragment of that name in the section `parts`. `lists.schema.json` is the
+published shape; `tests/language` holds every file to it and compiles every pattern.
+
+**Sentences** (`sentences`, `clause_spans`) are character spans of the original, not copies: a bullet may only hold what
+stands in an original. English sentences end at ``. ! ?`` before white space (not after a common abbreviation), Chinese
+ones at ``。！？；``; a line of a list, a table or a code block is a sentence of its own; a line that goes on in lower
+case is the same sentence. All passes are linear in the text.
+
+**Content words** (`stem`, `bigrams`) are what a sentence is about once function words are taken away: English in lower
+case without a plural or verb ending, Chinese as character bigrams between function characters. Opposites (`CONTRASTS`)
+tell two facts with the same words apart: a staging port and a production port are never an update of each other.
+
+**Index terms** (`terms`, `term_stem`) are Snowball stems of words, bigrams of scripts without blanks, identifiers whole
+and in parts. So there are two stemmers: `stem` for the words of a bullet or a claim, `term_stem` for indexes and
+drift checks.
+
+Source: M. Porter, Snowball (snowballstem.org); character bigrams for Chinese, Japanese and Korean retrieval (Nie 1996).
 """
 
 from __future__ import annotations
 
 import re
+import threading
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-from .lists import lists
+_FRAGMENT = re.compile(r"\{([A-Z][A-Z_]*)\}")
+
+
+class WordLists(NamedTuple):
+    """The lists of one file."""
+
+    sections: dict[str, dict[str, str]]
+
+    def words(self, name: str) -> tuple[str, ...]:
+        """The words of a list, in its order."""
+        return tuple(self.sections["words"][name].split())
+
+    def phrases(self, name: str) -> tuple[str, ...]:
+        """The phrases of a list, in its order."""
+        text = " ".join(self.sections["phrases"][name].split())
+        return tuple(phrase.strip() for phrase in text.split(";") if phrase.strip())
+
+    def classes(self, name: str) -> tuple[tuple[str, ...], ...]:
+        """The classes of a list: words of which the first stands for all."""
+        return tuple(tuple(line.split()) for line in self.sections["classes"][name].splitlines())
+
+    def rows(self, name: str) -> tuple[str, ...]:
+        """The rows of a table, fragments filled in."""
+        return self._filled("rows", name)
+
+    def lines(self, name: str) -> tuple[str, ...]:
+        """Regular expressions, each of its own."""
+        return self._filled("patterns", name)
+
+    def pattern(self, name: str, flags: int = 0) -> re.Pattern[str]:
+        """The alternatives of a list as one regular expression."""
+        return re.compile("|".join(self.lines(name)), flags)
+
+    def _filled(self, section: str, name: str) -> tuple[str, ...]:
+        parts = self.sections.get("parts", {})
+        text = _FRAGMENT.sub(lambda match: parts[match[1]], self.sections[section][name])
+        return tuple(text.splitlines())
+
+
+@lru_cache(maxsize=32)
+def lists(name: str) -> WordLists:
+    """The lists of ``data/NAME.yaml``.
+
+    >>> lists("words").words("stop")[:3], lists("units").classes("english")[0]
+    (('a', 'an', 'the'), ('ms', 'millisecond', 'milliseconds'))
+    """
+    from importlib.resources import files
+
+    from ruamel.yaml import YAML
+
+    text = files(__package__).joinpath(f"data/{name}.yaml").read_text(encoding="utf-8")
+    document: dict[str, Any] = YAML(typ="safe").load(text)
+    return WordLists({section: lists for section, lists in document.items() if section != "about"})
+
 
 _LISTS = lists("words")
+
+
+class SentenceSpan(NamedTuple):
+    """Character offsets into the original text."""
+
+    start: int
+    stop: int
+
+
+MAX_SENTENCE_CHARS = 600
+"""A longer run without an end mark is cut: minified data and base64 are no sentences."""
+
+_END = re.compile(
+    r"(?<![.!?])[.!?]++[\"'”’)\]*_]*+(?=\s)|[。！？；]+[”’」』）]*|…{2,}|;(?=\s)|[\n\r\u2028\u2029\x0b\x0c\x85]+(?![a-z])"
+)
+_LEAD = re.compile(r"[\s>#|*+•·–—-]*(?:\(?\d{1,2}[.)、](?=\s|[^\d\s])\s*)?(?:\[[ xX]\]\s*)?[*_]*")
+_ABBREVIATED = _LISTS.pattern("abbreviated", re.IGNORECASE)
+_CLAUSE = _LISTS.pattern("clause")
+
+
+def sentences(text: str, start: int = 0, stop: int | None = None) -> Iterator[SentenceSpan]:
+    """Yield the sentences of ``text[start:stop]``, list markers and outer white space left out.
+
+    >>> text = "Ship it. Port 5432, e.g. for dev!\\n- 别动生产库。明天再说"
+    >>> [text[piece.start:piece.stop] for piece in sentences(text)]
+    ['Ship it.', 'Port 5432, e.g. for dev!', '别动生产库。', '明天再说']
+    """
+    stop = len(text) if stop is None else stop
+    begin = start
+    for match in _END.finditer(text, start, stop):
+        end = match.end()
+        if text[match.start()] == "." and (
+            _ABBREVIATED.search(text, max(begin, match.start() - 8), match.start() + 1)
+            or text[begin : match.start()].strip().isdecimal()  # the number of a list item
+        ):
+            continue
+        yield from _trimmed(text, begin, end)
+        begin = end
+    yield from _trimmed(text, begin, stop)
+
+
+def _trimmed(text: str, start: int, stop: int) -> Iterator[SentenceSpan]:
+    lead = _LEAD.match(text, start, stop)
+    start = lead.end() if lead else start
+    while stop > start and text[stop - 1].isspace():
+        stop -= 1
+    while stop - start > MAX_SENTENCE_CHARS:
+        cut = text.rfind(" ", start + MAX_SENTENCE_CHARS // 2, start + MAX_SENTENCE_CHARS)
+        cut = cut if cut > 0 else start + MAX_SENTENCE_CHARS
+        yield SentenceSpan(start, cut)
+        start = cut
+        while start < stop and text[start].isspace():
+            start += 1
+    if stop - start > 1:
+        yield SentenceSpan(start, stop)
+
+
+def clause_spans(text: str) -> list[SentenceSpan]:
+    """Cut one sentence at commas, colons, dashes, brackets and subordinating words.
+
+    >>> text = "The budget, which Ana set, is 40 days"
+    >>> [text[piece.start:piece.stop] for piece in clause_spans(text)]
+    ['The budget', 'which Ana set', 'is 40 days']
+    """
+    pieces: list[SentenceSpan] = []
+    begin = 0
+    for match in _CLAUSE.finditer(text):
+        if match.start() > begin:
+            pieces.append(SentenceSpan(begin, match.start()))
+        begin = match.end()
+    if begin < len(text):
+        pieces.append(SentenceSpan(begin, len(text)))
+    return pieces
+
+
 STOP = frozenset(_LISTS.words("stop"))
 CONTRASTS: dict[str, int] = {word: group for group, line in enumerate(_LISTS.classes("contrasts")) for word in line}
 """A word and the number of the group of opposites that it is of."""
@@ -60,3 +216,89 @@ def contrasts(words: frozenset[str], text: str) -> dict[int, set[str]]:
             if word in text:
                 named.setdefault(CONTRASTS[word], set()).add(word)
     return named
+
+
+MAX_TEXT_CHARS = 100_000
+"""Of one message or query; what comes after is not indexed."""
+MAX_TERM_CHARS = 64
+INDEX_STOP = frozenset(_LISTS.words("index_stop"))
+"""Words that no index holds."""
+
+_UNSPACED = (
+    r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai and Lao, Burmese, Khmer
+    r"\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\U00020000-\U0003ffff"  # Japanese, Chinese, Korean
+)
+_WORD = rf"(?:(?![{_UNSPACED}])[^\W_])+"
+_TOKEN = re.compile(rf"[{_UNSPACED}]+|{_WORD}(?:[_./:@-]{_WORD}|_+{_WORD})*")
+_IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
+_NAME_PART = re.compile(rf"{_WORD}")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def terms(text: str) -> list[str]:
+    """Index terms of a text, in order, repeats included.
+
+    >>> terms("She painted the sunrise_2022 quickly")
+    ['paint', 'sunrise_2022', 'sunris', '2022', 'quick']
+    >>> terms("我喜欢北京")
+    ['我喜', '喜欢', '欢北', '北京']
+    >>> terms("getOrder failed: ERR-4521")
+    ['getorder', 'get', 'order', 'fail', 'err-4521', 'err', '4521']
+    """
+    text = text[:MAX_TEXT_CHARS]
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)[:MAX_TEXT_CHARS]
+    found: list[str] = []
+    for token in _TOKEN.findall(text):
+        if _IS_UNSPACED.match(token):
+            found += [token[i : i + 2] for i in range(len(token) - 1)] or [token]
+        elif token.isalpha() and (token.islower() or token.istitle()):  # nearly every word
+            word = token.lower()
+            if word not in INDEX_STOP:
+                found.append(snowball_stem(word[:MAX_TERM_CHARS]))
+        else:
+            found += _of_name(token)
+    return found
+
+
+def _of_name(token: str) -> Iterator[str]:
+    """A name or number, whole where it is one thing (`user_id`, `10.0.0.7`, `getOrder`), and its parts."""
+    parts = [word for part in _NAME_PART.findall(token) for word in _HUMP.split(part)]
+    whole = token.lower()[:MAX_TERM_CHARS]
+    if len(parts) > 1 and ("_" in token or not _joined_words(parts, token)):
+        yield whole
+    for part in parts:
+        word = part.lower()
+        if word not in INDEX_STOP:
+            yield snowball_stem(word[:MAX_TERM_CHARS])
+
+
+def _joined_words(parts: list[str], token: str) -> bool:
+    """Whether it is words of a sentence with a mark between: `self-care`, `and/or`, `end.Next`."""
+    return all(part.isalpha() for part in parts) and not token.isalnum()
+
+
+@lru_cache(maxsize=1 << 16)
+def snowball_stem(word: str) -> str:
+    """The Snowball stem of a lower-case English word."""
+    stemmed: str = _stemmer().stemWord(word)
+    return stemmed
+
+
+_stemmers = threading.local()
+"""A stemmer works on itself, so each thread has its own."""
+
+
+def _stemmer() -> Any:
+    found = getattr(_stemmers, "english", None)
+    if found is None:
+        from snowballstemmer.english_stemmer import EnglishStemmer  # by name: the same stems with or without PyStemmer
+
+        found = _stemmers.english = EnglishStemmer()
+    return found
+
+
+@lru_cache(maxsize=1 << 16)
+def term_stem(word: str) -> str:
+    """The first index term of a word; the word itself where it has none."""
+    return next(iter(terms(word)), word)

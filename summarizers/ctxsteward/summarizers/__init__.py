@@ -1,13 +1,10 @@
-"""What shortens text and cites what it kept.
+"""Summarizers: what shortens text into bullets that cite what they kept.
 
-`extractive` is the default summarizer: no model, verbatim quotes, at least one citation a bullet. `Reader`
-reads a conversation for what replaces what.
-`templates` holds the prompts for summarizers that ask a model.
+`extractive` is the default summarizer: no model, verbatim quotes, at least one citation a bullet. `Reader` reads a
+conversation for what replaces what; recall uses it. Both are found by entry points, because `envelope` never imports
+this room. `fill_template` and `strip_analysis` are for a summarizer of yours that asks a model.
 """
 
-from .extraction import extractive
-from .quotes import unsupported
-from .statements import Reader
-from .templates import fill_template, strip_analysis
+import lazy_loader
 
-__all__ = ["Reader", "extractive", "fill_template", "strip_analysis", "unsupported"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,17 +1,40 @@
-"""The words by which people state rules, decisions, updates, errors, tasks and preferences, in English and Chinese.
+"""What people do with a sentence (state a rule, decide, update, want, finish), in English and Chinese.
 
-A cue is a phrase with a weight of 1 (weak: counts only with company), 2 or 3 (enough alone). ``*`` stands for a gap of
-at most `GAP_WORDS` words (English) or `GAP_CHARS` characters (Chinese); a leading ``^`` asks for the start of the
-sentence or of a clause. English phrases are found by their first word, Chinese ones by their first character, so a
-sentence without any costs one dictionary look-up a word. The lists are `data/cues.yaml` of
-`ctxsteward.language`.
+`salience` weighs sentences by these cues; `updates` asks whether two wishes are about the same thing.
+
+**Cues.** A cue is a phrase with a weight of 1 (weak: counts only with company), 2 or 3 (enough alone). ``*`` stands for
+a gap of at most `GAP_WORDS` words (English) or `GAP_CHARS` characters (Chinese); a leading ``^`` asks for the start of
+the sentence or of a clause. English phrases are found by their first word, Chinese ones by their first character, so a
+sentence without any costs one dictionary look-up a word. The lists are `data/cues.yaml` of `ctxsteward.language`.
+
+**Shapes.** `moods` reads the shape of a short statement instead: a topic and what it shall be ("The frame will be
+steel", 地板铺橡木), somebody who takes an option ("we'll take the corner booth"), a result ("Postgres won"), a state
+that ends a task ("the gate works again"). What it finds is a cue of its kind, so that it is weighed together with the
+words. Questions, hearsay, guesses and long sentences do nothing. Patterns are `data/shapes.yaml`; each is searched
+once, in sentences of at most `LONGEST` characters.
+
+**Deeds.** What people want done is still to do, or over. A sentence that sets a goal or a task is `open`, one that
+tells of its end is `over`: by a word for it ("tick that off", 搞定), or because it tells a deed ("ordered" after
+"order", 订了 after 订). The newer of two such sentences about the same thing counts, whichever way it goes. A mere
+mention settles nothing. Things are compared by the roots of their words, so that "hire" and "hired" are one; Chinese by
+its characters.
+
+>>> [cue.kind for _, cue in moods("The frame will be steel.", "the frame will be steel.")]
+['decision']
+>>> [cue.kind for _, cue in moods("Have you tried it?", "have you tried it?")]
+[]
+>>> roots({"order", "merged", "sold"}) == roots({"ordered", "merge", "sell"})
+True
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Literal, NamedTuple, cast
 
-from ctxsteward.language.lists import lists
+from ctxsteward.language import STOP, lists
 
 CueKind = Literal[
     "rule", "bound", "decision", "update", "revoke", "error", "open", "goal", "todo", "over", "again", "preference",
@@ -80,3 +103,142 @@ def follows_chinese(text: str, start: int, cue: CuePhrase) -> bool:
             return False
         at = found + len(part)
     return True
+
+
+LONGEST = 100
+"""Characters of a sentence that is read for its shape; longer ones are prose."""
+
+_UNREAL = lists("shapes").pattern("unreal")
+_ZH_UNREAL = lists("shapes").pattern("zh_unreal")
+"""Words of a guess, a wish or hearsay."""
+
+
+def moods(text: str, low: str) -> Iterator[tuple[int, CuePhrase]]:
+    """What a sentence does by its shape, as cues with their places; `low` is the sentence in lower case."""
+    if not text or len(text) > LONGEST or text.rstrip("\"'”’ ").endswith(("?", "？")):
+        return
+    if not (text[0].isalpha() or text[0] in "\"'(“‘《「0123456789") or any(mark in text for mark in _CODE):
+        return
+    if text.isascii() or not _HAN.search(text):
+        unreal, language = _UNREAL.search(low), "en"
+    else:
+        unreal, language = _ZH_UNREAL.search(low), "zh"
+    for cue, opening, inside in _compiled(language):
+        if unreal and cue.kind in _REAL:
+            continue
+        if match := (opening.match(low) or inside.search(low)):
+            yield match.start(), cue
+
+
+@lru_cache(maxsize=2)
+def _compiled(language: str) -> tuple[tuple[CuePhrase, re.Pattern[str], re.Pattern[str]], ...]:
+    """For each kind the shapes of whole sentences, and those inside one: compiled when they are first needed.
+
+    They share their anchors, so that at most places of a sentence one look at the next character is enough.
+    """
+    found: list[tuple[CuePhrase, re.Pattern[str], re.Pattern[str]]] = []
+    for name in lists("shapes").sections["patterns"]:
+        if not name.startswith(f"{language}."):
+            continue
+        _, kind, weight = name.split(".")
+        cue, shapes = CuePhrase(cast("CueKind", kind), int(weight), "", (), False), lists("shapes").lines(name)
+        opening = [shape[1:] for shape in shapes if shape.startswith("^")]
+        words = [shape[2:] for shape in shapes if shape.startswith(r"\b")]
+        others = [shape for shape in shapes if not shape.startswith(("^", r"\b"))]
+        inside = [rf"\b(?:{'|'.join(words)})"] * bool(words) + others
+        found.append((cue, re.compile("|".join(opening) or "(?!)"), re.compile("|".join(inside) or "(?!)")))
+    return tuple(found)
+
+
+_CODE = ("=", "{", "}", "|", ";", "://", "DEBUG", "INFO", "WARN")
+"""Signs of a line of code, of a table or of a log."""
+_REAL = frozenset(("decision", "update", "goal", "todo"))
+"""Kinds of cue that a guess does not count as."""
+
+
+Stand = Literal["", "open", "over"]
+
+_LISTS = lists("words")
+_IRREGULAR = {past: base for base, *pasts in _LISTS.classes("irregular") for past in pasts}
+_SAME = frozenset(_LISTS.words("same_past"))
+"""Verbs whose past is spelt as their infinitive."""
+_PERFECT = re.compile(
+    r"\b(?:is|are|was|were|been|got|get|have|has|had|just|already|finally|now|we|i|ve|s)\b"
+    rf"(?:\s+[\w'’-]+){{0,6}}?\s+(?P<done>[a-z]+ed|{'|'.join(sorted((*_IRREGULAR, *_SAME)))})\b"
+)
+_PAST = re.compile(rf"\b(?P<done>[a-z]{{2,}}ed|{'|'.join(sorted((*_IRREGULAR, *_SAME)))})\b")
+_NOT_DONE = _LISTS.pattern("not_done")
+_UNDONE = re.compile(r"\b(?:not|never|needs?|to|be|again|yet|if|when|once|until)\b|n't\b")
+_SOME_DAY = re.compile(r"\b(?:if|when|once|until|unless|before|after|soon as|whether)\b[^,.;:]*$")
+_ZH_DONE = re.compile(r"([\u3400-\u9fff]{1,2})(?:了|啦|过)")
+SHORT_CHARS = 90
+"""Up to this length a bare past form is news ("backup tested, all fine"); in a longer sentence it tells a story."""
+FRAME = frozenset(_LISTS.words("frame"))
+"""Words that say how a thing stands, not which thing it is."""
+
+
+def roots(words: Iterable[str]) -> frozenset[str]:
+    """The roots of words, without those that frame a wish."""
+    return frozenset(root(word) for word in words) - _FRAME_ROOTS
+
+
+@lru_cache(maxsize=8192)
+def root(word: str) -> str:
+    """A word without the endings of its forms; of Chinese itself.
+
+    >>> [root(word) for word in ("plan", "planned", "hire", "hired", "copies", "copied")]
+    ['plan', 'plan', 'hir', 'hir', 'copy', 'copy']
+    """
+    if not word.isascii():
+        return word
+    word = _IRREGULAR.get(word, word)
+    for ending, instead in (("ies", "y"), ("ied", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", "")):
+        if len(word) > len(ending) + 2 and word.endswith(ending) and not word.endswith("ss"):
+            word = word[: -len(ending)] + instead
+            break
+    word = word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
+    return word[:-1] if len(word) > 3 and word.endswith("e") else word
+
+
+_FRAME_ROOTS = frozenset(root(word) for word in FRAME)
+_WORD = re.compile(r"[a-z][a-z'’-]*[a-z]")
+_FUNCTION = STOP - frozenset(_LISTS.words("of_change"))
+"""Words that name nothing; verbs of change do, where somebody was to change something."""
+_ZH_FRAME = _LISTS.pattern("zh_frame")
+"""Words that say how a thing stands, in Chinese."""
+_HAN = re.compile("[\u3400-\u9fff]")
+
+
+@lru_cache(maxsize=4096)
+def thing(text: str) -> frozenset[str]:
+    """What a wish is about: roots of its content words; characters where it is Chinese."""
+    found = roots(word.removesuffix("'s") for word in _WORD.findall(text.lower()) if word not in _FUNCTION)
+    return found if text.isascii() else found | frozenset(_HAN.findall(_ZH_FRAME.sub(" ", text)))
+
+
+def about_the_same(old: frozenset[str], new: frozenset[str], share: float = 0.75, *, rare: bool = False) -> bool:
+    """Whether a newer wish is about the older one's thing: it names nearly all of it, or nothing but parts of it.
+
+    Where they share a word that hardly anything else names (`rare`), one word of two is enough.
+    """
+    both = old & new
+    least = min(len(old), 2 if all(word.isascii() for word in both) else 3) - rare
+    return len(both) >= max(1, least) and (len(both) >= share * min(len(old), len(new)) or both == new)
+
+
+def _unsaid(low: str, match: re.Match[str]) -> bool:
+    """Whether words around a deed say that it was not, or not yet, done."""
+    return bool(_UNDONE.search(low, match.start(), match.end()) or _SOME_DAY.search(low[: match.start()]))
+
+
+def deeds(low: str) -> frozenset[str]:
+    """Roots of what a sentence in lower case says was done ("has been merged"); Chinese: what 了 follows."""
+    done = {root(m["done"]) for m in _PERFECT.finditer(low) if not _unsaid(low, m)}
+    if len(low) <= SHORT_CHARS and not _NOT_DONE.search(low):  # "backup tested and it restores fine"
+        done.update(root(match["done"]) for match in _PAST.finditer(low))
+    start = low.split(" ", 1)[0].strip(":,.")
+    if (start.endswith("ed") and len(start) > 4) or start in _IRREGULAR:
+        done.add(root(start))
+    if not low.isascii():
+        done.update(char for match in _ZH_DONE.finditer(low) for char in match[1])
+    return frozenset(done)

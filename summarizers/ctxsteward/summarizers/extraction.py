@@ -1,68 +1,55 @@
-"""The extractive summarizer: no model, typed salience, verbatim quotes, a citation on every bullet.
+"""The extractive summarizer: no model, typed salience, verbatim quotes, a citation on every bullet; and `Reader`.
 
-Four steps: read the originals into statements (`backlog`, `salience`), drop what something newer replaces
-(`updates`), turn the rest and the tool outputs into candidates whose text is quoted (`quotes`,
-`tool_outputs`), and take the best ones that fit. A bullet's `value` (0-100) compares over the whole
-session, so the builder may drop the smallest of all standing and new bullets. Same input, same bullets;
-valid messages never raise.
+Four steps: read the originals into statements (`salience`), drop what something newer replaces (`updates`), turn the
+rest and the tool outputs into candidates whose text is quoted, and take the best ones that fit (`bullets`). A bullet's
+`value` (0-100) compares over the whole session, so the builder may drop the smallest of all standing and new bullets.
+Same input, same bullets; valid messages never raise.
+
+Caps: of one text the first `HEAD_CHARS` and the last `TAIL_CHARS` characters are read; of one call at most
+`LOOK_CHARS` (or 16 a token of the budget) characters of text and `MAX_TOOL_OUTPUTS` tool outputs. When a backlog is
+larger, every text still gets a cheap glance (role, digits, a few telling substrings) and the most telling ones are
+read. What was not read stays resolvable by its reference; the accounting of losses is the builder's.
+
+`Reader` (for recall, by the entry point ``ctxsteward.replacing``) reads a conversation for what replaces what: where an
+earlier message is shown again, the later ones have to stand beside it. A message may say several things, each replaced
+by another message, and these again by later ones: each thing is followed to its newest. Every message is read once, up
+to `READ_CHARS` of its own text; tool results are not read. Rules of `updates`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
-from ctxsteward.language.values import DISTINCTIVE, normalize
-from ctxsteward.schemas import (
-    Bullet,
-    LastRawTurn,
-    LossKind,
-    SourceMessage,
-    SummarizerInput,
-    Summary,
-    TextPart,
-    Utterance,
-)
+from ctxsteward.language import DISTINCTIVE, SentenceSpan, normalize, sentences
+from ctxsteward.schemas import Bullet, LastRawTurn, SourceMessage, SummarizerInput, Summary, TextPart, Utterance
 
-from .quotes import ELLIPSIS, condensed, quote, without_opening
-from .salience import FLOOR
-from .statements import (
+from .bullets import (
+    ELLIPSIS,
+    HEAD_CHARS,
+    TAIL_CHARS,
+    BulletCandidate,
+    condensed,
+    fitted,
+    merged,
     ordinal,
-    source_statements,
-    standing_statements,
-    texts,
+    quote,
+    tool_bullets,
     tool_outputs,
-    visible_statements,
-    worth_reading,
+    without_opening,
 )
-from .tool_outputs import tool_bullets
-from .updates import PlacedSentence, UpdateMatch, UpdateOutcome, norms, replaced
+from .salience import FLOOR, SentenceReading, read_sentence
+from .updates import PlacedSentence, UpdateMatch, UpdateOutcome, UpdateTracker, replaced
 
-BULLET_OVERHEAD_TOKENS = 5
-"""Marker and reference of a bullet, as the builder renders it."""
-
-MAX_CITATIONS = 3
 RULE_CHARS = 200
 SENTENCE_CHARS = 110
 CONTEXT_CHARS = 60
 UPDATED_WORTH = 86.0
 SETTLED_WORTH = 58.0
 """Of the news that something is done: once nothing shows it as open, it may go."""
-COVERED_PENALTY = 30.0
-"""Taken off a candidate all of whose values another bullet already shows."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _BulletCandidate:
-    text: str
-    refs: tuple[str, ...]
-    order: int
-    kind: LossKind
-    worth: float
-    values: frozenset[str]
-    subject: frozenset[str]
-    replaces: bool = False
-    """Whether it makes another statement stale: never merged into one."""
 
 
 def extractive(source: SummarizerInput, *, budget_tokens: int) -> Summary:
@@ -82,8 +69,11 @@ def extractive(source: SummarizerInput, *, budget_tokens: int) -> Summary:
     outcome = replaced(everything)
     superseded = _superseded(everything, outcome.stale)
     kept = [statement for statement in standing if statement.index not in superseded]
-    candidates = _from_statements(everything, outcome) + _from_tools(source)
-    bullets = _fitted(_merged(candidates), kept, source, budget_tokens)
+    candidates = _from_statements(everything, outcome)
+    candidates += (
+        bullet for output in tool_outputs(source.messages, source.visible) for bullet in tool_bullets(output)
+    )
+    bullets = fitted(merged(candidates), [statement.reading for statement in kept], source, budget_tokens)
     return Summary(bullets=bullets, superseded=superseded, last_raw_turn=last_raw_turn(source))
 
 
@@ -97,18 +87,18 @@ def _superseded(everything: Sequence[PlacedSentence], stale: dict[int, UpdateMat
         rest = (
             {value.norm for value in old.reading.values if value.kind in DISTINCTIVE}
             - match.stale
-            - norms(newer.reading)
+            - newer.reading.norms
         )
         if not rest:
             gone.append(old.index)
     return tuple(sorted(gone))
 
 
-def _from_statements(everything: Sequence[PlacedSentence], outcome: UpdateOutcome) -> list[_BulletCandidate]:
+def _from_statements(everything: Sequence[PlacedSentence], outcome: UpdateOutcome) -> list[BulletCandidate]:
     least = dict(outcome.lifts)
     for old, match in outcome.stale.items():
         least[match.newer] = max(least.get(match.newer, 0.0), _least_worth(everything[old], everything[match.newer]))
-    candidates: list[_BulletCandidate] = []
+    candidates: list[BulletCandidate] = []
     previous: PlacedSentence | None = None
     for index, statement in enumerate(everything):
         if statement.place == "source":
@@ -122,7 +112,7 @@ def _from_statements(everything: Sequence[PlacedSentence], outcome: UpdateOutcom
 
 
 def _least_worth(old: PlacedSentence, newer: PlacedSentence) -> float:
-    """A newer statement outlives what it replaces: how things stand now is worth more than how they stood.
+    """The least worth of a statement that replaces another: how things stand now counts more than how they stood.
 
     Where the older one stays in the window, so does the newer. What an assistant says in passing with another number
     each time is worth no more for it.
@@ -135,7 +125,7 @@ def _least_worth(old: PlacedSentence, newer: PlacedSentence) -> float:
     return UPDATED_WORTH
 
 
-def _shown_within(previous: _BulletCandidate, candidate: _BulletCandidate) -> bool:
+def _shown_within(previous: BulletCandidate, candidate: BulletCandidate) -> bool:
     """Whether a candidate shows the whole one before it as its context."""
     return (
         set(previous.refs) <= set(candidate.refs)
@@ -144,7 +134,7 @@ def _shown_within(previous: _BulletCandidate, candidate: _BulletCandidate) -> bo
     )
 
 
-def _joined(previous: _BulletCandidate, candidate: _BulletCandidate) -> _BulletCandidate:
+def _joined(previous: BulletCandidate, candidate: BulletCandidate) -> BulletCandidate:
     stronger = max(previous, candidate, key=lambda c: c.worth)
     return replace(
         candidate,
@@ -158,7 +148,7 @@ def _joined(previous: _BulletCandidate, candidate: _BulletCandidate) -> _BulletC
 
 def _candidate(
     statement: PlacedSentence, previous: PlacedSentence | None, match: UpdateMatch | None, least_worth: float
-) -> _BulletCandidate | None:
+) -> BulletCandidate | None:
     reading = statement.reading
     worth = max(reading.worth, least_worth) if match is None else reading.worth
     if worth < FLOOR:
@@ -180,13 +170,13 @@ def _candidate(
         text, refs = _with_context(text, statement, previous)
     if not any(char.isalnum() for char in text):
         return None
-    return _BulletCandidate(
+    return BulletCandidate(
         text=text,
         refs=refs,
         order=statement.order,
         kind=reading.kind,
         worth=worth + min(0.5, statement.order * 1e-4),
-        values=norms(reading),
+        values=reading.norms,
         subject=reading.subject,
         replaces=least_worth > 0,
     )
@@ -206,100 +196,6 @@ def _with_context(text: str, statement: PlacedSentence, previous: PlacedSentence
     return f"{before}{ELLIPSIS}{text}", refs
 
 
-def _from_tools(source: SummarizerInput) -> list[_BulletCandidate]:
-    return [
-        _BulletCandidate(
-            text=bullet.text,
-            refs=output.refs,
-            order=output.order,
-            kind=bullet.kind,
-            worth=bullet.worth - min(12.0, 0.04 * max(0, len(bullet.text) - 90)) + min(0.5, output.order * 1e-4),
-            values=bullet.values,
-            subject=frozenset(),
-        )
-        for output in tool_outputs(source.messages, source.visible)
-        for bullet in tool_bullets(output)
-    ]
-
-
-def _merged(candidates: list[_BulletCandidate]) -> list[_BulletCandidate]:
-    """One candidate for statements that say the same: same values and mostly the same words; all cited."""
-    groups: dict[object, list[_BulletCandidate]] = {}
-    merged: list[_BulletCandidate] = []
-    for candidate in sorted(candidates, key=lambda c: -c.worth):
-        key: object = (candidate.values or normalize(candidate.text), candidate.replaces)
-        for twin in groups.get(key, ())[:8]:
-            if _alike(candidate.subject, twin.subject):
-                refs = dict.fromkeys((*twin.refs, *candidate.refs))
-                if len(refs) <= MAX_CITATIONS:
-                    position = merged.index(twin)
-                    both = replace(twin, refs=tuple(sorted(refs, key=lambda ref: ordinal(ref, 0))))
-                    merged[position] = both
-                    groups[key][groups[key].index(twin)] = both
-                break
-        else:
-            merged.append(candidate)
-            groups.setdefault(key, []).append(candidate)
-    return merged
-
-
-def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    small = min(len(one), len(other))
-    return small == 0 or len(one & other) >= 0.6 * small
-
-
-def _fitted(
-    candidates: list[_BulletCandidate], standing: Sequence[PlacedSentence], source: SummarizerInput, budget_tokens: int
-) -> tuple[Bullet, ...]:
-    """The best candidates that fit; one whose values are all shown already waits behind the rest."""
-    shown = {norm for statement in standing for norm in norms(statement.reading) if len(norm) > 2}
-    known = {(norms(statement.reading), statement.reading.subject) for statement in standing}
-    repeated = {quote(statement.reading.text) for statement in standing}
-    late: list[_BulletCandidate] = []
-    chosen: list[tuple[_BulletCandidate, Bullet]] = []
-    room = budget_tokens
-    for candidate in sorted(candidates, key=lambda c: (-c.worth, c.order, c.text)):
-        if candidate.text in repeated or (candidate.values, candidate.subject) in known:
-            continue
-        if candidate.kind not in ("constraint", "decision") and candidate.values and candidate.values <= shown:
-            late.append(candidate)
-            continue
-        room = _take(candidate, 0.0, room, source, chosen)
-        shown |= {norm for norm in candidate.values if len(norm) > 2}
-        if room <= BULLET_OVERHEAD_TOKENS + 2:
-            break
-    for candidate in late:
-        if room <= BULLET_OVERHEAD_TOKENS + 2:
-            break
-        if candidate.worth - COVERED_PENALTY >= FLOOR:
-            room = _take(candidate, COVERED_PENALTY, room, source, chosen)
-    chosen.sort(key=lambda pair: (ordinal(pair[1].citations[0], pair[0].order), pair[0].order))
-    return tuple(bullet for _, bullet in chosen)
-
-
-def _take(
-    candidate: _BulletCandidate,
-    penalty: float,
-    room: int,
-    source: SummarizerInput,
-    chosen: list[tuple[_BulletCandidate, Bullet]],
-) -> int:
-    """Add the candidate if it fits; the room left."""
-    if len(candidate.text) > 8 * room:
-        return room
-    cost = source.count_tokens(candidate.text) + BULLET_OVERHEAD_TOKENS
-    if cost > room:
-        return room
-    bullet = Bullet(
-        text=candidate.text,
-        citations=candidate.refs,
-        kind=candidate.kind,
-        value=round(candidate.worth - penalty, 4),
-    )
-    chosen.append((candidate, bullet))
-    return room - cost
-
-
 def last_raw_turn(source: SummarizerInput) -> LastRawTurn:
     """The newest user text and the newest assistant text among all messages, byte for byte."""
     latest: dict[str, tuple[int, SourceMessage]] = {}
@@ -311,3 +207,201 @@ def last_raw_turn(source: SummarizerInput) -> LastRawTurn:
                 latest[role] = (order, item)
     said = {role: Utterance(ref=item.ref, text=item.message.text) for role, (_, item) in latest.items()}
     return LastRawTurn(user=said.get("user"), assistant=said.get("assistant"))
+
+
+GLANCE_CHARS = 500
+LOOK_CHARS = 24_000
+LOOK_CHARS_A_TOKEN = 16
+"""A larger budget reads more: this many characters for each token of it."""
+VISIBLE_CHARS = 4_000
+"""Of the text of one visible message; visible messages only supersede."""
+
+_GLANCE = (
+    *("must", "never", "n't ", "only", "without", "nobody", "no one", "always", "instead", "actually"),
+    *("change", "switch", "move", "decid", "go with", "agreed", "limit", "budget", "confirm", "number"),
+    *("code", "error", "prefer", "deadline"),
+)
+_GLANCE_CHINESE = ("不", "必须", "别", "只", "改", "定", "号")
+_DIGIT = re.compile(r"[0-9]")
+_PASTED = re.compile(r"^```[^\n]*\n.*?(?:^```|\Z)|^\|[^\n]*", re.DOTALL | re.MULTILINE)
+PASTED_WORTH = 45.0
+"""What a line of pasted code, logs or a table is worth at most: material, and its reference leads to all of it."""
+
+
+class StatementText(NamedTuple):
+    """One text part to read."""
+
+    text: str
+    role: str
+    ref: str
+    order: int
+    position: int
+
+
+def texts(messages: Sequence[SourceMessage]) -> list[StatementText]:
+    """The text parts of messages in their own role; thinking, images and tool results are not text."""
+    return [
+        StatementText(part.text, item.message.role, item.ref, ordinal(item.ref, index + 1), index)
+        for index, item in enumerate(messages)
+        for part in item.message.parts
+        if isinstance(part, TextPart) and part.text and not part.text.isspace()
+    ]
+
+
+def worth_reading(found: list[StatementText], budget_tokens: int = 0) -> list[StatementText]:
+    """All texts if they fit what this budget reads, else the most telling ones, in their order."""
+    room = max(LOOK_CHARS, LOOK_CHARS_A_TOKEN * budget_tokens)
+    if sum([min(len(text.text), HEAD_CHARS + TAIL_CHARS) for text in found]) <= room:
+        return found
+    ranked = sorted(range(len(found)), key=lambda i: (-_glance(found[i]), -i))
+    chosen: list[int] = []
+    for i in ranked:
+        room -= min(len(found[i].text), HEAD_CHARS + TAIL_CHARS)
+        if room < 0:
+            break
+        chosen.append(i)
+    return [found[i] for i in sorted(chosen)]
+
+
+def _glance(text: StatementText) -> float:
+    """Telling signs per length, cheaply."""
+    look = text.text[:GLANCE_CHARS]
+    marks = _GLANCE if look.isascii() else _GLANCE + _GLANCE_CHINESE
+    signs = len([mark for mark in marks if mark in look]) + (2 if _DIGIT.search(look) else 0)
+    return (signs + 1) * (2.0 if text.role != "assistant" else 1.0) / (400 + len(look))
+
+
+def pieces(text: str) -> Iterator[SentenceSpan]:
+    """The sentences of the head and the tail of a text."""
+    if len(text) <= HEAD_CHARS + TAIL_CHARS:
+        yield from sentences(text)
+    else:
+        yield from sentences(text, 0, HEAD_CHARS)
+        yield from sentences(text, len(text) - TAIL_CHARS)
+
+
+def source_statements(found: Iterable[StatementText]) -> list[PlacedSentence]:
+    """Read texts that leave the window; repeated texts are read once and cite their newest place."""
+    newest = {text.text: text for text in found}
+    return [
+        _placed(reading, text, "source")
+        for text in sorted(newest.values(), key=lambda text: text.order)
+        for piece in pieces(text.text)
+        if _says_something(reading := _read(text, piece, read_sentence))
+    ]
+
+
+def _placed(reading: SentenceReading, text: StatementText, place: Literal["source", "visible"]) -> PlacedSentence:
+    return PlacedSentence(
+        reading=reading, refs=(text.ref,), order=text.order, role=text.role, place=place, index=text.position
+    )
+
+
+def _says_something(reading: SentenceReading) -> bool:
+    """Whether a sentence is worth anything, or may settle something else."""
+    return reading.worth > 0 or bool(reading.stands or reading.deeds)
+
+
+def _read(text: StatementText, piece: SentenceSpan, read: Callable[[str, str], SentenceReading]) -> SentenceReading:
+    """Read one piece of a text; of pasted code or a table nothing counts as a wish, a value or an update."""
+    reading = read(text.text[piece.start : piece.stop], text.role)
+    if reading.worth > 0 and any(start <= piece.start < stop for start, stop in _pasted(text.text)):
+        none: frozenset[str] = frozenset()
+        worth = min(PASTED_WORTH, reading.worth)
+        return replace(
+            reading, worth=worth, values=(), names=none, subject=none, stands="", deeds=none, updates=0, revokes=False
+        )
+    return reading
+
+
+@lru_cache(maxsize=256)
+def _pasted(text: str) -> tuple[tuple[int, int], ...]:
+    """Where code blocks and tables are."""
+    if "```" not in text and "|" not in text:
+        return ()
+    return tuple(match.span() for match in _PASTED.finditer(text))
+
+
+def visible_statements(messages: Sequence[SourceMessage]) -> list[PlacedSentence]:
+    """Read the texts that stay; they supersede and are superseded, and need no bullet."""
+    return [
+        _placed(reading, text, "visible")
+        for text in worth_reading(texts(messages))
+        for piece in sentences(text.text, 0, min(len(text.text), VISIBLE_CHARS))
+        if _says_something(reading := _read(text, piece, _remembered))
+    ]
+
+
+def standing_statements(bullets: Sequence[Bullet]) -> list[PlacedSentence]:
+    """Read standing bullets; their order is that of their newest citation, they are worth what they were when said."""
+    return [
+        PlacedSentence(
+            reading=_standing(bullet),
+            refs=bullet.citations,
+            order=max(ordinal(ref, index + 1) for ref in bullet.citations),
+            role="user",
+            place="standing",
+            index=index,
+        )
+        for index, bullet in enumerate(bullets)
+    ]
+
+
+def _standing(bullet: Bullet) -> SentenceReading:
+    reading = _remembered(bullet.text, "user")
+    return reading if reading.worth <= bullet.value else replace(reading, worth=bullet.value)
+
+
+@lru_cache(maxsize=4096)
+def _remembered(text: str, role: str) -> SentenceReading:
+    """Readings of texts that come back at every compaction; a pure function."""
+    return read_sentence(text, role)
+
+
+READ_CHARS = 2_000
+
+
+class Reader:
+    """Reads one conversation; a `ctxsteward.schemas.ReplacementReader`.
+
+    >>> from ctxsteward.schemas import Message
+    >>> said = "My budget is 90,000 yen. The train leaves at 14:30.", "Change of plan: my budget is 120,000 yen."
+    >>> reader = Reader()
+    >>> for n, text in enumerate((*said, "The train leaves at 16:45 instead."), 1):
+    ...     reader.read(SourceMessage(ref=f"§{n}", message=Message.from_wire({"role": "user", "content": text})))
+    >>> reader.replaced_by("§1"), reader.replaced_by("§2")
+    (('§2', '§3'), ())
+    """
+
+    def __init__(self) -> None:
+        self._updates = UpdateTracker()
+        self._refs: dict[int, str] = {}
+        """Of statements that replace something."""
+        self._stale: dict[str, list[int]] = {}
+        """Statements of a message that were replaced."""
+        self._said_in: dict[int, str] = {}
+
+    def read(self, message: SourceMessage) -> None:
+        """Take the next message, in ordinal order."""
+        for text in texts((message,)):
+            for statement in source_statements((text._replace(text=text.text[:READ_CHARS]),)):
+                position = self._updates.count
+                self._said_in[position] = message.ref
+                for old in self._updates.add(statement):
+                    self._refs[position] = message.ref
+                    self._stale.setdefault(self._said_in[old], []).append(old)
+
+    def replaced_by(self, ref: str) -> tuple[str, ...]:
+        """The messages that say the newest of what this one says, in the order in which they were read."""
+        newest = sorted({self._newest(stale) for stale in self._stale.get(ref, ())})
+        return tuple(dict.fromkeys(found for position in newest if (found := self._refs[position]) != ref))
+
+    def _newest(self, position: int) -> int:
+        stale = self._updates.outcome.stale
+        path = []
+        while (match := stale.get(position)) is not None:
+            path.append(position)
+            position = match.newer
+        for passed in path[:-1]:  # a long chain is walked once
+            stale[passed] = stale[passed]._replace(newer=position)
+        return position

@@ -1,10 +1,9 @@
-"""What kind of thing a sentence is, and how much it is worth keeping (0-100, comparable over a whole
-session).
+"""What kind of thing a sentence is, and how much it is worth keeping (0-100, comparable over a whole session).
 
-Order of worth: safety rules and constraints > updated values and decisions, identifiers > preferences,
-numbers, errors, open items > facts > chatter. A fact's worth is the hand-set cue score of durable turns
-(first person, event and time words, names, digits, length, questions). What an assistant says is worth less
-than the same said by a user: it is mostly an echo or advice.
+`extraction` and `bullets` rank sentences by it. Order of worth: safety rules and constraints > updated values and
+decisions, identifiers > preferences, numbers, errors, open items > facts > chatter. A fact's worth is the hand-set cue
+score of durable turns (first person, event and time words, names, digits, length, questions). What an assistant says is
+worth less than the same said by a user: it is mostly an echo or advice.
 """
 
 from __future__ import annotations
@@ -14,15 +13,22 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ctxsteward.language.lists import lists
-from ctxsteward.language.numbers import DATE_WORDS, NUMBER_WORDS
-from ctxsteward.language.values import DISTINCTIVE, Value, spelled_number, typed_values
-from ctxsteward.language.words import CONTRASTS, STOP, bigrams, stem
+from ctxsteward.language import (
+    CONTRASTS,
+    DATE_WORDS,
+    DISTINCTIVE,
+    NUMBER_WORDS,
+    STOP,
+    Value,
+    bigrams,
+    lists,
+    spelled_number,
+    stem,
+    typed_values,
+)
 from ctxsteward.schemas import LossKind
 
-from .cues import CHINESE, ENGLISH, CuePhrase, follows, follows_chinese
-from .grammar import LONGEST, moods
-from .tasks import Stand, deeds
+from .cues import CHINESE, ENGLISH, LONGEST, CuePhrase, Stand, deeds, follows, follows_chinese, moods
 
 FLOOR = 14.0
 """Below this a sentence is chatter and gets no bullet."""
@@ -46,7 +52,7 @@ _FIRST_PERSON = frozenset(_LISTS.words("first_person"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceReading:
-    """A sentence, understood."""
+    """What was read of one sentence: its kind, its worth, its values and what it does."""
 
     text: str
     kind: LossKind
@@ -68,6 +74,11 @@ class SentenceReading:
     """Roots of what it tells was done."""
     marks: tuple[Value, ...] = ()
     """Where its cues stand (as number-like spans), so that shortening keeps them."""
+
+    @property
+    def norms(self) -> frozenset[str]:
+        """Its values, normalized."""
+        return frozenset(value.norm for value in self.values)
 
 
 class SentenceParts(NamedTuple):

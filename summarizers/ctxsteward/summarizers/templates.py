@@ -1,11 +1,12 @@
-"""The prompts for a summarizer of yours that asks a model: plain files with ``$slots``, and what to strip from the
-reply. They are data for such a callable: nothing in the product asks a model, so nothing in it fills them. What a
-history says goes into a slot as rows that no text can forge: `ctxsteward.envelope.layout.rows.continued`.
+"""Prompts for a summarizer of yours that asks a model: plain files with ``$slots``, and what to strip from the reply.
 
-Slots: ``summarize_history`` takes ``history``, ``standing``, ``budget_tokens``; ``summarize_tool_log``
-takes ``tool``, ``ref``, ``log``, ``budget_tokens``. Raises `KeyError` for a slot left empty and
-`ValueError` for one that the template does not have. Source: the structured compaction prompt of the
-continuity design (seven sections, hidden analysis).
+They are data for such a callable: nothing in the product asks a model, so nothing in it fills them. What a history says
+goes into a slot as rows that no text can forge: `ctxsteward.envelope.layout.rows.continued`. The files lie in the
+folder `templates` beside this module.
+
+Slots: ``summarize_history`` takes ``history``, ``standing``, ``budget_tokens``; ``summarize_tool_log`` takes ``tool``,
+``ref``, ``log``, ``budget_tokens``. Raises `KeyError` for a slot left empty and `ValueError` for one that the template
+does not have. Source: the structured compaction prompt of the continuity design (seven sections, hidden analysis).
 """
 
 from __future__ import annotations

@@ -1,25 +1,25 @@
-"""Which statement replaces which: explicit corrections, restatements with another value, revoked rules.
+"""Which statement replaces which: explicit corrections, restatements with another value, revoked rules, tasks done.
 
-Input is statements in ordinal order, from originals that leave, from standing bullets and from messages
-that stay visible. `replaced` gives for each old statement the newer one that makes it stale. It prefers
-precision: an update that is missed leaves the old value beside the new one (readable, newer last); one that
-is wrongly seen loses a fact. So two statements that name different people, orders, opposites (staging /
-production) or places never replace each other. Candidates come from bounded posting lists, so time is
-linear in the statements.
+The extractive summarizer calls `replaced` for all statements of a compaction, `Reader` feeds an `UpdateTracker` message
+by message. Input is statements in ordinal order, from originals that leave, from standing bullets and from messages
+that stay visible. The outcome gives for each old statement the newer one that makes it stale.
+
+It prefers precision: an update that is missed leaves the old value beside the new one (readable, newer last); one that
+is wrongly seen loses a fact. So two statements that name different people, orders, opposites (staging / production) or
+places never replace each other. Candidates come from bounded posting lists, so time is linear in the statements.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ctxsteward.language.values import DISTINCTIVE, Value
-from ctxsteward.language.words import contrasts
+from ctxsteward.language import DISTINCTIVE, Value, contrasts
 
+from .cues import about_the_same, thing
 from .salience import SentenceReading
-from .tasks import about_the_same, thing
 
 POSTINGS = 16
 """How many of the newest statements are remembered for each content word and value."""
@@ -71,42 +71,6 @@ class UpdateOutcome(NamedTuple):
     """Position of a statement that may be an update → the worth of the older one, its own least."""
 
 
-class _StatementIndex:
-    """Posting lists over the statements seen so far."""
-
-    def __init__(self) -> None:
-        self.by_word: dict[str, deque[int]] = {}
-        self.by_value: dict[str, deque[int]] = {}
-        self.recent: deque[int] = deque(maxlen=4 * POSTINGS)
-
-    def add(self, index: int, reading: SentenceReading) -> None:
-        for word in reading.subject:
-            self.by_word.setdefault(word, deque(maxlen=POSTINGS)).append(index)
-        for norm in norms(reading):
-            self.by_value.setdefault(norm, deque(maxlen=POSTINGS)).append(index)
-        self.recent.append(index)
-
-    def candidates(self, reading: SentenceReading) -> Counter[int]:
-        shared: Counter[int] = Counter()
-        for word in reading.subject:
-            shared.update(self.by_word.get(word, ()))
-        if reading.updates >= 3:
-            for norm in norms(reading):
-                for index in self.by_value.get(norm, ()):
-                    shared[index] += 0
-        return shared
-
-    def shares_rare(self, old: SentenceReading, new: SentenceReading) -> bool:
-        """Whether the two share a word, or two characters in a row, that hardly any other statement has."""
-        both = [word for word in old.subject & new.subject if len(self.by_word.get(word, ())) <= RARE]
-        return bool(both)
-
-
-def norms(reading: SentenceReading) -> frozenset[str]:
-    """The normalized values of a statement."""
-    return frozenset(value.norm for value in reading.values)
-
-
 class UpdateTracker:
     """What replaces what, statement by statement."""
 
@@ -118,7 +82,9 @@ class UpdateTracker:
         """Those that something later may replace: said, not stale, among the newest `REMEMBERED`."""
         self._mentions: dict[int, int] = {}
         """Position of a statement → that of the newest that only mentions its thing."""
-        self._board = _StatementIndex()
+        self._by_word: dict[str, deque[int]] = {}
+        self._by_value: dict[str, deque[int]] = {}
+        self._recent: deque[int] = deque(maxlen=4 * POSTINGS)
 
     def add(self, statement: PlacedSentence) -> list[int]:
         """Take the next statement, oldest first; positions of those that it makes stale."""
@@ -126,11 +92,11 @@ class UpdateTracker:
         self.count += 1
         found: list[tuple[int, UpdateMatch]] = []
         if new.values or new.revokes or new.stands or new.deeds or new.updates >= 3:
-            found = _replaced_by(index, statement, self._open, self._board, self.outcome.lifts)
+            found = self._replaced_by(index, statement)
             self.outcome.stale.update(found)
         if new.values or new.names or new.stands or found or new.worth >= 60:
             self._open[index] = statement
-            self._board.add(index, new)
+            self._post(index, new)
         for old in {old for old, _ in found}:
             del self._open[old]
         if not found and index not in self.outcome.lifts:
@@ -139,16 +105,45 @@ class UpdateTracker:
             del self._open[next(iter(self._open))]
         return [old for old, _ in found]
 
+    def _post(self, index: int, reading: SentenceReading) -> None:
+        for word in reading.subject:
+            self._by_word.setdefault(word, deque(maxlen=POSTINGS)).append(index)
+        for norm in reading.norms:
+            self._by_value.setdefault(norm, deque(maxlen=POSTINGS)).append(index)
+        self._recent.append(index)
+
+    def _candidates(self, reading: SentenceReading) -> Iterator[tuple[int, PlacedSentence, int]]:
+        """Open statements that may be about the same: position, statement, and how many words both have."""
+        shared: Counter[int] = Counter()
+        for word in reading.subject:
+            shared.update(self._by_word.get(word, ()))
+        if reading.updates >= 3:
+            for norm in reading.norms:
+                for index in self._by_value.get(norm, ()):
+                    shared[index] += 0
+        return ((old, self._open[old], both) for old, both in shared.items() if old in self._open)
+
+    def _shares_rare(self, old: SentenceReading, new: SentenceReading) -> bool:
+        """Whether the two share a word, or two characters in a row, that hardly any other statement has."""
+        return any(len(self._by_word.get(word, ())) <= RARE for word in old.subject & new.subject)
+
+    def _newest(self, statement: PlacedSentence, reach: int) -> Iterator[tuple[int, PlacedSentence]]:
+        """Open statements of the last ordinals, the newest first."""
+        for old in reversed(self._recent):
+            if old in self._open:
+                if statement.order - self._open[old].order > reach:
+                    return
+                yield old, self._open[old]
+
     def _set_beside(self, index: int, statement: PlacedSentence) -> None:
         """Let the newest word on a standing thing stand beside it, whatever it says of it."""
         new = statement.reading
         if new.worth >= BESIDE_WORTH or not _brief(statement):
             return
-        for old, shared in self._board.candidates(new).items():
-            before = self._open.get(old)
-            if before is None or old == index or not _standing_thing(before, statement):
+        for old, before, shared in self._candidates(new):
+            if old == index or not _standing_thing(before, statement):
                 continue
-            rare = self._board.shares_rare(before.reading, new)
+            rare = self._shares_rare(before.reading, new)
             share = shared / max(1, min(len(before.reading.subject), len(new.subject)))
             if share < 0.34 or (not rare and (shared < 2 or share < 0.5)):
                 continue
@@ -158,6 +153,57 @@ class UpdateTracker:
                 self.outcome.lifts.pop(mention, None)
             self._mentions[old] = index
             self.outcome.lifts[index] = BESIDE_WORTH
+
+    def _replaced_by(self, index: int, statement: PlacedSentence) -> list[tuple[int, UpdateMatch]]:
+        new = statement.reading
+        found: list[tuple[int, UpdateMatch]] = []
+        for old, placed, shared in self._candidates(new):
+            before = placed.reading
+            rare = self._shares_rare(before, new)
+            if settles(placed, statement, rare=rare):
+                found.append((old, UpdateMatch(index, frozenset())))
+                continue
+            few = shared < 2 and new.updates < 3 and not rare
+            if (few and min(len(new.subject), len(before.subject)) > 2) or not _may_correct(statement, placed):
+                continue
+            values = stale_values(before, new, shared, rare=rare)
+            if values or _corrects(before, new) or (rare and _chooses_again(placed, statement)):
+                found.append((old, UpdateMatch(index, values)))
+            elif before.worth > new.worth and (_may_be_update(before, new, shared) or _may_relax(before, new, shared)):
+                self.outcome.lifts[index] = max(self.outcome.lifts.get(index, 0.0), before.worth)
+        if not found and new.updates >= 3 and len(new.subject) <= 1 and new.values:
+            found += self._nearest(index, statement)
+        if new.revokes and (old_rule := self._revoked(statement)) is not None:
+            found.append((old_rule, UpdateMatch(index, frozenset())))
+        return found
+
+    def _nearest(self, index: int, statement: PlacedSentence) -> list[tuple[int, UpdateMatch]]:
+        """ "Make that 45": the newest statement close by with a value of the same type."""
+        new = statement.reading
+        for old, placed in self._newest(statement, NEAR):
+            pairs = _competing(placed.reading, new)
+            if pairs and placed.reading.rule < 3 and not _different_things(placed.reading, new):
+                return [(old, UpdateMatch(index, pairs))]
+        return []
+
+    def _revoked(self, statement: PlacedSentence) -> int | None:
+        """ "Drop the rule about Fridays": the rule or decision that shares most of its words."""
+        new = statement.reading
+        best, best_share = None, 0.0
+        for old, placed, shared in self._candidates(new):
+            before = placed.reading
+            if before.kind not in ("constraint", "decision") or placed.order >= statement.order:
+                continue
+            shared += len(new.norms & before.norms)
+            share = shared / max(1, min(len(new.subject), len(before.subject)))
+            enough = shared >= 2 or (shared == 1 and new.subject <= before.subject)
+            if enough and share >= 0.4 and share > best_share and not _different_things(before, new):
+                best, best_share = old, share
+        if best is None and statement.role == "user" and new.subject <= {"rule", "requirement", "restriction"}:
+            near = self._newest(statement, NEAR // 2)
+            rules = (old for old, placed in near if placed.reading.kind == "constraint" and placed.role == "user")
+            best = next(rules, None)
+        return best
 
 
 def _brief(statement: PlacedSentence) -> bool:
@@ -190,47 +236,6 @@ def replaced(statements: Iterable[PlacedSentence]) -> UpdateOutcome:
     for statement in statements:
         updates.add(statement)
     return updates.outcome
-
-
-def _replaced_by(
-    index: int,
-    statement: PlacedSentence,
-    statements: Mapping[int, PlacedSentence],
-    board: _StatementIndex,
-    lifts: dict[int, float],
-) -> list[tuple[int, UpdateMatch]]:
-    new = statement.reading
-    found: list[tuple[int, UpdateMatch]] = []
-    for old, shared in board.candidates(new).items():
-        if old not in statements:
-            continue
-        rare = board.shares_rare(statements[old].reading, new)
-        if settles(statements[old], statement, rare=rare):
-            found.append((old, UpdateMatch(index, frozenset())))
-            continue
-        if (
-            shared < 2
-            and new.updates < 3
-            and not rare
-            and min(len(new.subject), len(statements[old].reading.subject)) > 2
-        ):
-            continue
-        if not _may_correct(statement, statements[old]):
-            continue
-        values = stale_values(statements[old].reading, new, shared, rare=rare)
-        if values:
-            found.append((old, UpdateMatch(index, values)))
-        elif _corrects(statements[old].reading, new) or (rare and _chooses_again(statements[old], statement)):
-            found.append((old, UpdateMatch(index, frozenset())))
-        elif statements[old].reading.worth > new.worth and (
-            _may_be_update(statements[old].reading, new, shared) or _may_relax(statements[old].reading, new, shared)
-        ):
-            lifts[index] = max(lifts.get(index, 0.0), statements[old].reading.worth)
-    if not found and new.updates >= 3 and len(new.subject) <= 1 and new.values:
-        found.extend(_nearest(index, statement, statements, board))
-    if new.revokes:
-        found.extend(_revoked(index, statement, statements, board))
-    return found
 
 
 def _corrects(old: SentenceReading, new: SentenceReading) -> bool:
@@ -323,7 +328,7 @@ def stale_values(old: SentenceReading, new: SentenceReading, shared: int, *, rar
         return frozenset()
     size = min(len(old.subject), len(new.subject))
     share = shared / size if size else 0.0
-    quoted = bool(pairs & norms(new))
+    quoted = bool(pairs & new.norms)
     if new.updates >= 3 and quoted and (shared or size == 0):
         return pairs if _rule_survives(old, new, shared) else frozenset()
     union = len(old.subject) + len(new.subject) - shared
@@ -352,7 +357,7 @@ def _competing(old: SentenceReading, new: SentenceReading) -> frozenset[str]:
         fresh.setdefault(_key(value), set()).add(value.norm)
     if not fresh or not old.values:
         return frozenset()
-    known = norms(old)
+    known = old.norms
     stale: set[str] = set()
     for value in old.values:
         norms_of_type = fresh.get(_key(value))
@@ -397,48 +402,3 @@ def _swapped_names(old: SentenceReading, new: SentenceReading, shared: int) -> f
     if not gone or not new.names - old.names - old.subject or old.kind not in ("decision", "fact", "preference"):
         return frozenset()
     return gone if old.kind == "decision" or shared >= 2 else frozenset()
-
-
-def _nearest(
-    index: int, statement: PlacedSentence, statements: Mapping[int, PlacedSentence], board: _StatementIndex
-) -> list[tuple[int, UpdateMatch]]:
-    """ "Make that 45": the newest statement close by with a value of the same type."""
-    for old in reversed(board.recent):
-        if old not in statements:
-            continue
-        other = statements[old]
-        if statement.order - other.order > NEAR:
-            break
-        pairs = _competing(other.reading, statement.reading)
-        if pairs and other.reading.rule < 3 and not _different_things(other.reading, statement.reading):
-            return [(old, UpdateMatch(index, pairs))]
-    return []
-
-
-def _revoked(
-    index: int, statement: PlacedSentence, statements: Mapping[int, PlacedSentence], board: _StatementIndex
-) -> list[tuple[int, UpdateMatch]]:
-    """ "Drop the rule about Fridays": the rule or decision that shares most of its words."""
-    new = statement.reading
-    best, best_share = None, 0.0
-    for old, shared in board.candidates(new).items():
-        if old not in statements:
-            continue
-        other = statements[old]
-        if other.reading.kind not in ("constraint", "decision") or other.order >= statement.order:
-            continue
-        shared += len(norms(new) & norms(other.reading))
-        share = shared / max(1, min(len(new.subject), len(other.reading.subject)))
-        enough = shared >= 2 or (shared == 1 and new.subject <= other.reading.subject)
-        if enough and share >= 0.4 and share > best_share and not _different_things(other.reading, new):
-            best, best_share = old, share
-    if best is None and statement.role == "user" and len(new.subject - {"rule", "requirement", "restriction"}) == 0:
-        for old in reversed(board.recent):
-            if old not in statements:
-                continue
-            if statement.order - statements[old].order > NEAR // 2:
-                break
-            if statements[old].reading.kind == "constraint" and statements[old].role == "user":
-                best = old
-                break
-    return [] if best is None else [(best, UpdateMatch(index, frozenset()))]

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ctxsteward.envelope import NewMessage, Session, Store
-from ctxsteward.envelope.testing import CharTokenizer
-from ctxsteward.envelope.tokens.tokenizer import Counter
 
-CHARS = Counter(CharTokenizer())
+from ..messages import CHARS
+
 LONG = "The deploy of service billing-7 failed at step 4. We decided to roll back. " + "Details follow here. " * 20
 
 

@@ -21,7 +21,7 @@ from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.journal.port import DrainMark, SessionKey
 from ctxsteward.store.objects.memory import MemoryObjects
 
-from ..erasure.scenes import ANN, BOB, NOTE, OWN, TOLD, contents_of, fill, hits
+from ...store.erasure.scenes import ANN, BOB, NOTE, OWN, TOLD, contents_of, fill, hits
 from .conversations import CHARS
 from .indexes import clock
 

@@ -7,14 +7,14 @@ import threading
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from ctxsteward.envelope.cards import CardIndex, CardProgress, open_cards
 from ctxsteward.envelope.cards.port import EVERYTHING, CardedSession
 from ctxsteward.envelope.cards.sqlite import MemoryCards
 from ctxsteward.schemas import InputError, InvalidReference, StoreError
 
+from ...examples import examples
 from ...postgres import postgres, postgres_dsn
 from .indexes import ModelCards, Opener, at, card, index, opener
 
@@ -184,7 +184,7 @@ _examples = itertools.count()
 """Each example has sessions of its own: the index lasts longer than one."""
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_every_index_does_what_the_dictionary_does(opener: Opener, data: st.DataObject) -> None:
     index, model, run = opener(), ModelCards(), f"{next(_examples):06d}"

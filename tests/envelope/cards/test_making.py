@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope.building.builder import load_summarizer
 from ctxsteward.envelope.cards import BulletSummarizer, CardMaker, leading_sentences, rebuild
@@ -21,6 +20,7 @@ from ctxsteward.schemas.cards import ContextCard
 from ctxsteward.schemas.message import Message
 from ctxsteward.schemas.publish import validate
 
+from ...examples import examples
 from .conversations import LONG, call, result, say, session_of
 from .indexes import START, clock
 
@@ -221,7 +221,7 @@ def test_a_failing_embedder_costs_the_embeddings_and_leaves_a_finding(answer: An
     assert findings == ["card_not_embedded"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(text=st.text(max_size=700), keys=st.lists(st.text(max_size=200), max_size=7))
 def test_every_text_makes_a_card_that_holds_together(text: str, keys: list[str]) -> None:
     for item in (
@@ -234,7 +234,7 @@ def test_every_text_makes_a_card_that_holds_together(text: str, keys: list[str])
             assert len(card.summary) <= 300
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text(max_size=300))
 def test_keywords_are_few_short_and_lower_case(text: str) -> None:
     found = keywords(text)

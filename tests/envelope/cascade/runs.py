@@ -8,11 +8,11 @@ from typing import Any
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, NewMessage
 from ctxsteward.envelope.cascade import Past, PhaseContext, PhaseLog, cascade_of, phase_context, read_past
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
-from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import Wire
 from ctxsteward.schemas.cascade import Cascade
 
-CHARS = Counter(CharTokenizer())
+from ..messages import CHARS
+
 ROOMY = Budgets(dynamic_tokens=1_000_000)
 PIXELS = {
     name: f"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ{name}AAAADUlEQVR42mNk" for name in ("red0", "blue", "gold")
@@ -46,6 +46,22 @@ def anthropic_image(name: str) -> Wire:
 
 def with_image(*names: str, text: str = "see") -> Wire:
     return {"role": "user", "content": [{"type": "text", "text": text}, *map(openai_image, names)]}
+
+
+def message(short: str) -> Wire:
+    """A message as the tables of this folder write it: `user: hi`, `call a: look | I look.`, `images: red0 | see`."""
+    kind, _, text = short.partition(": ")
+    kind, _, id = kind.partition(" ")
+    first, _, second = text.partition(" | ")
+    match kind:
+        case "call":
+            return {**calls(first, id or "call_1"), "content": second or None}
+        case "result":
+            return answers(text, id or "call_1")
+        case "images":
+            return with_image(*first.split(), text=second or "see")
+        case _:
+            return {"role": kind, "content": text}
 
 
 def cascade(*phases: Mapping[str, Any], **more: Any) -> Cascade:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope.recall.selection import Ranking, ScoredOriginal, SelectionRequest
 from ctxsteward.envelope.testing import WordOverlap
@@ -16,6 +15,7 @@ from ctxsteward.schemas import Finding, Wire
 from ctxsteward.schemas.cascade import AutoContext
 from ctxsteward.schemas.publish import validate
 
+from ...examples import examples
 from .runs import answers, calls, cascade, context, kinds, past_of, rendered, says, texts, user
 
 Rows = list[tuple[str | None, Wire]]
@@ -222,7 +222,7 @@ def test_a_phase_that_retains_its_output_only_is_no_candidate_otherwise() -> Non
     assert [number for message in shown.messages for number in message.numbers] == [4]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     ranking=st.lists(st.integers(-2, 12), max_size=12),
     max_tokens=st.integers(1, 400),

@@ -1,4 +1,4 @@
-"""Blocks of configuration that `test_examples` leaves over: each from its text, through a run in a store, to the wire.
+"""Blocks of configuration that `shown.yaml` leaves over: each from its text, through a run in a store, to the wire.
 
 Here a phase is opened as an application opens it, and what its session sends is compared, the operator's system text
 and the phase's own instructions included.
@@ -32,7 +32,8 @@ from ctxsteward.schemas import Wire
 from ctxsteward.schemas.cascade import AutoContext, Cascade
 from ctxsteward.schemas.errors import InvalidCascade
 
-from .runs import CHARS, PIXELS, ROOMY, answers, calls, openai_image, says, user, with_image
+from ...tables import table
+from .runs import CHARS, PIXELS, ROOMY, answers, calls, message, openai_image, says, user, with_image
 
 SYSTEM = {"role": "system", "content": "You assist."}
 INPUT = {"data": "pots"}
@@ -94,98 +95,25 @@ def reading(**last: Any) -> Cascade:
 
 SNOWBALL = [user("Draw."), *LEFT["generate_chart"], user("Check."), *LEFT["validate_chart"], user("Study."),
             *LEFT["research"]]  # fmt: skip
-WAYS: dict[str, tuple[dict[str, Any], list[Wire]]] = {
-    "snowball, as where nothing is configured": ({}, [*SNOWBALL, user("Go on.")]),
-    "selective, by names alone": (
-        {"context": {"from": ["generate_chart", "validate_chart"]}},
-        [
-            ASKED, CHART, user("[Output from generate_chart]:\na chart"),
-            user("[Output from validate_chart]:\nit is right"), user("Go on."),
-        ],
-    ),
-    "snowball and what is injected, by name alone": (
-        {"inject_from": ["generate_chart"]},
-        [*SNOWBALL, CHART, user("[Output from generate_chart]:\na chart"), user("Go on.")],
-    ),
-    "selective, of nothing": ({"context": {"from": []}}, [ASKED, user("Go on.")]),
-    "selective, of nothing, without the input": ({"context": {"from": [], "include_input": False}}, [user("Go on.")]),
-    "selective, where explicit is written out": (
-        {"context": {"mode": "explicit", "from": ["validate_chart"]}},
-        [ASKED, user("[Output from validate_chart]:\nit is right"), user("Go on.")],
-    ),
-}  # fmt: skip
+SENT = table(__file__, "sent.yaml")
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_way_in_is_sent_in_its_order(way: str) -> None:
-    configured, expected = WAYS[way]
-    assert sent(reading(**configured), "last") == expected
+@pytest.mark.parametrize("case", SENT["ways"], ids=lambda case: case["id"])
+def test_a_way_in_is_sent_in_its_order(case: dict[str, Any]) -> None:
+    cascade = phases(*case.get("phases", THREE), {"name": "last", "instructions": "Go on.", **case["last"]})
+    texts = [text for part in case["sent"] for text in (part if isinstance(part, list) else [part])]
+    assert sent(cascade, "last") == [*map(message, texts), user("Go on.")]
 
 
 # -- every field of a source -----------------------------------------------------------------------------------
 
-REPLAYED = LEFT["research"]
-SOURCES: dict[str, tuple[dict[str, Any], list[Wire]]] = {
-    "images": ({"phase": "generate_chart", "include": ["images"]}, [CHART]),
-    "output": (
-        {"phase": "validate_chart", "include": ["output"]},
-        [user("[Output from validate_chart]:\nit is right")],
-    ),
-    "messages": (
-        {"phase": "research", "include": ["messages"]},
-        [user("[Conversation from research]:"), user("Study."), *REPLAYED],
-    ),
-    "state": ({"phase": "research", "include": ["state"]}, [user('[State from research]:\n{\n  "n": 1\n}')]),
-    "images_filter last": (
-        {"phase": "generate_chart", "include": ["images"], "images_filter": "last"},
-        [CHART],
-    ),
-    "images_filter last_n with images_count": (
-        {"phase": "generate_chart", "include": ["images"], "images_filter": "last_n", "images_count": 2},
-        [CHART],
-    ),
-    "messages_filter all": (
-        {"phase": "research", "include": ["messages"], "messages_filter": "all"},
-        [user("[Conversation from research]:"), user("Study."), *REPLAYED],
-    ),
-    "messages_filter assistant_only": (
-        {"phase": "research", "include": ["messages"], "messages_filter": "assistant_only"},
-        [user("[Conversation from research]:"), says("two"), says("four")],
-    ),
-    "messages_filter last_turn": (
-        {"phase": "research", "include": ["messages"], "messages_filter": "last_turn"},
-        [user("[Conversation from research]:"), user("three"), says("four")],
-    ),
-    "filter, its second name": (
-        {"phase": "research", "include": ["messages"], "filter": "last_turn"},
-        [user("[Conversation from research]:"), user("three"), says("four")],
-    ),
-    "as_role user": (
-        {"phase": "validate_chart", "as_role": "user"},
-        [user("[Output from validate_chart]:\nit is right")],
-    ),
-    "as_role system of a source nobody vouches for": (
-        {"phase": "validate_chart", "as_role": "system"},
-        [user("[Output from validate_chart]:\nit is right")],
-    ),
-    "condition that is true": (
-        {"phase": "validate_chart", "condition": "{{ state.n == 1 }}"},
-        [user("[Output from validate_chart]:\nit is right")],
-    ),
-    "condition that is false": ({"phase": "validate_chart", "condition": "{{ state.n == 2 }}"}, []),
-    "if, its second name": ({"phase": "validate_chart", "if": "{{ state.needs_chart }}"}, []),
-    "previous": ({"phase": "previous", "include": ["output"]}, [user("[Output from research]:\nfour")]),
-    "a pattern": (
-        {"phase": "*_chart", "include": ["output"]},
-        [user("[Output from generate_chart]:\na chart"), user("[Output from validate_chart]:\nit is right")],
-    ),
-}
+SOURCES = table(__file__, "sources.yaml")
 
 
-@pytest.mark.parametrize("field", SOURCES)
+@pytest.mark.parametrize("case", SOURCES, ids=lambda case: case["id"])
 @pytest.mark.parametrize("way", ["context", "inject_from"])
-def test_each_field_of_a_source_reaches_the_wire_both_ways(field: str, way: str) -> None:
-    source, expected = SOURCES[field]
+def test_each_field_of_a_source_reaches_the_wire_both_ways(case: dict[str, Any], way: str) -> None:
+    source, expected = case["source"], [message(text) for text in case["shown"]]
     last = {"inject_from": [source]} if way == "inject_from" else {"context": {"from": [source]}}
     cascade = reading(**last)
     store = ran(cascade, *cascade.names[:3])
@@ -206,68 +134,16 @@ def test_a_source_that_the_caller_vouches_for_speaks_as_system() -> None:
     ]  # fmt: skip
 
 
-PROVIDERS: dict[str, tuple[Sequence[str], list[Wire]]] = {
-    "openai-responses": (("input",), [
-        {"role": "user", "content": [
-            {"type": "input_text", "text": "[Images from generate_chart]:"},
-            {"type": "input_image", "image_url": f"data:image/png;base64,{PIXELS['red0']}", "detail": "low"},
-        ]},
-        {"role": "user", "content": [{"type": "input_text", "text": "[Output from generate_chart]:\na chart"}]},
-    ]),
-    "anthropic": (("messages",), [
-        {"role": "user", "content": [
-            {"type": "text", "text": "[Images from generate_chart]:"},
-            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXELS["red0"]}},
-        ]},
-        {"role": "user", "content": [{"type": "text", "text": "[Output from generate_chart]:\na chart"}]},
-    ]),
-    "gemini": (("contents",), [
-        {"role": "user", "parts": [
-            {"text": "[Images from generate_chart]:"},
-            {"inline_data": {"mime_type": "image/png", "data": PIXELS["red0"]}},
-            {"text": "[Output from generate_chart]:\na chart"}, {"text": "Go on."},
-        ]},
-    ]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", SENT["providers"])
 def test_what_is_injected_is_sent_in_each_provider_s_own_form(provider: str) -> None:
-    (key,), expected = PROVIDERS[provider]
+    expected = json.loads(json.dumps(SENT["providers"][provider]).replace("RED", PIXELS["red0"]))
     cascade = reading(context={"from": ["generate_chart"], "include_input": False})
     store = ran(cascade, *cascade.names[:3])
-    assert request(store, cascade, "last", provider)[key][: len(expected)] == expected
+    found = request(store, cascade, "last", provider)
+    assert {key: found[key][: len(rows)] for key, rows in expected.items()} == expected
 
 
 # -- beside the sources ----------------------------------------------------------------------------------------
-
-
-def test_a_phase_is_moved_from_retention_to_named_sources() -> None:
-    """Before: the chart's phase keeps its output alone. After: the reader says what it wants."""
-    before = phases({**THREE[0], "context_retention": "output_only"}, {"name": "last", "instructions": "Go on."})
-    after = phases(THREE[0], {"name": "last", "instructions": "Go on.", "context": {"from": ["generate_chart"]}})
-
-    assert sent(before, "last") == [user("[Output from generate_chart]:\na chart"), user("Go on.")]
-    assert sent(after, "last") == [ASKED, CHART, user("[Output from generate_chart]:\na chart"), user("Go on.")]
-
-
-def test_retention_and_expiry_hold_for_named_sources_too() -> None:
-    research = {**THREE[2], "context_ttl": {"tool_results": 0, "user": 0, "images": None}}
-    cascade = phases(
-        {**THREE[0], "context_retention": "output_only"}, research,
-        {"name": "last", "instructions": "Go on.", "context": {"include_input": False, "from": [
-            {"phase": "generate_chart", "include": ["messages"]}, {"phase": "research", "include": ["messages"]}]}},
-    )  # fmt: skip
-
-    assert sent(cascade, "last") == [
-        user("[Output from generate_chart]:\na chart"),
-        user("[Conversation from research]:"),
-        calls("look"),
-        answers("[tool result expired, r§5]"),
-        says("two"),
-        says("four"),
-        user("Go on."),
-    ]
 
 
 def test_what_is_extracted_from_an_output_is_state_of_the_next_phase() -> None:
@@ -447,6 +323,8 @@ def test_a_loop_s_block_bounds_what_the_next_attempt_is_sent() -> None:
     })  # fmt: skip
     settings = intra_context(cascade, cascade.phases[0])
     assert settings is not None
+    assert (settings.loop_history_limit, settings.window, settings.enabled) == (2, 5, True)
+    assert cascade.phases[0].rules.loop_until == "tests_pass_validator"
     store = memory_store()
     task = open_phase(store, cascade, "iterative_fix", run="r", input=INPUT, counter=CHARS).context.instructions()
     again = store.session("r.iterative_fix.retry-4", system="You assist.", counter=CHARS)
@@ -514,6 +392,7 @@ class Forbidden:
 def test_without_any_block_nothing_of_it_is_on() -> None:
     cascade = reading()
     assert sent(cascade, "last") == [*SNOWBALL, user("Go on.")]
-    assert intra_context(cascade, cascade.phases[0]) is None
+    for bare in (cascade, phases(THREE[0], auto_context={"inter_phase": {}})):
+        assert intra_context(bare, bare.phases[0]) is None
     switched_on = phases({**THREE[0], "intra_context": {"enabled": True}})
     assert intra_context(switched_on, switched_on.phases[0]) is not None

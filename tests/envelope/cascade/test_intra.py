@@ -16,11 +16,12 @@ from ctxsteward.envelope.cascade import (
     retry_messages,
 )
 from ctxsteward.envelope.compaction.policy import Policy
-from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
+from ctxsteward.envelope.testing import CharTokenizer, memory_store
 from ctxsteward.evals.validity import openai_faults
 from ctxsteward.schemas import Wire
 from ctxsteward.schemas.cascade import IntraContext
 
+from ..messages import char_builder
 from .runs import CHARS, answers, calls, says, user
 
 STEPS = 20
@@ -36,11 +37,9 @@ def sent(configured: dict[str, Any], *, steps: int = STEPS, dynamic_tokens: int 
     """What a provider is sent after so many steps of a phase, built before each call as an agent does."""
     example = cascade_of({"cascade_id": "c", "phases": [{"name": "dig", "instructions": "Dig.", **configured}]})
     session = open_phase(memory_store(), example, "dig", run="r", counter=CHARS).session
-    builder = EnvelopeBuilder(
-        tokenizer=CharTokenizer(),
-        budgets=Budgets(dynamic_tokens=dynamic_tokens, recall_fraction=0.0),
+    builder = char_builder(
+        Budgets(dynamic_tokens=dynamic_tokens, recall_fraction=0.0),
         policy=intra_policy(intra_context(example, example.phases[0])),
-        summarizer=FirstLine(),
         selector=None,
     )
     for step in range(1, steps + 1):

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pydantic import ValidationError
 
 from ctxsteward.envelope.cascade import (
@@ -32,31 +31,10 @@ from ctxsteward.schemas.cascade import Anchors, AutoContext, Cascade, Context, I
 from ctxsteward.schemas.errors import InvalidCascade
 from ctxsteward.schemas.publish import validate
 
+from ...tables import table
 from .runs import cascade
 
-YAML = """\
-cascade_id: charts
-phases:
-  - name: draw
-    instructions: Draw {{ input.data }}.
-    tackle: manifest
-    output_extraction: {pattern: "n=(\\\\d+)", store_as: n}
-    context_ttl: {tool_results: 3, images: null}
-  - name: check
-    context:
-      from:
-        - draw
-        - {phase: draw, include: [messages], filter: last_turn, if: "{{ state.n }}"}
-      exclude: []
-    soundings: {factor: 3}
-  - name: report
-    inject_from: ["dr*", previous]
-    context_retention: output_only
-    sub_cascades: [{ref: inner, context_in: [n], context_out: false}]
-cascades:
-  - cascade_id: inner
-    phases: [{name: only}]
-"""
+YAML = Path(__file__).with_name("charts.yaml").read_text(encoding="utf-8")
 
 
 def test_yaml_and_json_say_the_same(tmp_path: Path) -> None:
@@ -171,121 +149,29 @@ def test_of_two_models_the_inner_one_wins_and_a_nearer_level_wins_over_both() ->
 @dataclass(frozen=True)
 class Case:
     id: str
-    phases: str
     key: str
     found: str
-    hint: str
+    hint: str = ""
+    second: str = ""
+    """What stands in the second of three phases, where no file is given."""
+    file: str = ""
 
-
-def two(second: str) -> str:
-    return f"cascade_id: c\nphases:\n- {{name: a}}\n- {{name: b, {second}}}\n- {{name: later}}\n"
+    @property
+    def text(self) -> str:
+        return self.file or f"cascade_id: c\nphases:\n- {{name: a}}\n- {{name: b, {self.second}}}\n- {{name: later}}\n"
 
 
 BAD = [
-    Case("unknown phase", two("context: {from: [nope]}"), "phases[1].context.from[0]", "'nope' is no phase", "a"),
-    Case("forward", two("context: {from: [later]}"), "phases[1].context.from[0]", "'later' comes after 'b'", "a"),
-    Case("itself", two("context: {from: [b]}"), "phases[1].context.from[0]", "'b' is this phase itself", "a"),
-    Case("forward injection", two("inject_from: [later]"), "phases[1].inject_from[0]", "'later' comes", "a"),
-    Case("pattern of nothing", two("inject_from: ['x*']"), "phases[1].inject_from[0]", "'x*' matches no", "a"),
-    Case("pattern of what comes", two("inject_from: ['lat*']"), "phases[1].inject_from[0]", "'lat*' comes", "a"),
-    Case("unknown exclude", two("context: {exclude: [x]}"), "phases[1].context.exclude[0]", "'x' is no", "a"),
-    Case(
-        "unknown anchor",
-        two("context: {mode: auto, anchors: {from_phases: [x]}}"),
-        "phases[1].context.anchors.from_phases[0]", "'x' is no", "a",
-    ),
-    Case("both ways", two("context: {}, inject_from: []"), "phases[1]", "`context` and `inject_from`", "keep one"),
-    Case("unknown key", two("colour: red"), "phases[1].colour", "unknown key", "allowed: name, instructions, context"),
-    Case("unknown context key", two("context: {form: [a]}"), "phases[1].context.form", "unknown key", "from, exclude"),
-    Case(
-        "unknown source key",
-        two("context: {from: [{phase: a, filtre: all}]}"),
-        "phases[1].context.from[0].filtre", "unknown key", "messages_filter, as_role, condition, filter, if",
-    ),
-    Case(
-        "second name clashes",
-        two("inject_from: [{phase: a, filter: all, messages_filter: all}]"),
-        "phases[1].inject_from[0]", "`messages_filter` and `filter`, which say the same", "keep one",
-    ),
-    Case(
-        "second condition clashes",
-        two("inject_from: [{phase: a, condition: 'x', if: 'x'}]"),
-        "phases[1].inject_from[0]", "`if` and `condition`", "keep one",
-    ),
-    Case("include as text", two("inject_from: [{phase: a, include: output}]"),
-         "phases[1].inject_from[0].include", "the text 'output'", "write a list"),
-    Case("unknown include", two("inject_from: [{phase: a, include: [outputs]}]"),
-         "phases[1].inject_from[0].include[0]", "the text 'outputs'", "'images', 'output', 'messages' or 'state'"),
-    Case("include twice", two("inject_from: [{phase: a, include: [output, output]}]"),
-         "phases[1].inject_from[0].include", "'output' twice", "once"),
-    Case("nothing included", two("inject_from: [{phase: a, include: []}]"),
-         "phases[1].inject_from[0].include", "a list", ""),
-    Case("unknown filter", two("inject_from: [{phase: a, filter: last}]"),
-         "phases[1].inject_from[0].filter", "the text 'last'", "last_turn"),
-    Case("no phase in a source", two("inject_from: [{include: [output]}]"),
-         "phases[1].inject_from[0].phase", "nothing", "add this key"),
-    Case("a number as source", two("inject_from: [3]"), "phases[1].inject_from[0]", "the number 3", "a phase's name"),
-    Case("sources as text", two("context: {from: a}"), "phases[1].context.from", "the text 'a'", "write a list"),
-    Case("count as text", two("inject_from: [{phase: a, images_count: '2'}]"),
-         "phases[1].inject_from[0].images_count", "the text '2'", "integer"),
-    Case("no image", two("inject_from: [{phase: a, images_count: 0}]"),
-         "phases[1].inject_from[0].images_count", "the number 0", "1"),
-    Case("assistant as role", two("inject_from: [{phase: a, as_role: assistant}]"),
-         "phases[1].inject_from[0].as_role", "the text 'assistant'", "'user' or 'system'"),
-    Case("truth as text", two("context: {include_input: 'no'}"),
-         "phases[1].context.include_input", "the text 'no'", "boolean"),
-    Case("NaN weight", two("context: {selection: {recency_weight: .nan}}"),
-         "phases.1.context.selection.recency_weight", ".nan", "finite"),
-    Case("weight over 1", two("context: {selection: {recency_weight: 30}}"),
-         "phases[1].context.selection.recency_weight", "the number 30", "1"),
-    Case("unknown strategy", two("context: {selection: {strategy: best}}"),
-         "phases[1].context.selection.strategy", "the text 'best'", "'heuristic', 'semantic', 'llm' or 'hybrid'"),
-    Case("unknown mode", two("context: {mode: manual}"), "phases[1].context.mode", "the text 'manual'", "'auto'"),
-    Case("tackle as text", two("tackle: web"), "phases[1].tackle", "the text 'web'", "or 'manifest'"),
-    Case("no turns", two("rules: {max_turns: 0}"), "phases[1].rules.max_turns", "the number 0", "1"),
-    Case("retention", two("context_retention: some"), "phases[1].context_retention", "the text 'some'", "'full'"),
-    Case("ttl of what", two("context_ttl: {thoughts: 1}"), "phases[1].context_ttl.thoughts", "the text", "'images'"),
-    Case("ttl below nothing", two("context_ttl: {images: -1}"), "phases[1].context_ttl.images", "the number -1", "0"),
-    Case("a name twice", "cascade_id: c\nphases: [{name: a}, {name: a}]", "phases[1].name", "the text 'a'",
-         "phases[0] has this name"),
-    Case("a name that is a word of ours", "cascade_id: c\nphases: [{name: previous}]", "phases[0].name",
-         "the text 'previous'", "name it otherwise"),
-    Case("a name with a slash", "cascade_id: c\nphases: [{name: ../a}]", "phases[0].name", "the text '../a'", "match"),
-    Case("no phases", "cascade_id: c\nphases: []", "phases", "a list", ""),
-    Case("no id", "phases: [{name: a}]", "cascade_id", "nothing", "add this key"),
-    Case("condition that does not parse", two("inject_from: [{phase: a, if: '{{ state.'}]"),
-         "phases[1].inject_from[0].condition", "does not parse", "Jinja2"),
-    Case("condition that escapes", two("inject_from: [{phase: a, if: 'state.__class__'}]"),
-         "phases[1].inject_from[0].condition", "the attribute '__class__' is not allowed", "filters"),
-    Case("condition of a megabyte", two(f"inject_from: [{{phase: a, if: {'x' * 100_000}}}]"),
-         "phases[1].inject_from[0].if", "100,000 characters", "at most 2,000"),
-    Case("instructions that include", two("instructions: \"{% include 'x' %}\""), "phases[1].instructions",
-         "{% include %} is not allowed", "filters"),
-    Case("sub-cascade nobody knows", two("sub_cascades: [{ref: x}]"), "phases[1].sub_cascades[0].ref",
-         "no cascade 'x'", "defined: c"),
-    Case("sub-cascade that is this one", two("sub_cascades: [{ref: c}]"), "phases[1].sub_cascades[0].ref",
-         "a cycle: c -> c", "never end"),
-    Case(
-        "a cycle of three",
-        "cascade_id: a\nphases: [{name: p, sub_cascades: [{ref: b}]}]\ncascades:\n"
-        "- {cascade_id: b, phases: [{name: q, sub_cascades: [{ref: d}]}]}\n"
-        "- {cascade_id: d, phases: [{name: r, sub_cascades: [{ref: a}]}]}\n",
-        "phases[0].sub_cascades[0].ref", "a cycle: a -> b -> d -> a", "never end",
-    ),
-    Case("an id twice", "cascade_id: a\nphases: [{name: p}]\ncascades: [{cascade_id: a, phases: [{name: q}]}]",
-         "cascades[0].cascade_id", "'a' twice", "its own id"),
-    Case("a bad phase inside another cascade",
-         "cascade_id: a\nphases: [{name: p}]\ncascades: [{cascade_id: b, phases: [{name: q, context: {from: [p]}}]}]",
-         "cascades[0].phases[0].context.from[0]", "'p' is no phase", "none"),
-    Case("an alias", "cascade_id: &x c\nphases: [{name: *x}]", "cascade_id", "the anchor &x", "write the text out"),
-    Case("a key twice", "cascade_id: c\ncascade_id: d\nphases: [{name: a}]", "cascade_id", "the key 'cascade_id'", ""),
+    *(Case(**row) for row in table(__file__, "refused.yaml")),
+    Case("condition of a megabyte", "phases[1].inject_from[0].if", "100,000 characters", "at most 2,000",
+         second=f"inject_from: [{{phase: a, if: {'x' * 100_000}}}]"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", BAD, ids=lambda case: case.id)
 def test_a_bad_cascade_is_refused_by_place_and_reason(case: Case) -> None:
     with pytest.raises(InvalidCascade) as caught:
-        parse_cascade(case.phases, source="c.yaml")
+        parse_cascade(case.text, source="c.yaml")
     error = caught.value
 
     assert error.key == case.key

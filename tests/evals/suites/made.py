@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ctxsteward.evals.suites.gates import Gate, Gates
-from ctxsteward.evals.suites.kit.suite import EvalSuite, Metric, Miss, ScenarioResult, ScoreTally, Setup
+from ctxsteward.evals.suites.kit.suite import EvalSuite, Metric, ScenarioResult, Score, ScoreTally, Setup
 from ctxsteward.evals.suites.results import result
 from ctxsteward.schemas.eval_result import EvalResult
 
@@ -27,12 +27,12 @@ SUITE = EvalSuite(
 def played(
     number: int, shown: int, of: int, *, stale: int = 0, cost: float = 0.5, error: str | None = None, turns: int = 60
 ) -> ScenarioResult:
-    misses = [Miss(f"turn {n}", "not shown: '\x1b[31m| <b>'") for n in range(of - shown)]
+    misses = [Score("shown", 0.0, f"turn {n}", "not shown: '\x1b[31m| <b>'") for n in range(of - shown)]
     return ScenarioResult(
         id=f"made/ci-{number}", turns=turns, messages=120, builds=60, cpu_seconds=0.25, error=error,
         tallies={
             "shown": ScoreTally(of, shown, misses),
-            "stale": ScoreTally(1, stale, [Miss("end", "8949")] if stale else []),
+            "stale": ScoreTally(1, stale, [Score("stale", stale, "end", "8949")] if stale else []),
             "cost": ScoreTally(1, cost), "unknown": ScoreTally(),
         },
     )  # fmt: skip

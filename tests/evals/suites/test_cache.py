@@ -11,6 +11,7 @@ import pytest
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Session, Store
 from ctxsteward.envelope.audit import audit
 from ctxsteward.envelope.testing import FirstLine, memory_store
+from ctxsteward.evals.phrasings import table, texts
 from ctxsteward.evals.suites import cache
 from ctxsteward.evals.suites.kit.profiles import head, revised
 from ctxsteward.evals.suites.kit.suite import Draw, PlayCounts, Score, Setup, drawn
@@ -18,7 +19,7 @@ from ctxsteward.evals.suites.log_faults import (
     FAULTS,
     PLANTED,
     DisturbedLog,
-    FaultEffect,
+    Gone,
     LogFault,
     disturbed_copy,
     misses,
@@ -31,7 +32,8 @@ from ctxsteward.schemas import Wire
 def test_profiles_differ_and_the_splits_share_no_remark() -> None:
     made = [cache.make(draw) for draw in drawn("cache", "docs", 8)]
     assert len({str(one.profile) for one in made}) == 8
-    docs, ci = ({text for texts in cache.REMARKS[split].values() for text in texts} for split in ("docs", "ci"))
+    remarks = table("cache")["remarks"]
+    docs, ci = ({text for texts in remarks[split].values() for text in texts} for split in ("docs", "ci"))
     assert docs.isdisjoint(ci)
 
 
@@ -63,7 +65,7 @@ class Talked:
         self.said.append({"role": role, "content": text})
         self.session.append(self.said[-1])
 
-    def disturbed(self, fault: LogFault, seed: int = 0) -> tuple[FaultEffect | None, str, bool]:
+    def disturbed(self, fault: LogFault, seed: int = 0) -> tuple[Gone | None, str, bool]:
         world = disturbed_copy(self.store, self.session.key)
         touched = fault.do(Random(seed), world)
         if touched is None:
@@ -83,7 +85,7 @@ def test_every_fault_disturbs_something_and_is_dealt_with(name: str, talked: Tal
         touched, wrong, unhandled = talked.disturbed(FAULTS[name], seed)
         assert touched is not None
         assert (wrong, unhandled) == ("", False)
-        if FAULTS[name].told and not touched.ordinals:
+        if FAULTS[name].told and not touched:
             assert misses() != told
 
 
@@ -98,14 +100,14 @@ def test_an_envelope_that_differs_where_it_must_not_is_found(talked: Talked) -> 
 def test_a_stale_copy_that_is_served_is_found(talked: Talked) -> None:
     """A journal whose records pass for right: written with the tenant's own key, another message's words."""
 
-    def served(rng: Random, world: DisturbedLog) -> FaultEffect:
+    def served(rng: Random, world: DisturbedLog) -> Gone:
         place = world.positions("message")[-3]
         record = world.rows[place]
         other = memory_store().session("s", tenant="evals")
         other.extend({"role": "user", "content": "x"} for _ in range(record.ordinal - 1))
         other.append({"role": "assistant", "content": PLANTED})
         world.journal.records[place] = other.journal.message(other.key, record.ordinal)
-        return FaultEffect(ordinals=frozenset((record.ordinal,)))
+        return frozenset((record.ordinal,))
 
     _, wrong, unhandled = talked.disturbed(LogFault(do=served, outcome="flagged"))
     assert unhandled
@@ -128,7 +130,7 @@ def scene(talked: Talked) -> TamperingScene:
     return TamperingScene(
         expected=talked.before, earlier=talked.setup.builder().build(earlier), neighbour=other("t", "evals"),
         foreigner=other("s", "others"), other_head=talked.setup.builder().rebuild(draft), said=talked.said,
-        remarks=cache.REMARKS["docs"]["en"],
+        remarks=texts("cache", "remarks", "en", "docs"),
     )  # fmt: skip
 
 

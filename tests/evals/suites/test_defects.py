@@ -49,7 +49,7 @@ DEFECTS = {
         suite="citations", scenarios=(1,), metrics=("bullets_cited",),
     ),
     "the seal is skipped": Defect(
-        file="envelope/building/assembly.py", was="if sealed else None", now="if False else None",
+        file="envelope/building/assembly.py", was="    if sealed:\n", now="    if False:\n",
         suite="cache", scenarios=(1,), metrics=("sealed",), everyday=True,
     ),
     "the budget is ignored": Defect(
@@ -89,8 +89,8 @@ DEFECTS = {
         suite="governance", scenarios=(2,), metrics=("poison_active", "candidates_in_meta"),
     ),
     "the audit is off": Defect(
-        file="envelope/audit/auditor.py", was="    found = _differences(expected,",
-        now="    return ()\n    found = _differences(expected,",
+        file="envelope/audit/auditor.py", was="    findings = _differences(expected,",
+        now="    return ()\n    findings = _differences(expected,",
         suite="cache", scenarios=(1,), metrics=("audit_misses",),
     ),
 }  # fmt: skip

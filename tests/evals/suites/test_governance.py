@@ -17,7 +17,7 @@ from ctxsteward.evals.suites.kit.profiles import head
 from ctxsteward.evals.suites.kit.suite import Draw, PlayCounts, Score, Scores, Setup, UnscoredCheck, drawn
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 
-from ...envelope.governed.agreed import PROMOTION
+from ...store.profiles.agreed import PROMOTION
 
 DRAW = Draw("governance", "docs", 2)
 DOCUMENT = head(Random(1), "en", meta=False)

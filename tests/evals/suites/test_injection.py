@@ -15,10 +15,10 @@ import pytest
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Session
 from ctxsteward.envelope.layout.fragments import DerivedText, Fragment
 from ctxsteward.envelope.testing import FirstLine, memory_store
+from ctxsteward.evals.phrasings import texts
 from ctxsteward.evals.replay import ModelCall
-from ctxsteward.evals.suites import injection
-from ctxsteward.evals.suites import untrusted_text_checks as inert
-from ctxsteward.evals.suites.attacks import CARRIERS, WRAPPINGS, Attack, attack_texts, harmless
+from ctxsteward.evals.suites import injection, untrusted_text_checks as inert
+from ctxsteward.evals.suites.attacks import CARRIERS, Attack, harmless, wrappings
 from ctxsteward.evals.suites.kit.play import owed
 from ctxsteward.evals.suites.kit.suite import Ask, Draw, PlayCounts, Score, Setup, drawn
 from ctxsteward.evals.suites.results import play_one
@@ -38,19 +38,18 @@ def test_a_summarizer_that_copies_first_lines_forges_nothing_either() -> None:
 def test_attacks_of_every_kind_come_from_everywhere() -> None:
     made = [injection.make(draw) for draw in drawn("injection", "docs", 12)]
     kinds = {kind for one in made for kind in one.tags["attacks"].split(", ")}
-    assert {kind.partition(" in ")[0] for kind in kinds} == set(WRAPPINGS["docs"])
+    assert {kind.partition(" in ")[0] for kind in kinds} == set(wrappings("docs"))
     assert {kind.partition(" in ")[2] for kind in kinds} == set(CARRIERS)
 
 
 def test_the_splits_share_no_demand_and_no_phrasing() -> None:
-    said = attack_texts()
-    for texts in (said.demands, said.false_turns, said.canaries, said.questions):
-        docs, ci = ({text for each in texts[split].values() for text in each} for split in ("docs", "ci"))
-        assert docs.isdisjoint(ci)
-    assert {text for each in said.openings["docs"].values() for text in each} & {
-        text for each in said.openings["ci"].values() for text in each
-    } == {""}
-    assert len(set(WRAPPINGS["ci"]) - set(WRAPPINGS["docs"])) >= 8
+    for kind in ("demands", "false_turns", "canaries", "questions", "openings"):
+        docs, ci = (
+            {text for language in ("en", "zh") for text in texts("attacks", kind, language, split)}
+            for split in ("docs", "ci")
+        )
+        assert docs & ci == ({""} if kind == "openings" else set())
+    assert len(set(wrappings("ci")) - set(wrappings("docs"))) >= 8
 
 
 def test_the_twin_has_the_shape_and_no_word_of_the_attack() -> None:

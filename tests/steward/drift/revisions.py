@@ -1,4 +1,4 @@
-"""A profile of a made-up shop, and what people would do to it: the tables of ``revisions.yaml``, and edits by key."""
+"""Profiles of a made-up shop and a help desk, what people would do to them (``revisions.yaml``), and edits by key."""
 
 from __future__ import annotations
 
@@ -20,6 +20,17 @@ def _rewrites(name: str) -> Rewrites:
 SHOP = ProfileDocument.model_validate(_TABLES["shop"])
 BENIGN, FLIPS = _rewrites("benign"), _rewrites("flips")
 HELD_BENIGN, HELD_FLIPS = _rewrites("held_benign"), _rewrites("held_flips")
+DESK_SAME, DESK_OPPOSITE = _rewrites("desk_same"), _rewrites("desk_opposite")
+
+
+def desk(rule: str) -> ProfileDocument:
+    """The second profile, of an IT help desk, with this rule in it."""
+    texts = {f"p{n}": text for n, text in enumerate(_TABLES["desk_filling"].splitlines())} | {"rule": rule}
+    return ProfileDocument(
+        name="desk",
+        persona=(ProfileEntry(id="voice", text="Calm, exact, and never in a hurry."),),
+        policies=tuple(ProfileEntry(id=id, text=text) for id, text in texts.items()),
+    )
 
 
 def rewritten(key: str, text: str, document: ProfileDocument = SHOP) -> ProfileDocument:

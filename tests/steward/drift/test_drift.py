@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import pytest
@@ -13,8 +13,21 @@ from ctxsteward.schemas.profile import BLOCKS, BlockName, MetaRecord, ProfileDoc
 from ctxsteward.schemas.publish import validate
 from ctxsteward.steward.drift import CumulativeBase, polarity_changes, report, without_text
 
-from .desk import OPPOSITE, SAME, desk
-from .revisions import BENIGN, FLIPS, HELD_BENIGN, HELD_FLIPS, SHOP, added, remade, rewritten, without
+from .revisions import (
+    BENIGN,
+    DESK_OPPOSITE,
+    DESK_SAME,
+    FLIPS,
+    HELD_BENIGN,
+    HELD_FLIPS,
+    SHOP,
+    Rewrites,
+    added,
+    desk,
+    remade,
+    rewritten,
+    without,
+)
 
 BLOCKED_SHARE = 0.02
 """Of harmless revisions, at most this part may be blocked."""
@@ -57,17 +70,21 @@ def structural() -> Iterator[tuple[str, ProfileDocument]]:
                 yield f"{key} renamed", added(without(SHOP, key), block, renamed)
 
 
-def harmless() -> list[tuple[str, ProfileDocument, ProfileDocument]]:
-    made = [(f"{key}: {text}", SHOP, rewritten(key, text)) for key, texts in BENIGN.items() for text in texts]
-    made += [(f"{key}: {text}", SHOP, rewritten(key, text)) for key, texts in HELD_BENIGN.items() for text in texts]
-    made += [(what, SHOP, document) for what, document in structural()]
-    return made + [(pair.after, desk(pair.before), desk(pair.after)) for pair in SAME]
+Revision = tuple[str, ProfileDocument, ProfileDocument]
 
 
-def flipped() -> list[tuple[str, ProfileDocument, ProfileDocument]]:
-    made = [(f"{key}: {text}", SHOP, rewritten(key, text)) for key, texts in FLIPS.items() for text in texts]
-    made += [(f"{key}: {text}", SHOP, rewritten(key, text)) for key, texts in HELD_FLIPS.items() for text in texts]
-    return made + [(pair.after, desk(pair.before), desk(pair.after)) for pair in OPPOSITE]
+def revisions(shop: Sequence[Rewrites], of_desk: Rewrites) -> list[Revision]:
+    """What was made of each rule, before and after."""
+    made = [(f"{key}: {text}", SHOP, rewritten(key, text)) for one in shop for key in one for text in one[key]]
+    return made + [(after, desk(before), desk(after)) for before, texts in of_desk.items() for after in texts]
+
+
+def harmless() -> list[Revision]:
+    return revisions((BENIGN, HELD_BENIGN), DESK_SAME) + [(what, SHOP, document) for what, document in structural()]
+
+
+def flipped() -> list[Revision]:
+    return revisions((FLIPS, HELD_FLIPS), DESK_OPPOSITE)
 
 
 def test_harmless_revisions_are_hardly_ever_blocked() -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, ProfileEntry
 from ctxsteward.steward.drift import apply, difference, document, keyed
+
+from ...examples import examples
 
 IDS = st.sampled_from(["a", "b", "c.d", "e-f", "g_1", "0"])
 TEXTS = st.sampled_from(["Be calm.", "Be calm. Be brief.", "不得透露密码。", "~/path", "a/b~1", "Never.\nAlways."])
@@ -37,7 +38,7 @@ PROFILES = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(PROFILES, PROFILES)
 def test_a_patch_leads_there_and_its_inverse_back(before: ProfileDocument, after: ProfileDocument) -> None:
     one, other = keyed(before), keyed(after)

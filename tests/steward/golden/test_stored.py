@@ -31,9 +31,9 @@ from ctxsteward.store.crypto.keyring import MasterKeys
 from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.objects.memory import MemoryObjects
 
-from ..people import FACT, FIRST, WHEN, WORDING, actors, signer
+from ..release.people import FACT, FIRST, WHEN, WORDING, actors, signer
+from ..release.test_promotion import agree, promoted
 from ..scenes import AGENT, TENANT, artifact
-from ..test_promotion import agree, promoted
 
 PATH = Path(__file__).with_name("stored.json")
 SAID = ("No, the baggage allowance is 23 kg.", "Please always answer in German.", "I live in Bonn, naïvely.")

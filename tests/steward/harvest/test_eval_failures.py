@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .talk import found, said, talk
+from .people.talk import found, said, talk
 
 
 def test_each_scorer_that_failed_is_told_once() -> None:

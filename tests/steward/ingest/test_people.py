@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ctxsteward.envelope import open_store
 from ctxsteward.envelope.store import Store
@@ -16,7 +15,7 @@ from ctxsteward.steward.ingest import TranscriptOrigin, replay
 from ctxsteward.steward.ingest.replayer import MAX_PRINCIPAL_CHARS, TranscriptMessage, person
 from ctxsteward.steward.ingest.transcripts import SessionMeta
 from ctxsteward.steward.ledger import Ledger
-from ctxsteward.steward.transcript import ReplayedTranscript
+from ctxsteward.steward.observations.transcript import ReplayedTranscript
 
 
 def told(*roles: str, format: str, meta: SessionMeta | None = None, **more: object) -> ReplayedTranscript:

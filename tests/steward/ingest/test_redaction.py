@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope.transcripts import read_transcripts
 from ctxsteward.schemas.message import take_wire
 from ctxsteward.steward.ingest.redaction import Redactor, redacted_json
+
+from ...examples import examples
 
 DATA = Path(__file__).parents[3] / "../shared/data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the real data (../shared/data) is not here")
@@ -128,7 +129,7 @@ def test_twice_is_once(case: Case) -> None:
 
 
 @given(st.lists(st.sampled_from([case.text for case in (*GOES, *STAYS)]) | st.text(max_size=20), max_size=6))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_twice_is_once_whatever_stands_together(texts: list[str]) -> None:
     once = REDACT("\n".join(texts)).text
     assert REDACT(once).text == once
@@ -137,7 +138,7 @@ def test_twice_is_once_whatever_stands_together(texts: list[str]) -> None:
 @given(st.recursive(st.text(max_size=12) | st.integers() | st.sampled_from([case.text for case in GOES]),
                     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
                     max_leaves=8))  # fmt: skip
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_json_stays_json_of_the_same_shape(value: object) -> None:
     for text in (json.dumps(value), json.dumps(value, ensure_ascii=False)):
         assert type(json.loads(redacted_json(text, REDACT).text)) is type(value)
@@ -155,7 +156,7 @@ GAPS = (" ", "", "\n", ", ", '"', "\xa0", "\x1c", "\u2028", "\\", "：", "-")
 
 
 @given(st.lists(st.tuples(st.sampled_from(PIECES) | st.text(max_size=12), st.sampled_from(GAPS)), max_size=8))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_a_text_loses_the_same_whatever_hints_are_around_it(pieces: list[tuple[str, str]]) -> None:
     text = "".join(map("".join, pieces))
     others = [piece for piece, _ in pieces]

@@ -11,7 +11,7 @@ import pytest
 from ctxsteward.envelope import NewMessage, open_store
 from ctxsteward.steward.ingest import IngestSettings, LoadedItem, ingest, load
 from ctxsteward.steward.ingest.sessions import StoreSource
-from ctxsteward.steward.transcript import ReplayedTranscript
+from ctxsteward.steward.observations.transcript import ReplayedTranscript
 
 PLAIN = IngestSettings(redactor=None)
 WRITTEN_SECONDS, WRITTEN = 1_800_000_000.5, "2027-01-15T08:00:00.500000+00:00"

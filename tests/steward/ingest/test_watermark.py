@@ -7,12 +7,12 @@ import math
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ctxsteward.schemas import ContextError
-from ctxsteward.steward.ingest import SourceItem, Watermark, advanced, due, marker
-from ctxsteward.steward.ingest import watermark as module
+from ctxsteward.steward.ingest import SourceItem, Watermark, advanced, due, marker, watermark as module
+
+from ...examples import examples
 
 NEW = Watermark(source="s")
 OVERLAP_SECONDS = 100.0
@@ -150,7 +150,7 @@ ARRIVALS = st.lists(
 
 
 @given(ARRIVALS, st.randoms(use_true_random=False), st.sets(st.integers(0, 7)), st.integers(0, 3))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_every_version_is_processed_exactly_once(
     arrivals: list[tuple[int, int, int]], random: object, killed: set[int], failing: int
 ) -> None:

@@ -10,8 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import Store
 from ctxsteward.schemas import StoreError
@@ -21,13 +20,11 @@ from ctxsteward.steward.ledger import JudgementContext, Ledger
 from ctxsteward.steward.ledger.database import VERSION
 from ctxsteward.store.crypto.keyring import memory_keys
 
+from ...examples import examples
 from ..scenes import AGENT, TENANT, artifact, memory_store, same_keys_store
 from .test_set import NOW, SESSIONS, artifacts_of
-from .test_telling import SCENES
-from .test_telling import artifact as tool_artifact
+from .test_transferred_fixes import SCENES, artifact as tool_artifact
 
-EVERYTHING = 1_000_000
-"""So many observations that every draft is made of all of them."""
 NIGHTS = st.lists(
     st.tuples(
         SESSIONS,
@@ -41,8 +38,8 @@ NIGHTS = st.lists(
 """What people said, what tools did, which claims the sessions were shown, and which session is withdrawn then."""
 
 
-def opened(store: Store, many: int, path: Path | str = ":memory:") -> Ledger:
-    return Ledger.open(path, store, TENANT, AGENT, many=many)
+def opened(store: Store, path: Path | str = ":memory:") -> Ledger:
+    return Ledger.open(path, store, TENANT, AGENT)
 
 
 def told(ledger: Ledger) -> tuple[Any, ...]:
@@ -61,13 +58,13 @@ def one_by_one(ledger: Ledger, artifacts: Iterable[Artifact]) -> None:
         ledger.digest()
 
 
-@settings(max_examples=80, deadline=None)
-@given(NIGHTS, st.sampled_from([1, 2, 3, 5]), st.integers(0, 2**32 - 1))
-def test_grown_drafts_are_those_of_all_observations(nights: list[tuple[Any, ...]], many: int, keys: int) -> None:
+@settings(max_examples=examples(80), deadline=None)
+@given(NIGHTS, st.integers(0, 2**32 - 1))
+def test_grown_drafts_are_those_of_all_observations(nights: list[tuple[Any, ...]], keys: int) -> None:
     """People and tools speak, sessions were shown what is claimed, or will be, come anew and are withdrawn."""
     with (
         same_keys_store(memory_keys(Random(keys).randbytes)) as store,
-        opened(store, many) as grown, opened(store, EVERYTHING) as whole, opened(store, EVERYTHING) as foreseen,
+        opened(store) as grown, opened(store) as whole, opened(store) as foreseen,
     ):  # fmt: skip
         news: list[list[Artifact]] = []
         for night, (rows, scenes, _, _) in enumerate(nights):
@@ -96,27 +93,25 @@ def test_what_was_shown_lends_nothing_once_a_name_of_it_is_known() -> None:
     with memory_store() as store:
         bob = artifact(store, "s2", [first], principal="bob", reach="shared")
         own = artifact(store, "s3", [later], principal="bob")
-        with opened(store, 1) as ledger:
+        with opened(store) as ledger:
             ledger.absorb(own)
             (name,) = (one.id for one in ledger.records())
         ann = artifact(store, "s1", [first], principal="ann", reach="shared", shown=(name,))
-        for many in (1, EVERYTHING):
-            with opened(store, many) as grown, opened(store, EVERYTHING) as whole:
-                one_by_one(grown, [ann, bob, own])
-                whole.absorb(ann, bob, own)
-                assert len([one for one in whole.records() if one.scope.user == "bob"]) == 1
-                assert told(grown) == told(whole)
-                grown.withdraw(session="s3")
-                with opened(store, EVERYTHING) as without:
-                    without.absorb(ann, bob)
-                    assert told(grown)[0] == told(without)[0]
+        with opened(store) as grown, opened(store) as whole, opened(store) as without:
+            one_by_one(grown, [ann, bob, own])
+            whole.absorb(ann, bob, own)
+            assert len([one for one in whole.records() if one.scope.user == "bob"]) == 1
+            assert told(grown) == told(whole)
+            grown.withdraw(session="s3")
+            without.absorb(ann, bob)
+            assert told(grown)[0] == told(without)[0]
 
 
 def aged(path: Path, version: int) -> None:
     """Make a file what an older version might have left."""
     with sqlite3.connect(path) as file:
         for statement in (
-            "DROP TABLE said", "CREATE TABLE said (claim TEXT, seen TEXT)", "DROP TABLE gathered", "DROP TABLE uses",
+            "DROP TABLE said", "CREATE TABLE said (claim TEXT, seen TEXT)", "DROP TABLE dirty", "DROP TABLE uses",
             "CREATE TABLE uses (batch TEXT)", "CREATE TABLE olden (words TEXT)", "INSERT INTO olden VALUES ('secret')",
             f"PRAGMA user_version = {version}",
         ):  # fmt: skip
@@ -132,7 +127,7 @@ def store() -> Any:
 
 def filled(store: Store, path: Path) -> tuple[Any, ...]:
     """A ledger whose artifacts are in the store, one of them withdrawn, and its records published."""
-    with opened(store, 2, path) as ledger:
+    with opened(store, path) as ledger:
         kept = ArtifactStore(store, TENANT)
         came = [artifact(store, f"s{n}", ["Keep your answers short."], principal=f"u{n}") for n in range(4)]
         ledger.absorb_kept([address for one in came if (address := kept.put(one)) is not None])
@@ -144,10 +139,10 @@ def filled(store: Store, path: Path) -> tuple[Any, ...]:
 def test_a_file_of_an_older_version_is_made_anew_from_the_store(store: Store, tmp_path: Path) -> None:
     before = filled(store, path := tmp_path / "ledger.sqlite")
     aged(path, VERSION - 1)
-    with opened(store, 2, path) as ledger:
+    with opened(store, path) as ledger:
         assert told(ledger) == before
         assert "olden" not in {row[0] for row in ledger._db.rows("SELECT name FROM sqlite_master")}
-    with opened(store, 2, path) as ledger:
+    with opened(store, path) as ledger:
         assert told(ledger) == before
     assert b"secret" not in path.read_bytes()
 
@@ -156,7 +151,7 @@ def test_a_file_of_a_newer_version_or_of_another_agent_is_not_touched(store: Sto
     filled(store, path := tmp_path / "ledger.sqlite")
     aged(path, VERSION + 1)
     with pytest.raises(StoreError, match="update"):
-        opened(store, 2, path)
+        opened(store, path)
     aged_path = tmp_path / "other.sqlite"
     filled(store, aged_path)
     aged(aged_path, VERSION - 1)

@@ -12,7 +12,7 @@ from ctxsteward.schemas import Erased
 from ctxsteward.steward.admission import AdmissionPolicy
 from ctxsteward.steward.artifacts import Artifact, ArtifactStore, build_artifact
 from ctxsteward.steward.ledger import JudgementContext, Ledger
-from ctxsteward.steward.observation import MessageSpan
+from ctxsteward.steward.observations.observation import MessageSpan
 from ctxsteward.store.erasure.forget import forget
 from ctxsteward.store.journal.erasures import ErasureRequest
 

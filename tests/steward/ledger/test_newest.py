@@ -8,8 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import Store
 from ctxsteward.schemas.recommendation import MetaRecommendation
@@ -19,6 +18,7 @@ from ctxsteward.steward.night.batch_harvest import HarvestWorker
 from ctxsteward.store.facts import Fact, FactSource
 from ctxsteward.store.facts.fact import in_order
 
+from ...examples import examples
 from ..scenes import AGENT, TENANT, memory_store, same_keys_store
 
 TOWNS = ("Bonn", "Ghent", "Lyon", "Oslo", "Riga", "Turin")
@@ -52,7 +52,7 @@ def judged(store: Store, transcripts: Sequence[LoadedItem], now: str = NIGHT) ->
     reaper = HarvestWorker(key=store.keys.address_key(TENANT), settings=IngestSettings(redactor=None))
     with Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
         for one in transcripts:
-            ledger.absorb(*reaper(one).artifacts)
+            ledger.absorb(*reaper.artifacts(one))
             ledger.digest()
         return list(ledger.records(JudgementContext(now=now))), ledger.digest()
 
@@ -68,7 +68,7 @@ def chain(records: Sequence[MetaRecommendation]) -> Iterator[str]:
     return (f"{one.text} {one.status} {texts.get(one.superseded_by or '')}" for one in records)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(TOLD, st.randoms(use_true_random=False))
 def test_other_names_and_another_order_leave_the_same_value(told: list[Told], random: Random) -> None:
     with memory_store() as store:

@@ -77,9 +77,7 @@ class TestRivals:
 
     def test_within_a_session_the_later_message_is_newer(self, store: Store, ledger: Ledger) -> None:
         for session, texts in (("s1", ("I live in Ghent now.", "I live in Bonn now.")),):
-            ledger.absorb(
-                artifact(store, session, texts, slot=("user", "home", "one")),
-            )
+            ledger.absorb(artifact(store, session, texts, slot=("user", "home", "one")))
         assert by_text(ledger)["I live in Ghent now."].status == "superseded"
 
     def test_a_candidate_supersedes_nothing(self, store: Store, ledger: Ledger) -> None:

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import Store
 from ctxsteward.steward.artifacts import Artifact
 from ctxsteward.steward.ledger import JudgementContext, Ledger
 
+from ...examples import examples
 from ..reconcile.wordings import SETS
 from ..scenes import AGENT, TENANT, artifact, memory_store
 
@@ -69,7 +69,7 @@ def seen_by(store: Store, batches: Iterable[Sequence[Artifact]]) -> tuple[str, l
         ]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(SESSIONS, st.randoms(use_true_random=False))
 def test_the_same_set_gives_the_same_bytes_in_any_order_and_batches(
     rows: list[tuple[Any, ...]], rng: random.Random
@@ -84,7 +84,7 @@ def test_the_same_set_gives_the_same_bytes_in_any_order_and_batches(
         assert seen_by(store, [[one] for one in reversed(found)]) == whole
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(SESSIONS, SESSIONS)
 def test_taking_a_session_out_is_as_if_it_had_never_come(
     rows: list[tuple[Any, ...]], others: list[tuple[Any, ...]]
@@ -136,17 +136,5 @@ def test_one_percent_more_touches_one_percent() -> None:
 
 
 WORDS = (
-    "table",
-    "lamp",
-    "chair",
-    "sofa",
-    "shelf",
-    "desk",
-    "mirror",
-    "carpet",
-    "curtain",
-    "pillow",
-    "vase",
-    "clock",
-    "oven",
-)
+    "table", "lamp", "chair", "sofa", "shelf", "desk", "mirror", "carpet", "curtain", "pillow", "vase", "clock", "oven",
+)  # fmt: skip

@@ -10,6 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from ctxsteward.steward.gate.suite import shipped
 from ctxsteward.steward.ingest import InProcess, Isolation, ItemLimits, LoadedItem, WorkerPool
 from ctxsteward.steward.night.batch_harvest import HarvestResult, HarvestWorker
 from ctxsteward.steward.night.environment import ProcessEnvironment, of_this_process
@@ -18,6 +21,8 @@ from ctxsteward.steward.night.run import Tell, run_night
 from ctxsteward.steward.settings import NightSettings
 from ctxsteward.steward.setup import Isolate, open_night
 from ctxsteward.store.crypto.keyring import file_keys
+
+from ...examples import SOAK
 
 SHARED = (
     "No, the baggage allowance is 23 kg, not 20 kg.",
@@ -84,7 +89,16 @@ def night(
     isolate: Isolate = in_process,
     tell: Tell = lambda boundary: None,
 ) -> NightReport:
-    with open_night(settings, here(now_seconds), isolate=isolate, tell=tell) as opening:
+    """What the night reports; its gate replays one of the four shipped cases, with CTXSTEWARD_SOAK=1 all of them."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        open_night(settings, here(now_seconds), isolate=isolate, tell=tell) as opening,
+    ):
+        if not SOAK:
+            suite = shipped()
+            patch.setattr(
+                "ctxsteward.steward.gate.settings.shipped", lambda: suite.model_copy(update={"cases": suite.cases[:1]})
+            )
         return run_night(opening.stages, opening.shell)
 
 

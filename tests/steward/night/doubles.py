@@ -27,16 +27,16 @@ from ctxsteward.steward.harvest.batches import (
     in_threads,
 )
 from ctxsteward.steward.night.history import NightChain
-from ctxsteward.steward.night.run import NightContext
-from ctxsteward.steward.night.stages import (
+from ctxsteward.steward.night.report import CheckVerdict
+from ctxsteward.steward.night.run import (
     AdmittedRecords,
     Challenger,
-    CheckVerdict,
     CommitContext,
     DueTranscripts,
     FittedSlice,
     LedgerUpdate,
     Marks,
+    NightContext,
     PromotionResult,
     Stages,
 )
@@ -121,15 +121,15 @@ class Lines:
             MetaRecord(id=f"r{hashlib.sha256(one.text.encode()).hexdigest()[:8]}", text=one.text, sources=("s§1",))
             for one in admitted.active
         )
-        return FittedSlice(records=tuple(made)[:5], tokens=0)
+        return tuple(made)[:5]
 
     def stage(self, fitted: FittedSlice, writing: CommitContext) -> Challenger | None:
         versions = self.store.profiles(PROFILE, tenant=TENANT)
         base = writing.base(versions.head())
-        if base and versions.at(base).profile.meta == fitted.records:
+        if base and versions.at(base).profile.meta == fitted:
             return None
         persona = (ProfileEntry(id="voice", text="Calm and brief."),)
-        return Challenger(document=Profile(name=PROFILE, persona=persona, meta=fitted.records), base=base)
+        return Challenger(document=Profile(name=PROFILE, persona=persona, meta=fitted), base=base)
 
     def promote(
         self,

@@ -1,4 +1,4 @@
-"""Thirty nights over a store whose sessions are shown the slice: the steward never hears itself.
+"""Nights over a store whose sessions are shown the slice: the steward never hears itself.
 
 Every day there are sessions under the profile in force whose assistant repeats the slice, a session that the steward
 itself has written, files of its own output, and a session that is forgotten before the night. What was shown lends no
@@ -18,9 +18,11 @@ from ctxsteward.steward.setup import open_night
 from ctxsteward.store.erasure.forget import forget
 from ctxsteward.store.profiles.text import Profile
 
+from ...examples import SOAK
 from .desk import DAY_SECONDS, NOON, SHARED, fill, here, in_process, night, say, settings_of
 
-NIGHTS = 30
+NIGHTS = 30 if SOAK else 8
+"""Thirty with CTXSTEWARD_SOAK=1."""
 OWN = "No, the steward fee is 99 EUR, not 1 EUR."
 """Said only in what the steward wrote: nothing may ever rest on it."""
 GONE = "No, the forgotten fee is 77 EUR, not 7 EUR."

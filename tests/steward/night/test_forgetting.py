@@ -23,7 +23,7 @@ from ctxsteward.steward.setup import ledger_path
 from ctxsteward.store.erasure.forget import Erasure, forget
 from ctxsteward.store.profiles.meta_records import references
 
-from ...envelope.erasure.scenes import hits
+from ...store.erasure.scenes import hits
 from .desk import NOON, PERSONAL, SHARED, fill, night, say, settings_of
 
 TOLD = {"tenant": "acme", "who": "dpo", "when": "2026-11-23T00:00:00Z", "why": "asked"}
@@ -75,10 +75,7 @@ def test_a_command_leaves_no_word_in_the_store_not_even_in_the_ledger(tmp_path: 
     assert hits(contents(tmp_path / "store"), WORDS) == {}
     night(later(settings, 23))
     assert hits(contents(tmp_path / "store"), WORDS) == {}
-    with (
-        open_store(settings.store) as store,
-        Ledger.open(ledger_path(settings), store, "acme", "support") as ledger,
-    ):
+    with open_store(settings.store) as store, Ledger.open(ledger_path(settings), store, "acme", "support") as ledger:
         assert PERSONAL[0] in {record.text for record in ledger.records()}, "what others said was made anew"
 
 
@@ -192,10 +189,7 @@ def test_a_ledger_that_is_open_is_kept_and_cleaned(tmp_path: Path) -> None:
     say(tmp_path / "in", "hers", HERS, principal="zoe", session="hers")
     night(settings)
     counter = Counter(CharTokenizer())
-    with (
-        open_store(settings.store) as store,
-        Ledger.open(ledger_path(settings), store, "acme", "support") as ledger,
-    ):
+    with open_store(settings.store) as store, Ledger.open(ledger_path(settings), store, "acme", "support") as ledger:
         before = ledger.size().observations
         assert forget(store, session="hers", **TOLD).elsewhere == 1
         assert ledger.size().observations == before - 1

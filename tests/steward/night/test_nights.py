@@ -1,8 +1,10 @@
-"""Whole nights with the real stages: made up for in any order, killed, dry, after deletions, on a new machine."""
+"""Whole nights with the real stages: made up for in any order, killed, dry, after deletions, on a new machine.
+
+Their gate replays all of its cases with CTXSTEWARD_SOAK=1 (`desk.night`).
+"""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import shutil
 from dataclasses import replace
@@ -12,9 +14,8 @@ from random import Random
 
 import pytest
 
-from ctxsteward.envelope import Profile
-from ctxsteward.envelope.store import open_store
-from ctxsteward.schemas.profile import ProfileDocument
+from ctxsteward.envelope import Profile, open_store
+from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, ProfileEntry
 from ctxsteward.steward.night.history import NightChain, status
 from ctxsteward.steward.night.report import NightReport
 from ctxsteward.steward.settings import NightSettings
@@ -23,9 +24,11 @@ from ctxsteward.store.erasure.forget import forget
 from ctxsteward.store.maintenance.fsck import fsck
 from ctxsteward.store.maintenance.gc import gc
 
+from ...examples import SOAK
+from ...store.crashes.points import KILLED
 from .desk import DAY_SECONDS, NOON, PERSONAL, SHARED, fill, keys_in, night, say, settings_of
+from .kills import killed
 
-KILLED = 137
 DAYS = [date(2026, 11, 15) + timedelta(days=day) for day in range(7)]
 
 
@@ -57,7 +60,7 @@ def test_seven_days_shuffled_and_twice_end_alike(tmp_path: Path) -> None:
     for number, _ in enumerate(DAYS):
         fill(tmp_path / "in", 5, 5 * number, seconds=NOON + number * DAY_SECONDS)
     finals = set()
-    for attempt in range(3):
+    for attempt in range(3 if SOAK else 2):
         root = tmp_path / str(attempt)
         keys_in(root / "store", tmp_path / "keys")
         (root / "in").symlink_to(tmp_path / "in")
@@ -91,11 +94,7 @@ def test_killed_at_a_boundary_it_is_repeated_to_the_same_bytes(tmp_path: Path, s
         shutil.copytree(tmp_path / "in", root / "in", copy_function=shutil.copy2)
         settings = settings_of(root, batch_transcripts=4)
         if name == "killed":
-            child = multiprocessing.get_context("forkserver").Process(target=die, args=(str(root), stop))
-            child.start()
-            child.join(60)
-            assert child.exitcode == KILLED
-            child.close()
+            killed(die, str(root), stop)
         report = night(settings)
         with open_store(settings.store) as store:
             (_, found), *more = NightChain(store, "acme", "support").history()
@@ -217,3 +216,29 @@ def test_nobody_hears_of_what_one_person_wants(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     report = night(settings)
     assert (report.outcome, report.statuses["active"], texts(settings)) == ("unchanged", 1, set())
+
+
+WRITTEN = (
+    MetaRecord(id="opening", text="The desk is open from 9 to 17.", sources=("handbook§1",), approved=True),
+    MetaRecord(id="parking", text="Parking is free for guests.", sources=("handbook§2",)),
+)
+
+
+def test_a_night_keeps_what_people_wrote_and_adds_to_it(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    with open_store(settings.store) as store:
+        profile = ProfileDocument(
+            name="support", persona=(ProfileEntry(id="voice", text="You answer calmly."),), meta=WRITTEN
+        )
+        store.profiles("support", tenant="acme").commit(
+            profile, who="ada", why="first version", when="2026-11-21T09:00:00Z"
+        )
+    for number in range(3):
+        say(tmp_path / "in", f"s-{number}", SHARED[0], principal=f"p{number}")
+    report = night(settings)
+    assert (report.outcome, report.version) == ("promoted", 2)
+    with open_store(settings.store) as store:
+        meta = store.profiles("support", tenant="acme").newest().profile.meta
+    assert meta[:2] == WRITTEN
+    assert [record.text for record in meta[2:]] == [SHARED[0]]
+    assert night(settings.model_copy(update={"night": "2026-11-23"})).outcome == "unchanged"

@@ -1,4 +1,4 @@
-"""``ctxsteward audit``: was what a service sent the envelope that was built? Findings, the cause first."""
+"""``ctxsteward audit``: compares a request that was sent with the envelope that was built; names the cause first."""
 
 from __future__ import annotations
 
@@ -8,17 +8,23 @@ from itertools import islice
 
 import click
 
-from ctxsteward.envelope import Envelope, Store, rebuild
+from ctxsteward.envelope import PROVIDERS, Envelope, Store, rebuild
 from ctxsteward.envelope.audit import audit as compare
-from ctxsteward.envelope.transcripts.strict_json import MAX_VALUE_BYTES, memory_input, open_input
+from ctxsteward.envelope.transcripts import MAX_VALUE_BYTES, memory_input, open_input
 from ctxsteward.schemas import ContextError, InputError, InvalidTranscript, ReferenceNotFound
-from ctxsteward.store.journal.port import SessionKey
+from ctxsteward.store import SessionKey
 
-from .. import tables
-from ..failures import FOUND
-from ..options import common, provider_names, read_provider
-from ..output import print_document, table_console
-from ..stores import envelope_address, open_stored
+from ..terminal import (
+    FOUND,
+    common,
+    completer,
+    envelope_address,
+    open_stored,
+    print_document,
+    read_provider,
+    table_console,
+    tables,
+)
 
 STDIN = "-"
 MAX_KNOWN = 48
@@ -33,7 +39,7 @@ MAX_KNOWN = 48
 @click.option(
     "--provider",
     metavar="NAME",
-    shell_complete=lambda ctx, parameter, typed: [name for name in provider_names() if name.startswith(typed)],
+    shell_complete=completer(PROVIDERS),
     help="Whose request it is; default: what the file says, or its shape.",
 )
 @common

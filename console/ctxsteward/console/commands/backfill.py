@@ -1,4 +1,4 @@
-"""``ctxsteward backfill``: what is governed now, as versioned envelopes."""
+"""``ctxsteward backfill``: snapshots of the profiles in force, each as the envelope of an empty session."""
 
 from __future__ import annotations
 
@@ -8,17 +8,23 @@ from typing import Any
 import click
 
 from ctxsteward.envelope import EnvelopeBuilder, Profile, Store
-from ctxsteward.envelope.building.snapshots import Snapshots
+from ctxsteward.envelope.building import Snapshots
 from ctxsteward.schemas import BudgetExceeded, Finding, InputError, WindowExceeded
-from ctxsteward.store.profiles.proposal import bootstrap
-from ctxsteward.store.profiles.versions import profile_names
+from ctxsteward.store import bootstrap, profile_names
 
-from .. import tables
-from ..failures import FOUND
-from ..options import DEFAULT_MODEL, common, read_builder, read_profile
-from ..output import print_json, table_console
-from ..steward.context import author
-from ..stores import open_stored, open_uri
+from ..steward import author
+from ..terminal import (
+    DEFAULT_MODEL,
+    FOUND,
+    common,
+    open_stored,
+    open_uri,
+    print_json,
+    read_builder,
+    read_profile,
+    table_console,
+    tables,
+)
 
 WHO, WHY = "backfill", "the first version, of a profile file"
 

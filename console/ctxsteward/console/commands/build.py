@@ -8,11 +8,24 @@ from ctxsteward.envelope import Envelope
 from ctxsteward.envelope.transcripts import Transcript
 from ctxsteward.schemas import InputError
 
-from .. import tables
-from ..options import building, common, provider, read_builder, read_profile, read_provider
-from ..output import note, print_document, print_json, progress, table_console
-from ..stores import open_uri
-from ..transcripts import append_missing, choose_transcript, open_session
+from ..terminal import (
+    append_missing,
+    building,
+    choose_transcript,
+    common,
+    note,
+    open_session,
+    open_uri,
+    print_document,
+    print_json,
+    progress,
+    provider,
+    read_builder,
+    read_profile,
+    read_provider,
+    table_console,
+    tables,
+)
 
 
 @click.command()

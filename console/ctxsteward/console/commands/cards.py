@@ -12,17 +12,31 @@ from contextlib import closing
 import click
 
 from ctxsteward.envelope import Store
-from ctxsteward.envelope.cards import CardIndex, MigrationResult, card_maker, cards_of, open_cards
-from ctxsteward.envelope.cards import migrate as move
-from ctxsteward.envelope.cards import rebuild as made_anew
-from ctxsteward.schemas import InputError
-from ctxsteward.schemas.cards import ContextCard
+from ctxsteward.envelope.cards import (
+    CardIndex,
+    MigrationResult,
+    card_maker,
+    cards_of,
+    migrate as move,
+    open_cards,
+    rebuild as made_anew,
+)
+from ctxsteward.schemas import ContextCard, InputError
 
-from ..failures import FOUND, one_line
-from ..options import common
-from ..output import note, print_document, print_json, progress, table_console
-from ..stores import open_stored, stored_session
-from ..tables import grid, shown
+from ..terminal import (
+    FOUND,
+    common,
+    grid,
+    note,
+    one_line,
+    open_stored,
+    print_document,
+    print_json,
+    progress,
+    shown,
+    stored_session,
+    table_console,
+)
 
 index_option = click.option(
     "--cards", "cards_uri", metavar="URI", help="The index: sqlite:PATH or postgresql://USER@HOST/DATABASE."
@@ -90,12 +104,12 @@ def list_cards(
     with open_stored(store, cards=cards_uri) as opened:
         session = stored_session(opened, session_id, tenant)
         with closing(_index(opened, cards_uri, must_exist=True)) as index:
-            found = cards_of(index, session, phase=phase, refs=refs or None)
+            listed = cards_of(index, session, phase=phase, refs=refs or None)
             carded = index.carded(tenant, session_id)
     if as_json:
-        print_document("context_card", [card.model_dump(mode="json") for card in found])
+        print_document("context_card", [card.model_dump(mode="json") for card in listed])
         return
-    _print_cards(found)
+    _print_cards(listed)
     if carded < len(session) and not (phase or refs):
         note(f"carded up to §{carded} of {len(session)} messages; `ctxsteward cards rebuild` makes the rest")
 

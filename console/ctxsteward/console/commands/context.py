@@ -9,18 +9,33 @@ import click
 from rich.table import Table
 
 from ctxsteward.envelope import EnvelopeBuilder, NewMessage, open_store
-from ctxsteward.envelope.cascade import Past, PhaseContext, phase_context, read_run
-from ctxsteward.envelope.cascade.config import load_tree
-from ctxsteward.envelope.cascade.run import RecordedRun, past_of_rows, read_rows, recorded_of
-from ctxsteward.envelope.compaction.losses import text_of
-from ctxsteward.envelope.transcripts.strict_json import decode
-from ctxsteward.schemas import InputError, InvalidTranscript, Message
-from ctxsteward.schemas.documents import SelectionLog
+from ctxsteward.envelope.cascade import (
+    Past,
+    PhaseContext,
+    RecordedRun,
+    load_tree,
+    past_of_rows,
+    phase_context,
+    read_rows,
+    read_run,
+    recorded_of,
+)
+from ctxsteward.envelope.compaction import text_of
+from ctxsteward.envelope.transcripts import decode
+from ctxsteward.schemas import InputError, InvalidTranscript, Message, SelectionLog
 
-from .. import tables
-from ..options import DEFAULT_MODEL, common, provider, read_builder, read_provider
-from ..output import print_json, table_console
-from ..stores import open_stored, stored_session
+from ..terminal import (
+    DEFAULT_MODEL,
+    common,
+    open_stored,
+    print_json,
+    provider,
+    read_builder,
+    read_provider,
+    stored_session,
+    table_console,
+    tables,
+)
 
 _ROOM_TOKENS = 10_000_000
 """A phase's context is shown whole here; budgets are the builder's business when the phase runs."""
@@ -137,7 +152,7 @@ def _rendered(shown: PhaseContext, builder: EnvelopeBuilder, provider: str) -> A
 
 
 def _print(cascade_id: str, shown: PhaseContext) -> None:
-    from ..failures import visible
+    from ..terminal import visible
 
     console = table_console()
     console.print(tables.shown(f"{cascade_id}: {shown.phase} ({shown.mode}), {shown.tokens} tokens"))

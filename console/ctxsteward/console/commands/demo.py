@@ -22,18 +22,26 @@ from rich.table import Table
 from rich.text import Text
 
 from ctxsteward.envelope import PROVIDERS, Budgets, Envelope, EnvelopeBuilder, Profile, Session, Store, rebuild
-from ctxsteward.envelope.compaction.losses import text_of
-from ctxsteward.envelope.render.text import section_text
+from ctxsteward.envelope.compaction import text_of
+from ctxsteward.envelope.render import section_text
 from ctxsteward.envelope.transcripts import Transcript, parse_transcripts
 from ctxsteward.evals.validity import anthropic_faults, openai_faults
 from ctxsteward.schemas import CompressionReport, Message
 
-from .. import tables
-from ..failures import FOUND, one_line, visible
-from ..options import common, telemetry
-from ..output import print_json, table_console, unicode_console
-from ..stores import open_uri
-from ..transcripts import open_session, unused_id
+from ..terminal import (
+    FOUND,
+    common,
+    one_line,
+    open_session,
+    open_uri,
+    print_json,
+    table_console,
+    tables,
+    telemetry,
+    unicode_console,
+    unused_id,
+    visible,
+)
 from .replay import ReplayStep, ReplayTotals, costs_table, replay_calls
 
 MODEL = "gpt-4o"

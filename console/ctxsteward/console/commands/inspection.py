@@ -5,14 +5,20 @@ from __future__ import annotations
 import click
 
 from ctxsteward.envelope import Store
-from ctxsteward.envelope.compaction.losses import text_of
+from ctxsteward.envelope.compaction import text_of
 from ctxsteward.schemas import CompressionReport, InputError, ReferenceNotFound
 
-from .. import tables
-from ..failures import visible
-from ..options import common
-from ..output import print_document, print_json, table_console
-from ..stores import is_address, open_stored, stored_session
+from ..terminal import (
+    common,
+    is_address,
+    open_stored,
+    print_document,
+    print_json,
+    stored_session,
+    table_console,
+    tables,
+    visible,
+)
 
 
 @click.command()
@@ -35,7 +41,7 @@ def report(name: str, losses: int, as_json: bool, store: str, tenant: str) -> No
     with open_stored(store) as opened:
         reports = _reports(opened, name, tenant)
     if as_json:
-        print_document("compression_report", [one.model_dump(mode="json") for one in reports])
+        print_document("compression_report", [compaction.model_dump(mode="json") for compaction in reports])
     else:
         _print_tables(name, reports, losses)
 
@@ -55,8 +61,8 @@ def _reports(store: Store, name: str, tenant: str) -> list[CompressionReport]:
         raise InputError(f"{store.uri}: {name} is no compaction and no envelope of tenant {tenant!r}; "
                          "take one from a build or a replay") from None  # fmt: skip
     session = store.at(tenant, manifest["session"], manifest["position"])
-    made = session.reports()[: session.state.compactions]
-    return [*(event.report for event in made), *session.meta_reports()]
+    compactions = session.reports()[: session.state.compactions]
+    return [*(event.report for event in compactions), *session.meta_reports()]
 
 
 def _print_tables(name: str, reports: list[CompressionReport], losses: int) -> None:
@@ -66,11 +72,11 @@ def _print_tables(name: str, reports: list[CompressionReport], losses: int) -> N
         return
     console.print(tables.reports_table(reports))
     left = losses
-    for one in reports:
-        if left > 0 and one.losses:
-            console.print(f"report {one.id}", soft_wrap=True)
-            console.print(tables.losses_table(one, left))
-        left -= len(one.losses)
+    for compaction in reports:
+        if left > 0 and compaction.losses:
+            console.print(f"report {compaction.id}", soft_wrap=True)
+            console.print(tables.losses_table(compaction, left))
+        left -= len(compaction.losses)
     if left < 0 < losses:
         console.print(f"{-left:,} more losses; --losses {losses - left} lists all, --json too")
 

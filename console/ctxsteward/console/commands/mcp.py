@@ -7,8 +7,7 @@ from importlib.util import find_spec
 
 import click
 
-from ..options import common, telemetry
-from ..stores import open_stored, stored_session
+from ..terminal import common, open_stored, stored_session, telemetry
 
 
 @click.command()

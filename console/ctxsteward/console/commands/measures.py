@@ -1,4 +1,4 @@
-"""``ctxsteward evals cost`` and ``recall``: what is measured on your data."""
+"""``ctxsteward evals cost`` and ``recall``: prompt cost and recall, measured on transcripts of your own."""
 
 from __future__ import annotations
 
@@ -7,45 +7,45 @@ from pathlib import Path
 
 import click
 
-from ctxsteward.envelope.tokens.models import model_info
+from ctxsteward.envelope.tokens import model_info
 from ctxsteward.evals.cost import (
     NAME,
     OURS,
     OURS_WITHOUT_RECALL,
     CostRow,
-    CostRowsAtBudget,
+    cost_block,
     grouped,
     measure,
     missed_bars,
     title,
-    write_tables,
 )
+from ctxsteward.evals.documents import check_markers, write_blocks
 from ctxsteward.evals.prompt_cost import Prices
-from ctxsteward.evals.recall import RecallRow, check_markers
-from ctxsteward.evals.recall import measure as measure_recall
-from ctxsteward.evals.recall import write_tables as write_recall_tables
+from ctxsteward.evals.recall import BLOCKS, RecallRow, measure as measure_recall, write_tables as write_recall_tables
 from ctxsteward.evals.selectors import STRATEGIES
 from ctxsteward.schemas import InputError
 
-from ..failures import FOUND
-from ..options import DEFAULT_MODEL, budget_names, common, completer, read_builder
-from ..output import note, print_json, progress, table_console
-from ..tables import grid
+from ..terminal import (
+    FOUND,
+    budget_option,
+    common,
+    completer,
+    grid,
+    model_option,
+    note,
+    print_json,
+    progress,
+    read_builder,
+    table_console,
+)
 
 WRITTEN_BUDGETS = ("dynamic_tokens=900", "dynamic_tokens=4000")
 
 
 @click.command()
 @click.argument("data", type=click.Path(), nargs=-1, required=True)
-@click.option("--model", default=DEFAULT_MODEL, show_default=True, metavar="NAME", help="Whose tokens and cache count.")
-@click.option(
-    "--budget",
-    "budgets",
-    multiple=True,
-    metavar="KEY=NUMBER",
-    shell_complete=lambda ctx, parameter, text: [f"{name}=" for name in budget_names() if name.startswith(text)],
-    help="A field of Budgets, such as dynamic_tokens=4000; repeatable.",
-)
+@model_option("Whose tokens and cache count.")
+@budget_option("A field of Budgets, such as dynamic_tokens=4000; repeatable.")
 @click.option("--cached-price", type=float, default=0.1, show_default=True, help="Of a token that the cache served.")
 @click.option(
     "--write-price", type=float, default=1.0, show_default=True, help="Of one that it did not; Anthropic 1.25."
@@ -76,19 +76,19 @@ def cost(
 
     prices = _prices(model, cached_price, write_price, cache_block)
     if write is not None:
-        check_markers(Path(write), (NAME,))
-    wanted = [(one,) for one in WRITTEN_BUDGETS] if write is not None and not budgets else [budgets]
+        check_markers(Path(write), NAME)
+    budget_sets = [(one,) for one in WRITTEN_BUDGETS] if write is not None and not budgets else [budgets]
     with progress("cost", shown=not as_json) as tell:
-        measured = [_measure(data, model, chosen, prices, tell) for chosen in wanted]
+        measured = dict(_measure(data, model, chosen, prices, tell) for chosen in budget_sets)
     if write is not None:
-        write_tables(Path(write), measured, prices)
-    for one in measured:
+        write_blocks(Path(write), {NAME: cost_block(measured, prices)})
+    for dynamic_tokens, rows in measured.items():
         if as_json:
-            for row in one.rows:
-                print_json({"suite": "cost", "dynamic_tokens": one.dynamic_tokens, **row._asdict()})
+            for row in rows:
+                print_json({"suite": "cost", "dynamic_tokens": dynamic_tokens, **row._asdict()})
         elif write is None:
-            _print_tables(one)
-    missed = [text for one in measured for text in missed_bars(one.rows)] if gate else []
+            _print_tables(dynamic_tokens, rows)
+    missed = [text for rows in measured.values() for text in missed_bars(rows)] if gate else []
     for text in missed:
         note(f"gate: {text}")
     return FOUND if missed else 0
@@ -105,14 +105,14 @@ def _prices(model: str, cached: float, write: float, block: int | None) -> Price
 
 def _measure(
     data: Sequence[str], model: str, budgets: Sequence[str], prices: Prices, tell: Callable[[str], None]
-) -> CostRowsAtBudget:
-
+) -> tuple[int, list[CostRow]]:
+    """The dynamic budget, and the rows at it."""
     builder = read_builder(model, budgets)
     builders = {OURS: builder, OURS_WITHOUT_RECALL: read_builder(model, (*budgets, "recall_fraction=0"))}
-    return CostRowsAtBudget(builder.budgets.dynamic_tokens, measure(data, builders, prices=prices, tell=tell))
+    return builder.budgets.dynamic_tokens, measure(data, builders, prices=prices, tell=tell)
 
 
-def _print_tables(measured: CostRowsAtBudget) -> None:
+def _print_tables(dynamic_tokens: int, measured: Sequence[CostRow]) -> None:
     columns: dict[str, Callable[[CostRow], str]] = {
         "raw": lambda row: f"{row.raw_ratio:.2f}",
         "priced": lambda row: f"{row.priced_ratio:.2f}",
@@ -124,11 +124,11 @@ def _print_tables(measured: CostRowsAtBudget) -> None:
         "task": lambda row: f"{row.task_reachable:.0%}",
     }
     console = table_console()
-    for rows in grouped(measured.rows).values():
+    for rows in grouped(measured).values():
         table = grid("", *columns, numbers=list(columns))
         for row in rows:
             table.add_row(row.strategy, *(show(row) for show in columns.values()))
-        console.print(title(rows, measured.dynamic_tokens))
+        console.print(title(rows, dynamic_tokens))
         console.print(table)
     console.print("raw, priced: tokens to sending everything, plain and with the cached prefix at its price;\n"
                   "best: priced, to the best masking in hindsight; cached: tokens that the cache served;\n"
@@ -139,15 +139,11 @@ def _print_tables(measured: CostRowsAtBudget) -> None:
 MOST_BUDGET_TOKENS = 1_000_000
 
 
-def strategy_names() -> tuple[str, ...]:
-    return tuple(STRATEGIES)
-
-
 @click.command()
 @click.argument("data", type=click.Path())
 @click.option("--budgets", default="500,900,2000,4000", show_default=True, metavar="N,…", help="Tokens for recall.")
 @click.option(
-    "--strategy", default="heuristic", show_default=True, metavar="NAME", shell_complete=completer(strategy_names),
+    "--strategy", default="heuristic", show_default=True, metavar="NAME", shell_complete=completer(tuple(STRATEGIES)),
     help="How originals are ranked: recency, heuristic, semantic, hybrid.",
 )  # fmt: skip
 @click.option("--defaults", is_flag=True, help="The budgets are of the whole window, recall has its default share.")
@@ -167,7 +163,7 @@ def recall(
     if strategy not in STRATEGIES:
         raise InputError(f"--strategy {strategy}: no such strategy; one of: {', '.join(STRATEGIES)}")
     if write is not None:
-        check_markers(Path(write))
+        check_markers(Path(write), *BLOCKS)
     with progress("recall", shown=not as_json) as tell:
         if write is not None:
             write_recall_tables(Path(write), Path(data), budgets_tokens, tell)

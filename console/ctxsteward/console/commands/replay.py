@@ -1,7 +1,8 @@
 """``ctxsteward replay``: one build for each model call of a transcript, or a past envelope rebuilt.
 
-A `ReplayCall` is one line of ``replay --json``. A `ReplayTotals` adds calls up, beside what sending all of the history
-under the same head would have cost. Tokens are the builder's; `_ms` are milliseconds of wall time.
+``demo`` uses it, too. A `ReplayCall` is one line of ``replay --json``. `ReplayTotals` adds calls up, beside what
+sending the whole history under the same head would have cost. Tokens are the builder's; `_ms` are milliseconds of wall
+time.
 """
 
 from __future__ import annotations
@@ -17,19 +18,37 @@ from pydantic import BaseModel, ConfigDict
 from rich.table import Table
 
 from ctxsteward.envelope import Envelope, EnvelopeBuilder, Profile, Session, Store, rebuild
-from ctxsteward.envelope.telemetry.prefix_breaks import prefix_tokens
-from ctxsteward.envelope.tokens.models import DEFAULT_CACHE_BLOCK_TOKENS, model_info
+from ctxsteward.envelope.telemetry import prefix_tokens
+from ctxsteward.envelope.tokens import DEFAULT_CACHE_BLOCK_TOKENS, model_info
 from ctxsteward.envelope.transcripts import Transcript
 from ctxsteward.evals.prompt_cost import Prices
 from ctxsteward.evals.replay import replay as model_calls
 from ctxsteward.schemas import Finding, InputError, ReferenceNotFound
 
-from .. import tables
-from ..failures import FOUND
-from ..options import building, common, provider, read_builder, read_profile, read_provider, telemetry
-from ..output import note, print_document, print_json, progress, table_console, unicode_console
-from ..stores import envelope_address, open_stored, open_uri
-from ..transcripts import choose_transcript, open_session, read_file, unused_id
+from ..terminal import (
+    FOUND,
+    building,
+    choose_transcript,
+    common,
+    envelope_address,
+    note,
+    open_session,
+    open_stored,
+    open_uri,
+    print_document,
+    print_json,
+    progress,
+    provider,
+    read_builder,
+    read_file,
+    read_profile,
+    read_provider,
+    table_console,
+    tables,
+    telemetry,
+    unicode_console,
+    unused_id,
+)
 
 
 class ReplayCall(BaseModel):
@@ -240,7 +259,7 @@ class _Job(NamedTuple):
         if self.run is None:
             yield from read_file(self.path, self.format)
         else:
-            yield choose_transcript(self.path, self.format, self.run).transcript
+            yield choose_transcript(self.path, self.format, self.run)[0]
 
 
 def _replay(job: _Job, store: str, as_json: bool) -> None:

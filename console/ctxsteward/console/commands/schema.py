@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import click
 
-from ctxsteward.schemas import InputError
-from ctxsteward.schemas.publish import names
-from ctxsteward.schemas.publish import schema as published
+from ctxsteward.schemas import InputError, names, schema as published
 
-from ..options import common, completer
-from ..output import print_json
+from ..terminal import common, completer, print_json
 
 
 @click.command()

@@ -8,31 +8,40 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from ctxsteward.envelope.cards import open_cards
 from ctxsteward.schemas import InputError
-from ctxsteward.store.erasure.forget import Erasure
-from ctxsteward.store.erasure.forget import forget as erase
-from ctxsteward.store.maintenance.damage import StoreShare
-from ctxsteward.store.maintenance.fsck import Fsck
-from ctxsteward.store.maintenance.fsck import fsck as check
-from ctxsteward.store.maintenance.gc import GarbageReport
-from ctxsteward.store.maintenance.gc import gc as collect
-from ctxsteward.store.maintenance.inventory import ListingRow, Stats
-from ctxsteward.store.maintenance.inventory import ls as names
-from ctxsteward.store.maintenance.inventory import stats as count
+from ctxsteward.store import (
+    Erasure,
+    Fsck,
+    GarbageReport,
+    ListingRow,
+    Stats,
+    StoreShare,
+    forget as erase,
+    fsck as check,
+    gc as collect,
+    ls as names,
+    stats as count,
+)
 
-from .. import tables
-from ..failures import FOUND, one_line
-from ..options import DEFAULT_STORE, common
-from ..output import print_json, progress, table_console
-from ..stores import check_tenant, open_stored
+from ..terminal import (
+    FOUND,
+    check_tenant,
+    common,
+    of_whole_store,
+    one_line,
+    open_stored,
+    print_json,
+    progress,
+    table_console,
+    tables,
+)
 
 _REPEAT = "mend what is named above (`ctxsteward store fsck`), and repeat the command"
 
@@ -57,10 +66,10 @@ def forget(
     mend it, and repeat the command.
     """
 
-    told = when or datetime.now(UTC).isoformat(timespec="seconds")
+    ordered_at = when or datetime.now(UTC).isoformat(timespec="seconds")
     with open_stored(store, cards=cards_uri) as opened:
         _check_cards(cards_uri)
-        done = erase(opened, tenant=tenant, session=session, principal=principal, who=who, why=why, when=told)
+        done = erase(opened, tenant=tenant, session=session, principal=principal, who=who, why=why, when=ordered_at)
     if as_json:
         print_json(_document(done))
     else:
@@ -99,24 +108,9 @@ def _print(done: Erasure, session: str | None, principal: str | None) -> None:
         click.echo(one_line(f"{finding.kind}: {finding.field}: {finding.text}"))
 
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _GRACE = re.compile(r"([0-9]{1,9})([smhd])", re.ASCII)
 _FINDINGS_SHOWN = 40
-
-
-def _of_a_store(command: _Command) -> _Command:
-    """--json, --store, --tenant; a store is cared for as a whole unless a tenant is named."""
-    for option in (
-        click.option("--tenant", metavar="NAME", help="Only this tenant; default: all."),
-        click.option(
-            "--store", default=DEFAULT_STORE, show_default=True, metavar="URI", help="file:PATH, s3://BUCKET/PREFIX, …"
-        ),
-        click.option("--json", "as_json", is_flag=True, help="Print JSON with stable keys."),
-    ):
-        command = option(command)
-    return command
 
 
 @click.group()
@@ -128,7 +122,7 @@ def store() -> None:
 @click.option("--read-data", is_flag=True, help="Decrypt and verify all content, too; reads the whole store.")
 @click.option("--subset", metavar="K/N", help="Only the K-th of N parts; all N together are everything.")
 @click.option("--repair", is_flag=True, help="Put right what can be, from copies in the store.")
-@_of_a_store
+@of_whole_store
 def fsck(read_data: bool, subset: str | None, repair: bool, as_json: bool, store: str, tenant: str | None) -> None:
     """Check records, chains, keys and tombstones; exit 1 and name the first class of damage if there is any.
 
@@ -150,7 +144,7 @@ def fsck(read_data: bool, subset: str | None, repair: bool, as_json: bool, store
 @store.command(short_help="Remove what nothing refers to.")
 @click.option("--grace", default="24h", show_default=True, metavar="TIME", help="Leave what is younger: 90m, 24h, 7d.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
-@_of_a_store
+@of_whole_store
 def gc(grace: str, dry_run: bool, as_json: bool, store: str, tenant: str | None) -> None:
     """Remove blobs that nothing refers to, keys of forgotten subjects, and what crashes have left behind.
 
@@ -163,14 +157,14 @@ def gc(grace: str, dry_run: bool, as_json: bool, store: str, tenant: str | None)
         check_tenant(opened, tenant)
         result = collect(opened, now=time.time(), tenant=tenant, grace_seconds=seconds, dry_run=dry_run, tell=tell)
     if as_json:
-        print_json(_gc_document(result))
+        print_json({"dry_run": dry_run, **asdict(result)})
     else:
         _print_gc(result)
 
 
 @store.command(short_help="List names in a store.")
 @click.argument("prefix", default="")
-@_of_a_store
+@of_whole_store
 def ls(prefix: str, as_json: bool, store: str, tenant: str | None) -> None:
     """List objects, and sessions as journal/TENANT/SESSION, whose names begin with PREFIX."""
     with open_stored(store) as opened:
@@ -183,7 +177,7 @@ def ls(prefix: str, as_json: bool, store: str, tenant: str | None) -> None:
 
 
 @store.command(short_help="Count what is in a store.")
-@_of_a_store
+@of_whole_store
 def stats(as_json: bool, store: str, tenant: str | None) -> None:
     """Count sessions, messages, compactions, versions, objects, bytes, and what waits for the object store."""
     with open_stored(store) as opened, progress("counting", shown=not as_json) as tell:
@@ -219,20 +213,6 @@ def _fsck_document(result: Fsck) -> dict[str, Any]:
         "repaired": [one.model_dump(mode="json") for one in result.repaired],
         "read_data": result.read_data,
         "subset": str(result.subset),
-    }
-
-
-def _gc_document(result: GarbageReport) -> dict[str, Any]:
-    return {
-        "dry_run": result.dry_run,
-        "blobs": list(result.blobs),
-        "keys": list(result.keys),
-        "probes": list(result.probes),
-        "temporaries": list(result.temporaries),
-        "bytes": result.bytes,
-        "kept_blobs": result.kept_blobs,
-        "young_blobs": result.young_blobs,
-        "restored": list(result.restored),
     }
 
 

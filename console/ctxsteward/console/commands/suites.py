@@ -22,28 +22,29 @@ from ctxsteward.envelope import Budgets
 from ctxsteward.evals import result_history as history
 from ctxsteward.evals.result_formats import delta, figure, interval, junit, markdown
 from ctxsteward.evals.result_history import ResultDifference, append
-from ctxsteward.evals.suites import catalogue, gates
-from ctxsteward.evals.suites.catalogue import NAMES, suite_named
-from ctxsteward.evals.suites.gates import Gates, shipped_gates
-from ctxsteward.evals.suites.kit.suite import Draw, Setup, Split, drawn
-from ctxsteward.evals.suites.results import played
-from ctxsteward.schemas import InputError, UnknownModel
-from ctxsteward.schemas.eval_result import EvalResult, GateResult
+from ctxsteward.evals.suites import NAMES, Gates, catalogue, gates, played, shipped_gates, suite_named
+from ctxsteward.evals.suites.kit import Draw, Setup, Split, drawn
+from ctxsteward.schemas import EvalResult, GateResult, InputError, UnknownModel
 
-from ..options import (
+from ..pages import page
+from ..terminal import (
     DEFAULT_MODEL,
-    budget_names,
+    budget_option,
     common,
     completer,
-    model_names,
+    grid,
+    model_option,
+    note,
+    print_document,
+    print_json,
+    progress,
     read_budgets,
     read_profile,
+    shown,
+    table_console,
     telemetry,
     unknown_model,
 )
-from ..output import note, print_document, print_json, progress, table_console
-from ..pages.evals import page
-from ..tables import grid, shown
 
 
 def describe_suites() -> list[dict[str, Any]]:
@@ -149,17 +150,17 @@ class SuiteOutputs:
 
 
 def read_setup(model: str | None, budgets: Sequence[str], summarizer: str, profile: str | None) -> Setup:
-    """What is under test; raises `InputError` for names that are none."""
+    """Model, budgets, summarizer and profile under test; raises `InputError` for an unknown name."""
     governed = read_profile(profile)
-    made = Setup(
+    setup = Setup(
         model=model, budgets=read_budgets(budgets) if budgets else Budgets(), summarizer=summarizer,
         profile=governed,
     )  # fmt: skip
     try:
-        made.builder()
+        setup.builder()
     except UnknownModel as error:
         raise unknown_model(model or "") from error
-    return made
+    return setup
 
 
 def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> list[EvalResult]:
@@ -171,25 +172,25 @@ def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> 
     draws = {name: drawn_for(asked, name) for name in names}
     draws = {name: each for name, each in draws.items() if each}
     outputs.check()
-    known = history.read(outputs.history) if outputs.history else ()
+    earlier_results = history.read(outputs.history) if outputs.history else ()
     results: list[EvalResult] = []
     differences: dict[str, ResultDifference] = {}
     with progress("evals", shown=not as_json) as tell:
         for name, each in draws.items():
             result = _played(name, each, asked, gates.get(name, {}), tell)
-            earlier = history.before(known, result)
+            earlier = history.before(earlier_results, result)
             if earlier is not None:
                 differences[name] = history.difference(result, earlier)
             results.append(result)
             _print(result, differences.get(name), as_json)
-    _write(outputs, results, differences, (*known, *results))
+    _write(outputs, results, differences, (*earlier_results, *results))
     if not as_json:
         _conclude(results)
     return results
 
 
 def drawn_for(asked: SuiteOptions, name: str) -> tuple[Draw, ...]:
-    """The scenarios of one suite that were asked for; raises `InputError` for an id that is none of them."""
+    """The scenarios of one suite that were asked for; raises `InputError` for the id of another suite's scenario."""
     if asked.only:
         only = [Draw.parse(id) for id in asked.only]
         for draw in only:
@@ -205,16 +206,16 @@ def _gates(asked: str | None, names: Sequence[str]) -> Mapping[str, Gates]:
     """The gates by suite; those of the suites that will run are over figures that these have."""
     if asked is None:
         return {}
-    found = gates.shipped_gates() if asked == "shipped" else gates.load_gates(Path(asked))
+    gates_by_suite = gates.shipped_gates() if asked == "shipped" else gates.load_gates(Path(asked))
     try:
-        for name, each in found.items():
+        for name, each in gates_by_suite.items():
             if name not in catalogue.NAMES:
                 catalogue.suite_named(name)
             elif name in names:
                 gates.check(each, name, (metric.name for metric in catalogue.suite_named(name).metrics))
     except InputError as error:
         raise InputError(f"{asked}: {error}") from error
-    return found
+    return gates_by_suite
 
 
 def _played(
@@ -291,10 +292,6 @@ ALL = "all"
 SHIPPED_GATES = "shipped"
 
 
-def suite_names() -> tuple[str, ...]:
-    return (*NAMES, ALL)
-
-
 @click.command("list")
 @common
 def list_suites(as_json: bool, store: str, tenant: str) -> None:
@@ -308,7 +305,7 @@ def list_suites(as_json: bool, store: str, tenant: str) -> None:
 
 
 @click.command()
-@click.argument("suite", shell_complete=completer(suite_names))
+@click.argument("suite", shell_complete=completer((*NAMES, ALL)))
 @click.option(
     "--gate", "gates", is_flag=False, flag_value=SHIPPED_GATES, metavar="[FILE]",
     help="Hold the figures to the shipped gates, or to those of a YAML file of yours; goes behind SUITE.",
@@ -321,15 +318,8 @@ def list_suites(as_json: bool, store: str, tenant: str) -> None:
 @click.option("--full", is_flag=True, help="Four times as many scenarios.")
 @click.option("--only", multiple=True, metavar="ID", help="Just this scenario, as a result names it; repeatable.")
 @click.option("--workers", type=click.IntRange(1, 256), metavar="N", help="Processes; default: one a core.")
-@click.option(
-    "--model", metavar="NAME", shell_complete=completer(model_names),
-    help=f"Model whose tokens and window count; default: tokens of {DEFAULT_MODEL}, no window.",
-)  # fmt: skip
-@click.option(
-    "--budget", "budgets", multiple=True, metavar="KEY=NUMBER",
-    shell_complete=completer(lambda: [f"{name}=" for name in budget_names()]),
-    help="A field of Budgets; repeatable. What is not given is as each suite needs it.",
-)  # fmt: skip
+@model_option(f"Model whose tokens and window count; default: tokens of {DEFAULT_MODEL}, no window.", default=None)
+@budget_option("A field of Budgets; repeatable. What is not given is as each suite needs it.")
 @click.option("--summarizer", default="extractive", show_default=True, metavar="NAME", help="By its installed name.")
 @click.option("--profile", type=click.Path(), metavar="FILE", help="Profile (YAML) of the head in every scenario.")
 @click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write the results as JUnit XML.")
@@ -369,11 +359,11 @@ def run(
 
 def _given(model: str | None, budgets: tuple[str, ...], summarizer: str, profile: str | None) -> tuple[str, ...]:
     """The options that a command to make a result again repeats."""
-    told = [f"--budget {budget}" for budget in budgets]
+    options = [f"--budget {budget}" for budget in budgets]
     if model is not None:
-        told.append(f"--model {model}")
+        options.append(f"--model {model}")
     if summarizer != "extractive":
-        told.append(f"--summarizer {summarizer}")
+        options.append(f"--summarizer {summarizer}")
     if profile is not None:
-        told.append(f"--profile {profile}")
-    return tuple(told)
+        options.append(f"--profile {profile}")
+    return tuple(options)

@@ -1,20 +1,5 @@
-"""Pages: one HTML file each, of the templates beside this module, nothing loaded from anywhere.
+"""Pages for people to look at: one HTML file each, with nothing loaded from anywhere."""
 
-Every value is escaped where a template puts it in; markup goes in as `Markup`, which only `drawing` makes. A page's own
-policy forbids scripts and every request. Light and dark follow the reader's setting.
-"""
+import lazy_loader
 
-from __future__ import annotations
-
-from typing import Any
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
-_templates = Environment(
-    loader=PackageLoader(__name__), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-)
-
-
-def render(name: str, **values: Any) -> str:
-    """Fill the template of this name; the same text for the same values."""
-    return _templates.get_template(name).render(values)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -7,11 +7,11 @@ escaped by the template. Source: SVG 1.1 (W3C).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from markupsafe import Markup
 
-from . import render
+from .document import render
 
 WIDTH, LEFT, RIGHT = 640, 150, 56
 ROW, GAP = 22, 8
@@ -35,50 +35,13 @@ class Series(NamedTuple):
     values: tuple[float | None, ...]
 
 
-class Box(NamedTuple):
-    kind: str
-    x: float
-    y: float
-    width: float
-    height: float
-    said: str = ""
-    name: str = "box"
+Shape = Mapping[str, Any]
+"""A box, label, rule, dot or path, with its class and its place."""
 
 
-class Label(NamedTuple):
-    kind: str
-    x: float
-    y: float
-    text: str
-    anchor: str = "start"
-    name: str = "label"
-
-
-class RuleLine(NamedTuple):
-    kind: str
-    x1: float
-    x2: float
-    y1: float
-    y2: float
-    name: str = "rule"
-
-
-class Dot(NamedTuple):
-    kind: str
-    x: float
-    y: float
-    said: str = ""
-    radius: int = 3
-    name: str = "dot"
-
-
-class Path(NamedTuple):
-    kind: str
-    points: tuple[tuple[float, float], ...]
-    name: str = "path"
-
-
-Shape = Box | Label | RuleLine | Dot | Path
+def shape(name: Literal["box", "label", "rule", "dot", "path"], kind: str, **place: Any) -> Shape:
+    """One shape, as the template draws it."""
+    return {"said": "", "anchor": "start", "radius": 3, "name": name, "kind": kind, **place}
 
 
 def drawing(said: str, width: int, height: int, shapes: Sequence[Shape], kind: str = "") -> Markup:
@@ -94,7 +57,7 @@ def bars(title: str, rows: Sequence[Bar], parts: Sequence[str] = ()) -> Markup:
     top = 26 if len(parts) > 1 else 4
     most = max(sum(row.parts) for row in shown) or 1
     said = f"{title}: " + ", ".join(f"{row.name} {sum(row.parts):,}" for row in shown)
-    shapes = [*_key(parts), *(shape for at, row in enumerate(shown) for shape in _row(at, row, most, top))]
+    shapes = [*_key(parts), *(one for at, row in enumerate(shown) for one in _row(at, row, most, top))]
     return drawing(said, WIDTH, top + len(shown) * (ROW + GAP) + 4, shapes)
 
 
@@ -119,23 +82,23 @@ def counted(counts: Mapping[str, int]) -> list[Bar]:
 
 def _row(at: int, row: Bar, most: int, top: int) -> Iterator[Shape]:
     y, x = top + at * (ROW + GAP), float(LEFT)
-    yield Label("t", LEFT - 8, y + ROW - 7, row.name, "end")
+    yield shape("label", "t", x=LEFT - 8, y=y + ROW - 7, text=row.name, anchor="end")
     for colour, part in enumerate(row.parts):
         width = (WIDTH - LEFT - RIGHT) * part / most
         if part:
-            yield Box(f"c{colour % COLOURS}", x, y, max(width, 1), ROW, f"{part:,}")
+            yield shape("box", f"c{colour % COLOURS}", x=x, y=y, width=max(width, 1), height=ROW, said=f"{part:,}")
         x += width
-    yield Label("s", x + 6, y + ROW - 7, f"{sum(row.parts):,}")
+    yield shape("label", "s", x=x + 6, y=y + ROW - 7, text=f"{sum(row.parts):,}")
 
 
 def _axes(nights: Sequence[str], top: float, percent: bool) -> Iterator[Shape]:
     for step in range(5):
         value = top * step / 4
         y = _y(value, top)
-        yield RuleLine("grid" if step else "axis", PLOT_LEFT, WIDTH - 8, y, y)
-        yield Label("s", PLOT_LEFT - 6, y + 4, _figure(value, percent), "end")
+        yield shape("rule", "grid" if step else "axis", x1=PLOT_LEFT, x2=WIDTH - 8, y1=y, y2=y)
+        yield shape("label", "s", x=PLOT_LEFT - 6, y=y + 4, text=_figure(value, percent), anchor="end")
     for at in range(0, len(nights), max(1, -(-len(nights) // 6))):
-        yield Label("s", _x(at, len(nights)), PLOT_HEIGHT + 46, nights[at], "middle")
+        yield shape("label", "s", x=_x(at, len(nights)), y=PLOT_HEIGHT + 46, text=nights[at], anchor="middle")
 
 
 def _line(one: Series, top: float, colour: str) -> Iterator[Shape]:
@@ -148,16 +111,16 @@ def _line(one: Series, top: float, colour: str) -> Iterator[Shape]:
             continue
         x, y = _x(at, len(one.values)), _y(min(value, top), top)
         runs[-1].append((x, y))
-        dots.append(Dot(colour, x, y, f"{value:.3g}"))
-    yield from (Path(colour, tuple(run)) for run in runs if len(run) > 1)
+        dots.append(shape("dot", colour, x=x, y=y, said=f"{value:.3g}"))
+    yield from (shape("path", colour, points=run) for run in runs if len(run) > 1)
     yield from dots
 
 
 def _key(names: Sequence[str]) -> Iterator[Shape]:
     x = float(PLOT_LEFT)
     for at, name in enumerate(names if len(names) > 1 else ()):
-        yield Box(f"c{at % COLOURS}", x, 4, 12, 12)
-        yield Label("s", x + 17, 14, name)
+        yield shape("box", f"c{at % COLOURS}", x=x, y=4, width=12, height=12)
+        yield shape("label", "s", x=x + 17, y=14, text=name)
         x += 34 + 6.2 * len(name)
 
 

@@ -9,10 +9,10 @@ from markupsafe import Markup
 
 from ctxsteward.evals.result_formats import delta, figure, interval
 from ctxsteward.evals.result_history import ResultDifference, trend
-from ctxsteward.schemas.eval_result import EvalResult, GateResult, MetricResult
+from ctxsteward.schemas import EvalResult, GateResult, MetricResult
 
-from . import render
-from .charts import Bar, Dot, RuleLine, Series, Shape, bars, drawing, lines
+from .charts import Bar, Series, Shape, bars, drawing, lines, shape
+from .document import render
 
 FOREST_WIDTH, FOREST_HEIGHT = 220, 18
 
@@ -70,14 +70,15 @@ def _forest(metric: MetricResult, gates: Sequence[GateResult]) -> Markup | str:
     low = metric.value if metric.low is None else metric.low
     high = metric.value if metric.high is None else metric.high
     shapes: list[Shape] = [
-        RuleLine("grid", 6, 6 + scale, middle, middle),
-        RuleLine("span", 6 + scale * low, 6 + scale * high, middle, middle),
-        Dot("point", 6 + scale * metric.value, middle, radius=4),
+        shape("rule", "grid", x1=6, x2=6 + scale, y1=middle, y2=middle),
+        shape("rule", "span", x1=6 + scale * low, x2=6 + scale * high, y1=middle, y2=middle),
+        shape("dot", "point", x=6 + scale * metric.value, y=middle, radius=4),
     ]
     for gate in gates:
         bound = next((float(word) for word in gate.rule.split() if _is_number(word)), None)
         if bound is not None and 0 <= bound <= 1:
-            shapes.append(RuleLine("bound", 6 + scale * bound, 6 + scale * bound, 2, FOREST_HEIGHT - 2))
+            at = 6 + scale * bound
+            shapes.append(shape("rule", "bound", x1=at, x2=at, y1=2, y2=FOREST_HEIGHT - 2))
     said = f"{metric.name}: {figure(metric, metric.value)}, {interval(metric)}"
     return drawing(said, FOREST_WIDTH, FOREST_HEIGHT, shapes, kind="forest")
 

@@ -16,11 +16,10 @@ import click
 from rich.console import Console
 
 from ctxsteward.schemas import InputError
-from ctxsteward.steward.release.actors import Actor, Actors, token_signer
+from ctxsteward.steward import Actors
+from ctxsteward.steward.release import Actor, token_signer
 
-from .. import tables
-from ..options import common
-from ..output import print_json, table_console
+from ..terminal import common, print_json, table_console, tables
 from .context import ACTORS_FILE, actors_path
 from .options import actors_option
 
@@ -33,10 +32,10 @@ ACTORS_FILE_HEAD = "# Who may approve (reviewer) and promote or roll back (opera
 
 def list_actors(path: str | None, store: str) -> dict[str, list[str]]:
     """Everybody with their roles, by name."""
-    found = actors_path(path, store)
-    if found is None:
+    file = actors_path(path, store)
+    if file is None:
         raise InputError("nobody is configured; begin with `ctxsteward steward actors --add NAME --role reviewer`")
-    return {name: list(actor.roles) for name, actor in sorted(Actors.load(found).actors.items())}
+    return {name: list(actor.roles) for name, actor in sorted(Actors.load(file).actors.items())}
 
 
 def show_actors(console: Console, people: Mapping[str, Sequence[str]]) -> None:
@@ -48,7 +47,7 @@ def show_actors(console: Console, people: Mapping[str, Sequence[str]]) -> None:
 
 
 def actors_file(path: str | None, store: str) -> Path:
-    """The file that is named or told, else the one beside a ``file:`` store."""
+    """The file to write to: the one named by option or environment, else the one beside a ``file:`` store."""
     told = actors_path(path, store)
     if told is not None:
         return told
@@ -59,14 +58,14 @@ def actors_file(path: str | None, store: str) -> Path:
 
 
 def add_actor(path: Path, name: str, roles: Sequence[str]) -> str:
-    """Write somebody with roles and a new key; their token."""
+    """Add somebody with roles and a new key to the file; return their token."""
     if not _ACTOR_NAME.fullmatch(name):
         raise InputError(f"actor {name!r:.80}: use letters, digits, '.', '_', '@' and '-', at most 80")
     before = Actors.load(path) if path.exists() else Actors(salt=secrets.token_hex(SALT_BYTES), actors={})
     token = secrets.token_urlsafe(TOKEN_BYTES)
     key = token_signer(token, before.salt).key
-    made = Actor.model_validate({"roles": tuple(dict.fromkeys(roles)), "key": key})
-    _write_actors(path, Actors(salt=before.salt, actors={**before.actors, name: made}))
+    actor = Actor.model_validate({"roles": tuple(dict.fromkeys(roles)), "key": key})
+    _write_actors(path, Actors(salt=before.salt, actors={**before.actors, name: actor}))
     return token
 
 
@@ -85,7 +84,8 @@ def write_token_file(path: Path, token: str) -> None:
 
 def _write_actors(path: Path, actors: Actors) -> None:
     people = "".join(
-        f"  {name!r}: {{roles: [{', '.join(one.roles)}], key: '{one.key}'}}\n" for name, one in actors.actors.items()
+        f"  {name!r}: {{roles: [{', '.join(actor.roles)}], key: '{actor.key}'}}\n"
+        for name, actor in actors.actors.items()
     )
     text = f"{ACTORS_FILE_HEAD}salt: '{actors.salt}'\nactors:\n{people}"
     Actors.from_yaml(text, source=str(path))
@@ -128,9 +128,9 @@ def actors(
     token = add_actor(target, name, roles)
     if token_file is not None:
         write_token_file(Path(token_file), token)
-    told = {"file": str(target), "name": name, "roles": list(roles), "token": None if token_file else token}
+    result = {"file": str(target), "name": name, "roles": list(roles), "token": None if token_file else token}
     if as_json:
-        print_json(told)
+        print_json(result)
         return
     click.echo(f"{name} is {' and '.join(roles)} in {target}")
     where = f"in {token_file}" if token_file else f"(shown this once): {token}"

@@ -1,10 +1,17 @@
-"""Where a steward's verbs work: store, tenant, profile, people; all checked before anything is written.
+"""What each verb of ``ctxsteward steward`` works on: store, tenant, profile, people, settings, checked before writing.
 
 The profile is the one named, else the store's only one. Who may approve and operate stands in a YAML file
 (`ctxsteward.steward.release.actors`): the one named, else `CTXSTEWARD_ACTORS`, else ``actors.yaml`` in the folder of a
 ``file:`` store. A token comes from an option, from `CTXSTEWARD_TOKEN`, or from standard input; it is never printed.
 
-Raises `InputError`.
+A settings file has the keys of `ctxsteward.steward.settings.NightSettings`. It is the one named, else
+`CTXSTEWARD_SETTINGS`: then every verb judges by the same thresholds as the nights do. An option wins over the file;
+what neither says keeps its default.
+
+The transcripts and the profile of a customer desk that the package ships are found here, too: a first night runs on
+them where the store is new and no source is named.
+
+Raises `InputError` naming file, line and key, or the option; `InputTooLarge`.
 """
 
 from __future__ import annotations
@@ -15,26 +22,35 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from getpass import getpass, getuser
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ctxsteward.envelope import Store
-from ctxsteward.schemas import InputError
-from ctxsteward.steward.night.environment import ProcessEnvironment, of_this_process
-from ctxsteward.steward.release.actors import NOBODY, Actors
-from ctxsteward.steward.release.approvals import Approvals
-from ctxsteward.steward.settings import NightSettings
-from ctxsteward.store.profiles.versions import ProfileVersions, profile_names
+from pydantic import ValidationError
 
-from ..stores import JOURNAL_VARIABLE, open_stored
-from .settings import read_settings, thresholds
+from ctxsteward.envelope import Profile, Store
+from ctxsteward.schemas import InputError
+from ctxsteward.steward import Actors, Approvals, NightSettings, ProcessEnvironment, of_this_process, settings_of
+from ctxsteward.steward.config_file import hint, message_clause
+from ctxsteward.steward.release import NOBODY, Role, token_signer
+from ctxsteward.steward.settings import FORM
+from ctxsteward.store import ProfileVersions, profile_names
+
+from ..terminal import JOURNAL_VARIABLE, open_stored
 
 if TYPE_CHECKING:  # the ledger needs the extra `steward`, and most verbs do without
-    from ctxsteward.steward.release.record_reviews import Needed, RecordReviews
+    from ctxsteward.steward import RecordReviews
+    from ctxsteward.steward.release import Needed
 
-ACTORS_VARIABLE, TOKEN_VARIABLE = "CTXSTEWARD_ACTORS", "CTXSTEWARD_TOKEN"
+ACTORS_VARIABLE, TOKEN_VARIABLE, SETTINGS_VARIABLE = "CTXSTEWARD_ACTORS", "CTXSTEWARD_TOKEN", "CTXSTEWARD_SETTINGS"
 ACTORS_FILE = "actors.yaml"
 MAX_NAMES_SHOWN = 5
+OPTIONS = {
+    "night": "--night", "since": "--since", "until": "--until", "workers": "--workers", "canary_share": "--canary",
+    "profile": "--profile-name", "tenant": "--tenant", "runner": "--runner", "sources": "--transcripts",
+    "dask_address": "--dask-address",
+}  # fmt: skip
+THRESHOLDS = ("admission", "drift", "gate", "canary", "internal_tools")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,17 +88,25 @@ class StewardContext:
 
     @property
     def record_reviews(self) -> RecordReviews:
-        from ctxsteward.steward.release.record_reviews import RecordReviews
+        from ctxsteward.steward import RecordReviews
 
         return RecordReviews(self.store, self.profile, self.tenant, actors=self.actors)
 
     @property
     def people_for(self) -> Needed:
         """How many must approve a record, under what is in force."""
-        from ctxsteward.steward.release.record_reviews import people_for
+        from ctxsteward.steward.release import people_for
 
         head = self.versions.head()
         return people_for(head.profile if head else None)
+
+    def owner(self, actor: str | None, secret: str | None, role: Role | None = None) -> str:
+        """Whoever a token belongs to, who must have this role where one is named; `actor` is who they say they are."""
+        people = self.actors
+        if actor is not None:
+            people.named(actor)
+        signer = token_signer(read_token(secret), people.salt)
+        return people.owner(signer, actor) if role is None else people.whose(signer, role, actor)
 
     def settings(self, **more: object) -> NightSettings:
         """The settings of a night at this place."""
@@ -100,12 +124,12 @@ def open_context(
 ) -> Iterator[StewardContext]:
     """Open a store that is there, at a profile that is there; thresholds are those of `CTXSTEWARD_SETTINGS`."""
     path = actors_path(actors, uri)
-    told = thresholds(read_settings(None))
+    limits = thresholds(read_settings(None))
     with open_stored(uri) as store:
         profile = profile_of(store, tenant, profile_name)
         here = of_this_process()
         yield StewardContext(
-            store=store, uri=uri, tenant=tenant, profile=profile, actors_path=path, here=here, told=told
+            store=store, uri=uri, tenant=tenant, profile=profile, actors_path=path, here=here, told=limits
         )
 
 
@@ -115,28 +139,28 @@ def profiles_in(store: Store, tenant: str) -> list[str]:
 
 
 def profile_of(store: Store, tenant: str, named: str | None) -> str:
-    """The profile that is meant; raises `InputError` naming those that there are."""
-    known = profiles_in(store, tenant)
-    if not known:
+    """The named profile, else the only one; raises `InputError` that lists the profiles."""
+    names = profiles_in(store, tenant)
+    if not names:
         raise InputError(
             f"{store.uri}: tenant {tenant!r} has committed no profile; make the first version with `ctxsteward steward "
             "run --profile FILE` or `ctxsteward backfill --snapshot --profile FILE`"
         )
-    some = ", ".join(known[:MAX_NAMES_SHOWN])
-    some += f" and {len(known) - MAX_NAMES_SHOWN} more" if len(known) > MAX_NAMES_SHOWN else ""
+    some = ", ".join(names[:MAX_NAMES_SHOWN])
+    some += f" and {len(names) - MAX_NAMES_SHOWN} more" if len(names) > MAX_NAMES_SHOWN else ""
     if named is None:
-        if len(known) > 1:
+        if len(names) > 1:
             raise InputError(
                 f"{store.uri}: tenant {tenant!r} has several profiles; name one with --profile-name: {some}"
             )
-        return known[0]
-    if named not in known:
+        return names[0]
+    if named not in names:
         raise InputError(f"--profile-name {named:.80}: no such profile; tenant {tenant!r} has {some}")
     return named
 
 
 def author(actor: str | None) -> str:
-    """Who makes a first version: as told, else whoever is logged in."""
+    """Who makes a first version: the name of --as, else the login name."""
     try:
         return actor or getuser()
     except (OSError, KeyError, ImportError):  # a container without users
@@ -155,11 +179,79 @@ def actors_path(named: str | None, uri: str) -> Path | None:
 
 def read_token(given: str | None) -> str:
     """The token, from wherever it was given; a person is asked for it without an echo."""
-    told = given or os.environ.get(TOKEN_VARIABLE) or None
-    if told == "-" or (told is None and not sys.stdin.isatty()):
-        told = sys.stdin.readline().strip() or None
-    if told is None and sys.stdin.isatty():
-        told = getpass("token: ", stream=sys.stderr).strip() or None
-    if told is None:
+    secret = given or os.environ.get(TOKEN_VARIABLE) or None
+    if secret == "-" or (secret is None and not sys.stdin.isatty()):
+        secret = sys.stdin.readline().strip() or None
+    if secret is None and sys.stdin.isatty():
+        secret = getpass("token: ", stream=sys.stderr).strip() or None
+    if secret is None:
         raise InputError(f"no token: give --token, or {TOKEN_VARIABLE} in the environment, or a line on standard input")
-    return told
+    return secret
+
+
+# -- settings -----------------------------------------------------------------------------------------------------
+
+
+def read_settings(path: str | None) -> dict[str, Any]:
+    """What a settings file says, checked; nothing without one."""
+    told = path or os.environ.get(SETTINGS_VARIABLE) or None
+    if told is None:
+        return {}
+    found = settings_of(told, f"--settings {told}" if path else f"{SETTINGS_VARIABLE}={told}")
+    found.gate.suite()  # refuses cases that are none
+    return {name: getattr(found, name) for name in found.model_fields_set}
+
+
+def thresholds(file: Mapping[str, Any]) -> dict[str, Any]:
+    """The thresholds of a settings file: all that verbs other than `run` take from it."""
+    return {name: file[name] for name in THRESHOLDS if name in file}
+
+
+def night_settings(file: Mapping[str, Any], options: Mapping[str, Any]) -> NightSettings:
+    """Settings of a night from a settings file and the command line's options, which win unless they are None."""
+    set_options = {name: value for name, value in options.items() if value is not None}
+    try:
+        return NightSettings.model_validate({**file, **set_options})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = str(first["loc"][0]) if first["loc"] else ""
+        found = str(first["input"])[:80]
+        raise InputError(
+            f"{OPTIONS.get(name, name)} {found}: {message_clause(first['msg'])}; {hint(first, FORM)}"
+        ) from error
+
+
+# -- what is shipped ----------------------------------------------------------------------------------------------
+
+
+def shipped_folder() -> Path:
+    """Where transcripts and profile of the customer desk lie."""
+    return Path(str(files("ctxsteward.console").joinpath("data", "steward")))
+
+
+def shipped_transcripts() -> str:
+    """The folder of the shipped transcripts, as a source."""
+    return str(shipped_folder() / "transcripts")
+
+
+def is_shipped(uri: str) -> bool:
+    """Whether a source is this folder, of this installation or of another one.
+
+    >>> is_shipped(shipped_transcripts()), is_shipped("logs")
+    (True, False)
+    """
+    return uri.replace("\\", "/").endswith("/ctxsteward/console/data/steward/transcripts")
+
+
+def commit_shipped_profile(store: Store, tenant: str, when: str) -> str:
+    """Commit the shipped profile as the version that a first night on a new store starts from; return its name."""
+    shipped = Profile.load(shipped_folder() / "profile.yaml")
+    store.profiles(shipped.name, tenant=tenant).commit(
+        shipped, who="shipped demo", why="the profile of the shipped transcripts", when=when, parent=None
+    )
+    return shipped.name
+
+
+def source_name(uri: str) -> str:
+    """A source as people know it."""
+    return "the shipped transcripts" if is_shipped(uri) else uri

@@ -1,4 +1,4 @@
-"""Everything that a night rests on, checked: a line each, with what to do where it is wrong.
+"""``ctxsteward steward doctor``: checks everything that a night rests on; says what to do where it is wrong.
 
     ok     fine
     note   worth knowing; nights run
@@ -21,23 +21,29 @@ from urllib.request import urlopen
 import click
 from rich.console import Console
 
-from ctxsteward.schemas import ContextError
-from ctxsteward.schemas.uris import without_secrets
-from ctxsteward.steward.night.history import NightChain
-from ctxsteward.steward.release.actors import Actors
-from ctxsteward.steward.release.assignment import running
-from ctxsteward.store.crypto.keyring import MasterKeys
-from ctxsteward.store.profiles.lease import WriterLease
+from ctxsteward.schemas import ContextError, without_secrets
+from ctxsteward.steward import Actors, NightChain
+from ctxsteward.steward.night import KEY_VARIABLE, environment_keys
+from ctxsteward.steward.release import running
+from ctxsteward.store import WriterLease
 
-from .. import tables
-from ..extras import FLOWS, S3, STEWARD, Package, installed, missing
-from ..failures import FOUND, failure_line
-from ..output import print_json, progress, table_console
-from ..stores import KEY_VARIABLE
-from .context import StewardContext, actors_path
+from ..terminal import (
+    FLOWS,
+    FOUND,
+    S3,
+    STEWARD,
+    Package,
+    failure_line,
+    installed,
+    missing,
+    print_json,
+    progress,
+    table_console,
+    tables,
+)
+from .context import SETTINGS_VARIABLE, StewardContext, actors_path, read_settings
 from .options import ProfileOptions, about_a_profile
 from .records import records_at
-from .settings import SETTINGS_VARIABLE, read_settings
 
 State = Literal["ok", "note", "wrong"]
 REVIEWERS_FOR_BLOCK = 2
@@ -64,7 +70,7 @@ def checked(where: ProfileOptions, settings: str | None, tell: Callable[[str], o
 
 
 def _checked(where: ProfileOptions, settings: str | None, tell: Callable[[str], object]) -> list[DoctorCheck]:
-    found = [*_packages(where.store), _keys(), *_prefect(), *_settings(settings)]
+    checks = [*_packages(where.store), _keys(), *_prefect(), *_settings(settings)]
     tell("configuration")
     people = _people(where.actors, where.store)
     with ExitStack() as stack:
@@ -72,26 +78,26 @@ def _checked(where: ProfileOptions, settings: str | None, tell: Callable[[str], 
             place = stack.enter_context(where.open())
         except (ContextError, OSError) as error:
             return [
-                *found,
+                *checks,
                 people,
                 DoctorCheck("store", "wrong", _said(error), "correct it; the rest was not looked at"),
             ]
-        found += [people, *_profile(place)]
+        checks += [people, *_profile(place)]
         for name, check in (("lease", _lease), ("nights", _nights), ("waiting", _waiting), ("ledger", _ledger)):
             tell(name)
-            found += _guarded(name, check, place)
-    return found
+            checks += _guarded(name, check, place)
+    return checks
 
 
 def show(console: Console, found: list[DoctorCheck]) -> None:
     table = tables.grid("check", "", "found")
-    for one in found:
-        told = one.found if not one.do else f"{one.found}\n{one.do}"
-        style = {"ok": "green", "note": "yellow", "wrong": "red"}[one.state]
-        table.add_row(one.name, tables.shown(one.state, style=style), tables.shown(told))
+    for check in found:
+        text = check.found if not check.do else f"{check.found}\n{check.do}"
+        style = {"ok": "green", "note": "yellow", "wrong": "red"}[check.state]
+        table.add_row(check.name, tables.shown(check.state, style=style), tables.shown(text))
     console.print(table)
-    wrong = sum(one.state == "wrong" for one in found)
-    notes = sum(one.state == "note" for one in found)
+    wrong = sum(check.state == "wrong" for check in found)
+    notes = sum(check.state == "note" for check in found)
     worth = f", {notes} worth a look" if notes else ""
     console.print(f"{len(found)} checks: {wrong} wrong{worth}" if wrong else f"{len(found)} checks: none wrong{worth}")
 
@@ -115,14 +121,12 @@ def _version(package: Package) -> str:
 
 
 def _keys() -> DoctorCheck:
-    if not os.environ.get(KEY_VARIABLE):
-        return DoctorCheck("keys", "ok", "files beside the store or its journal")
-
     try:
-        MasterKeys.from_environment(os.environ, KEY_VARIABLE)
+        keys = environment_keys()
     except ContextError as error:
         return DoctorCheck("keys", "wrong", str(error))
-    return DoctorCheck("keys", "ok", f"derived from {KEY_VARIABLE}")
+    told = f"derived from {KEY_VARIABLE}" if keys is not None else "files beside the store or its journal"
+    return DoctorCheck("keys", "ok", told)
 
 
 def _prefect() -> Iterator[DoctorCheck]:
@@ -172,12 +176,12 @@ def _people(actors: str | None, store: str) -> DoctorCheck:
         return DoctorCheck("people", "wrong", str(error))
     reviewers = sum("reviewer" in actor.roles for actor in people.values())
     operators = sum("operator" in actor.roles for actor in people.values())
-    told = f"{reviewers} reviewers, {operators} operators in {path}"
+    roles = f"{reviewers} reviewers, {operators} operators in {path}"
     if reviewers < REVIEWERS_FOR_BLOCK or not operators:
         return DoctorCheck(
-            "people", "note", told, "a BLOCK or a locked entry needs two reviewers; promoting an operator"
+            "people", "note", roles, "a BLOCK or a locked entry needs two reviewers; promoting an operator"
         )
-    return DoctorCheck("people", "ok", told)
+    return DoctorCheck("people", "ok", roles)
 
 
 # -- the store ----------------------------------------------------------------------------------------------------
@@ -195,8 +199,8 @@ def _guarded(
 def _profile(place: StewardContext) -> Iterator[DoctorCheck]:
     try:
         number = 0
-        for told in place.versions.told():
-            number = told.entry.version
+        for version in place.versions.told():
+            number = version.entry.version
         head = place.versions.newest()
     except ContextError as error:
         yield DoctorCheck("profile", "wrong", _said(error), "run `ctxsteward store fsck --read-data`")
@@ -228,10 +232,10 @@ def _nights(place: StewardContext) -> Iterator[DoctorCheck]:
         yield DoctorCheck("nights", "note", "none yet", "`ctxsteward steward run`")
         return
     days = (date.fromisoformat(place.here.today) - date.fromisoformat(newest.night)).days
-    told = f"{number} nights, the last of {newest.night}: {newest.outcome}"
+    text = f"{number} nights, the last of {newest.night}: {newest.outcome}"
     late = days > LATE_DAYS
     yield DoctorCheck(
-        "nights", "note" if late else "ok", told, f"{days} days ago; is the schedule running?" if late else ""
+        "nights", "note" if late else "ok", text, f"{days} days ago; is the schedule running?" if late else ""
     )
     refused = sum(newest.quarantined.values())
     if refused:
@@ -253,12 +257,12 @@ def _ledger(place: StewardContext) -> Iterator[DoctorCheck]:
     newest = NightChain(place.store, place.tenant, place.profile).head()
     with records_at(place) as records:
         size, digest = records.ledger.size(), records.ledger.digest()
-        told = f"{size.artifacts:,} artifacts, {size.observations:,} observations, {size.components:,} claims"
+        counts = f"{size.artifacts:,} artifacts, {size.observations:,} observations, {size.components:,} claims"
         if newest is not None and newest[1].ledger != digest:
             do = "something was erased since, or artifacts are missing; the next night settles it, fsck tells"
-            yield DoctorCheck("ledger", "note", f"{told}; not what the last night left", do)
+            yield DoctorCheck("ledger", "note", f"{counts}; not what the last night left", do)
         else:
-            yield DoctorCheck("ledger", "ok", told)
+            yield DoctorCheck("ledger", "ok", counts)
         active = [record for record in records if record.status == "active"]
         broken = {record.id for record in active if records.ledger.broken(record.evidence)}
         spans = sum(len(record.evidence) for record in active)
@@ -286,10 +290,10 @@ def doctor(ctx: click.Context, settings: str | None, where: ProfileOptions, as_j
     Exit code 1: something is wrong.
     """
     with progress("checking", shown=not as_json) as tell:
-        found = checked(where, settings, tell)
+        checks = checked(where, settings, tell)
     if as_json:
-        print_json([one._asdict() for one in found])
+        print_json([check._asdict() for check in checks])
     else:
-        show(table_console(), found)
-    if any(one.state == "wrong" for one in found):
+        show(table_console(), checks)
+    if any(check.state == "wrong" for check in checks):
         ctx.exit(FOUND)

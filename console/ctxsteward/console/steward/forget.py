@@ -1,8 +1,9 @@
-"""Forgetting what was harvested from transcripts outside the store: a session, a person, or a person in one session.
+"""``ctxsteward steward forget``: erases what was harvested of a session, a person, or a person in one session.
 
-The keys of their harvest artifacts are destroyed, their observations leave the ledger and do not come back, and so do
-all records that are not active any more without them, in every version, and facts that rest on them. `ctxsteward store
-forget` is for the store's own sessions, and does all of this as well. The transcript itself lies where it was read.
+It is for transcripts outside the store. The keys of their harvest artifacts are destroyed, and their observations leave
+the ledger for good. Records that are no longer active without these observations are erased from every version, and so
+are facts that rest on them. `ctxsteward store forget` is for the store's own sessions, and does all of this as well.
+The transcript itself stays where it was read.
 
 Raises `InputError` where nothing was harvested from them, `StoreError`.
 """
@@ -14,12 +15,9 @@ from typing import Any
 import click
 
 from ctxsteward.schemas import InputError
-from ctxsteward.store.erasure.steward_records import withdraw_unsupported
-from ctxsteward.store.facts.fact_store import withdraw_facts
-from ctxsteward.store.journal.erasures import ErasureRequest
+from ctxsteward.store import ErasureRequest, withdraw_facts, withdraw_unsupported
 
-from ..failures import one_line
-from ..output import print_json
+from ..terminal import one_line, print_json
 from .context import StewardContext
 from .options import ProfileOptions, about_a_profile
 from .records import records_at
@@ -49,20 +47,20 @@ def forget(
 def forget_harvested(
     place: StewardContext, session: str | None, principal: str | None, who: str, why: str
 ) -> dict[str, Any]:
-    """Forget them; how much that was."""
-    told = ErasureRequest(who, place.here.when, why)
+    """Erase what was harvested from them, and count it."""
+    request = ErasureRequest(who, place.here.when, why)
     with records_at(place) as records:
-        known = set(records.by_id)
-        observations = records.ledger.withdraw(session=session, principal=principal, told=told)
-        left = {record.id for record in records if record.status == "active"}
+        ids_before = set(records.by_id)
+        observations = records.ledger.withdraw(session=session, principal=principal, told=request)
+        still_active = {record.id for record in records if record.status == "active"}
     if not observations:
         raise InputError(f"{_whom(session, principal)}: nothing was harvested from them; nothing was forgotten")
-    erased = place.versions.erase(lambda record: record.id in known - left, **told._asdict())
-    erased += withdraw_unsupported(place.store, place.tenant, **told._asdict())
-    facts = withdraw_facts(place.store, place.tenant, **told._asdict())
+    erased = place.versions.erase(lambda record: record.id in ids_before - still_active, **request._asdict())
+    erased += withdraw_unsupported(place.store, place.tenant, **request._asdict())
+    facts = withdraw_facts(place.store, place.tenant, **request._asdict())
     return {
         "session": session, "principal": principal, "observations": observations, "records": erased, "facts": facts,
-        "who": who, "when": told.when, "why": why,
+        "who": who, "when": request.when, "why": why,
     }  # fmt: skip
 
 

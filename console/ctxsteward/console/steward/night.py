@@ -1,8 +1,8 @@
-"""``ctxsteward steward run``: what a night is told, who runs it, and how far it is.
+"""``ctxsteward steward run``: settles sources, profile and settings, runs the night, shows progress.
 
 Without transcripts named a night goes on with the sources of the last one; before the first one it reads the store's
-own sessions, or, where the store is new, the shipped transcripts (`shipped`). A bar on stderr shows the stages; there
-is none where stderr is no terminal.
+own sessions, or, where the store is new, the shipped transcripts (`shipped_transcripts`). A bar on stderr shows the
+stages; there is none where stderr is no terminal.
 
 Raises `InputError`, `StoreError`.
 """
@@ -23,27 +23,50 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ctxsteward.envelope import Profile, Store
 from ctxsteward.schemas import Finding, InputError
-from ctxsteward.steward.night.environment import ProcessEnvironment, of_this_process
-from ctxsteward.steward.night.history import NightChain
-from ctxsteward.steward.night.report import NightReport
-from ctxsteward.steward.night.run import Tell, run_night
-from ctxsteward.steward.release.actors import Actors
-from ctxsteward.steward.settings import NightSettings
-from ctxsteward.steward.setup import open_night, require_transcripts
-from ctxsteward.store.profiles.proposal import bootstrap
+from ctxsteward.steward import (
+    Actors,
+    NightChain,
+    NightReport,
+    NightSettings,
+    ProcessEnvironment,
+    of_this_process,
+    open_night,
+    run_night,
+)
+from ctxsteward.steward.night import Tell
+from ctxsteward.steward.setup import require_transcripts
+from ctxsteward.store import bootstrap
 
-from .. import tables
-from ..extras import FLOWS, S3, STEWARD, need
-from ..options import read_profile, telemetry
-from ..output import print_json, table_console
-from ..pages.steward import write_page
-from ..stores import JOURNAL_VARIABLE, open_uri
-from .context import StewardContext, actors_path, author, profile_of, profiles_in
+from ..terminal import (
+    FLOWS,
+    JOURNAL_VARIABLE,
+    S3,
+    STEWARD,
+    need,
+    open_uri,
+    print_json,
+    read_profile,
+    table_console,
+    tables,
+    telemetry,
+)
+from .context import (
+    StewardContext,
+    actors_path,
+    author,
+    commit_shipped_profile,
+    is_shipped,
+    night_settings,
+    profile_of,
+    profiles_in,
+    read_settings,
+    shipped_transcripts,
+    thresholds,
+)
 from .options import ProfileOptions, about_a_profile
-from .records import LedgerView, records_at, reviews_of
+from .records import LedgerView, records_at
 from .report import NightRecords, exit_code, night_document, night_records, show_night
-from .sample import commit_shipped_profile, is_shipped, shipped_transcripts
-from .settings import night_settings, read_settings, thresholds
+from .status import write_page
 
 STAGES = (
     "due", "harvested", "absorbed", "reconciled", "admitted", "fitted", "staged", "drift", "gate", "promoted", "linked",
@@ -54,7 +77,7 @@ STAGES = (
 
 @contextmanager
 def night_bar(*, shown: bool) -> Iterator[Callable[[str], object]]:
-    """Told each boundary as it is passed."""
+    """A progress bar; call what it yields with the name of each boundary that the night passes."""
     if not (shown and sys.stderr.isatty()):
         yield lambda boundary: None
         return
@@ -78,15 +101,13 @@ def night_bar(*, shown: bool) -> Iterator[Callable[[str], object]]:
 
 
 WHY = "the first version, of a profile file"
-SILENT = {"PREFECT_LOGGING_LEVEL": "CRITICAL", "DASK_LOGGING__DISTRIBUTED": "error"}
-"""What keeps Prefect and Dask from telling a terminal about themselves; what is set already stays."""
 MAX_COMPARED = 20_000
 """With more records than that a night does not say which are new."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NightOptions:
-    """What the command line asks for; None or empty: not said."""
+    """What the command line asks for; None or empty where it says nothing."""
 
     store: str
     tenant: str
@@ -108,9 +129,13 @@ class PreparedNight:
 
     settings: NightSettings
     place: StewardContext
-    is_shipped: bool
     findings: tuple[Finding, ...] = ()
     """About the profile file."""
+
+    @property
+    def is_shipped(self) -> bool:
+        """Whether it reads the shipped transcripts alone."""
+        return all(map(is_shipped, self.settings.sources))
 
 
 @contextmanager
@@ -137,32 +162,27 @@ def ready(asked: NightOptions, here: ProcessEnvironment | None = None) -> Iterat
                 store=store, uri=uri, tenant=asked.tenant, profile=profile, actors_path=path, here=here,
                 told=thresholds(asked.file),
             )  # fmt: skip
-            yield PreparedNight(
-                settings=settings,
-                place=place,
-                is_shipped=all(map(is_shipped, settings.sources)),
-                findings=findings,
-            )
+            yield PreparedNight(settings=settings, place=place, findings=findings)
 
 
 def run_prepared(ready: PreparedNight, tell: Tell) -> tuple[NightReport, NightRecords]:
-    """Run the night; what it said, and the records behind it."""
+    """Run the night; return its report, and the records that the report is about."""
     before = _active(ready.place, keep=not ready.settings.dry_run)
     if ready.settings.runner == "dask":
-        report = _on_dask(ready.settings)
+        from ctxsteward.flows import run_on_dask
+
+        report = run_on_dask(ready.settings)
         with records_at(ready.place) as records:
             return report, night_records(records, before)
-    from ctxsteward.steward.night.telemetry import tell_night
+    from ctxsteward.steward.night import tell_night
 
     with open_night(ready.settings, ready.place.here, tell=tell) as opening:
         report = run_night(opening.stages, opening.shell)
         tell_night(report)
         if report.outcome == "busy":
-            return report, NightRecords(new=(), held=(), compared=True)
-        reviews = reviews_of(ready.place, opening.ledger, report.night)
-        return report, night_records(
-            LedgerView(opening.ledger, report.night, reviews, ready.settings.admission), before
-        )
+            return report, NightRecords()
+        view = LedgerView.of(ready.place, opening.ledger, report.night, ready.settings.admission)
+        return report, night_records(view, before)
 
 
 # -- before -------------------------------------------------------------------------------------------------------
@@ -206,15 +226,15 @@ def _entered(store: Store, asked: NightOptions, profile: Profile, when: str, *, 
 
 
 def _earlier_sources(store: Store, tenant: str, profile: str) -> tuple[str, ...]:
-    """Those that nights have read, else the store's own sessions."""
+    """The sources that earlier nights have read, else the store's own sessions."""
     newest = NightChain(store, tenant, profile).head()
     known = sorted(newest[1].marks) if newest else []
     return tuple(shipped_transcripts() if is_shipped(uri) else uri for uri in known) or ("store",)
 
 
 def _settings(asked: NightOptions, uri: str, profile: str, sources: tuple[str, ...]) -> NightSettings:
-    told = asked.actors or asked.file.get("actors")
-    path = actors_path(told, asked.store)
+    named_actors = asked.actors or asked.file.get("actors")
+    path = actors_path(named_actors, asked.store)
     fixed: dict[str, Any] = {
         "store": uri, "journal": os.environ.get(JOURNAL_VARIABLE) or asked.file.get("journal"), "tenant": asked.tenant,
         "profile": profile, "sources": sources, "actors": None if path is None else str(path),
@@ -237,22 +257,6 @@ def _active(place: StewardContext, *, keep: bool) -> set[str] | None:
         if records.ledger.size().components > MAX_COMPARED:
             return None
         return {record.id for record in records if record.status == "active"}
-
-
-def _on_dask(settings: NightSettings) -> NightReport:
-    """The same night as a Prefect flow, its batches tasks."""
-    from ctxsteward.flows import QUIET
-
-    for name, value in {**QUIET, **SILENT}.items():
-        os.environ.setdefault(name, value)
-    from ctxsteward.flows.local_server import local_api
-    from ctxsteward.flows.night import NightFailed, meta_steward_nightly
-
-    with local_api():
-        try:
-            return meta_steward_nightly(settings)
-        except NightFailed as failed:
-            return failed.report
 
 
 @click.command()
@@ -297,16 +301,16 @@ def run(
     )  # fmt: skip
     with ready(asked) as night:
         with night_bar(shown=not as_json) as tell:
-            report, seen = run_prepared(night, tell)
+            report, records = run_prepared(night, tell)
         if html is not None:
             write_page(html, night.place, report)
         if as_json:
-            told = [finding.model_dump(mode="json") for finding in night.findings]
-            print_json(night_document(report, seen, night.place) | {"findings": told})
+            findings = [finding.model_dump(mode="json") for finding in night.findings]
+            print_json(night_document(report, records, night.place) | {"findings": findings})
         else:
             for finding in night.findings:
                 table_console().print(tables.shown(f"finding: {finding.text}"), soft_wrap=True)
-            show_night(table_console(), report, seen, night.place, is_shipped=night.is_shipped)
+            show_night(table_console(), report, records, night.place, is_shipped=night.is_shipped)
     ctx.exit(exit_code(report))
 
 

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from ..options import DEFAULT_STORE, common
-from ..stores import open_stored
+from ..terminal import DEFAULT_STORE, common, open_stored
 from .context import StewardContext, open_context, profiles_in
 from .records import records_at
 

@@ -1,7 +1,8 @@
-"""Promoting and rolling back by hand, under the lease of the profile's writers.
+"""``ctxsteward steward promote`` and ``rollback``: by hand, under the lease of the profile's writers.
 
 Nothing is taken on trust: the drift report is made again, the frozen cases are replayed again, signatures are checked
-where the commit is (`ctxsteward.steward.release.promotion`). What is in the way is an `obstacle`, with words for it.
+where the commit is (`ctxsteward.steward.release.promotion`). Where a promotion is
+refused, the result names the `obstacle` by a code and says why in words.
 """
 
 from __future__ import annotations
@@ -9,32 +10,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import click
 from rich.console import Console
 
 from ctxsteward.schemas import InputError
-from ctxsteward.steward.gate import configured
-from ctxsteward.steward.gate.suite import no_known_replay
-from ctxsteward.steward.night.stages import CommitContext
-from ctxsteward.steward.night.stages import CommitContext as Told
-from ctxsteward.steward.release.actors import token_signer
-from ctxsteward.steward.release.approvals import ApprovalRequest
-from ctxsteward.steward.release.assignment import keeping, move, started
-from ctxsteward.steward.release.decision import DecisionStage
-from ctxsteward.steward.release.promotion import PromotionCodec, assess
-from ctxsteward.steward.release.promotion import promote as commit_challenger
-from ctxsteward.steward.release.promotion import rollback as commit_rollback
-from ctxsteward.store.crypto.addresses import address_of
-from ctxsteward.store.profiles.lease import Lease, WriterLease
+from ctxsteward.steward import promote as commit_challenger, rollback as commit_rollback
+from ctxsteward.steward.night import CommitContext
+from ctxsteward.steward.release import ApprovalRequest, DecisionStage, judge, keeping, move, started
+from ctxsteward.store import Lease, WriterLease, address_of
 
-from .. import tables
-from ..extras import STEWARD, need
-from ..failures import BLOCKED, ROLLED_BACK
-from ..output import print_result
-from .context import StewardContext, read_token
+from ..terminal import BLOCKED, ROLLED_BACK, STEWARD, need, print_result, tables
+from .context import StewardContext
 from .options import ProfileOptions, about_a_profile, as_actor, complete_versions, complete_waiting, token
 from .records import records_at
 from .review import find_request
@@ -45,20 +33,16 @@ MAX_SESSIONS_SHOWN = 10
 
 
 def operator(place: StewardContext, actor: str | None, token: str | None) -> str:
-    """Who operates: proved by a token where people are configured, else as told."""
+    """Who operates: proved by a token where people are configured, else the name of --as."""
     if place.actors_path is None:
         if actor is None:
             raise InputError("say who you are: --as NAME (nobody is configured, so no token is asked for)")
         return actor
-
-    people = place.actors
-    if actor is not None:
-        people.named(actor)
-    return people.whose(token_signer(read_token(token), people.salt), "operator", actor)
+    return place.owner(actor, token, "operator")
 
 
 def promoted(place: StewardContext, id: str, who: str, share: float | None) -> dict[str, Any]:
-    """Commit a request, or stage a record and commit that; what became of it."""
+    """Commit a request, or stage a record and commit that; the outcome as JSON."""
     need(STEWARD, "promote")
     request = find_request(place, id)
     if share is not None and not 0 < share <= 1:
@@ -72,7 +56,10 @@ def promoted(place: StewardContext, id: str, who: str, share: float | None) -> d
 
 
 def rolled_back(place: StewardContext, version: int, who: str, note: str, *, moves: bool = False) -> dict[str, Any]:
-    """Bring a version back; which open sessions keep what it took back, or (`moves`) could not be moved."""
+    """Commit the content of an earlier version again.
+
+    The outcome lists the open sessions that keep a version taken back or, with `moves`, could not be moved.
+    """
     before = place.head
     place.versions.at(version)
     with _leased(place) as lease:
@@ -87,7 +74,7 @@ def rolled_back(place: StewardContext, version: int, who: str, note: str, *, mov
     left = move(place.store, place.profile, kept.sessions, tenant=place.tenant) if moves else kept.sessions
     return {
         "version": landed.number, "restores": version, "written": landed.number != before, "who": who,
-        "moved": len(kept.sessions) - len(left), "open_sessions": [one._asdict() for one in left],
+        "moved": len(kept.sessions) - len(left), "open_sessions": [session._asdict() for session in left],
         "unknown_sessions": kept.unknown,
     }  # fmt: skip
 
@@ -101,7 +88,9 @@ def show_rollback(console: Console, found: Mapping[str, Any]) -> None:
     if found["moved"]:
         console.print(f"{found['moved']:,} open sessions were moved to it", soft_wrap=True)
     if kept:
-        some = ", ".join(f"{one['session']} (version {one['version']})" for one in kept[:MAX_SESSIONS_SHOWN])
+        some = ", ".join(
+            f"{session['session']} (version {session['version']})" for session in kept[:MAX_SESSIONS_SHOWN]
+        )
         more = len(kept) - MAX_SESSIONS_SHOWN
         some += f" and {more:,} more (--json lists all)" if more > 0 else ""
         line = f"it does not reach {len(kept):,} open sessions, which keep the version they began with: {some}"
@@ -130,19 +119,19 @@ def _request_promoted(
     place: StewardContext, request: ApprovalRequest, who: str, share: float | None, lease: Lease
 ) -> dict[str, Any]:
 
-    versions, when = place.versions, place.here.when
+    when = place.here.when
     challenger = place.approvals.challenger(request)
-    champion = versions.at(request.parent).profile if request.parent else None
-    told = place.settings()
-    drift = assess(versions, challenger, parent=request.parent, when=when, limits=told.drift)
-    known = PromotionCodec(place.store, versions).known(request.parent) if request.parent else no_known_replay
-    gate = replace(configured(told.gate, known=known), reviewed=frozenset(drift.touched))(champion, challenger)
+    champion = place.versions.at(request.parent).profile if request.parent else None
+    settings = place.settings()
+    drift, gate = judge(
+        place.store, place.profile, challenger, parent=request.parent, when=when, limits=settings.drift,
+        gate=settings.gate, tenant=place.tenant,
+    )  # fmt: skip
     canary = started(share, request.parent) if share and request.parent else None
     why = f"request {request.id}, promoted by {who}" + (f": {request.note}" if request.note else "")
     landed = commit_challenger(
         place.store, place.profile, challenger, drift, gate, place.approvals, request.author, why, when,
-        tenant=place.tenant, parent=request.parent,
-        epoch=lease.epoch, canary=canary,
+        tenant=place.tenant, parent=request.parent, epoch=lease.epoch, canary=canary,
     )  # fmt: skip
     lines = list(changes(champion, challenger))
     if landed.kind == "blocked":
@@ -167,7 +156,7 @@ def _record_promoted(place: StewardContext, id: str, who: str, share: float | No
         deciding = DecisionStage(place.settings(canary_share=share), place.store, records.ledger)
         writing = _writing(place, records.date, record.id, who, lease)
         fitted = deciding.fit(deciding.admit(records.date, writing.run), writing)
-        if record.id not in {one.id for one in fitted.records}:
+        if record.id not in {entry.id for entry in fitted}:
             if deciding.keeps_out(record.id):
                 why = f"a rollback took record {record.id} back; a reviewer approves it anew first"
                 return _told(record.id, place, "needs_approval", why)
@@ -192,7 +181,7 @@ def _writing(place: StewardContext, date: str, id: str, who: str, lease: Lease) 
     key = place.store.keys.address_key(place.tenant)
     named = re.sub(r"[^a-z0-9_.-]", "-", who.lower())
     address = address_of(key, place.tenant, "by hand", f"{place.profile} {place.head} {id}".encode())
-    return Told(
+    return CommitContext(
         who=place.settings().who, when=place.here.when, epoch=lease.epoch, run=f"h{date}-{address[:12]}-{named}"[:64],
         commit_id=address[:32], done=False,
     )  # fmt: skip
@@ -243,9 +232,9 @@ def promote(
     It is an operator's. Drift report and evals are made again. Exit code 3: something is in the way, and is named.
     """
     with where.open() as place:
-        found = promoted(place, id, operator(place, actor, token), share)
-    print_result(found, show, as_json=as_json)
-    if found["obstacle"] is not None:
+        result = promoted(place, id, operator(place, actor, token), share)
+    print_result(result, show, as_json=as_json)
+    if result["obstacle"] is not None:
         ctx.exit(BLOCKED)
 
 
@@ -274,7 +263,7 @@ def rollback(
     written, and it is 0.
     """
     with where.open() as place:
-        found = rolled_back(place, version, operator(place, actor, token), note, moves=move_sessions)
-    print_result(found, show_rollback, as_json=as_json)
-    if found["written"]:
+        result = rolled_back(place, version, operator(place, actor, token), note, moves=move_sessions)
+    print_result(result, show_rollback, as_json=as_json)
+    if result["written"]:
         ctx.exit(ROLLED_BACK)

@@ -1,8 +1,8 @@
-"""Proposing a change of what is in force: staged, judged, and put before people; it comes into force by `promote`.
+"""``ctxsteward steward propose``: stages and judges a change of the version in force, and puts it before people.
 
-The author shows by a token who they are, like whoever approves: nobody reviews a change of their own. A candidate of a
-night becomes an entry in the words of whoever proposes it; a version holds what operators wrote, and users' words lie
-in the vault alone.
+It comes into force by ``promote``. The author proves by a token who they are, as a reviewer does: nobody reviews a
+change of their own. Where a night's candidate becomes an entry, the proposer writes the entry's text: a version holds
+operators' words, and users' words stay in the vault.
 
 Raises `InputError`, `Refused`, and what the store raises.
 """
@@ -19,24 +19,13 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from ctxsteward.envelope import Profile
-from ctxsteward.envelope.store import DEFAULT_TOKENIZER
-from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
-from ctxsteward.schemas import InputError
-from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
-from ctxsteward.steward.gate import configured
-from ctxsteward.steward.night.dry_run import draft_store
-from ctxsteward.steward.release.actors import token_signer
-from ctxsteward.steward.release.promotion import Promotion, PromotionCodec, assess, stage
-from ctxsteward.steward.release.slice import HIGH_TOKENS, slice_tokens
-from ctxsteward.store.profiles.proposal import Fits, Proposal, by_people, of_entry, of_file, resolver
-from ctxsteward.store.profiles.versions import Version
+from ctxsteward.schemas import InputError, ProfileDocument, ProfileEntry
+from ctxsteward.steward.night import draft_store
+from ctxsteward.steward.release import Promotion, fits_slice, judge, stage
+from ctxsteward.store import Proposal, Version, by_people, of_entry, of_file, resolver
 
-from .. import tables
-from ..extras import STEWARD, need
-from ..failures import BLOCKED
-from ..options import read_profile
-from ..output import print_result
-from .context import StewardContext, read_token
+from ..terminal import BLOCKED, STEWARD, need, print_result, read_profile, tables
+from .context import StewardContext
 from .options import ProfileOptions, about_a_profile, as_actor, token
 from .records import records_at, whose
 from .review import check_people
@@ -64,7 +53,7 @@ class ProposalOptions:
 
 
 def target_profile(asked: ProposalOptions, profile_name: str | None) -> str | None:
-    """The profile that is meant: the file says it, where it says anything."""
+    """The profile to change: the one that the file names, else the one of --profile-name."""
     unnamed = ProfileDocument().name
     if asked.file is None or asked.file.name == unnamed:
         return profile_name
@@ -74,19 +63,15 @@ def target_profile(asked: ProposalOptions, profile_name: str | None) -> str | No
 
 
 def author(place: StewardContext, actor: str | None, secret: str | None, *, dry_run: bool) -> str:
-    """Whose change it is: proved by a token; for a dry run, as told."""
+    """Whose change it is: proved by a token; for a dry run, the name of --as."""
     if dry_run:
         return actor or "nobody"
-
     check_people(place)
-    people = place.actors
-    if actor is not None:
-        people.named(actor)
-    return people.owner(token_signer(read_token(secret), people.salt), actor)
+    return place.owner(actor, secret)
 
 
 def proposed(place: StewardContext, asked: ProposalOptions, who: str) -> dict[str, Any]:
-    """Stage it; what is in the way, and who must agree."""
+    """Stage the change; the outcome as JSON: what is in the way, or how many people must approve."""
     need(STEWARD, "propose")
     note = " ".join(asked.note.split())
     if len(note) > MAX_NOTE_CHARS:
@@ -112,9 +97,10 @@ def show(console: Console, found: Mapping[str, Any]) -> None:
     console.print(tables.shown(line, style="bold"), soft_wrap=True)
     for change in found["changes"]:
         console.print(tables.shown(f"  {change}"), soft_wrap=True)
-    for one in found["drift"]:
+    for drift in found["drift"]:
         console.print(
-            tables.shown(f"  {one['level']} {one['key'] or one['block'] or '-'}: {one['text']}"), soft_wrap=True
+            tables.shown(f"  {drift['level']} {drift['key'] or drift['block'] or '-'}: {drift['text']}"),
+            soft_wrap=True,
         )
     if found["outcome"] == "staged" and not found["dry_run"]:
         console.print(tables.shown(f"next: `ctxsteward steward review {found['request']} --approve`"), soft_wrap=True)
@@ -125,7 +111,7 @@ def show(console: Console, found: Mapping[str, Any]) -> None:
 
 @contextmanager
 def _kept_or_not(place: StewardContext, dry_run: bool) -> Iterator[StewardContext]:
-    """The place itself, or one of which nothing is kept."""
+    """The place itself; for a dry run the same over a draft of the store, which is thrown away."""
     if not dry_run:
         yield place
         return
@@ -134,22 +120,16 @@ def _kept_or_not(place: StewardContext, dry_run: bool) -> Iterator[StewardContex
 
 
 def _of_file(place: StewardContext, asked: ProposalOptions, head: Version) -> Proposal:
-    wanted = asked.file
-    if wanted is None:
+    proposed_profile = asked.file
+    if proposed_profile is None:
         raise InputError("say what to propose: a profile file, or --record ID with --to BLOCK.KEY and --text")
     if asked.to is not None or asked.text is not None:
         raise InputError("--to and --text go with --record; change the file instead")
-    if not by_people(wanted):
-        return of_file(wanted, head.profile, lambda pointer: False, asked.vouched)
+    if not by_people(proposed_profile):
+        return of_file(proposed_profile, head.profile, lambda pointer: False, asked.vouched)
     with records_at(place, keep=not asked.dry_run) as records:
         resolves = resolver(place.store, place.tenant, records.ledger.cites)
-        return of_file(wanted, head.profile, resolves, asked.vouched, _fits())
-
-
-def _fits() -> Fits:
-    """Whether records are what a night would place."""
-    counter = Counter(load_tokenizer(DEFAULT_TOKENIZER))
-    return lambda records: slice_tokens(records, counter) <= HIGH_TOKENS
+        return of_file(proposed_profile, head.profile, resolves, asked.vouched, fits_slice)
 
 
 def _of_record(place: StewardContext, asked: ProposalOptions, head: Version) -> Proposal:
@@ -180,24 +160,24 @@ def _of_record(place: StewardContext, asked: ProposalOptions, head: Version) -> 
 def _staged(place: StewardContext, proposal: Proposal, head: Version, who: str, why: str) -> dict[str, Any]:
     settings, when = place.settings(), place.here.when
     document, parent = proposal.document, head.number
-    drift = assess(place.versions, document, parent=parent, when=when, limits=settings.drift)
-    known = PromotionCodec(place.store, place.versions).known(parent)
-    suite = replace(configured(settings.gate, known=known), reviewed=frozenset(drift.touched))
-    gate = suite(head.profile, document)
-    found = stage(
+    drift, gate = judge(
+        place.store, place.profile, document, parent=parent, when=when, limits=settings.drift, gate=settings.gate,
+        tenant=place.tenant,
+    )  # fmt: skip
+    promotion = stage(
         place.store, place.profile, document, drift, gate, place.approvals, who, why, when, tenant=place.tenant,
         parent=parent,
     )  # fmt: skip
-    request = found.request
+    request = promotion.request
     return {
-        "outcome": _outcome(found), "profile": place.profile, "parent": parent, "author": who,
+        "outcome": _outcome(promotion), "profile": place.profile, "parent": parent, "author": who,
         "request": request.id if request else None, "state": request.state if request else None,
-        "people": found.people, "level": drift.level, "touched": list(drift.touched),
-        "touches_locked": drift.touches_locked, "obstacle": found.obstacle, "why": found.why,
+        "people": promotion.people, "level": drift.level, "touched": list(drift.touched),
+        "touches_locked": drift.touches_locked, "obstacle": promotion.obstacle, "why": promotion.why,
         "changes": list(changes(head.profile, document)),
-        "drift": [one.model_dump(mode="json") for one in drift.findings if one.level != "INFO"],
+        "drift": [row.model_dump(mode="json") for row in drift.findings if row.level != "INFO"],
         "gate": {"passed": gate.passed, "failed": list(gate.failed)},
-        "findings": [one.model_dump(mode="json") for one in proposal.findings],
+        "findings": [row.model_dump(mode="json") for row in proposal.findings],
     }  # fmt: skip
 
 
@@ -249,7 +229,7 @@ def propose(
         file=read_profile(file), record=record, to=to, text=text, vouched=vouched, note=note, dry_run=dry_run
     )
     with where._replace(profile_name=target_profile(asked, where.profile_name)).open() as place:
-        found = proposed(place, asked, author(place, actor, token, dry_run=dry_run))
-    print_result(found, show, as_json=as_json)
-    if found["outcome"] == "blocked":
+        result = proposed(place, asked, author(place, actor, token, dry_run=dry_run))
+    print_result(result, show, as_json=as_json)
+    if result["outcome"] == "blocked":
         ctx.exit(BLOCKED)

@@ -1,22 +1,26 @@
-"""What is in quarantine: transcripts that nights refused, read again to say why; records that fit no schema, and
-those that gainsay a rule in force, with the rule.
+"""``ctxsteward steward quarantine``: what nights set aside for a person, and what is wrong with each.
 
-A batch keeps a reason and an address; the name comes from listing the sources again, what is wrong from reading the
-transcript again, in a process of its own under the limits of a night. It may quote a few characters, redacted.
+That is transcripts that nights refused, which are read again to say why; records that fit no schema; and records that
+contradict a rule in force, with the rule.
+
+A batch keeps only a reason and an address; the name comes from listing the sources again, and what is wrong from
+reading the transcript again, in a process of its own under the limits of a night. It may quote a few characters,
+redacted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import click
 from rich.console import Console
 
 from ctxsteward.schemas import InputError
-from ctxsteward.steward.harvest.batches import BatchRecords, DueTranscript
+from ctxsteward.steward import NightChain
+from ctxsteward.steward.harvest import BatchRecords, DueTranscript
 from ctxsteward.steward.ingest import (
     IngestSettings,
     ItemLimits,
@@ -29,16 +33,11 @@ from ctxsteward.steward.ingest import (
     load,
     open_source,
 )
-from ctxsteward.steward.night.history import NightChain
 
-from .. import tables
-from ..extras import STEWARD, need
-from ..failures import FOUND
-from ..output import print_result, progress
-from .context import StewardContext
+from ..terminal import FOUND, STEWARD, need, print_result, progress, tables
+from .context import StewardContext, source_name
 from .options import ProfileOptions, about_a_profile
 from .records import against_rule, reason_text, records_at, rule_text, whose
-from .sample import source_name
 
 READS, GONE, SKIPPED, NOT_READ = "reads", "gone", "left out", "not read again"
 """What became of a transcript that was refused."""
@@ -65,17 +64,17 @@ def document(place: StewardContext, limit: int, tell: Callable[[str], object]) -
         refused = _refused(place, sources)
         rows = list(_rows(refused, sources, limit, tell))
     with records_at(place) as records:
-        flawed = [{"id": one.id, "flaw": one.flaw} for one in records.ledger.flawed()]
+        flawed = [{"id": record.id, "flaw": record.flaw} for record in records.ledger.flawed()]
         aside = [
             {
-                "id": one.id,
-                "for": whose(one),
-                "text": one.text,
-                "against": against_rule(place, one),
-                "why": reason_text(one),
+                "id": record.id,
+                "for": whose(record),
+                "text": record.text,
+                "against": against_rule(place, record),
+                "why": reason_text(record),
             }
-            for one in records
-            if one.status == "quarantined"
+            for record in records
+            if record.status == "quarantined"
         ]
     standing = sum(row["now"] not in (READS, GONE, SKIPPED) for row in rows)
     return {"transcripts": rows, "standing": standing, "records": flawed, "set_aside": aside}
@@ -90,48 +89,39 @@ def show(console: Console, found: Mapping[str, Any]) -> None:
         if row["name"]:
             where = f"{row['name']} in {source_name(row['source'])}"
         console.print(tables.shown(f"{where}: {row['reason'].replace('_', ' ')}", style="bold"), soft_wrap=True)
-        told = row["detail"] or row["now"]
-        console.print(tables.shown(f"  {told}; {row['do']}" if row["do"] else f"  {told}"), soft_wrap=True)
+        detail = row["detail"] or row["now"]
+        console.print(tables.shown(f"  {detail}; {row['do']}" if row["do"] else f"  {detail}"), soft_wrap=True)
     for row in found["records"]:
         console.print(tables.shown(f"record {row['id']}: {row['flaw']}"), soft_wrap=True)
     for row in found["set_aside"]:
         about = f"record {row['id']}, for {row['for']}: {row['text']}"
         console.print(tables.shown(about, style="bold"), soft_wrap=True)
-        told = rule_text(row["against"]) if row["against"] else row["why"]
-        console.print(tables.shown(f"  {told}"), soft_wrap=True)
+        detail = rule_text(row["against"]) if row["against"] else row["why"]
+        console.print(tables.shown(f"  {detail}"), soft_wrap=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefusalReader:
-    """What is wrong with an item; picklable, so that a worker process has it by value."""
-
-    settings: IngestSettings = field(default_factory=lambda: _settings())
-
-    def __call__(self, loaded: LoadedItem) -> tuple[QuarantinedItem, ...]:
-        return tuple(outcome for outcome in ingest(loaded, self.settings) if isinstance(outcome, QuarantinedItem))
-
-
-def _settings() -> IngestSettings:
-    return IngestSettings()
+def refusals(settings: IngestSettings, loaded: LoadedItem) -> tuple[QuarantinedItem, ...]:
+    """What is wrong with an item."""
+    return tuple(outcome for outcome in ingest(loaded, settings) if isinstance(outcome, QuarantinedItem))
 
 
 def _sources(place: StewardContext, stack: ExitStack) -> dict[str, TranscriptSource]:
     """The sources that nights have read, opened."""
     newest = NightChain(place.store, place.tenant, place.profile).head()
-    found = {}
+    opened = {}
     for uri in sorted(newest[1].marks) if newest else ():
         source = open_source(
             uri, store=place.store, tenant=place.tenant, profile=place.profile, now_seconds=place.here.clock()
         )  # fmt: skip
         stack.callback(source.close)
-        found[uri] = source
-    return found
+        opened[uri] = source
+    return opened
 
 
 def _refused(place: StewardContext, sources: Mapping[str, TranscriptSource]) -> list[tuple[DueTranscript | None, str]]:
-    """Items that some batch refused, with the reason; None: it is listed no more."""
-    kept = BatchRecords(place.store, place.tenant, place.profile, extractor="")
-    reasons = {one.item: one.reason for batch in kept.every() for one in batch.quarantined}
+    """Items that some batch refused, with the reason; None for an item that no source lists any more."""
+    batches = BatchRecords(place.store, place.tenant, place.profile, extractor="")
+    reasons = {one.item: one.reason for batch in batches.every() for one in batch.quarantined}
     if not reasons:
         return []
     named: dict[str, DueTranscript] = {}
@@ -139,11 +129,11 @@ def _refused(place: StewardContext, sources: Mapping[str, TranscriptSource]) -> 
         try:
             for listed in source.items():
                 item = DueTranscript(uri, listed.name, listed.version)
-                named[kept.address(item)] = item
+                named[batches.address(item)] = item
         except InputError:
             continue  # the source itself is gone
-    found = [(named.get(address), reason) for address, reason in reasons.items()]
-    return sorted(found, key=lambda one: (one[0] is None, one[0] or (), one[1]))
+    refusals_by_item = [(named.get(address), reason) for address, reason in reasons.items()]
+    return sorted(refusals_by_item, key=lambda one: (one[0] is None, one[0] or (), one[1]))
 
 
 def _rows(
@@ -154,7 +144,7 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
 
     limits = ItemLimits(wall_seconds=LIMIT_SECONDS, cpu_seconds=LIMIT_SECONDS, memory_bytes=LIMIT_BYTES)
-    with WorkerPool[tuple[QuarantinedItem, ...]](RefusalReader(), 1, limits) as workers:
+    with WorkerPool[tuple[QuarantinedItem, ...]](partial(refusals, IngestSettings()), 1, limits) as workers:
         for at, (item, reason) in enumerate(refused):
             if item is None:
                 yield _row(None, reason, GONE, None)

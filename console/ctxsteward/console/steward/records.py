@@ -1,4 +1,4 @@
-"""Records of a ledger for the command line: as the last night saw them, found by id, with their spans quoted.
+"""Records of a profile's ledger, for the steward's verbs: as the last night saw them, found by id, their spans quoted.
 
 A ledger that is behind the store, or was never made on this machine, catches up when it is opened. Raises `InputError`
 for an id that no record has.
@@ -14,18 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ctxsteward.envelope.store import DEFAULT_TOKENIZER
-from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
-from ctxsteward.schemas import InputError
-from ctxsteward.schemas.recommendation import Evidence, MetaRecommendation, Review
+from ctxsteward.envelope.tokens import Counter, load_tokenizer
+from ctxsteward.schemas import Evidence, InputError, MetaRecommendation
+from ctxsteward.steward import NightChain
 from ctxsteward.steward.admission import AdmissionPolicy
-from ctxsteward.steward.drift.rules import against, rules_of
-from ctxsteward.steward.harvest.batches import BatchRecords
-from ctxsteward.steward.night.history import NightChain
+from ctxsteward.steward.drift import against, rules_of
+from ctxsteward.steward.harvest import BatchRecords
+from ctxsteward.steward.night import moment_of
 
 from .context import StewardContext
 
 if TYPE_CHECKING:  # the ledger needs the extra `steward`, and most verbs do without
-    from ctxsteward.steward.ledger import Ledger
+    from ctxsteward.steward import Ledger
+    from ctxsteward.steward.ledger import JudgementContext
 
 REASONS: Mapping[str, str] = {
     "strict_cue": "said outright, for its author alone",
@@ -55,12 +56,19 @@ REASONS: Mapping[str, str] = {
 class LedgerView:
     """All records of one profile, as on one date."""
 
-    def __init__(self, ledger: Ledger, date: str, reviews: Mapping[str, Review], policy: AdmissionPolicy) -> None:
-        from ctxsteward.steward.ledger import JudgementContext
+    def __init__(self, ledger: Ledger, date: str, as_of: JudgementContext) -> None:
+        self.ledger, self.date, self._as_of = ledger, date, as_of
 
-        self.ledger, self.date = ledger, date
+    @classmethod
+    def of(cls, place: StewardContext, ledger: Ledger, date: str, policy: AdmissionPolicy) -> LedgerView:
+        """With what people said of single records."""
+        from ctxsteward.steward.ledger import JudgementContext
+        from ctxsteward.steward.release import reviews_of
+
+        now = moment_of(date)
+        reviews = reviews_of(place.store, place.settings(), ledger, now)
         counter = Counter(load_tokenizer(DEFAULT_TOKENIZER))
-        self._as_of = JudgementContext(now=f"{date}T00:00:00+00:00", policy=policy, reviews=reviews, counter=counter)
+        return cls(ledger, date, JudgementContext(now=now, policy=policy, reviews=reviews, counter=counter))
 
     def __iter__(self) -> Iterator[MetaRecommendation]:
         return self.ledger.records(self._as_of)
@@ -113,7 +121,7 @@ def records_at(place: StewardContext, *, keep: bool = True) -> Iterator[LedgerVi
 
     `keep`: leave the index on this machine for the next time.
     """
-    from ctxsteward.steward.ledger import Ledger
+    from ctxsteward.steward import Ledger
     from ctxsteward.steward.setup import ledger_path
 
     newest = NightChain(place.store, place.tenant, place.profile).head()
@@ -126,16 +134,7 @@ def records_at(place: StewardContext, *, keep: bool = True) -> Iterator[LedgerVi
         date = newest[1].night if newest else place.here.today
         head = place.versions.head()
         policy = place.settings().admission.under(head.profile if head else None)
-        yield LedgerView(ledger, date, reviews_of(place, ledger, date), policy)
-
-
-def reviews_of(place: StewardContext, ledger: Ledger, date: str) -> Mapping[str, Review]:
-    """What people said of single records."""
-    from ctxsteward.steward.ledger import JudgementContext
-
-    return place.record_reviews.standing(
-        lambda id: ledger.record(id, JudgementContext(now=f"{date}T00:00:00+00:00")), place.people_for
-    )  # fmt: skip
+        yield LedgerView.of(place, ledger, date, policy)
 
 
 def whose(record: MetaRecommendation) -> str:
@@ -157,7 +156,7 @@ def against_rule(place: StewardContext, record: MetaRecommendation) -> dict[str,
 
 
 def rule_text(found: Mapping[str, Any]) -> str:
-    """The same in words."""
+    """What `against_rule` gave, in words."""
     locked = ", which is locked" if found["locked"] else ""
     verb = "gainsays" if found["how"] == "gainsays" else "speaks of what is said in"
     return f"it {verb} {found['rule']}{locked}: {found['says']}"

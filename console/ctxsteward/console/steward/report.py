@@ -1,4 +1,4 @@
-"""A night for people and for JSON: what each stage left, what is in force now and why, what was held back.
+"""What ``ctxsteward steward run`` prints of a night: what stages left, what is in force and why, what was held back.
 
 The document is the `NightReport` with `records` (new and held, each with its spans), `changelog` (the entry of the
 version that came into force, by key and address) and `exit_code`. Text of transcripts is made harmless for a terminal.
@@ -6,20 +6,20 @@ version that came into force, by key and address) and `exit_code`. Text of trans
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from rich.console import Console
 
-from ctxsteward.schemas.recommendation import MetaRecommendation
-from ctxsteward.steward.night.report import NightReport
-from ctxsteward.steward.release.changelog import entry_lines
+from ctxsteward.schemas import MetaRecommendation
+from ctxsteward.steward import NightReport
+from ctxsteward.steward.release import entry_lines
+from ctxsteward.store import ChangeSummary
 
-from .. import tables
-from ..failures import FOUND
+from ..terminal import FOUND, tables
 from .context import StewardContext
-from .records import LedgerView, reason_text, whose
+from .records import LedgerView, QuotedSpan, reason_text, whose
 
 SHOWN_HELD = 8
 SHOWN_OWN = 8
@@ -44,21 +44,14 @@ MAX_LISTED = 200
 class NightRecords:
     """Records after a night."""
 
-    new: tuple[RecordWithSpans, ...]
+    new: tuple[MetaRecommendation, ...] = ()
     """Active ones that were not active before."""
-    held: tuple[RecordWithSpans, ...]
-    """That are not used, and why."""
-    compared: bool
+    held: tuple[MetaRecommendation, ...] = ()
+    """Records that are not used; `reason_text` says why."""
+    compared: bool = True
     """False: there are too many to say which are new."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordWithSpans:
-    """A record with its spans."""
-
-    record: MetaRecommendation
-    spans: tuple[tuple[str, str, str, str | None], ...]
-    """Session, reference, trust and words of each; words are None where they were forgotten."""
+    spans: Mapping[str, Sequence[QuotedSpan]] = field(default_factory=dict)
+    """What each rests on, by its id."""
 
 
 def night_records(records: LedgerView, before: set[str] | None) -> NightRecords:
@@ -70,17 +63,11 @@ def night_records(records: LedgerView, before: set[str] | None) -> NightRecords:
                 new.append(record)
         elif record.status != "superseded":
             held.append(record)
-    for found in (new, held):
-        found.sort(key=lambda record: (not record.scope.is_shared, record.kind, record.text, record.id))
-    return NightRecords(
-        new=tuple(_listed(records, one) for one in new[:MAX_LISTED]),
-        held=tuple(_listed(records, one) for one in held[:MAX_LISTED]), compared=before is not None,
-    )  # fmt: skip
-
-
-def _listed(records: LedgerView, record: MetaRecommendation) -> RecordWithSpans:
-    spans = ((s.evidence.session, s.evidence.ref, s.evidence.trust, s.text) for s in records.spans(record))
-    return RecordWithSpans(record=record, spans=tuple(spans))
+    for group in (new, held):
+        group.sort(key=lambda record: (not record.scope.is_shared, record.kind, record.text, record.id))
+        del group[MAX_LISTED:]
+    spans = {record.id: records.spans(record) for record in (*new, *held)}
+    return NightRecords(new=tuple(new), held=tuple(held), compared=before is not None, spans=spans)
 
 
 def night_document(report: NightReport, seen: NightRecords, place: StewardContext) -> dict[str, Any]:
@@ -89,8 +76,8 @@ def night_document(report: NightReport, seen: NightRecords, place: StewardContex
         "rates": report.rates,
         "records": {
             "compared": seen.compared,
-            "new": [_told(one) for one in seen.new],
-            "held": [_told(one) for one in seen.held],
+            "new": [_told(record, seen) for record in seen.new],
+            "held": [_told(record, seen) for record in seen.held],
         },
         "changelog": _entry(report, place),
         "exit_code": exit_code(report),
@@ -98,7 +85,7 @@ def night_document(report: NightReport, seen: NightRecords, place: StewardContex
 
 
 def exit_code(report: NightReport) -> int:
-    """That of the report; 1 too where all that was due was refused."""
+    """The report's exit code; 1 also where all that was due was refused."""
     if report.exit_code == 0 and report.quarantined and not report.count("harvested") and not report.dry_run:
         return FOUND
     return report.exit_code
@@ -108,8 +95,10 @@ def show_night(
     console: Console, report: NightReport, seen: NightRecords, place: StewardContext, *, is_shipped: bool
 ) -> None:
     """The night as a page of text."""
-    told = f"night {report.night} of {report.profile}: {report.outcome.replace('_', ' ')}, {OUTCOMES[report.outcome]}"
-    console.print(tables.shown(told + (" (dry run: nothing is kept)" if report.dry_run else ""), style="bold"))
+    headline = (
+        f"night {report.night} of {report.profile}: {report.outcome.replace('_', ' ')}, {OUTCOMES[report.outcome]}"
+    )
+    console.print(tables.shown(headline + (" (dry run: nothing is kept)" if report.dry_run else ""), style="bold"))
     if is_shipped:
         console.print("  on the shipped transcripts; name your own with --transcripts")
     for line in report.alerts:
@@ -145,20 +134,20 @@ def _in_force(report: NightReport, seen: NightRecords) -> Iterator[Any]:
     landed = report.outcome in ("promoted", "canary")
     would = "Would change for everybody" if report.dry_run or not landed else "Changed for everybody"
     yield tables.shown(f"{would}{f', version {report.version}' if landed and report.version else ''}:", style="bold")
-    by_text = {one.record.text: one for one in seen.new if one.record.scope.is_shared}
+    by_text = {one.text: one for one in seen.new if one.scope.is_shared}
     for line in report.changes:
         yield tables.shown(f"  {line}")
         known = by_text.get(line[2:].rpartition(" [")[0])
         if known is not None:
-            yield from _spans(known)
+            yield from _spans(seen.spans[known.id])
 
 
 def _own(seen: NightRecords) -> Iterator[Any]:
-    own = [one for one in seen.new if not one.record.scope.is_shared]
+    own = [one for one in seen.new if not one.scope.is_shared]
     if own:
         yield tables.shown(f"New for one person, project or session alone: {len(own):,}", style="bold")
     for one in own[:SHOWN_OWN]:
-        yield tables.shown(f"  {whose(one.record)}: {one.record.text}  ({one.record.kind}; {one.record.id})")
+        yield tables.shown(f"  {whose(one)}: {one.text}  ({one.kind}; {one.id})")
     if len(own) > SHOWN_OWN:
         yield f"  and {len(own) - SHOWN_OWN:,} more; --json lists them"
 
@@ -167,7 +156,7 @@ def _held(seen: NightRecords) -> Iterator[Any]:
     if seen.held:
         yield tables.shown(f"Held back: {len(seen.held):,}", style="bold")
     for one in seen.held[:SHOWN_HELD]:
-        yield tables.shown(f"  {one.record.status}: {one.record.text}  ({reason_text(one.record)}; {one.record.id})")
+        yield tables.shown(f"  {one.status}: {one.text}  ({reason_text(one)}; {one.id})")
     if len(seen.held) > SHOWN_HELD:
         yield f"  and {len(seen.held) - SHOWN_HELD:,} more; `ctxsteward steward review --all` lists them"
 
@@ -195,25 +184,27 @@ def _checks(report: NightReport) -> Iterator[Any]:
         yield f"{report.waiting:,} waits for a person; see `ctxsteward steward review`"
 
 
-def _log(report: NightReport, place: StewardContext) -> Iterator[str]:
+def _landed(report: NightReport, place: StewardContext) -> ChangeSummary | None:
+    """What is told of the version that came into force; None: none did."""
     if report.outcome not in ("promoted", "canary") or report.dry_run or report.version is None:
+        return None
+    return next(iter(place.versions.told(report.version)), None)
+
+
+def _log(report: NightReport, place: StewardContext) -> Iterator[str]:
+    told = _landed(report, place)
+    if told is None:
         return
-
-    told = next(iter(place.versions.told(report.version)), None)
-    if told is not None:
-        yield "Changelog:"
-        yield from (f"  {line}".rstrip() for line in _compact(entry_lines(told)))
+    yield "Changelog:"
+    yield from (f"  {line}".rstrip() for line in entry_lines(told) if line)
 
 
-def _compact(lines: Iterator[str]) -> Iterator[str]:
-    return (line for line in lines if line)
-
-
-def _spans(one: RecordWithSpans) -> Iterator[Any]:
-    for session, ref, trust, text in one.spans[:SHOWN_SPANS]:
-        yield tables.shown(f"      {session}{ref} {trust}: {_quoted(text)}", style="dim")
-    if len(one.spans) > SHOWN_SPANS:
-        yield f"      and {len(one.spans) - SHOWN_SPANS} more spans"
+def _spans(spans: Sequence[QuotedSpan]) -> Iterator[Any]:
+    for span in spans[:SHOWN_SPANS]:
+        one = span.evidence
+        yield tables.shown(f"      {one.session}{one.ref} {one.trust}: {_quoted(span.text)}", style="dim")
+    if len(spans) > SHOWN_SPANS:
+        yield f"      and {len(spans) - SHOWN_SPANS} more spans"
 
 
 def _quoted(text: str | None) -> str:
@@ -226,19 +217,17 @@ def _quoted(text: str | None) -> str:
 # -- JSON ---------------------------------------------------------------------------------------------------------
 
 
-def _told(one: RecordWithSpans) -> dict[str, Any]:
-    record = one.record
+def _told(record: MetaRecommendation, seen: NightRecords) -> dict[str, Any]:
     return {
         "id": record.id, "kind": record.kind, "status": record.status, "for": whose(record), "text": record.text,
         "reasons": list(record.reasons), "why": reason_text(record),
         "spans": [
-            {"session": session, "ref": ref, "trust": trust, "text": text} for session, ref, trust, text in one.spans
+            {name: getattr(span.evidence, name) for name in ("session", "ref", "trust")} | {"text": span.text}
+            for span in seen.spans[record.id]
         ],
     }  # fmt: skip
 
 
 def _entry(report: NightReport, place: StewardContext) -> dict[str, Any] | None:
-    if report.outcome not in ("promoted", "canary") or report.dry_run or report.version is None:
-        return None
-    told = next(iter(place.versions.told(report.version)), None)
+    told = _landed(report, place)
     return None if told is None else told.entry.model_dump(mode="json")

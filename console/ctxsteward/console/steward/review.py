@@ -14,19 +14,14 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from ctxsteward.schemas import InputError
-from ctxsteward.schemas.recommendation import MetaRecommendation
-from ctxsteward.steward.release.approvals import ApprovalRequest, Verdict
-from ctxsteward.steward.release.rollbacks import taken_back
-from ctxsteward.steward.release.slice import WEIGHTS
+from ctxsteward.schemas import InputError, MetaRecommendation
+from ctxsteward.steward.release import WEIGHTS, ApprovalRequest, Verdict, taken_back
 
-from .. import tables
-from ..failures import BLOCKED, FOUND
-from ..output import print_json, print_result, table_console
-from . import versions as steward_compared
+from ..terminal import BLOCKED, FOUND, print_json, print_result, table_console, tables
 from .context import StewardContext, read_token
 from .options import ProfileOptions, about_a_profile, as_actor, complete_records, complete_waiting, token
 from .records import QuotedSpan, against_rule, reason_text, records_at, rule_text, whose
+from .versions import changes
 
 
 def version_showing(place: StewardContext, record: MetaRecommendation) -> int | None:
@@ -52,9 +47,10 @@ def show_record(console: Console, record: MetaRecommendation, spans: Sequence[Qu
     console.print(table)
     console.print()
     for span in spans:
-        one = span.evidence
+        evidence = span.evidence
         mark = "" if span.verified else "  (not what its address says)" if span.text is not None else "  (forgotten)"
-        head = f"{one.session}{one.ref}  {one.role}, trust {one.trust}, {one.relation}, {one.principal}{mark}"
+        head = f"{evidence.session}{evidence.ref}  {evidence.role}, trust {evidence.trust}, {evidence.relation}"
+        head += f", {evidence.principal}{mark}"
         console.print(tables.shown(head), soft_wrap=True)
         words = f"“{' '.join(span.text.split())}”" if span.text else "-"
         console.print(tables.shown(f"  {words}"), soft_wrap=True)
@@ -122,24 +118,31 @@ def waiting(place: StewardContext, *, every: bool) -> dict[str, Any]:
 
 def answer(place: StewardContext, id: str, verdict: str, secret: str, *, who: str | None, note: str) -> dict[str, Any]:
     """Approve or reject a request, or a record."""
-    told = " ".join(note.split())
+    words = " ".join(note.split())
     decided = cast("Verdict", verdict)
     request = find_request(place, id)
     when = place.here.when
     if request is not None:
-        given = place.approvals.answer(
-            request.id, decided, secret, when=when, head=place.head, who=who, challenger=request.challenger, note=told
+        approval = place.approvals.answer(
+            request.id,
+            decided,
+            secret,
+            when=when,
+            head=place.head,
+            who=who,
+            challenger=request.challenger,
+            note=words,
         )
         after = place.approvals.find(request.id, when=when, head=place.head)
         agreed = sum(each.verdict == "approve" for each in after.verdicts)
         return {
-            "kind": "request", "id": request.id, "verdict": given.verdict, "who": given.who, "when": given.when,
-            "state": after.state, "approved": agreed, "people": after.people,
+            "kind": "request", "id": request.id, "verdict": approval.verdict, "who": approval.who,
+            "when": approval.when, "state": after.state, "approved": agreed, "people": after.people,
         }  # fmt: skip
     with records_at(place) as records:
         record = records.find(id)
     reviews, people = place.record_reviews, place.people_for(record)
-    review = reviews.answer(record, decided, secret, when=when, who=who, note=told)
+    review = reviews.answer(record, decided, secret, when=when, who=who, note=words)
     agreed = len(reviews.approvers(record))
     state = "waiting" if review.state == "approved" and agreed < people else review.state
     return {
@@ -221,7 +224,7 @@ def find_request(place: StewardContext, id: str) -> ApprovalRequest | None:
 def _show_request(console: Console, place: StewardContext, request: ApprovalRequest, *, as_json: bool) -> None:
     challenger = place.approvals.challenger(request)
     before = place.versions.at(request.parent).profile if request.parent else None
-    lines = list(steward_compared.changes(before, challenger))
+    lines = list(changes(before, challenger))
     if as_json:
         print_json({"kind": "request", **_request(request), "changes": lines})
         return
@@ -323,13 +326,13 @@ def review(
     with where.open() as place:
         if verdict is not None and id is not None:
             check_people(place)
-            told = answer(place, id, verdict, read_token(token), who=actor, note=note)
-            print_json(told) if as_json else click.echo(answer_text(told))
+            answered = answer(place, id, verdict, read_token(token), who=actor, note=note)
+            print_json(answered) if as_json else click.echo(answer_text(answered))
             return
         if id is not None:
             show_one(table_console(), place, id, as_json=as_json)
             return
-        found = waiting(place, every=every)
-    print_result(found, show_waiting, as_json=as_json)
-    if found["requests"]:
+        waits = waiting(place, every=every)
+    print_result(waits, show_waiting, as_json=as_json)
+    if waits["requests"]:
         ctx.exit(BLOCKED)

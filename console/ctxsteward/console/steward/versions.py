@@ -14,20 +14,13 @@ from typing import Any
 import click
 from rich.console import Console
 
-from ctxsteward.schemas import InputError
-from ctxsteward.schemas.drift import DriftReport
-from ctxsteward.schemas.profile import BLOCKS, ProfileDocument, ProfileEntry
-from ctxsteward.schemas.profile import ProfileDocument as Document
+from ctxsteward.schemas import BLOCKS, DriftReport, InputError, ProfileDocument, ProfileEntry
+from ctxsteward.steward import NightChain
 from ctxsteward.steward.drift import ProfilePatches, difference, keyed, report
-from ctxsteward.steward.night.history import NightChain
-from ctxsteward.steward.night.history import line as night_line
-from ctxsteward.steward.release.changelog import changelog_text
-from ctxsteward.steward.release.promotion import assess
+from ctxsteward.steward.night import line as night_line
+from ctxsteward.steward.release import assess, changelog_text
 
-from .. import tables
-from ..extras import STEWARD, need
-from ..failures import FOUND
-from ..output import print_json, print_result, table_console
+from ..terminal import FOUND, STEWARD, need, print_json, print_result, table_console, tables
 from .context import StewardContext
 from .options import ProfileOptions, about_a_profile, complete_versions
 
@@ -99,48 +92,54 @@ class VersionComparison:
     before: int
     after: int | None
     """None: what waits for people."""
-    request: str | None
+    request: str | None = None
     report: DriftReport
-    difference: ProfilePatches
-    lines: tuple[str, ...]
-    """What differs, a line each: ``- ``, ``+ `` or ``~ ``, key, text."""
+    old: ProfileDocument | None
+    new: ProfileDocument
+
+    @property
+    def lines(self) -> list[str]:
+        """What differs, a line each: ``- ``, ``+ `` or ``~ ``, key, text."""
+        return list(changes(self.old, self.new))
+
+    @property
+    def difference(self) -> ProfilePatches:
+        return difference(keyed(self.old or ProfileDocument(name=self.new.name)), keyed(self.new))
 
     def document(self) -> dict[str, Any]:
+        patches = self.difference
         return {
             "before": self.before, "after": self.after, "request": self.request, "level": self.report.level,
-            "drift": self.report.model_dump(mode="json"), "changes": list(self.lines),
-            "patch": list(self.difference.patch), "inverse": list(self.difference.inverse),
+            "drift": self.report.model_dump(mode="json"), "changes": self.lines,
+            "patch": list(patches.patch), "inverse": list(patches.inverse),
         }  # fmt: skip
 
 
 def compare_versions(place: StewardContext, before: int, after: int) -> VersionComparison:
     """Two versions of a profile."""
-    versions = place.versions
-    old, new = versions.at(before).profile, versions.at(after).profile
-    what = f"version {before} → {after}"
-    return _compared(what, before, after, None, report(old, new, place.settings().drift), old, new)
+    old, new = place.versions.at(before).profile, place.versions.at(after).profile
+    found = report(old, new, place.settings().drift)
+    return VersionComparison(
+        what=f"version {before} → {after}", before=before, after=after, report=found, old=old, new=new
+    )
 
 
 def compare_newest(place: StewardContext) -> VersionComparison:
     """What waits for people, the newest first; else the last commit against the version before it."""
-    head = place.head
+    head, versions, when = place.head, place.versions, place.here.when
     if not head:
         raise InputError(f"{place.store.uri}: profile {place.profile!r} has no version to compare")
-    versions, when, limits = place.versions, place.here.when, place.settings().drift
-    waiting = place.approvals.pending(when=when, head=head)
-    if waiting:
-        request = waiting[-1]
-        challenger = place.approvals.challenger(request)
-        found = assess(versions, challenger, parent=request.parent, when=when, limits=limits)
-        what = f"request {request.id} against version {head}"
-        return _compared(what, head, None, request.id, found, versions.at(head).profile, challenger)
-    new = versions.at(head).profile
-    if head == 1:
-        return _compared(
-            "version 1, the first", 0, 1, None, assess(versions, new, parent=0, when=when, limits=limits), None, new
-        )
-    found = assess(versions, new, parent=head - 1, when=when, limits=limits)
-    return _compared(f"version {head - 1} → {head}", head - 1, head, None, found, versions.at(head - 1).profile, new)
+    request = next(reversed(place.approvals.pending(when=when, head=head)), None)
+    if request is not None:
+        what, parent, new = f"request {request.id} against version {head}", head, place.approvals.challenger(request)
+    else:
+        parent, new = head - 1, versions.at(head).profile
+        what = f"version {parent} → {head}" if parent else "version 1, the first"
+    return VersionComparison(
+        what=what, before=parent, after=None if request else head, request=request.id if request else None,
+        report=assess(versions, new, parent=parent, when=when, limits=place.settings().drift),
+        old=versions.at(parent).profile if parent else None, new=new,
+    )  # fmt: skip
 
 
 def changes(old: ProfileDocument | None, new: ProfileDocument) -> Iterator[str]:
@@ -163,8 +162,10 @@ def show_comparison(console: Console, found: VersionComparison) -> None:
     console.print(shares)
     if drift.cumulative is not None:
         since = drift.cumulative
-        told = f"since version {since.base}, the last that a person answers for or the window's first: "
-        console.print(tables.shown(f"{told}{since.level}, changed {since.delta:.1%} in {since.versions} versions"))
+        since_text = f"since version {since.base}, the last that a person answers for or the window's first: "
+        console.print(
+            tables.shown(f"{since_text}{since.level}, changed {since.delta:.1%} in {since.versions} versions")
+        )
     for line in found.lines:
         console.print(tables.shown(line), soft_wrap=True)
     _findings(console, found)
@@ -189,19 +190,6 @@ def _patch(console: Console, found: VersionComparison) -> None:
         console.print(tables.shown(f"  {json.dumps(operation, ensure_ascii=False)}"), soft_wrap=True)
     if len(operations) > MAX_PATCH_SHOWN:
         console.print(f"  and {len(operations) - MAX_PATCH_SHOWN} more; --json has all, and the inverse")
-
-
-def _compared(
-    what: str, before: int, after: int | None, request: str | None, report: DriftReport, old: ProfileDocument | None,
-    new: ProfileDocument,
-) -> VersionComparison:  # fmt: skip
-
-    need(STEWARD[:1], "a patch")
-    start = old or Document(name=new.name)
-    return VersionComparison(
-        what=what, before=before, after=after, request=request, report=report,
-        difference=difference(keyed(start), keyed(new)), lines=tuple(changes(old, new)),
-    )  # fmt: skip
 
 
 def _texts(document: ProfileDocument | None) -> dict[str, str]:
@@ -262,13 +250,14 @@ def drift(ctx: click.Context, before: int | None, after: int | None, where: Prof
         raise click.UsageError("give both versions, or none", ctx)
     with where.open() as place:
         if before is not None and after is not None:
-            found = compare_versions(place, before, after)
+            comparison = compare_versions(place, before, after)
         else:
-            found = compare_newest(place)
-    _print_comparison(found, as_json=as_json)
-    if found.report.level != "INFO":
+            comparison = compare_newest(place)
+    _print_comparison(comparison, as_json=as_json)
+    if comparison.report.level != "INFO":
         ctx.exit(FOUND)
 
 
 def _print_comparison(found: VersionComparison, *, as_json: bool) -> None:
+    need(STEWARD[:1], "a patch")
     print_json(found.document()) if as_json else show_comparison(table_console(), found)

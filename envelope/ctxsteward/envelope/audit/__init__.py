@@ -1,7 +1,5 @@
 """The auditor of requests: `audit(expected, sent)` says what differs, `sealed_request` what to log for it."""
 
-from .auditor import audit
-from .differences import KINDS
-from .requests import sealed_request
+import lazy_loader
 
-__all__ = ["KINDS", "audit", "sealed_request"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

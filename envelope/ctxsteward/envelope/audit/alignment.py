@@ -29,7 +29,8 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import Literal
 
-from ..render.units import CUT, JOINT, Unit
+from ..render import CUT, JOINT, Unit
+from ..telemetry import common_beginning
 
 Change = Literal["re_encoded", "truncated", "injected_text", "altered_text"]
 
@@ -107,14 +108,7 @@ def likeness(expected: str, sent: str) -> float:
 
 def common_prefix(one: str, other: str) -> int:
     """Characters that both begin with."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    return len(common_beginning(one, other))
 
 
 def common_suffix(one: str, other: str, start: int = 0) -> int:
@@ -215,8 +209,8 @@ class Alignment:
 
 def align(expected: Sequence[Unit], sent: Sequence[Unit]) -> Alignment:
     """Find out what became of every unit."""
-    made = Alignment()
-    gaps = _gaps(expected, sent, made)
+    alignment = Alignment()
+    gaps = _gaps(expected, sent, alignment)
     elsewhere: dict[Hashable, list[int]] = defaultdict(list)
     for _, added in gaps:
         for index in added:
@@ -228,16 +222,16 @@ def align(expected: Sequence[Unit], sent: Sequence[Unit]) -> Alignment:
                 other = elsewhere[expected[index].key].pop(0)
                 removed.remove(index)
                 taken.add(other)
-                made.moved.append((index, other))
-                made.matched[other] = index
+                alignment.moved.append((index, other))
+                alignment.matched[other] = index
     for removed, added in gaps:
         for channel in dict.fromkeys((*(expected[i].channel for i in removed), *(sent[i].channel for i in added))):
             mine = [index for index in removed if expected[index].channel == channel]
             theirs = [index for index in added if sent[index].channel == channel and index not in taken]
-            _fill(expected, sent, mine, theirs, made)
-    made.removed.sort()
-    made.added.sort()
-    return made
+            _fill(expected, sent, mine, theirs, alignment)
+    alignment.removed.sort()
+    alignment.added.sort()
+    return alignment
 
 
 def _gaps(expected: Sequence[Unit], sent: Sequence[Unit], made: Alignment) -> list[tuple[list[int], list[int]]]:
@@ -262,7 +256,7 @@ def _numbered(units: Sequence[Unit]) -> list[Hashable]:
 
 
 def _fill(
-    expected: Sequence[Unit], sent: Sequence[Unit], removed: list[int], added: list[int], made: Alignment
+    expected: Sequence[Unit], sent: Sequence[Unit], removed: list[int], added: list[int], alignment: Alignment
 ) -> None:
     """Pair what is left of one gap and channel."""
     if removed and added:
@@ -271,20 +265,20 @@ def _fill(
             mine = folded(expected[index].text)
             same = [other for other in added if letters[other] == mine]
             if same and (mine or expected[index].frame == sent[same[0]].frame):
-                _pair(index, same[0], removed, added, made)
+                _pair(index, same[0], removed, added, alignment)
         if _is_recast([expected[index] for index in removed], [sent[index] for index in added]):
-            made.recast.append((list(removed), list(added)))
-            made.matched.update(dict.fromkeys(added, removed[0]))
+            alignment.recast.append((list(removed), list(added)))
+            alignment.matched.update(dict.fromkeys(added, removed[0]))
             return
         for index in list(removed):
             best = _most_like(expected, sent, index, removed, added)
             if best is not None:
-                _pair(index, best, removed, added, made)
+                _pair(index, best, removed, added, alignment)
         if [expected[index].frame for index in removed] == [sent[index].frame for index in added]:
             for index, other in list(zip(removed, added, strict=True)):
-                _pair(index, other, removed, added, made)
-    made.removed += removed
-    made.added += added
+                _pair(index, other, removed, added, alignment)
+    alignment.removed += removed
+    alignment.added += added
 
 
 def _is_recast(removed: Sequence[Unit], added: Sequence[Unit]) -> bool:
@@ -313,14 +307,14 @@ def _most_like(
     expected: Sequence[Unit], sent: Sequence[Unit], index: int, removed: list[int], added: list[int]
 ) -> int | None:
     """The unit in this gap that most likely came from this one."""
-    one, at = expected[index], removed.index(index)
+    wanted, at = expected[index], removed.index(index)
     best, best_score = None, 0.0
     for other in added[max(0, at - REACH) : at + REACH]:
-        two = sent[other]
-        same_frame = one.frame == two.frame.removesuffix(CUT)
-        if not same_frame and not (one.text and two.text):
+        candidate = sent[other]
+        same_frame = wanted.frame == candidate.frame.removesuffix(CUT)
+        if not same_frame and not (wanted.text and candidate.text):
             continue
-        score = likeness(one.text, two.text)
+        score = likeness(wanted.text, candidate.text)
         if score >= (LIKE_ENOUGH_IN_FRAME if same_frame else LIKE_ENOUGH) and score + same_frame > best_score:
             best, best_score = other, score + same_frame
     return best

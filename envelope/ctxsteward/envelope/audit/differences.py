@@ -1,4 +1,4 @@
-"""Differences: an alignment told as findings, by section, reference and place, without a word of anybody's text.
+"""Differences: an alignment as findings, by section, reference and place, without quoting any text.
 
 A removed run that is whole sections (or whole blocks of the dynamic section: bullets, turn context, notes, messages)
 is ``missing_section``; one that cuts through a section is ``truncated``. An added system text, argument or labelled
@@ -20,8 +20,8 @@ from typing import Literal, get_args
 from ctxsteward.schemas import Finding
 
 from ..envelope import Envelope
-from ..render.units import ATTACHED, CUT, Unit
-from ..tokens.tokenizer import FRAME_TOKENS, Counter
+from ..render import ATTACHED, CUT, Unit
+from ..tokens import FRAME_TOKENS, Counter
 from .alignment import Alignment, change_of, common_prefix, folded, joined
 from .requests import BLOCKS, ExpectedPart
 

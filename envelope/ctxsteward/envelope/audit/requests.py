@@ -3,9 +3,9 @@
 ``{"payload": {…}, "provider": "anthropic", "seal": {…}}`` is what a service logs (`sealed_request` makes it); the bare
 arguments do as well. A provider that is not named is recognized by the shape of the request.
 
-The expected payload is read by the same reader as the one that was sent. Each of its units is a part, with the section
-and the original it comes from: those come from the envelope's own fragments, in their order: bullets, closed turns,
-turn context, live turn, notes, and what follows them.
+The expected payload is read by the same reader as the one that was sent. Each of its units becomes an `ExpectedPart`,
+with the section and the original it comes from. These places are those of the envelope's own fragments, in their order:
+bullets, closed turns, turn context, live turn, notes, and what follows them.
 
 Raises `InputError`, one line, where something is no request.
 """
@@ -18,14 +18,12 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import NamedTuple
 
-from ctxsteward.schemas import InputError, Wire
-from ctxsteward.schemas.seal import SealDocument
+from ctxsteward.schemas import InputError, SealDocument, Wire
 
 from ..envelope import PROVIDERS, Envelope, Provider, read_seal
-from ..layout.fragments import Fragment, ToolResults
-from ..render import FORMATS, read_units
-from ..render.units import CONTEXT_ARGUMENTS, Unit, context_of
-from ..tokens.budgets import HEAD_SECTIONS
+from ..layout import Fragment, ToolResults
+from ..render import CONTEXT_ARGUMENTS, FORMATS, Unit, context_of, read_units
+from ..tokens import HEAD_SECTIONS
 
 _ANTHROPIC_BLOCKS = frozenset(("tool_use", "tool_result", "thinking", "redacted_thinking"))
 _OPENAI_ROLES = frozenset(("system", "developer", "tool", "function"))
@@ -167,13 +165,13 @@ def _numbered(parts: list[ExpectedPart]) -> list[ExpectedPart]:
     """Tell the texts of one head section apart: each is there or missing by itself."""
     counts = Counter(part.place.section for part in parts)
     seen: Counter[str] = Counter()
-    made: list[ExpectedPart] = []
+    numbered: list[ExpectedPart] = []
     for part in parts:
         section = part.place.section
         seen[section] += 1
         several = section in HEAD_SECTIONS and counts[section] > 1
-        made.append(ExpectedPart(part.unit, EnvelopePlace(section, f"text {seen[section]}")) if several else part)
-    return made
+        numbered.append(ExpectedPart(part.unit, EnvelopePlace(section, f"text {seen[section]}")) if several else part)
+    return numbered
 
 
 def head_texts(envelope: Envelope) -> list[str]:

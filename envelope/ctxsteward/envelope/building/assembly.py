@@ -1,41 +1,229 @@
-"""An envelope put together: the head laid out, everything measured against the window, addressed, its manifest kept.
+"""One build: what it decides and writes to the log, and the envelope put together.
 
-`build_head_sections` makes system, static and meta, counted and digested once a change: a head event in the log, the
-budgets, the calibration, and once in a session's life the compactions of dynamic, after which meta over its trigger is
-left with fewer records (`layout`). `measure_envelope` says where the envelope goes by; between that and
-`assemble_envelope` a build writes the manifest.
+The builder calls the parts in this order: `build_head_sections`, `Decider.run`, `measure_envelope`, `keep_manifest`,
+`assemble_envelope`. At most one compaction is decided and, first in a user turn, one selection. Each decision is an
+event, so that a rebuild from the log decides nothing. `BuildProgress` remembers over a retry (another writer was first)
+what this build has already written.
+
+`build_head_sections` lays out, counts and digests system, static and meta. The result is cached until one of these
+changes: the head event in the log, the budgets, the calibration, and, once in a session's life, whether dynamic has
+been compacted so often that meta over its trigger is left with fewer records (`layout.meta_section`).
+`measure_envelope` gives the envelope's tokens and address; between that and `assemble_envelope` a build writes the
+manifest.
 
 A manifest is what is needed to lay a built envelope out again: a JSON object, sealed by its code, with session,
 position, ids of the compactions and findings that the build made, and the builder's configuration, which is written
 once and reused. Reports of meta stand beside the manifests, in the same form, each at its own address.
 
-Raises `BudgetExceeded`, and `WindowExceeded` where the prompt leaves the output less than its reserve.
+Raises `BudgetExceeded`, `WindowExceeded` where the prompt leaves the output less than its reserve, and what the journal
+raises.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence, Set
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from typing import NamedTuple
 
-from ctxsteward.schemas import CompressionReport, Finding, WindowExceeded, Wire
-from ctxsteward.schemas.findings import LOSSES, fixed_finding
-from ctxsteward.schemas.seal import SealDocument
-from ctxsteward.store.crypto.addresses import address_of
-from ctxsteward.store.journal.log import coded_manifest
+from ctxsteward.schemas import LOSSES, CompressionReport, Finding, WindowExceeded, Wire, fixed_finding
+from ctxsteward.store import RecallSelected, WindowCompacted, address_of, coded_manifest
 
+from ..compaction import Compactor, Window
 from ..envelope import Envelope, Section, digest_behind, head_digested, seal_envelope
-from ..history.session import Session
-from ..layout.composition import HeadLayout, lay_head, window_findings
-from ..layout.meta_section import META_STABLE_COMPACTIONS, ChooseRecords, MetaCut, report_of
-from ..layout.rows import RENDERER_VERSION
-from ..tokens.budgets import HEAD_SECTIONS, Budgets
-from ..tokens.tokenizer import REPLY_PRIMING_TOKENS, Counter
-from .decision import BuildDecision
-from .model_target import BuildTarget, Scale
+from ..history import Session, State
+from ..layout import (
+    META_STABLE_COMPACTIONS,
+    RENDERER_VERSION,
+    ROWS,
+    ChooseRecords,
+    DynamicLayout,
+    HeadLayout,
+    MetaCut,
+    RowForm,
+    lay_dynamic,
+    lay_head,
+    report_of,
+    window_findings,
+)
+from ..recall import (
+    LEAST_EXCERPT_TOKENS,
+    Recall,
+    Selector,
+    SupersessionIndex,
+    lines_of,
+    named_now,
+    offer,
+    select,
+    verbatim,
+    with_facts,
+)
+from ..tokens import HEAD_SECTIONS, REPLY_PRIMING_TOKENS, Budgets, BuildTarget, Counter, Scale
+
+
+@dataclass(slots=True)
+class BuildProgress:
+    """What one call of `build` has decided and written so far."""
+
+    compacted: bool = False
+    reports: tuple[CompressionReport, ...] = ()
+    findings: list[Finding] = field(default_factory=list)
+    selection_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decider:
+    """Decides as one builder is set up."""
+
+    compactor: Compactor
+    selector: Selector | None
+    """None: nothing is recalled, neither messages nor facts."""
+    budgets: Budgets
+    counter: Counter
+    histories: SupersessionIndex
+    form: RowForm = ROWS
+    """How rows are written: a builder out of a manifest has the form of the renderer that the manifest names."""
+
+    def run(self, session: Session, progress: BuildProgress) -> DynamicLayout:
+        """Compact and select where due; the layout that comes of it."""
+        layout = self.lay(session, session.state)
+        window = Window(session.state, layout, self.budgets)
+        if not progress.compacted and self.compactor.policy.due(window) and self._compact(session, window, progress):
+            layout = self.lay(session, session.state)
+            window = Window(session.state, layout, self.budgets)
+        if self._select(session, window, progress):
+            layout = self.lay(session, session.state)
+        return layout
+
+    def with_budgets(self, budgets: Budgets) -> Decider:
+        """The same under other budgets."""
+        return replace(self, budgets=budgets, compactor=self.compactor.with_budgets(budgets))
+
+    def lay(self, session: Session, state: State) -> DynamicLayout:
+        """The dynamic section of a session as it stands, deciding nothing."""
+        facts = partial(lines_of, session)
+        return lay_dynamic(state, self.budgets, self.counter, session.shown, session.cache, facts, self.form)
+
+    # -- compacting ---------------------------------------------------------------------------------------------
+
+    def _compact(self, session: Session, window: Window, progress: BuildProgress) -> bool:
+        """Try one compaction; whether the window is another one now."""
+        place = b"%d\x00" % session.state.position  # one that is made again after damage goes by another address
+        event, findings = self.compactor.run(
+            session.state, window, lambda kind, data: address_of(session.address_key, session.id, kind, place + data)
+        )
+        session.commit(event)
+        progress.compacted = True
+        progress.findings += findings
+        if not isinstance(event, WindowCompacted):
+            return False
+        progress.reports += (event.report,)
+        return True
+
+    # -- recalling ----------------------------------------------------------------------------------------------
+
+    def _select(self, session: Session, window: Window, progress: BuildProgress) -> bool:
+        """Recall for this user turn, or give up what was recalled where there is no room any more."""
+        state = session.state
+        if state.recalled is not None:
+            return self._keep(session, window, state.recalled, progress)
+        if self.selector is None or not self.budgets.recall_fraction or not state.last_user:
+            return False
+        if state.in_loop and not progress.compacted:
+            return False  # what a turn did not need at its first call it gets only where the prefix is new anyway
+        started = time.perf_counter()
+        event, findings = self._chosen(session, window, self.selector)
+        progress.selection_seconds += time.perf_counter() - started
+        if event is not None:
+            session.commit(event)
+        progress.findings += findings
+        return event is not None
+
+    def _keep(self, session: Session, window: Window, recalled: RecallSelected, progress: BuildProgress) -> bool:
+        """Leave what was recalled as it is, or write what is left of it; whether that is less."""
+        state = session.state
+        if window.context_tokens and window.section_tokens > self.budgets.dynamic_tokens:
+            least = self._least(session, recalled)
+            if least.refs == recalled.refs and least.excerpts == recalled.excerpts and not recalled.facts:
+                return False
+            text = "the history left no room for recalled messages"
+            session.commit(least)
+            progress.findings.append(Finding(kind="recall_dropped", field="dynamic", text=text))
+            return True
+        left = _still_paired(self._with_hidden(session, recalled), state) if progress.compacted else recalled
+        if left is not recalled:
+            session.commit(left)
+        return left is not recalled
+
+    def _least(self, session: Session, recalled: RecallSelected) -> RecallSelected:
+        """What stays of a selection where there is no room: the beginning of what the question names by number."""
+        refs = set(recalled.refs).intersection(named_now(session, session.state))
+        superseded = {old: newer for old, newer in recalled.superseded.items() if old in refs}
+        refs.update(n for newer in superseded.values() for n in newer if n in recalled.refs)
+        excerpts = dict.fromkeys(sorted(refs), LEAST_EXCERPT_TOKENS)
+        return RecallSelected(
+            turn=recalled.turn, refs=tuple(excerpts), log={}, superseded=superseded, excerpts=excerpts
+        )
+
+    def _with_hidden(self, session: Session, recalled: RecallSelected) -> RecallSelected:
+        """With what the question names and a compaction has taken out of the window meanwhile."""
+        shown = verbatim(session.state).union(recalled.refs)
+        hidden = [ordinal for ordinal in named_now(session, session.state) if ordinal not in shown]
+        if not hidden:
+            return recalled
+        excerpts = recalled.excerpts | dict.fromkeys(hidden, self.budgets.cap_tokens)
+        return replace(recalled, refs=tuple(sorted({*recalled.refs, *hidden})), excerpts=excerpts)
+
+    def _chosen(
+        self, session: Session, window: Window, selector: Selector
+    ) -> tuple[RecallSelected | None, tuple[Finding, ...]]:
+        """Facts and messages for this user turn, in what room the history leaves; None: there is nothing to recall."""
+        state = session.state
+        room = self.budgets.dynamic_tokens - max(self.budgets.history_tokens, window.history_tokens)
+        if session.fact_lookup is None or state.head.profile is None:  # facts are a profile's
+            return self._messages(selector, session, state, room) or (None, ())
+        facts, tokens, fact_findings = offer(session, state, self._facts_room(state, room), self.counter)
+        recalled, findings = self._messages(selector, session, state, room - tokens) or (None, ())
+        event = with_facts(facts, recalled, session, state, room, self.counter)
+        return event, (*findings, *fact_findings)
+
+    def _facts_room(self, state: State, room_tokens: int) -> int:
+        """What facts may take of the room: their part; before the first compaction, no message needs the rest."""
+        budgets = self.budgets
+        if state.compactions:
+            return int(room_tokens * budgets.facts_fraction)
+        return min(room_tokens, int(budgets.recall_tokens * budgets.facts_fraction))
+
+    def _messages(self, selector: Selector, session: Session, state: State, room_tokens: int) -> Recall | None:
+        from ctxsteward.schemas import validate_quickly
+
+        try:
+            cap = self.budgets.cap_tokens
+            picked = select(selector, session, state, room_tokens, self.counter, self.histories, cap)
+            if picked is not None and picked[0].log:
+                validate_quickly("selection_log", picked[0].log)
+            return picked
+        except Exception as error:  # a selector is the caller's code: whatever it raises, the call goes on without
+            text = f"nothing was recalled: the selector failed: {type(error).__name__}: {error}"
+            failed = Finding(kind="selection_failed", field="dynamic", text=text)
+            return RecallSelected(turn=state.last_user, refs=(), log={}), (failed,)
+
+
+def _still_paired(recalled: RecallSelected, state: State) -> RecallSelected:
+    """What was recalled, without messages whose later ones a compaction has taken out of the window."""
+    here = verbatim(state).union(recalled.refs)
+    alone = {old for old, newer in recalled.superseded.items() if not here.issuperset(newer)}
+    if not alone:
+        return recalled
+    refs = tuple(ordinal for ordinal in recalled.refs if ordinal not in alone)
+    superseded = {old: newer for old, newer in recalled.superseded.items() if old not in alone}
+    return _still_paired(replace(recalled, refs=refs, superseded=superseded), state)
+
+
+# -- the envelope put together ------------------------------------------------------------------------------------
 
 
 class HeadSections(NamedTuple):
@@ -63,11 +251,11 @@ def build_head_sections(
 ) -> HeadSections:
     """Lay out a session's head, or find it as it was laid out; `fixed` are the budgets that the caller set."""
     state = session.state
-    stable = state.compactions <= META_STABLE_COMPACTIONS
+    stable = state.head.profile is None or state.compactions <= META_STABLE_COMPACTIONS
     key = (state.head_at, counter.name, scale.effective, frozenset(fixed), scale.calibration, stable, choose, renderer)
-    found = session.cache.get("head")
-    if isinstance(found, tuple) and found[0] == key:
-        known: HeadSections = found[1]
+    entry = session.cache.get("head")
+    if isinstance(entry, tuple) and entry[0] == key:
+        known: HeadSections = entry[1]
         return known
     layout = lay_head(state.head, scale.effective, counter, state.compactions, choose)
     epoch = max(0, state.heads - 1)
@@ -109,14 +297,8 @@ def _budget_tokens(name: str, layout: HeadLayout, scale: Scale) -> int:
 
 
 def _profile_version(session: Session, profile: Wire) -> str:
-    found = session.cache.get("profile_version")
-    if isinstance(found, tuple) and found[0] is profile:
-        version: str = found[1]
-        return version
     data = json.dumps(profile, sort_keys=True, ensure_ascii=False).encode()
-    version = address_of(session.address_key, session.tenant, "profile", data)
-    session.cache["profile_version"] = (profile, version)
-    return version
+    return address_of(session.address_key, session.tenant, "profile", data)
 
 
 class EnvelopeSize(NamedTuple):
@@ -130,24 +312,10 @@ class EnvelopeSize(NamedTuple):
     address: str
 
 
-class BuildTimes(NamedTuple):
-    """Wall time."""
-
-    build_ms: float = 0.0
-    """Without the selection."""
-    selection_ms: float = 0.0
-
-    @classmethod
-    def of(cls, seconds: float, selection_seconds: float) -> BuildTimes:
-        """Of a build that took so long, its selection included."""
-        return cls(round((seconds - selection_seconds) * 1000, 3), round(selection_seconds * 1000, 3))
-
-
 def measure_envelope(
-    session: Session, head: HeadSections, decided: BuildDecision, target: BuildTarget, scale: Scale
+    session: Session, head: HeadSections, layout: DynamicLayout, target: BuildTarget, scale: Scale
 ) -> EnvelopeSize:
     """Count and address what was laid out."""
-    layout = decided.layout
     dynamic = Section(
         name="dynamic", source=layout, budget_tokens=scale.stated.dynamic_tokens, epoch=session.state.compactions,
         tokens=scale.provider_tokens(layout.tokens), content=layout.digest(),
@@ -167,22 +335,29 @@ def measure_envelope(
 def assemble_envelope(
     session: Session,
     head: HeadSections,
-    decided: BuildDecision,
-    made: EnvelopeSize,
+    dynamic: DynamicLayout,
+    decided: BuildProgress,
+    size: EnvelopeSize,
     scale: Scale,
     notices: Sequence[Finding],
     *,
     sealed: bool,
-    times: BuildTimes,
+    build_seconds: float,
     renderer: int,
 ) -> Envelope:
     """The envelope of a session as it stands; `notices` are findings about the builder itself."""
-    state, dynamic = session.state, decided.layout
+    state = session.state
     findings = [*notices, *session.findings, *head.layout.findings, *decided.findings, *dynamic.findings]
     if state.repaired or state.open_calls:
         findings += window_findings(state)
     if session.missing and dynamic.context is not None:
         findings += _damaged(n for n in dynamic.context.refs if n in session.missing)
+    seal = None
+    if sealed:
+        seal = seal_envelope(
+            session.seal_key, tenant=session.tenant, session=session.id, profile_version=head.version,
+            position=state.position, address=size.address, renderer=renderer,
+        )  # fmt: skip
     return Envelope(
         tenant=session.tenant,
         session=session.id,
@@ -190,24 +365,24 @@ def assemble_envelope(
         profile_version=head.version,
         head=head.layout,
         dynamic=dynamic,
-        sections={**head.sections, "dynamic": made.dynamic},
+        sections={**head.sections, "dynamic": size.dynamic},
         reports=decided.reports,
         findings=tuple(findings),
         metrics={
-            "prompt_tokens": made.prompt_tokens,
-            "estimated_tokens": made.estimated_tokens,
+            "prompt_tokens": size.prompt_tokens,
+            "estimated_tokens": size.estimated_tokens,
             "stable_tokens": head.tokens + scale.provider_tokens(dynamic.prefix_tokens),
             "tools_tokens": scale.provider_tokens(head.layout.tools_tokens),
             "messages": state.ordinal,
             "compactions": state.compactions,
             "degraded": int(bool(findings) and any(finding.kind in LOSSES for finding in findings)),
         },
-        address=made.address,
+        address=size.address,
         position=state.position,
         renderer=renderer,
-        seal=_seal(session, head, made.address, renderer) if sealed else None,
-        build_ms=times.build_ms,
-        selection_ms=times.selection_ms,
+        seal=seal,
+        build_ms=round((build_seconds - decided.selection_seconds) * 1000, 3),
+        selection_ms=round(decided.selection_seconds * 1000, 3),
     )
 
 
@@ -216,28 +391,13 @@ def _damaged(ordinals: Iterator[int]) -> Iterator[Finding]:
         yield fixed_finding("original_damaged", f"§{ordinal}")
 
 
-def _seal(session: Session, head: HeadSections, address: str, renderer: int) -> SealDocument:
-    return seal_envelope(
-        session.seal_key, tenant=session.tenant, session=session.id, profile_version=head.version,
-        position=session.state.position, address=address, renderer=renderer,
-    )  # fmt: skip
-
-
 # -- its manifest -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Configuration:
-    """What of a builder an envelope's bytes depend on, as JSON fields."""
-
-    calibration: float
-    fields: str
 
 
 def configuration(
     model: str | None, target: BuildTarget, budgets: Budgets, calibration: float, renderer: int = RENDERER_VERSION
-) -> Configuration:
-    """Write a builder's configuration."""
+) -> str:
+    """What of a builder an envelope's bytes depend on, as JSON fields."""
     fields: Wire = {
         "renderer": renderer,
         "model": model,
@@ -248,13 +408,13 @@ def configuration(
         "budgets": budgets.document(),
         "calibration": calibration,
     }
-    return Configuration(calibration, json.dumps(fields)[1:-1])
+    return json.dumps(fields)[1:-1]
 
 
 def keep_manifest(
     session: Session,
     address: str,
-    configured: Configuration,
+    configured: str,
     reports: Sequence[CompressionReport],
     findings: Sequence[Finding],
     meta_kept: Sequence[str] | None = None,
@@ -266,9 +426,9 @@ def keep_manifest(
     decided = "" if meta_kept is None else f'"meta_kept":{json.dumps(list(meta_kept))},'
     if reports or findings or session.findings:
         ids = [report.id for report in reports]
-        told = [finding.model_dump() for finding in (*session.findings, *findings)]
-        decided += f'"reports":{json.dumps(ids)},"findings":{json.dumps(told)},'
-    fields = f'"session":{_quoted(session.id)},"position":{session.state.position},{decided}{configured.fields}'
+        all_findings = [finding.model_dump() for finding in (*session.findings, *findings)]
+        decided += f'"reports":{json.dumps(ids)},"findings":{json.dumps(all_findings)},'
+    fields = f'"session":{_quoted(session.id)},"position":{session.state.position},{decided}{configured}'
     session.journal.put_manifest(session.key, address, coded_manifest(session.address_key, address, fields))
 
 
@@ -282,7 +442,7 @@ def keep_meta_report(session: Session, cut: MetaCut, now: Callable[[], str] | No
     report = report.model_copy(update={"created_at": now() if now else None})  # a caller's clock: checked below
     is_new = session.journal.get_manifest(session.tenant, report.id) is None
     if is_new:
-        from ctxsteward.schemas.publish import validate  # with all models; not for who only imports us
+        from ctxsteward.schemas import validate
 
         where = f"session {session.id!r}: report of meta"
         validate("compression_report", report.model_dump(mode="json", warnings=False), where)

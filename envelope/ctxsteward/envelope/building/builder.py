@@ -1,13 +1,13 @@
 """The builder: a session in, an envelope out.
 
-`build` reads what other writers appended, makes at most one compaction and, first in a user turn, one selection
-(`decision`), lays out, and writes the envelope's manifest (`assembly`). All it decides is in the log; all it holds is
-configuration, so two workers with the same configuration build the same bytes.
+`build` reads what other writers appended, makes at most one compaction and, first in a user turn, one selection, lays
+out, and writes the envelope's manifest (`assembly`). All it decides is in the log; all it holds is configuration, so
+two workers with the same configuration build the same bytes.
 
 `rebuild` lays a past envelope out again, byte for byte, out of the log and its manifest alone. Where the log no longer
 holds what it was laid out from (something was damaged, or forgotten), the result has another address and the finding
-``rebuilt_differs``. What the journal lost is regenerated where it can be and flagged where it
-cannot (`findings.LOSSES`).
+``rebuilt_differs``. What the journal lost is regenerated where it can be and flagged where it cannot (`LOSSES` of
+`ctxsteward.schemas`).
 
 Raises `UnknownModel`, `InvalidBudget`, `BudgetExceeded`, `WindowExceeded`, `StoreError`; `rebuild` also
 `ReferenceNotFound`, `Damaged`, `Erased`.
@@ -15,6 +15,7 @@ Raises `UnknownModel`, `InvalidBudget`, `BudgetExceeded`, `WindowExceeded`, `Sto
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -33,24 +34,29 @@ from ctxsteward.schemas import (
     Wire,
 )
 
-from ..compaction.compactor import Compactor, Shortened, load_summarizer, replacing_reader, summarizers_of
-from ..compaction.policy import Policy
+from ..compaction import Compactor, Policy, Shortened, load_summarizer, replacing_reader, summarizers_of
 from ..envelope import Envelope
-from ..history.originals import report_in
-from ..history.session import Session
+from ..history import Session, report_in
 from ..instruments import cache_miss
-from ..layout.meta_section import BY_VALUE, ChooseRecords, ManifestChoice, SummarizerChoice
-from ..layout.rows import FORMS, RENDERER_VERSION
-from ..recall.facts import speaker_of
-from ..recall.heuristic import Heuristic
-from ..recall.selection import Selector
+from ..layout import BY_VALUE, FORMS, RENDERER_VERSION, ChooseRecords, DynamicLayout, ManifestChoice, SummarizerChoice
+from ..recall import Heuristic, Selector, SupersessionIndex, speaker_of
 from ..store import Store
-from ..telemetry.spans import BuildSpan, ModelLabels
-from ..tokens.budgets import Budgets
-from ..tokens.tokenizer import Counter, Tokenizer, prompt_tokens_of
+from ..telemetry import API, LOGGER, BuildSpan
+from ..tokens import (
+    Budgets,
+    BuildTarget,
+    Counter,
+    Scale,
+    Tokenizer,
+    budgets_within,
+    dynamic_room,
+    limited_notice,
+    prompt_tokens_of,
+    target_of,
+)
 from .assembly import (
-    BuildTimes,
-    Configuration,
+    BuildProgress,
+    Decider,
     HeadSections,
     assemble_envelope,
     build_head_sections,
@@ -59,8 +65,6 @@ from .assembly import (
     keep_meta_report,
     measure_envelope,
 )
-from .decision import BuildDecision, BuildProgress, Decider, SupersessionIndex
-from .model_target import BuildTarget, Scale, budgets_within, dynamic_room, limited_notice, target_of
 
 
 def rebuilt(store: Store, address: str, tenant: str, builder_of: Callable[[Wire], EnvelopeBuilder]) -> Envelope:
@@ -146,7 +150,8 @@ class EnvelopeBuilder:
             counter=self.counter,
             histories=SupersessionIndex(replacing_reader, self.counter),
         )
-        self._configured: Configuration | None = None
+        self._configured: tuple[float, str] | None = None
+        """The calibration, and the configuration under it as manifests have it."""
         self._estimated_tokens = 0
         """Of the envelope built last."""
 
@@ -197,27 +202,29 @@ class EnvelopeBuilder:
     def build(self, session: Session) -> Envelope:
         """The envelope for the next model call of this session."""
         _check_session(session)
-        with session.lock, BuildSpan(self._labels()) as span:
-            envelope = self._built(session)
-            span.built(session, envelope)
+        with session.lock:
+            if not _is_observed():
+                return self._built(session)
+            reserve = self.output_reserve_tokens
+            prompt_tokens = self.window_tokens and self.window_tokens - reserve
+            with BuildSpan(self.model, self.counter.name, self.calibration, prompt_tokens) as span:
+                envelope = self._built(session)
+                span.built(session, envelope)
         return envelope
-
-    def _labels(self) -> ModelLabels:
-        window, reserve = self.window_tokens, self.output_reserve_tokens
-        return ModelLabels(self.model, self.counter.name, self.calibration, window and window - reserve)
 
     def _built(self, session: Session) -> Envelope:
         started = time.perf_counter()
-        made = BuildProgress()
+        progress = BuildProgress()
         for _ in range(_TRIES):
             session.refresh()
             if (again := session.before_answer()) is not None:
-                before, told = again
+                before, finding = again
                 layout = self._decider_under(self._head(before)).lay(before, before.state)
-                return self._envelope(before, BuildDecision(layout, (), [told]), started, keep=True)
+                return self._envelope(before, layout, BuildProgress(findings=[finding]), started, keep=True)
             head = self._head(session)  # a head that does not fit says so before anything is decided
             with suppress(Conflict):
-                return self._envelope(session, self._decider_under(head).run(session, made), started, keep=True)
+                layout = self._decider_under(head).run(session, progress)
+                return self._envelope(session, layout, progress, started, keep=True)
         raise Conflict(session.id, session.state.position)
 
     def preview(self, session: Session, user_turn: str | object | None = None) -> Envelope:
@@ -227,9 +234,9 @@ class EnvelopeBuilder:
         if user_turn is not None:
             asked = {"role": "user", "content": user_turn} if isinstance(user_turn, str) else user_turn
             scratch.append(asked, principal=speaker_of(scratch, scratch.state))
-        return self._envelope(
-            scratch, self._decider_under(self._head(scratch)).run(scratch, BuildProgress()), sealed=False
-        )
+        progress = BuildProgress()
+        layout = self._decider_under(self._head(scratch)).run(scratch, progress)
+        return self._envelope(scratch, layout, replace(progress, selection_seconds=0.0), sealed=False)
 
     def rebuild(
         self,
@@ -241,9 +248,9 @@ class EnvelopeBuilder:
         """Lay out a session as it stands, deciding nothing: no summarizer, no selector, no clock."""
         with session.lock:
             session.reread()
-            told = [finding for finding in findings if finding not in session.findings]
+            new_findings = [finding for finding in findings if finding not in session.findings]
             layout = self._decider_under(self._head(session)).lay(session, session.state)
-            return self._envelope(session, BuildDecision(layout, reports, told))
+            return self._envelope(session, layout, BuildProgress(reports=reports, findings=new_findings))
 
     def calibrate(self, usage: object, envelope: Envelope | None = None, *, prompt_tokens: int | None = None) -> float:
         """Correct the estimates by what the provider reported for `envelope` (default: the one built last).
@@ -278,7 +285,8 @@ class EnvelopeBuilder:
     def _envelope(
         self,
         session: Session,
-        decided: BuildDecision,
+        layout: DynamicLayout,
+        decided: BuildProgress,
         started: float | None = None,
         *,
         keep: bool = False,
@@ -289,34 +297,31 @@ class EnvelopeBuilder:
         notices = self._notices
         if scale is not self._scale:
             notices = (*notices, limited_notice(self._target, scale.stated, self._scale.stated))
-        made = measure_envelope(session, head, decided, self._target, scale)
+        size = measure_envelope(session, head, layout, self._target, scale)
         if keep:
             decided = self._with_meta_report(session, head, decided)
             kept = None if head.layout.cut is None or self._choose is BY_VALUE else head.layout.cut.kept
-            keep_manifest(session, made.address, self._configuration(), decided.reports, decided.findings, kept)
-            self._estimated_tokens = made.estimated_tokens
-        times = (
-            BuildTimes() if started is None else BuildTimes.of(time.perf_counter() - started, decided.selection_seconds)
-        )
+            keep_manifest(session, size.address, self._configuration(), decided.reports, decided.findings, kept)
+            self._estimated_tokens = size.estimated_tokens
+        build_seconds = 0.0 if started is None else time.perf_counter() - started
         return assemble_envelope(
-            session, head, decided, made, scale, notices, sealed=sealed, times=times,
+            session, head, layout, decided, size, scale, notices, sealed=sealed, build_seconds=build_seconds,
             renderer=self._decider.form.renderer,
         )  # fmt: skip
 
-    def _with_meta_report(self, session: Session, head: HeadSections, decided: BuildDecision) -> BuildDecision:
+    def _with_meta_report(self, session: Session, head: HeadSections, decided: BuildProgress) -> BuildProgress:
         """With the report of what meta was left without, by the build that is the first to leave it out."""
         if head.layout.cut is None:
             return decided
         report = keep_meta_report(session, head.layout.cut, self._decider.compactor.now)
-        return decided if report is None else decided._replace(reports=(*decided.reports, report))
+        return decided if report is None else replace(decided, reports=(*decided.reports, report))
 
-    def _configuration(self) -> Configuration:
-        found = self._configured
-        if found is None or found.calibration != self.calibration:
+    def _configuration(self) -> str:
+        if self._configured is None or self._configured[0] != self.calibration:
             renderer = self._decider.form.renderer
-            found = configuration(self.model, self._target, self.budgets, self.calibration, renderer)
-            self._configured = found
-        return found
+            text = configuration(self.model, self._target, self.budgets, self.calibration, renderer)
+            self._configured = (self.calibration, text)
+        return self._configured[1]
 
     # -- out of a manifest --------------------------------------------------------------------------------------
 
@@ -369,7 +374,7 @@ def rebuild(store: Store, address: str, *, tenant: str = "default") -> Envelope:
 def _selector_named(name: str) -> Selector:
     if name == "heuristic":
         return Heuristic()
-    from ..recall.strategies import selector_named  # with the strategies that need a model
+    from ..recall import selector_named
 
     return selector_named(name)
 
@@ -379,6 +384,12 @@ def _check_session(session: object) -> None:
         what = "a list of messages" if isinstance(session, (list, tuple)) else type(session).__name__
         hint = 'session = store.session("s-1"); session.extend(messages); builder.build(session)'
         raise InputError(f"an envelope is built of a session, not of {what}; write: {hint}")
+
+
+def _is_observed() -> bool:
+    """Whether builds are recorded: the process has loaded OpenTelemetry, or the log of builds is on."""
+    logging = sys.modules.get("logging")
+    return API in sys.modules or (logging is not None and logging.getLogger(LOGGER).isEnabledFor(logging.INFO))
 
 
 def _undecided(source: object, *, budget_tokens: int) -> Any:

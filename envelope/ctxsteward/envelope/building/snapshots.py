@@ -5,11 +5,11 @@
 
 `envelope` is the published document (JSON Schema `envelope`) of a session that has said nothing yet: system, static and
 meta as a new session would be shown them, an empty dynamic. What shows meta records is taken out of it and kept as
-labels and lines under each record's own key (`slices`), so erasing a record erases it from every snapshot. The same
-head twice is one snapshot.
+labels and lines under each record's own key (`MetaRecordVault`), so erasing a record erases it from every snapshot. The
+same head twice is one snapshot.
 
-Raises `BudgetExceeded` where a head does not fit the builder's budgets, and what `versions` raises.
-Source: the layered-envelope design (backfill of personas, policies and meta into versioned envelopes).
+Raises `BudgetExceeded` where a head does not fit the builder's budgets, and what `versions` raises. Source: the
+layered-envelope design (backfill of personas, policies and meta into versioned envelopes).
 """
 
 from __future__ import annotations
@@ -18,11 +18,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctxsteward.schemas import Finding, ObjectMissing, ReferenceNotFound, UnsupportedVersion, VersionTaken
-from ctxsteward.store.crypto.hash_chain import Chain, Link
-from ctxsteward.store.crypto.keyring import Keys
-from ctxsteward.store.names import numbered, snapshots_folder
-from ctxsteward.store.profiles.meta_records import MetaRecordVault, RecordRef, erased, lines_of
-from ctxsteward.store.profiles.versions import Version
+from ctxsteward.store import (
+    Chain,
+    Keys,
+    Link,
+    MetaRecordVault,
+    RecordRef,
+    Version,
+    erased,
+    lines_of,
+    numbered,
+    snapshots_folder,
+)
 
 if TYPE_CHECKING:
     from ..envelope import Envelope
@@ -109,7 +116,8 @@ class Snapshots:
         text = "\n".join(fragment["text"] for fragment in content)
         for fragment in content:
             fragment["text"] = ""
-        document["reports"] = [one for one in document["reports"] if one["section"] != "meta"]  # they name records
+        # reports of meta name records
+        document["reports"] = [report for report in document["reports"] if report["section"] != "meta"]
         for finding in document["findings"]:
             if finding["kind"] == _LEFT_OUT:  # it names records
                 finding["text"] = "meta did not fit its budget: whole records were left out"
@@ -151,8 +159,7 @@ def _checked(link: Link, folder: str) -> Link:
 
 def _head_envelope(version: Version, builder: EnvelopeBuilder, keys: Keys, tenant: str) -> Envelope:
     """What a new session that pins this version is shown; built aside, so that nothing is written."""
-    from ctxsteward.store.journal.memory import MemoryJournal
-    from ctxsteward.store.objects.memory import MemoryObjects
+    from ctxsteward.store import MemoryJournal, MemoryObjects
 
     from ..store import Store
 

@@ -1,9 +1,9 @@
 """What is still to be carded, found from the journal; and making an index's cards again.
 
-A session is behind where the highest ordinal in its log is above the index's mark. Nothing else is kept about it, so
-whoever asks next, also after a kill, finds the same messages. A fork has cards of its own messages only; those of the
-shared part are its parent's. Reads `sessions`, `length`, `read` and `message` of a journal, and originals through a
-session opened for reading.
+The worker (`worker`) and `cards rebuild` use it. A session is behind where the highest ordinal in its log is above the
+index's mark. Nothing else is kept about it, so the next worker, also after a kill, finds the same messages. A fork has
+cards of its own messages only; those of the shared part are its parent's. Reads `sessions`, `length`, `read` and
+`message` of a journal, and originals through a session opened for reading.
 
 `rebuild` makes cards again from originals: after an index was lost, or with another summarizer or embedder. Cards that
 stand are replaced as the new ones arrive; a reader sees one or the other. Erased messages get none. It may run beside
@@ -17,23 +17,17 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ctxsteward.schemas import ContextError, Damaged, Finding, InputError, StoreError
-from ctxsteward.schemas.cards import ContextCard
-from ctxsteward.store.journal.events import fork_point
-from ctxsteward.store.journal.log import DamagedRecord, Log
-from ctxsteward.store.journal.port import Journal, SessionKey
+from ctxsteward.schemas import ContextCard, ContextError, Damaged, Finding, InputError, StoreError
+from ctxsteward.store import DamagedRecord, Journal, Log, SessionKey, fork_point
 
-from ..history.fold import fold
-from ..history.session import Session
-from ..history.tool_groups import LogEntry
-from ..store import Store
+from ..history import LogEntry, Session, fold
 from .maker import CardMaker, PhasePosition, pinned
-from .port import CardIndex, CardProgress, ordinals_of
+from .port import CardedStore, CardIndex, CardProgress, ordinals_of
 
 _TAIL_RECORDS = 32
 """Read at a time from the end of a log to find its last message."""
 READ_RECORDS = 32
-"""Of a log that grows, read at a time: reading it all holds up whoever makes it grow."""
+"""How much of a growing log is read at a time: reading all of it would hold up its writers."""
 _STANDING_CARDS = 16
 """Looked at to find where in its phases a session stands."""
 
@@ -50,7 +44,7 @@ def last_ordinal(journal: Journal, key: SessionKey) -> int:
     return 0
 
 
-def behind(store: Store, index: CardIndex, tenant: str) -> Iterator[SessionKey]:
+def behind(store: CardedStore, index: CardIndex, tenant: str) -> Iterator[SessionKey]:
     """Sessions of a tenant with messages that are not carded yet.
 
     One that another machine owns, and has carded further than it is known here, is left to that machine.
@@ -82,7 +76,9 @@ class PendingSession:
     findings: list[Finding] = field(default_factory=list)
 
     @classmethod
-    def open(cls, store: Store, index: CardIndex, key: SessionKey, *, anew: bool = False) -> PendingSession | None:
+    def open(
+        cls, store: CardedStore, index: CardIndex, key: SessionKey, *, anew: bool = False
+    ) -> PendingSession | None:
         """From the index's mark on, or (`anew`) from the beginning; None for a session that has no log.
 
         Where the cards below the mark are of other messages than the log has now, it begins anew as well.
@@ -199,7 +195,7 @@ def cards_of(
     left out.
     """
     wanted = None if refs is None else set(ordinals_of(refs))
-    found: list[ContextCard] = []
+    all_cards: list[ContextCard] = []
     key, stop = session.key, len(session)
     while True:
         origin = fork_point(session.journal.read(key, 0, 1))
@@ -209,10 +205,10 @@ def cards_of(
             cards = index.of_session(*key, phase=phase, refs=part)
             if cards and not first <= cards[0].ordinal <= cards[-1].ordinal <= stop:
                 cards = [card for card in cards if first <= card.ordinal <= stop]
-            found[:0] = cards
+            all_cards[:0] = cards
         if origin is None:
             pins = {f"§{ordinal}": pin for ordinal, pin in session.state.pins.items()}
-            return [pinned(card, pins.get(card.ref)) for card in found]
+            return [pinned(card, pins.get(card.ref)) for card in all_cards]
         key, stop = SessionKey(key.tenant, origin.session), min(stop, origin.ordinal)
 
 
@@ -229,7 +225,7 @@ class RebuildResult(NamedTuple):
 
 
 def rebuild(
-    store: Store,
+    store: CardedStore,
     index: CardIndex,
     maker: CardMaker,
     tenant: str = "default",
@@ -256,9 +252,12 @@ def rebuild(
             done.append(_rebuilt(index, maker, backlog))
         elif session is not None:
             raise InputError(f"{store.uri}: no session {session!r} of tenant {tenant!r}; nothing was rebuilt")
-    findings = tuple(finding for one in done for finding in one.findings)
+    findings = tuple(finding for result in done for finding in result.findings)
     return RebuildResult(
-        sum(one.sessions for one in done), sum(one.messages for one in done), sum(one.cards for one in done), findings
+        sum(result.sessions for result in done),
+        sum(result.messages for result in done),
+        sum(result.cards for result in done),
+        findings,
     )
 
 
@@ -267,9 +266,9 @@ def _rebuilt(index: CardIndex, maker: CardMaker, backlog: PendingSession) -> Reb
     findings: list[Finding] = []
     while len(backlog):
         upto = min(backlog.carded + BATCH_MESSAGES, len(backlog.session))
-        made = maker.make(key, backlog.next(BATCH_MESSAGES), backlog.standing, backlog.session.state.pins)
+        batch = maker.make(key, backlog.next(BATCH_MESSAGES), backlog.standing, backlog.session.state.pins)
         at_end = upto == len(backlog.session)
-        cards += index.put(made.cards, (CardProgress(key.tenant, key.session, upto),) if at_end else ())
-        backlog.carded, backlog.standing = upto, made.standing
-        findings += made.findings
+        cards += index.put(batch.cards, (CardProgress(key.tenant, key.session, upto),) if at_end else ())
+        backlog.carded, backlog.standing = upto, batch.standing
+        findings += batch.findings
     return RebuildResult(1, backlog.carded - before, cards, (*findings, *backlog.findings))

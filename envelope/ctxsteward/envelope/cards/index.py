@@ -15,8 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from ctxsteward.schemas import InputError
-from ctxsteward.schemas.cards import ContextCard
+from ctxsteward.schemas import ContextCard, InputError
 
 from .port import EVERYTHING, CardedSession, CardIndex, CardProgress
 

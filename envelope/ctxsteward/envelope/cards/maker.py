@@ -31,8 +31,14 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any, NamedTuple
 
-from ctxsteward.language.lists import lists
+from ctxsteward.language import lists
 from ctxsteward.schemas import (
+    MAX_KEYWORD_CHARS,
+    MAX_KEYWORDS,
+    MAX_NAME_CHARS,
+    MAX_SUMMARY_CHARS,
+    CardRole,
+    ContextCard,
     Finding,
     ImagePart,
     Message,
@@ -41,22 +47,13 @@ from ctxsteward.schemas import (
     Summarizer,
     SummarizerInput,
     ToolResultPart,
+    counted,
 )
-from ctxsteward.schemas.cards import (
-    MAX_KEYWORD_CHARS,
-    MAX_KEYWORDS,
-    MAX_NAME_CHARS,
-    MAX_SUMMARY_CHARS,
-    CardRole,
-    ContextCard,
-)
-from ctxsteward.schemas.violations import counted
-from ctxsteward.store.journal.port import SessionKey
+from ctxsteward.store import SessionKey
 
-from ..compaction.losses import said_by, text_of
-from ..history.state import Pin
-from ..history.tool_groups import LogEntry, is_user_turn
-from ..recall.selection import Embedder
+from ..compaction import said_by, text_of
+from ..history import LogEntry, Pin, is_user_turn
+from ..recall import Embedder
 from .port import CardSummarizer
 
 FAST_PATH = "fast-path"
@@ -200,15 +197,15 @@ def _stop_words() -> frozenset[str]:
 def keywords(text: str) -> tuple[str, ...]:
     """At most 20, lower case."""
     stop_words = _stop_words()
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for word in _WORD.findall(text[:MAX_TEXT_CHARS].lower()):
         if _IS_CJK.match(word):
-            found.update([word[at : at + 2] for at in range(len(word) - 1)] or [word])
+            counts.update([word[at : at + 2] for at in range(len(word) - 1)] or [word])
         elif len(word) >= 4 or (len(word) == 3 and word.isdigit()):
             name = word.strip("_")[:MAX_KEYWORD_CHARS]
             if name and name not in stop_words:
-                found[name] += 1
-    return tuple(word for word, _ in found.most_common(MAX_KEYWORDS))
+                counts[name] += 1
+    return tuple(word for word, _ in counts.most_common(MAX_KEYWORDS))
 
 
 EXTRACTIVE = "extractive"
@@ -241,11 +238,6 @@ class CardBatch(NamedTuple):
     findings: list[Finding]
 
 
-class _Summary(NamedTuple):
-    text: str
-    generator: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardMaker:
     """How cards are made; may serve several threads if its parts may."""
@@ -270,25 +262,26 @@ class CardMaker:
             standing = standing.after(entry)
             if has_card(entry):
                 summary = self._summary(entry, findings)
-                cards.append(_card(key, entry, summary, standing, pins.get(entry.ordinal), self.now()))
+                cards.append(_card(key, entry, *summary, standing, pins.get(entry.ordinal), self.now()))
             between()
         return CardBatch(self._embedded(cards, findings), standing, findings)
 
-    def _summary(self, entry: LogEntry, findings: list[Finding]) -> _Summary:
+    def _summary(self, entry: LogEntry, findings: list[Finding]) -> tuple[str, str]:
+        """The summary, and what made it."""
         fast = fast_summary(entry.message)
         if fast is not None:
-            return _Summary(fast, FAST_PATH)
+            return fast, FAST_PATH
         try:
-            said = one_line(self.summarize(SourceMessage(ref=entry.ref, message=entry.message)))
-            said.encode()
-            if said:
-                return _Summary(shortened(said), _generator(self.summarize))
+            summary = one_line(self.summarize(SourceMessage(ref=entry.ref, message=entry.message)))
+            summary.encode()
+            if summary:
+                return shortened(summary), _generator(self.summarize)
             problem = "gave no text"
         except (Exception, SystemExit) as error:  # it is somebody else's code: whatever it raises
             problem = f"failed: {type(error).__name__}: {error}"[:200]
         text = f"the summarizer {problem}; the card holds the beginning of the message"
         findings.append(Finding(kind="card_not_summarized", ref=entry.ref, text=one_line(text)))
-        return _Summary(shortened(one_line(text_of(entry.message)[:4_000])), FAST_PATH)
+        return shortened(one_line(text_of(entry.message)[:4_000])), FAST_PATH
 
     def _embedded(self, cards: list[ContextCard], findings: list[Finding]) -> list[ContextCard]:
         if self.embed is None or not cards:
@@ -325,7 +318,7 @@ def card_maker(
     """
     if summarizer == LEADING:
         return CardMaker(now=now, embed=embed)
-    from ..compaction.compactor import load_summarizer
+    from ..compaction import load_summarizer
 
     return CardMaker(now=now, summarize=BulletSummarizer(load_summarizer(summarizer), summarizer), embed=embed)
 
@@ -356,7 +349,13 @@ def _marks(pin: Pin | None) -> dict[str, object]:
 
 
 def _card(
-    key: SessionKey, entry: LogEntry, summary: _Summary, standing: PhasePosition, pin: Pin | None, now: datetime
+    key: SessionKey,
+    entry: LogEntry,
+    summary: str,
+    generator: str,
+    standing: PhasePosition,
+    pin: Pin | None,
+    now: datetime,
 ) -> ContextCard:
     text = text_of(entry.message)
     return ContextCard.model_validate({
@@ -364,7 +363,7 @@ def _card(
         "session": key.session,
         "ref": entry.ref,
         "address": entry.event.address,
-        "summary": summary.text,
+        "summary": summary,
         "keywords": keywords(text),
         "estimated_tokens": max(entry.event.tokens.values(), default=len(text) // 4 + 1),
         "role": _role(entry),
@@ -372,7 +371,7 @@ def _card(
         "turn_number": standing.turns or None,
         **_marks(pin),
         "generated_at": now,
-        "generator_model": summary.generator,
+        "generator_model": generator,
         "message_timestamp": _name(entry.event.ts),
     })  # fmt: skip
 

@@ -1,9 +1,8 @@
-"""What cards need from others: an index that keeps them, a summarizer, an embedder.
+"""What cards need from others: a store of sessions, an index that keeps them, a summarizer, an embedder.
 
-An index is derived data: losing it costs the time to make it again (`rebuild`). It is told how far a session is done
-(`CardProgress`) in the same step that stores the cards, so a crash between two steps repeats work and never skips
-any. An
-erased message gets no card again, also not from somebody who read its original just before.
+An index is derived data: losing it costs the time to make it again (`rebuild`). How far a session is done
+(`CardProgress`) is written in the same step that stores the cards, so a crash between two steps repeats work and never
+skips any. An erased message gets no card again, also not from a worker that read its original just before.
 
 An index holds embeddings of one model and one dimension: those of the first card that brought one. Others are refused,
 because distances between them mean nothing.
@@ -12,10 +11,15 @@ because distances between them mean nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ctxsteward.schemas import InputError, Ref, SourceMessage
-from ctxsteward.schemas.cards import ContextCard
+from ctxsteward.schemas import ContextCard, InputError, Ref, SourceMessage
+from ctxsteward.store import Eraser, Journal
+
+if TYPE_CHECKING:
+    from ctxsteward.store import Listener
+
+    from ..history import Session
 
 EVERYTHING = 0
 """Stands among erased ordinals for the whole session."""
@@ -46,6 +50,23 @@ class EmbeddingSpace(NamedTuple):
 
     model: str
     dimensions: int
+
+
+class CardedStore(Protocol):
+    """A store whose sessions get cards; the envelope's `Store` is one."""
+
+    uri: str
+    cards_uri: str
+    """Where its cards are."""
+    journal: Journal
+    erasers: list[Eraser]
+    appended: list[Listener]
+
+    def at(self, tenant: str, id: str, position: int | None = None) -> Session:
+        """A session as it was at a log position, for reading only."""
+
+    def card_uris(self) -> tuple[str, ...]:
+        """Where there are cards of it, or may be."""
 
 
 class CardIndex(Protocol):
@@ -105,7 +126,7 @@ def space_of(cards: Sequence[ContextCard], held: EmbeddingSpace | None) -> Embed
     Every index asks before it writes. Raises `InputError` where they share none, and for what is no card by its
     published schema.
     """
-    from ctxsteward.schemas.publish import validate  # with all models; not for who only imports us
+    from ctxsteward.schemas import validate
 
     for card in cards:
         where = f"the card of {card.ref} in session {card.session!r}"

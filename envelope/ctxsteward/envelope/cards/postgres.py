@@ -35,8 +35,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from ctxsteward.schemas import InputError, StoreError, StoreLocked, UnsupportedVersion
-from ctxsteward.schemas.cards import ContextCard
+from ctxsteward.schemas import ContextCard, InputError, StoreError, StoreLocked, UnsupportedVersion
 from ctxsteward.store import process_forks as forking
 
 from .port import EVERYTHING, CardedSession, CardProgress, EmbeddingSpace, newest, ordinals_of, space_of

@@ -32,10 +32,8 @@ from pathlib import Path
 from struct import unpack
 from typing import Any
 
-from ctxsteward.schemas import StoreError, StoreLocked, UnsupportedVersion
-from ctxsteward.schemas.cards import ContextCard
-from ctxsteward.store.create_once import make_folders
-from ctxsteward.store.sqlite_file import IN_MEMORY, SameFile, SqliteFile, close_to_others, connect, one_transaction
+from ctxsteward.schemas import ContextCard, StoreError, StoreLocked, UnsupportedVersion
+from ctxsteward.store import IN_MEMORY, SameFile, SqliteFile, close_to_others, connect, make_folders, one_transaction
 
 from .port import EVERYTHING, CardedSession, CardProgress, EmbeddingSpace, newest, ordinals_of, space_of
 

@@ -8,13 +8,13 @@
 `StoreCards` is an index, a worker that follows the journal into it, and an eraser among the store's. It ends with the
 store. Nothing is lost with the process: what is not carded then is found from the journal the next time (`backlog`).
 
-Whoever appends gives at most a *hint*, the key of a session, which takes no lock and never waits. Hints may be lost
-with the process and nothing else is: `start` looks through all sessions, and each batch is stored in one step with
-the mark of how far its session is done. One thread works on a session at a time, ten messages in turn, so that a long
-session does not hold up the others. While appends come in, each thread rests after every message, so that they cost
-what they cost without it; it goes on at full speed when they pause, or when somebody waits in `flush`. A summarizer
-that fails costs a better summary; a store that fails is tried again after a pause; anything else leaves a finding and
-waits for the session's next hint. Nothing that happens here reaches an append.
+An append gives at most a *hint*, the key of its session, which takes no lock and never waits. Only hints are lost with
+the process: `start` looks through all sessions, and each batch is stored in one step with the mark of how far its
+session is done. One thread works on a session at a time, ten messages in turn, so that a long session does not hold up
+the others. While appends come in, each thread rests after every message, so that they cost what they cost without it;
+it goes on at full speed when they pause, or when somebody waits in `flush`. A summarizer that fails costs a better
+summary; a store that fails is tried again after a pause; anything else leaves a finding and waits for the session's
+next hint. Nothing that happens here reaches an append.
 """
 
 from __future__ import annotations
@@ -26,22 +26,21 @@ from collections import OrderedDict, deque
 from collections.abc import Collection, Sequence
 from queue import SimpleQueue
 
-from ctxsteward.schemas import ContextError, Damaged, Finding, InputError, StoreError
-from ctxsteward.schemas.cards import ContextCard
-from ctxsteward.store import process_forks as forking
-from ctxsteward.store.journal.port import SessionKey
+from ctxsteward.schemas import ContextCard, ContextError, Damaged, Finding, InputError, StoreError
+from ctxsteward.store import SessionKey, process_forks as forking
 
-from ..history.session import Session
-from ..store import CLOSE_SECONDS, Store
+from ..history import Session
 from .backlog import PendingSession, behind, cards_of
 from .erasure import CardEraser
 from .index import open_cards
 from .maker import CardMaker, card_maker, one_line, without_embedding
-from .port import CardIndex, CardProgress
+from .port import CardedStore, CardIndex, CardProgress
 
 BATCH_MESSAGES = 10
 THREADS = 2
 JOIN_SECONDS = 5.0
+CLOSE_SECONDS = 5.0
+"""That is waited for what is not carded yet."""
 MAX_FINDINGS = 1_000
 """Kept; older ones are dropped."""
 MAX_OPEN_SESSIONS = 64
@@ -79,7 +78,7 @@ class CardWorker:
 
     def __init__(
         self,
-        store: Store,
+        store: CardedStore,
         index: CardIndex,
         maker: CardMaker,
         *,
@@ -244,15 +243,15 @@ class CardWorker:
         entries = backlog.next(self._batch_messages)
         upto = min(backlog.carded + self._batch_messages, len(backlog.session))
         if upto > backlog.carded:
-            made = self._maker.make(key, entries, backlog.standing, backlog.session.state.pins, self._give_way)
-            self.findings += made.findings
+            batch = self._maker.make(key, entries, backlog.standing, backlog.session.state.pins, self._give_way)
+            self.findings += batch.findings
             done = (CardProgress(key.tenant, key.session, upto),)
             try:
-                self._index.put(made.cards, done)
+                self._index.put(batch.cards, done)
             except InputError as error:  # embeddings that this index cannot hold: the cards go without
                 self._note(key, error, False)
-                self._index.put([without_embedding(card) for card in made.cards], done)
-            backlog.carded, backlog.standing = upto, made.standing
+                self._index.put([without_embedding(card) for card in batch.cards], done)
+            backlog.carded, backlog.standing = upto, batch.standing
         self.findings += backlog.findings
         backlog.findings.clear()
         with self._state:
@@ -288,7 +287,7 @@ class StoreCards:
     """Made by `Store.cards`."""
 
     def __init__(
-        self, store: Store, index: CardIndex | str | None, maker: CardMaker | None, tenants: Sequence[str] | None
+        self, store: CardedStore, index: CardIndex | str | None, maker: CardMaker | None, tenants: Sequence[str] | None
     ) -> None:
         maker = maker or card_maker()
         if index is None or isinstance(index, str):
@@ -304,6 +303,7 @@ class StoreCards:
         store.erasers.append(self._eraser)
         self._worker = CardWorker(store, self.index, maker, tenants=tenants)
         self._worker.start()
+        store.appended.append(self._worker.hint)
 
     @property
     def findings(self) -> deque[Finding]:
@@ -316,10 +316,6 @@ class StoreCards:
         """The cards of a session so far, as `cards_of` reads them."""
         return cards_of(self.index, session, phase=phase, refs=refs)
 
-    def hint(self, key: SessionKey) -> None:
-        """A session has grown."""
-        self._worker.hint(key)
-
     def flush(self, timeout_seconds: float) -> bool:
         """Wait until everything that was appended has its card; whether that was so in time."""
         return self._worker.flush(timeout_seconds)
@@ -330,6 +326,7 @@ class StoreCards:
             if self.closed:
                 return True
             self.closed = True
+            self._store.appended.remove(self._worker.hint)
             done = self._worker.flush(flush_seconds)
             ended = self._worker.stop()
             self._store.erasers.remove(self._eraser)

@@ -8,38 +8,6 @@
 `phase_context` says the same without a store: configuration and past in, messages with their origins out.
 """
 
-from .auto_selection import Strategies
-from .config import anchors, auto_enabled, cascade_of, intra_context, load_cascade, parse_cascade, selection
-from .context import PhaseMessage
-from .past import Past, PastMessage, PhaseLog, read_past
-from .phase import PhaseContext, RefusedAttempt, intra_policy, phase_context, retry_messages, sub_input, sub_state
-from .run import OpenedPhase, choose_attempt, close_phase, open_phase, read_run, record_state
+import lazy_loader
 
-__all__ = [
-    "OpenedPhase",
-    "Past",
-    "PastMessage",
-    "PhaseContext",
-    "PhaseLog",
-    "PhaseMessage",
-    "RefusedAttempt",
-    "Strategies",
-    "anchors",
-    "auto_enabled",
-    "cascade_of",
-    "choose_attempt",
-    "close_phase",
-    "intra_context",
-    "intra_policy",
-    "load_cascade",
-    "open_phase",
-    "parse_cascade",
-    "phase_context",
-    "read_past",
-    "read_run",
-    "record_state",
-    "retry_messages",
-    "selection",
-    "sub_input",
-    "sub_state",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,24 +1,24 @@
-"""`mode: auto`: anchors are always shown, the rest is what a selector ranks highest and what fits.
+"""`mode: auto` of a phase: anchors are always shown, the rest is what a selector ranks highest and what fits.
 
-Anchors: the input, the outputs of `from_phases`, callouts (pinned messages), errors (where asked for), and, where the
-phase itself ran before, its newest `window` steps. Selected messages come with their whole tool group, in the order of
-the past, under the label of their phase. `max_tokens` covers both; anchors alone over it leave no room, and a finding
-says so. The lower of `max_tokens` and the caller's budget counts.
+Anchors: the input, the outputs of `from_phases`, callouts (pinned messages), errors (where the configuration asks for
+them), and, where the phase itself ran before, its newest `window` steps. Selected messages come with their whole tool
+group, in the order of the past, under the label of their phase. `max_tokens` covers both; anchors alone over it leave
+no room, and a finding says so. The lower of `max_tokens` and the caller's budget counts. `from` limits the candidate
+phases.
 
-`from` limits the candidate phases. The selector is the one that the configured strategy stands for (`strategies`), or
-the caller's own; it gets the phase's rendered instructions as its query. What `heuristic` ranks is weighed with recency
-and callouts (`weighed`); what others rank stands. Whatever a ranking says of itself (another strategy stood in, and
-why) is in the log and in the findings. Source: the auto-context design.
-
-Strategies by name: the selectors that `selection.strategy` of a configuration stands for.
+The selector is the caller's own, or the one that the configured strategy stands for (`Strategies`):
 
     heuristic   words, weighed with recency and callouts; needs nothing
     semantic    embeddings over `similarity_threshold`; needs an embedder, by default that of the extra `dense`
     llm         a model reads a menu and picks; needs one of `models`, by default the first
     hybrid      words and embeddings fused, then the model where there is one
 
-What is missing or fails is no error: the words rank instead, and the ranking says so in a finding. Keep one
-`Strategies` for many phases: it keeps indexes, vectors and weights. Source: the auto-context design (strategies).
+It gets the phase's rendered instructions as its query. What `heuristic` ranks is weighed with recency and callouts
+(`weighed`); other rankings stand as they are. A strategy whose embedder or model is missing or fails is no error: the
+words rank instead, and the ranking's finding is shown and logged. Keep one `Strategies` for many phases: it keeps
+indexes, vectors and weights.
+
+Source: the auto-context design.
 """
 
 from __future__ import annotations
@@ -27,41 +27,60 @@ import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, get_args
+from typing import TYPE_CHECKING, get_args
 from zlib import crc32
 
-from ctxsteward.schemas import InputError, Message
-from ctxsteward.schemas.cascade import Anchors, AutoContext, Selection, Strategy
-from ctxsteward.schemas.documents import SelectionCandidate
+from ctxsteward.schemas import (
+    Anchors,
+    AutoContext,
+    InputError,
+    Message,
+    Selection,
+    SelectionCandidate,
+    SelectionLog,
+    Strategy,
+)
 
-from ..history.session import Session
-from ..history.tool_groups import LogEntry
-from ..recall.llm import Ask, Summarize
-from ..recall.selection import (
+from ..history import LogEntry, Session
+from ..recall import (
     FELL_BACK,
     LOGGED_CANDIDATES,
     MAX_CANDIDATES,
     MAX_READ,
+    Ask,
+    Heuristic,
+    Hybrid,
+    ModelSelector,
+    Multilingual,
     Ranking,
     ScoredOriginal,
     SelectionRequest,
     Selector,
+    Semantic,
+    Summarize,
+    Weights,
     ranking_by,
 )
-from ..recall.strategies import Heuristic, Hybrid, ModelSelector, Multilingual, Semantic, Weights
-from ..tokens.tokenizer import FRAME_TOKENS
-from .config import anchors as anchors_of
-from .config import auto_enabled, before, excluded, phases_of, switches, taken_from
-from .config import selection as selection_of
+from ..tokens import FRAME_TOKENS
+from .config import (
+    anchors as anchors_of,
+    auto_enabled,
+    before,
+    excluded,
+    phases_of,
+    selection as selection_of,
+    switches,
+    taken_from,
+)
 from .context import ContextBuilder
 from .past import PastMessage
 
 if TYPE_CHECKING:
-    from ..cards.port import CardIndex
-    from ..recall.selection import Embedder
+    from ..cards import CardIndex
+    from ..recall import Embedder
 
 
 class Strategies:
@@ -132,16 +151,16 @@ def _read_summaries(
     index: CardIndex, past: Mapping[int, PastMessage], entries: Sequence[LogEntry]
 ) -> Mapping[int, str]:
     """Summaries of the cards of past messages, by number; those of replaced originals are left out."""
-    from ..cards.backlog import cards_of
+    from ..cards import cards_of
 
-    found: dict[int, str] = {}
+    summaries: dict[int, str] = {}
     asked = [past[entry.ordinal] for entry in entries]
     for session in {message.session.id: message.session for message in asked}.values():
         own = {f"§{message.ordinal}": message for message in asked if message.session is session}
         for card in cards_of(index, session, refs=list(own)):
             if card.address == own[card.ref].entry.event.address:
-                found[own[card.ref].number] = card.summary
-    return found
+                summaries[own[card.ref].number] = card.summary
+    return summaries
 
 
 def _refusing(reason: str) -> Ask:
@@ -166,43 +185,30 @@ _ERROR = re.compile(r"error|exception|failed", re.IGNORECASE)
 _Group = tuple[PastMessage, ...]
 
 
-class AutoChoice(NamedTuple):
-    """How a selection went."""
+def select_automatically(
+    building: ContextBuilder,
+    strategies: Strategies,
+    selector: Selector | None,
+    budget_tokens: int | None,
+    defaults: AutoContext | None,
+) -> SelectionLog:
+    """Add anchors and selection to a context; how that went.
 
-    strategy: str
-    anchors: tuple[int, ...]
-    candidates: tuple[SelectionCandidate, ...] = ()
-    reasoning: str | None = None
-    """In a model's words, where one chose."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelectionOptions:
-    """What the caller gives `mode: auto` to choose with."""
-
-    strategies: Strategies
-    selector: Selector | None
-    """In place of the configured strategy; None: that one."""
-    budget_tokens: int | None
-    """Beside `max_tokens`, the lower one counts; None: no other limit."""
-    defaults: AutoContext | None
-
-
-def select_automatically(building: ContextBuilder, choosing: SelectionOptions) -> AutoChoice:
-    """Add anchors and selection to a context."""
-    cascade, phase, defaults = building.cascade, building.phase, choosing.defaults
+    A `selector` takes the place of the configured strategy. Of `budget_tokens` and `max_tokens` the lower one counts.
+    """
+    cascade, phase = building.cascade, building.phase
     assert phase.context is not None
     anchors, selection = anchors_of(cascade, phase, defaults), selection_of(cascade, phase, defaults)
     if "input" in anchors.include and phase.context.include_input and building.input:
         building.add_input()
     if not auto_enabled(cascade, defaults):
         building.note("auto_context_disabled", "inter_phase is switched off: nothing is selected")
-        return AutoChoice("none", ())
+        return building.selection_log("none")
     if "output" in anchors.include:
         _add_outputs(building, anchors)
     fixed = _anchored_groups(building, anchors)
-    budget = choosing.budget_tokens
-    fitting = _ContextRoom(building, selection.max_tokens if budget is None else min(selection.max_tokens, budget))
+    limits = (selection.max_tokens, selection.max_tokens if budget_tokens is None else budget_tokens)
+    fitting = _ContextRoom(building, min(limits))
     for group in fixed:
         fitting.take(group)
     anchored = building.shown | {message.number for group in fixed for message in group}
@@ -216,14 +222,17 @@ def select_automatically(building: ContextBuilder, choosing: SelectionOptions) -
             with ExitStack() as held:  # sessions first, what a selector keeps second, as when an envelope is built
                 for session in _sessions(building):
                     held.enter_context(session.lock)
-                ranking = _ranked(building, choosing, selection, candidates, fitting.left)
+                allowed = {message.number: message for message in candidates}
+                if selector is None:
+                    selector = strategies.selector(selection, allowed, switches(cascade, defaults))
+                ranking = _ranked(building, selector, strategies.heuristic, selection, candidates, fitting.left)
         _fit(ranking, fitting, selection.max_messages, anchored)
     taken = [message for message in building.past.messages if message.number in fitting.taken]
     for name in dict.fromkeys(message.phase for message in taken):
         assert name is not None
         building.add_replay(name, tuple(message for message in taken if message.phase == name))
     logged = tuple(_logged(ranking, fitting))
-    return AutoChoice(ranking.strategy, tuple(sorted(anchored)), logged, ranking.reasoning)
+    return building.selection_log(ranking.strategy, anchored, logged, ranking.reasoning)
 
 
 def _add_outputs(building: ContextBuilder, anchors: Anchors) -> None:
@@ -246,14 +255,14 @@ def _anchored_groups(building: ContextBuilder, anchors: Anchors) -> list[_Group]
     steps = [at for at, group in enumerate(own) if group[0].message.role == "assistant"]
     window = own[steps[-anchors.window] :] if anchors.window and len(steps) >= anchors.window else own
     newest = {message.number for group in window for message in group} if anchors.window else set()
-    found = []
+    anchored = []
     for group in past.groups:
         is_callout = "callouts" in anchors.include and any(message.is_pinned for message in group)
         is_error = "errors" in anchors.include and any(mentions_error(message.message) for message in group)
         wanted = group[0].phase in earlier and building.retains(group[0]) and (is_callout or is_error)
         if (wanted or group[0].number in newest) and not all(message.number in building.shown for message in group):
-            found.append(group)
-    return found
+            anchored.append(group)
+    return anchored
 
 
 def mentions_error(message: Message) -> bool:
@@ -281,29 +290,26 @@ def _sessions(building: ContextBuilder) -> list[Session]:
 
 def _ranked(
     building: ContextBuilder,
-    choosing: SelectionOptions,
+    selector: Selector,
+    stand_in: Heuristic,
     selection: Selection,
     candidates: Sequence[PastMessage],
     budget_tokens: int,
 ) -> Ranking:
-    """The candidates as the strategy ranks them, or as another one that stood in for it."""
+    """The candidates as the selector ranks them, or as another one that stood in for it."""
     field = "context.selection.strategy"
     request = _request(building, candidates, budget_tokens)
-    allowed = {message.number: message for message in candidates}
-    selector = choosing.selector
-    if selector is None:
-        on = switches(building.cascade, choosing.defaults)
-        selector = choosing.strategies.selector(selection, allowed, on)
+    allowed = {message.number for message in candidates}
     try:
         ranking = _checked(ranking_by(selector, request), allowed)
-        told = any(finding.kind == FELL_BACK for finding in ranking.findings)
+        already_noted = any(finding.kind == FELL_BACK for finding in ranking.findings)
     except Exception as error:  # a selector is the caller's code: whatever it raises, the phase goes on
         text = f"the selector failed, {HEURISTIC!r} ranked: {type(error).__name__}: {error}"
         building.note("selection_failed", text, field)
-        ranking, told = _checked(ranking_by(choosing.strategies.heuristic, request), allowed), True
+        ranking, already_noted = _checked(ranking_by(stand_in, request), allowed), True
     for finding in ranking.findings:
         building.note(finding.kind, finding.text, field)
-    if ranking.strategy in STRATEGIES and ranking.strategy != selection.strategy and not told:
+    if ranking.strategy in STRATEGIES and ranking.strategy != selection.strategy and not already_noted:
         text = f"strategy {selection.strategy!r} is configured; {ranking.strategy!r} ranked"
         building.note("strategy_replaced", text, field)
     # a callable without a known name ranks in the place of the strategy that is configured
@@ -321,7 +327,7 @@ def weighed(
     found_by_words = [scored.ordinal for scored in ranked if scored.score > 0]
     keyword = {ordinal: 1 - at / len(found_by_words) for at, ordinal in enumerate(found_by_words)}
     recency = {message.number: (at + 1) / len(candidates) for at, message in enumerate(candidates)}
-    found = []
+    rescored = []
     for message in candidates:
         signals = {
             "recency": recency[message.number],
@@ -333,8 +339,8 @@ def weighed(
             + selection.keyword_weight * signals["keyword"]
             + selection.callout_weight * signals["callout"]
         )
-        found.append(ScoredOriginal(message.number, score, signals))
-    return tuple(sorted(found, key=lambda scored: (-scored.score, -scored.ordinal))[:MAX_CANDIDATES])
+        rescored.append(ScoredOriginal(message.number, score, signals))
+    return tuple(sorted(rescored, key=lambda scored: (-scored.score, -scored.ordinal))[:MAX_CANDIDATES])
 
 
 def _checked(ranking: Ranking, allowed: Collection[int]) -> Ranking:
@@ -359,8 +365,8 @@ def _request(building: ContextBuilder, candidates: Sequence[PastMessage], budget
     shape = crc32(repr([message.origin for message in past.messages]).encode())
 
     def entry(number: int) -> LogEntry:
-        found = by_number[number].entry
-        return LogEntry(replace(found.event, ordinal=number), found.message)
+        original = by_number[number].entry
+        return LogEntry(replace(original.event, ordinal=number), original.message)
 
     return SelectionRequest(
         tenant=next(iter(sessions.values())).tenant,

@@ -1,13 +1,14 @@
-"""What is in force for a phase: settings inherited one by one, names and patterns resolved.
+"""A cascade's configuration: read and checked from a YAML or JSON file, and the settings in force for a phase.
 
-Order of inheritance: the caller's defaults, the cascade's `auto_context`, the phase. Within one level of `inter_phase`
-the strategy and model inside `selection` win over those beside it.
+`load_cascade`, `parse_cascade` and `cascade_of` read a file, a text or a dict; what is wrong is refused with file,
+line, key, what was found and what to do. JSON is what ends in ``.json`` or begins like an object with quoted keys; it
+has no line numbers. Whatever a phase names must stand before it: an unknown phase, a forward reference, a sub-cascade
+that nobody defined and one that leads back to itself are refused here, and so is a template that does not parse or asks
+for what the sandbox forbids.
 
-A cascade from a YAML or JSON file, text or dict; refused with file, line, key, what was found and what to do.
-
-JSON is what ends in ``.json`` or begins like an object with quoted keys; it has no line numbers. Whatever a phase names
-must stand before it: an unknown phase, a forward reference, a sub-cascade that nobody defined and one that leads back
-to itself are refused here, and so is a template that does not parse or asks for what the sandbox forbids.
+The functions before them look settings up for one phase. Settings are inherited one by one: the caller's defaults, the
+cascade's `auto_context`, the phase. Within one level of `inter_phase` the strategy and model inside `selection` win
+over those beside it.
 
 Raises `InvalidCascade` and `InputTooLarge`.
 """
@@ -22,8 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from ctxsteward.schemas import InputTooLarge, InvalidTranscript
-from ctxsteward.schemas.cascade import (
+from ctxsteward.schemas import (
     MANIFEST,
     PREVIOUS,
     Anchors,
@@ -31,15 +31,16 @@ from ctxsteward.schemas.cascade import (
     Cascade,
     InterPhase,
     IntraContext,
+    InvalidCascade,
+    InvalidTranscript,
     Phase,
     Selection,
     Source,
+    counted,
 )
-from ctxsteward.schemas.errors import InvalidCascade
-from ctxsteward.schemas.violations import counted
-from ctxsteward.store.strict_yaml import Lines, YamlSource, place, read_mapping, show
+from ctxsteward.store import Lines, YamlSource, place, read_mapping, read_text, show
 
-from ..transcripts.strict_json import decode
+from ..transcripts import decode
 from .templates import check_template
 
 _Settings = TypeVar("_Settings", bound=BaseModel)
@@ -137,12 +138,12 @@ def taken_from(cascade: Cascade, phase: Phase, ran: Collection[str]) -> tuple[Na
     context = phase.context
     sources = context.from_ if context else phase.inject_from or ()
     field = "context.from" if context else "inject_from"
-    found = [
+    named = [
         NamedSource(source.model_copy(update={"phase": name}), source.phase, f"{field}[{index}]")
         for index, source in enumerate(sources)
         for name in _spelled_out(cascade, phase, source.phase, ran)
     ]
-    return tuple(found)
+    return tuple(named)
 
 
 def phases_of(cascade: Cascade, phase: Phase, refs: Iterable[str], ran: Collection[str]) -> tuple[str, ...]:
@@ -225,22 +226,8 @@ def cascade_of_tree(tree: Tree) -> Cascade:
 
 def load_tree(path: str | Path) -> Tree:
     """The mapping in a file."""
-    source = str(path)
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(MAX_JSON_BYTES + 1)
-    except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-        raise InvalidCascade(source, "", reason, "pass the path of a readable YAML or JSON file") from error
-    except ValueError as error:
-        raise InvalidCascade(source[:80], "", str(error), "pass the path of a YAML or JSON file") from error
-    if len(data) > MAX_JSON_BYTES:
-        raise InputTooLarge(f"cascade {source}", Path(path).stat().st_size, MAX_JSON_BYTES)
-    try:
-        text = data.decode().removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        raise InvalidCascade(source, "", f"byte {error.start} is not UTF-8", "save the file as UTF-8") from error
-    return parse_tree(text, source, json=source.endswith(".json"))
+    text = read_text(path, _READING, max_bytes=MAX_JSON_BYTES, forms="YAML or JSON").removeprefix("\ufeff")
+    return parse_tree(text, str(path), json=str(path).endswith(".json"))
 
 
 def parse_tree(text: str, source: str, *, json: bool = False) -> Tree:
@@ -249,14 +236,14 @@ def parse_tree(text: str, source: str, *, json: bool = False) -> Tree:
         value, lines = read_mapping(text, source, _READING)
         return Tree(value, lines, source)
     try:
-        found = decode(text.encode(), source, "")
+        document = decode(text.encode(), source, "")
     except InvalidTranscript as error:
         raise InvalidCascade(error.source, error.where, error.found, error.hint) from error
     except UnicodeEncodeError as error:
         raise InvalidCascade(source, "", "a lone surrogate", "write well-formed Unicode") from error
-    if not isinstance(found, dict) or not found:
-        raise InvalidCascade(source, "", show(found), _READING.expected)
-    return Tree(found, {}, source)
+    if not isinstance(document, dict) or not document:
+        raise InvalidCascade(source, "", show(document), _READING.expected)
+    return Tree(document, {}, source)
 
 
 def _looks_like_json(text: str) -> bool:
@@ -337,17 +324,15 @@ def _keys_in(value: object, error: ErrorDetails) -> _Keys:
 # -- references ----------------------------------------------------------------------------------------------
 
 
-class _Reference(NamedTuple):
-    keys: _Keys
-    ref: str
-    as_source: bool
+_Reference = tuple[_Keys, str, bool]
+"""Where it stands, what it says, and whether something is taken from there."""
 
 
 def _check_phases(tree: Tree, cascade: Cascade, above: _Keys) -> None:
     inter = cascade.auto_context.inter_phase if cascade.auto_context else None
     for index, ref in enumerate(inter.anchors.from_phases if inter and inter.anchors else ()):
         keys = (*above, "auto_context", "inter_phase", "anchors", "from_phases", str(index))
-        _check_reference(tree, cascade, len(cascade.phases), _Reference(keys, ref, True))
+        _check_reference(tree, cascade, len(cascade.phases), (keys, ref, True))
     seen: dict[str, int] = {}
     for index, phase in enumerate(cascade.phases):
         keys = (*above, "phases", str(index))
@@ -369,33 +354,33 @@ def _references(phase: Phase, keys: _Keys) -> Iterator[_Reference]:
     context = phase.context
     if context is not None:
         for index, source in enumerate(context.from_):
-            yield _Reference((*keys, "context", "from", str(index)), source.phase, True)
+            yield (*keys, "context", "from", str(index)), source.phase, True
         for index, ref in enumerate(context.exclude):
-            yield _Reference((*keys, "context", "exclude", str(index)), ref, False)
+            yield (*keys, "context", "exclude", str(index)), ref, False
         for index, ref in enumerate(context.anchors.from_phases if context.anchors else ()):
-            yield _Reference((*keys, "context", "anchors", "from_phases", str(index)), ref, True)
+            yield (*keys, "context", "anchors", "from_phases", str(index)), ref, True
     for index, source in enumerate(phase.inject_from or ()):
-        yield _Reference((*keys, "inject_from", str(index)), source.phase, True)
+        yield (*keys, "inject_from", str(index)), source.phase, True
 
 
 def _check_reference(tree: Tree, cascade: Cascade, index: int, reference: _Reference) -> None:
-    ref, names = reference.ref, cascade.names
+    (keys, ref, as_source), names = reference, cascade.names
     if ref in (PREVIOUS, "*"):
         return
     matched = matching(ref, names)
     earlier = ", ".join(names[:index]) or "none"
     if not matched:
         what = "matches no phase" if is_pattern(ref) else "is no phase of this cascade"
-        raise refused(tree, reference.keys, f"{ref!r} {what}", f"phases before this one: {earlier}")
-    if not reference.as_source or any(name in names[:index] for name in matched):
+        raise refused(tree, keys, f"{ref!r} {what}", f"phases before this one: {earlier}")
+    if not as_source or any(name in names[:index] for name in matched):
         return
-    here = names[index] if index < len(names) else ""
-    what = "is this phase itself" if matched == (here,) else f"comes after {here!r}"
-    raise refused(tree, reference.keys, f"{ref!r} {what}", f"name a phase that has run by then: {earlier}")
+    phase_name = names[index] if index < len(names) else ""
+    what = "is this phase itself" if matched == (phase_name,) else f"comes after {phase_name!r}"
+    raise refused(tree, keys, f"{ref!r} {what}", f"name a phase that has run by then: {earlier}")
 
 
 def _check_templates(tree: Tree, phase: Phase, keys: _Keys) -> None:
-    found = [((*keys, "instructions"), phase.instructions, False)]
+    templates = [((*keys, "instructions"), phase.instructions, False)]
     taken = phase.context.from_ if phase.context else ()
     sources: tuple[tuple[_Keys, Sequence[Source]], ...] = (
         (("inject_from",), phase.inject_from or ()),
@@ -404,11 +389,11 @@ def _check_templates(tree: Tree, phase: Phase, keys: _Keys) -> None:
     for path, entries in sources:
         for index, source in enumerate(entries):
             if source.condition is not None:
-                found.append(((*keys, *path, str(index), "condition"), source.condition, True))
+                templates.append(((*keys, *path, str(index), "condition"), source.condition, True))
     for index, sub in enumerate(phase.sub_cascades):
         for key, text in sub.input_map.items():
-            found.append(((*keys, "sub_cascades", str(index), "input_map", key), text, False))
-    for path, text, is_condition in found:
+            templates.append(((*keys, "sub_cascades", str(index), "input_map", key), text, False))
+    for path, text, is_condition in templates:
         problem = check_template(text, is_condition=is_condition)
         if problem is not None:
             raise refused(tree, path, problem.found, problem.hint)

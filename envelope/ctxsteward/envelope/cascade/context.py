@@ -1,8 +1,10 @@
-"""A context in the making: what each source brings, in which role, under which label, and what was brought already.
+"""The context of a phase while it is put together: what each source adds, in which role and under which label.
+
+`phase_context` and `auto_selection` add to one `ContextBuilder`, which knows what was added before.
 
 Within a source the order is images, output, messages, state. A message or image that one source brought is not brought
 again by another. Replayed messages keep their role and bytes; a system message that arrived in a log is replayed in
-the user's role. Labels: see `injection`.
+the user's role. Labels: see `phase`.
 """
 
 from __future__ import annotations
@@ -12,12 +14,20 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from ctxsteward.schemas import Finding, InputError, Message, Wire
-from ctxsteward.schemas.cascade import Cascade, Phase, Source
-from ctxsteward.schemas.documents import SelectionCandidate, SelectionLog
-from ctxsteward.schemas.errors import InvalidCascade
+from ctxsteward.schemas import (
+    Cascade,
+    Finding,
+    InputError,
+    InvalidCascade,
+    Message,
+    Phase,
+    SelectionCandidate,
+    SelectionLog,
+    Source,
+    Wire,
+)
 
-from ..tokens.tokenizer import Counter
+from ..tokens import Counter
 from .config import NamedSource, before, taken_from
 from .past import (
     Expiry,
@@ -82,23 +92,30 @@ class ContextBuilder:
         """A field of this phase, as the configuration has it."""
         return f"phases[{self.cascade.names.index(self.phase.name)}].{field}"
 
-    def failed(self, field: str, error: TemplateFailed) -> InvalidCascade:
-        return InvalidCascade(f"cascade {self.cascade.cascade_id!r}", self.place(field), error.found, error.hint)
+    def refused(self, field: str, found: str, hint: str) -> InvalidCascade:
+        """The error for a field of this phase."""
+        return InvalidCascade(f"cascade {self.cascade.cascade_id!r}", self.place(field), found, hint)
 
     def instructions(self) -> RenderedTemplate:
         """The phase's instructions, filled in."""
         try:
             return render(self.phase.instructions, input=self.input, state=self.state)
         except TemplateFailed as error:
-            raise self.failed("instructions", error) from error
+            raise self.refused("instructions", error.found, error.hint) from error
 
     # -- adding -----------------------------------------------------------------------------------------------
 
     def add(
-        self, wire: Wire, kind: MessageKind, origin: str, phase: str | None = None, numbers: tuple[int, ...] = ()
+        self,
+        wire: Wire,
+        kind: MessageKind,
+        origin: str,
+        phase: str | None = None,
+        numbers: tuple[int, ...] = (),
+        tokens: int | None = None,
     ) -> None:
-        """Take a derived message."""
-        tokens = self.counter.message(Message.from_wire(wire))
+        """Take a message; one that is ours is counted here."""
+        tokens = self.counter.message(Message.from_wire(wire)) if tokens is None else tokens
         self.messages.append(
             PhaseMessage(wire=wire, kind=kind, phase=phase, origin=origin, numbers=numbers, tokens=tokens)
         )
@@ -117,19 +134,11 @@ class ContextBuilder:
             name = taken.source.phase
             if name not in earlier:
                 hint = f"phases before it: {', '.join(earlier) or 'none'}"
-                raise InvalidCascade(
-                    f"cascade {self.cascade.cascade_id!r}",
-                    self.place(taken.field),
-                    f"{name!r} does not run before",
-                    hint,
-                )
+                raise self.refused(taken.field, f"{name!r} does not run before", hint)
             if name not in ran:
                 self.note("source_not_run", f"phase {name!r} has not run; nothing is injected from it", taken.field)
             elif self.applies(taken):
                 self.add_source(taken)
-        self._note_empty_patterns(ran)
-
-    def _note_empty_patterns(self, ran: frozenset[str]) -> None:
         written = {taken.field for taken in taken_from(self.cascade, self.phase, ran)}
         context = self.phase.context
         field = "context.from" if context else "inject_from"
@@ -145,7 +154,7 @@ class ContextBuilder:
         try:
             true = holds(taken.source.condition, input=self.input, state=self.state)
         except TemplateFailed as error:
-            raise self.failed(f"{taken.field}.condition", error) from error
+            raise self.refused(f"{taken.field}.condition", error.found, error.hint) from error
         if not true:
             text = f"phase {taken.source.phase!r} is not injected: its condition is false"
             self.note("condition_false", text, taken.field)
@@ -153,7 +162,7 @@ class ContextBuilder:
 
     def add_source(self, taken: NamedSource) -> None:
         """What one source includes of its phase."""
-        source, retained = taken.source, self.phase_of(taken.source.phase)
+        source, retained = taken.source, self.cascade.phase(taken.source.phase)
         included = [kind for kind in ("images", "output", "messages", "state") if kind in source.include]
         if retained is not None and retained.context_retention == "output_only" and "messages" in included:
             text = f"phase {source.phase!r} retains its output only; its messages are not injected"
@@ -171,9 +180,6 @@ class ContextBuilder:
                     self._add_conversation(source, role)
                 case "state":
                     self._add_state(source.phase, role, taken.field)
-
-    def phase_of(self, name: str) -> Phase | None:
-        return self.cascade.phase(name)
 
     def _role(self, taken: NamedSource) -> str:
         if taken.source.as_role == "user":
@@ -199,17 +205,16 @@ class ContextBuilder:
             # its holder is not `shown`: a later source may still replay it, without these images
             self.messages[-1] = replace(self.messages[-1], numbers=held)
 
-    def add_output(self, phase: str, role: str, field: str | None) -> bool:
-        """A phase's final text; whether there was any that was not shown before."""
+    def add_output(self, phase: str, role: str, field: str | None) -> None:
+        """A phase's final text, unless it was shown before."""
         output = self.past.output(phase)
         if output is None:
             self.note("no_output", f"phase {phase!r} left no assistant text", field)
-            return False
-        if output.said.number in self.shown:
-            return False
-        text = f"[Output from {phase}]:\n{output.text}"
-        self.add({"role": role, "content": text}, "output", output.said.origin, phase, (output.said.number,))
-        return True
+            return
+        message, text = output
+        if message.number not in self.shown:
+            wire = {"role": role, "content": f"[Output from {phase}]:\n{text}"}
+            self.add(wire, "output", message.origin, phase, (message.number,))
 
     def _add_conversation(self, source: Source, role: str) -> None:
         own = self.past.last_turn(source.phase) if source.messages_filter == "last_turn" else self.past.of(source.phase)
@@ -234,18 +239,8 @@ class ContextBuilder:
     def add_own(self, left: ShownMessage, wire: Wire, kind: MessageKind) -> None:
         """A past message in its own role."""
         message = left.message
-        verbatim = wire is left.original.wire
-        tokens = message.tokens(self.counter) if verbatim else self.counter.message(Message.from_wire(wire))
-        shown = PhaseMessage(
-            wire=wire,
-            kind=kind,
-            phase=message.phase,
-            origin=message.origin,
-            numbers=(message.number,),
-            tokens=tokens,
-        )
-        self.messages.append(shown)
-        self.shown.add(message.number)
+        tokens = message.tokens(self.counter) if wire is left.original.wire else None
+        self.add(wire, kind, message.origin, message.phase, (message.number,), tokens)
 
     def _replayed(self, left: ShownMessage, texts_only: bool) -> Wire | None:
         if texts_only and left.original.tool_calls:
@@ -275,8 +270,11 @@ class ContextBuilder:
 
     def add_snowball(self) -> None:
         """Everything that flows on from before this phase, in its own role."""
-        for message in flowing(self.cascade, self.phase, self.past):
-            retained = self.phase_of(message.phase or "")
+        later = frozenset(self.cascade.names) - frozenset(before(self.cascade, self.phase))
+        for message in self.past.messages:
+            if message.phase in later or not self.retains(message):
+                continue
+            retained = self.cascade.phase(message.phase or "")
             if retained is not None and retained.context_retention == "output_only":
                 self.add_output(retained.name, "user", None)
                 continue
@@ -286,16 +284,16 @@ class ContextBuilder:
 
     def retains(self, message: PastMessage) -> bool:
         """Whether later phases may see this message at all."""
-        configured = self.phase_of(message.phase or "")
+        configured = self.cascade.phase(message.phase or "")
         if configured is None or configured.context_retention == "full":
             return True
         output = self.past.output(configured.name)
-        return output is not None and output.said.number == message.number
+        return output is not None and output[0].number == message.number
 
     def expiry(self, phase: str) -> Expiry:
         """What of a phase has expired."""
         if phase not in self.expiries:
-            configured = self.phase_of(phase)
+            configured = self.cascade.phase(phase)
             self.expiries[phase] = Expiry(self.past, phase, (configured.context_ttl if configured else None) or {})
         return self.expiries[phase]
 
@@ -327,22 +325,6 @@ class ContextBuilder:
             candidates=tuple(candidates),
             reasoning=reasoning,
         )
-
-
-def flowing(cascade: Cascade, phase: Phase, past: Past) -> list[PastMessage]:
-    """What flows on to a phase without `context`: all before it, of `output_only` phases the output alone."""
-    later = frozenset(cascade.names) - frozenset(before(cascade, phase))
-    found: list[PastMessage] = []
-    for message in past.messages:
-        if message.phase in later:
-            continue
-        configured = cascade.phase(message.phase or "")
-        if configured is not None and configured.context_retention == "output_only":
-            output = past.output(configured.name)
-            if output is None or output.said.number != message.number:
-                continue
-        found.append(message)
-    return found
 
 
 def as_json(value: object, what: str) -> str:

@@ -1,27 +1,23 @@
 """The past of a cascade: what its earlier phases left, read from the logs they ran in.
 
-A phase's messages carry its name (``append(…, phase=)``); what was injected into a log carries an `origin` and is
-nobody's own. Each own message has a *number*, its 1-based place in the past; in a past of one log that began with its
-cascade it equals the ordinal. Reading keeps no bodies beyond those that a session's window holds anyway: a message is
-fetched and decoded when somebody looks at it, so what nobody is shown costs nothing here. State that a phase set is a
-note of one of the logs, ``state-PHASE``, a JSON object.
+A phase's messages carry its name (``append(…, phase=)``); what was injected into a log carries an `origin` and belongs
+to no phase. Each own message has a *number*, its 1-based place in the past; in a past of one log that began with its
+cascade it equals the ordinal. A message's body is fetched and decoded when somebody looks at it, so what no phase is
+shown costs nothing here. State that a phase set is a note of one of the logs, ``state-PHASE``, a JSON object.
 
 Several attempts at one phase (soundings) are logs of their own, numbered from 1. Once one of them was chosen the others
 are no longer part of the past.
 
+*Images* of past messages are found in their provider's own blocks and shown in those same blocks, never re-encoded. An
+image is known by its data or URL, not by the message it came in, so that one that was passed on is shown once. The
+digest it is known by stays in the process. What it costs is said by `ctxsteward.envelope.tokens.models`.
+
+*Expiry* (`context_ttl`) says which of a phase's messages other phases are no longer shown. The age of a message is the
+number of steps (assistant messages) of its phase after it. Tool results that are too old become one line, so that their
+calls stay answered; images become one line; other messages are left out, an assistant message with tool calls together
+with its results. The originals stay in their log.
+
 Raises `InputError` for a state note that is no JSON object, and for logs of more than one tenant.
-
-Images of past messages: found in their provider's own blocks, shown in those same blocks, never re-encoded.
-
-An image is known by its data or URL, not by the message it came in, so that one that was passed on is shown once. Its
-digest stays in the process. What it costs is said by `ctxsteward.envelope.tokens.models`, never by the length of its
-data.
-
-Expiry: which of a phase's messages other phases are no longer shown, by `context_ttl`.
-
-The age of a message is the number of steps (assistant messages) of its phase after it. Tool results that are too old
-become one line, so that their calls stay answered; images become one line; other messages are left out, an assistant
-message with tool calls together with its results. The originals stay in their log.
 """
 
 from __future__ import annotations
@@ -33,12 +29,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from ctxsteward.schemas import InputError, Message, Wire
-from ctxsteward.schemas.cascade import Source, TtlKind
+from ctxsteward.schemas import InputError, Message, Source, TtlKind, Wire
 
-from ..history.session import Session
-from ..history.tool_groups import LogEntry, is_user_turn
-from ..tokens.tokenizer import Counter
+from ..history import LogEntry, Session, is_user_turn
+from ..tokens import Counter
 
 Form = Literal["openai", "anthropic"]
 SHOWN_ALREADY = "[image already shown]"
@@ -170,7 +164,7 @@ class PastMessage:
 
     @property
     def origin(self) -> str:
-        """Where it stands, for whoever it is injected into."""
+        """Where it stands, as the `origin` of its copies in other logs."""
         return f"{self.session.id}§{self.ordinal}"
 
     @property
@@ -184,13 +178,6 @@ class PastMessage:
     def tokens(self, counter: Counter) -> int:
         found = self.stored_tokens.get(counter.name)
         return self.entry.tokens(counter) if found is None else found
-
-
-class PhaseOutput(NamedTuple):
-    """A phase's final text, and the message that says it."""
-
-    text: str
-    said: PastMessage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,12 +215,12 @@ class Past:
         """A phase's own messages."""
         return tuple(message for message in self.messages if message.phase == phase)
 
-    def output(self, phase: str) -> PhaseOutput | None:
-        """A phase's final assistant text; None where it said nothing."""
+    def output(self, phase: str) -> tuple[PastMessage, str] | None:
+        """The assistant message that a phase ended with, and its text; None where it said nothing."""
         for said in reversed(self.of(phase)):
             message = said.message
             if message.role == "assistant" and message.text.strip():
-                return PhaseOutput(message.text, said)
+                return said, message.text
         return None
 
     def images(self, phase: str) -> tuple[PastImage, ...]:
@@ -269,7 +256,7 @@ def read_past(
     `order` names the phases as they stand in the cascade; `states` adds to what the logs' notes say; `chosen` is the
     attempt that counts, by phase.
     """
-    found: list[tuple[int, PastMessage]] = []
+    placed: list[tuple[int, PastMessage]] = []
     seen: set[tuple[int, str]] = set()
     copied: set[str] = set()
     noted: dict[str, dict[str, Any]] = {}
@@ -295,9 +282,9 @@ def read_past(
                 place = max(place, order.index(event.phase))
             wanted = (chosen or {}).get(event.phase or "")
             if wanted is None or log.attempt is None or log.attempt == wanted:
-                found.append((place, _past_message(log, entry, held)))
-    found.sort(key=lambda row: row[0])
-    messages = tuple(replace(message, number=number) for number, (_, message) in enumerate(found, 1))
+                placed.append((place, _past_message(log, entry, held)))
+    placed.sort(key=lambda row: row[0])
+    messages = tuple(replace(message, number=number) for number, (_, message) in enumerate(placed, 1))
     for phase, values in (states or {}).items():
         noted[phase] = {**noted.get(phase, {}), **values}
     ordered = sorted(noted, key=lambda phase: order.index(phase) if phase in order else len(order))
@@ -306,7 +293,7 @@ def read_past(
 
 def state_notes(session: Session) -> dict[str, dict[str, Any]]:
     """State by phase, as noted in a log."""
-    found: dict[str, dict[str, Any]] = {}
+    states: dict[str, dict[str, Any]] = {}
     for name, text in session.state.notes.items():
         if not name.startswith(STATE_NOTE):
             continue
@@ -316,8 +303,8 @@ def state_notes(session: Session) -> dict[str, dict[str, Any]]:
             values = None
         if not isinstance(values, dict):
             raise InputError(f"note {name!r} of session {session.id!r} is {text[:40]!r}; state is a JSON object")
-        found[name.removeprefix(STATE_NOTE)] = values
-    return found
+        states[name.removeprefix(STATE_NOTE)] = values
+    return states
 
 
 def _entries(session: Session, held: Mapping[int, LogEntry]) -> Iterator[LogEntry]:

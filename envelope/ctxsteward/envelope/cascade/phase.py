@@ -1,31 +1,31 @@
-"""What a phase is shown: its configuration and the past in, wire messages with their origins out.
+"""What a phase of a cascade is shown: its configuration and the past go in, wire messages with their origins come out.
+
+`phase_context` is the pure function behind `open_phase` (`run`), and works without a store. A phase has one of four
+modes:
 
     snowball    everything earlier, in order (no `context`)
     inject      what `inject_from` names, in its order, then the snowball
     selective   the input, then what `context.from` names, in its order
-    auto        the input and the other anchors, then what a selector picks (`auto`)
+    auto        the input and the other anchors, then what a selector picks (`auto_selection`)
 
 Labels are exact: ``[Original Input]:``, ``[Images from P]:``, ``[Output from P]:``, ``[Conversation from P]:``,
-``[State from P]:``; the input and state are JSON, indented by 2. Everything here is pure: the past, input and state are
-frozen values as far as it is concerned, so what it returns is the context at the phase's start.
+``[State from P]:``; the input and state are JSON, indented by 2. Past, input and state are read as frozen values, so
+the result is the context at the phase's start.
+
+Two smaller subjects stand in the same module because `phase_context` is configured beside them:
+
+- *Inside a phase* (`intra_context`). `intra_policy` gives the builder a compaction policy. When a compaction is due,
+  tool results older than `mask_observations_after` steps become one line; if that is not enough, what is older than the
+  newest `window` steps leaves, oldest first, messages that mention errors and plain reasoning last; if that is not
+  enough either, the builder's own order holds. Between compactions nothing changes, so a provider's cache keeps what it
+  has. `retry_messages` is what the next attempt of a loop is shown: the task, the newest attempts (of each at most
+  `MAX_OUTPUT_CHARS`) and why they failed.
+- *Sub-cascades* (`sub_input`, `sub_state`). A sub-cascade has a run and a context of its own; it names none of its
+  parent's phases. Its input comes from `input_map`; `context_in` and `context_out` say which keys of the state pass:
+  all (true), none (false), or those named.
 
 Raises `InvalidCascade` (unknown phase, a template that fails) and `InputError` (input or state that is no JSON).
-Source: the context-injection design.
-
-Inside a phase: how its own history is kept short, by its `intra_context`.
-
-`intra_policy` is for the builder. When a compaction is due, and only then, tool results older than
-`mask_observations_after` steps become one line; if that is not enough, what is older than the newest `window` steps
-leaves, oldest first, messages that mention errors and plain reasoning last; if that is not enough either, the budget
-wins and the builder's own order holds. Between compactions nothing changes, so a provider's cache keeps what it has.
-
-`retry_messages` is what the next attempt of a loop is shown: the task, the newest attempts (of each at most
-`MAX_OUTPUT_CHARS`) and why they failed. Source: the auto-context design (intra-phase).
-
-Sub-cascades: what flows into a cascade that runs inside a phase, and what flows back.
-
-A sub-cascade has a run and a context of its own; it names none of its parent's phases. Its input comes from
-`input_map`; of the state, `context_in` and `context_out` say which keys pass: all (true), none (false), or those named.
+Source: the context-injection design; the auto-context design (intra-phase).
 """
 
 from __future__ import annotations
@@ -35,16 +35,23 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
-from ctxsteward.schemas import Finding, Message, Wire
-from ctxsteward.schemas.cascade import AutoContext, Cascade, IntraContext, SubCascade
-from ctxsteward.schemas.documents import SelectionLog
-from ctxsteward.schemas.errors import InvalidCascade
-from ctxsteward.schemas.message import sent
+from ctxsteward.schemas import (
+    AutoContext,
+    Cascade,
+    Finding,
+    IntraContext,
+    InvalidCascade,
+    Message,
+    SelectionLog,
+    SubCascade,
+    Wire,
+    sent,
+)
 
-from ..compaction.policy import CompactionCandidate, CompactionChoice, Policy, Window, choose
-from ..recall.selection import Selector
-from ..tokens.tokenizer import Counter
-from .auto_selection import SelectionOptions, Strategies, mentions_error, select_automatically
+from ..compaction import CompactionCandidate, CompactionChoice, Policy, Window, choose
+from ..recall import Selector
+from ..tokens import Counter
+from .auto_selection import Strategies, mentions_error, select_automatically
 from .config import phase_named
 from .context import ContextBuilder, PhaseMessage
 from .past import Past
@@ -113,13 +120,10 @@ def phase_context(
     )
     context = phase.context
     mode: Mode = "snowball"
-    chosen, injected = None, None
+    log, injected = None, None
     if context is not None and context.mode == "auto":
         mode = "auto"
-        choosing = SelectionOptions(
-            strategies=strategies or Strategies(), selector=selector, budget_tokens=budget_tokens, defaults=defaults
-        )
-        chosen = select_automatically(building, choosing)
+        log = select_automatically(building, strategies or Strategies(), selector, budget_tokens, defaults)
     elif context is not None:
         mode = "selective"
         if context.include_input:
@@ -139,7 +143,7 @@ def phase_context(
         mode=mode,
         messages=tuple(building.messages),
         injected=len(building.messages) if injected is None else injected,
-        log=building.selection_log(*chosen) if chosen is not None else building.selection_log(mode),
+        log=log or building.selection_log(mode),
         findings=tuple(building.findings),
         rendering=building.instructions,
     )
@@ -237,13 +241,13 @@ def sub_input(sub: SubCascade, *, input: object, state: Mapping[str, Any]) -> ob
     """The sub-cascade's input: each template of `input_map` filled in; without one, the parent's input."""
     if not sub.input_map:
         return input
-    found: dict[str, str] = {}
+    filled: dict[str, str] = {}
     for key, template in sub.input_map.items():
         try:
-            found[key] = render(template, input=input, state=state).text
+            filled[key] = render(template, input=input, state=state).text
         except TemplateFailed as error:
             raise InvalidCascade(f"sub-cascade {sub.ref!r}", f"input_map.{key}", error.found, error.hint) from error
-    return found
+    return filled
 
 
 def sub_state(passes: bool | tuple[str, ...], state: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A run of a cascade in a store: opening a phase, and recording what it left.
+"""A run of a cascade in a store: opening a phase, recording what it left, and reading a recorded run from a file.
 
 A run has a *stream*, the session of the run's own id, in which phases without `context` go on. A phase with `context`,
 with `context_retention: output_only` or with a numbered attempt has a session of its own (``RUN.PHASE``,
@@ -6,21 +6,18 @@ with `context_retention: output_only` or with a numbered attempt has a session o
 when a later phase goes on in it. State, chosen attempts and what was opened are notes of ``RUN..ledger``, which no
 envelope is built of.
 
-Opening a phase appends what it is shown, each message with its `origin`, then its instructions, and nothing a second
-time: what a phase was shown is frozen when it is first opened. Threads and processes may open different attempts of a
-run at once. The builder lays a phase out like any session; in the stream, injected messages therefore follow the
-history. Append the phase's own messages with ``phase=NAME``.
+`open_phase` appends what the phase is shown, each message with its `origin`, then its instructions. It does so once:
+what a phase was shown is frozen when it is first opened. Threads and processes may open different attempts of a run at
+once. The builder lays a phase out like any session; in the stream, injected messages therefore follow the history.
+Append the phase's own messages with ``phase=NAME``.
 
-Raises `InvalidCascade`, `InputError`, `StoreError`.
+`recorded_of` reads a cascade with a run beside it from one file, for the command `context`. Beside the cascade's own
+keys the file may hold `input` (any JSON), `state` (what templates see), `states` (state by phase) and `transcript`, a
+list of rows: ``{phase, message}`` or ``{phase, messages: […]}``, each with an optional `attempt` (from 1) and `pin`. A
+transcript may also stand in a file of its own, as a JSON list or JSONL of such rows (`read_rows`). Messages are
+providers' dicts, verbatim.
 
-A cascade with a run beside it in one file: its input, its state, and what its phases said.
-
-Beside the cascade's own keys the file may hold `input` (any JSON), `state` (what templates see), `states` (state by
-phase) and `transcript`, a list of rows: ``{phase, message}`` or ``{phase, messages: […]}``, each with an optional
-`attempt` (from 1) and `pin`. A transcript may also stand in a file of its own, as a JSON list or JSONL of such rows.
-Messages are providers' dicts, verbatim; what is known about them stands beside them.
-
-Raises `InvalidCascade`, naming row and key.
+Raises `InvalidCascade` (in a file: naming row and key), `InputError`, `StoreError`.
 """
 
 from __future__ import annotations
@@ -32,19 +29,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ctxsteward.schemas import Conflict, Finding, InputError, InvalidMessage, Message, Wire
-from ctxsteward.schemas.cascade import AutoContext, Cascade, Phase
-from ctxsteward.schemas.errors import InvalidCascade
-from ctxsteward.store.journal.events import NoteSet
-from ctxsteward.store.profiles.text import Profile
-from ctxsteward.store.strict_yaml import show
+from ctxsteward.schemas import (
+    AutoContext,
+    Cascade,
+    Conflict,
+    Finding,
+    InputError,
+    InvalidCascade,
+    InvalidMessage,
+    Message,
+    Phase,
+    Wire,
+)
+from ctxsteward.store import NoteSet, Profile, show
 
-from ..history.new_message import NewMessage, check_meta
-from ..history.session import Session
-from ..recall.selection import Selector
+from ..history import NewMessage, Session, check_meta
+from ..recall import Selector
 from ..store import Store
-from ..tokens.tokenizer import Counter
-from ..transcripts.strict_json import decode, open_input
+from ..tokens import Counter
+from ..transcripts import decode, open_input
 from .auto_selection import Strategies
 from .config import Tree, cascade_of_tree, phase_named, refused
 from .past import STATE_NOTE, Past, PhaseLog, read_past
@@ -58,7 +61,7 @@ MAX_EXTRACTED_CHARS = 100_000
 _CHOSEN_NOTE = "chosen-"
 _OPENED_NOTE = "opened-"
 _TRIES = 1000
-"""Writers of the ledger that keep losing a position for this often are told so."""
+"""After losing the position to other writers so many times, a write to the ledger raises `Conflict`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,13 +186,13 @@ def close_phase(
     if extraction is None:
         return {}, ()
     output = read_run(store, cascade, run, tenant=tenant, upto=phase).output(phase.name)
-    found = None if output is None else extracted(phase, output.text)
-    if found is None:
+    state = None if output is None else extracted(phase, output[1])
+    if state is None:
         kind = "extraction_required" if extraction.required else "extraction_empty"
         text = f"the output of {phase.name!r} has nothing that matches {extraction.pattern[:80]!r}"
         return {}, (Finding(kind=kind, field="output_extraction.pattern", text=text),)
-    record_state(store, run, phase.name, found, tenant=tenant)
-    return found, ()
+    record_state(store, run, phase.name, state, tenant=tenant)
+    return state, ()
 
 
 def extracted(phase: Phase, text: str) -> dict[str, Any] | None:
@@ -290,11 +293,8 @@ ROW_KEYS = ("phase", "message", "messages", "attempt", "pin", "id", "ts", "princ
 _STREAM = "run"
 
 
-class RecordedRow(NamedTuple):
-    """One recorded message."""
-
-    attempt: int | None
-    new: NewMessage
+RecordedRow = tuple[int | None, NewMessage]
+"""One recorded message, and of which attempt it is."""
 
 
 class RecordedRun(NamedTuple):
@@ -348,15 +348,15 @@ def past_of_rows(
     logs = [PhaseLog(stream)]
     attempts: dict[tuple[str | None, int], PhaseLog] = {}
     batch: list[NewMessage] = []
-    for row in rows:
-        if row.attempt is None:
-            batch.append(row.new)
+    for attempt, new in rows:
+        if attempt is None:
+            batch.append(new)
             continue
-        key = (row.new.phase, row.attempt)
+        key = (new.phase, attempt)
         if key not in attempts:
-            session = store.session(f"{_STREAM}.{row.new.phase}.{row.attempt}", counter=counter)
-            attempts[key] = PhaseLog(session, row.attempt, row.new.phase)
-        attempts[key].session.extend([row.new])
+            session = store.session(f"{_STREAM}.{new.phase}.{attempt}", counter=counter)
+            attempts[key] = PhaseLog(session, attempt, new.phase)
+        attempts[key].session.extend([new])
     stream.extend(batch)
     return read_past(*logs, *attempts.values(), order=cascade.names, states=states)
 
@@ -408,4 +408,4 @@ def _messages(tree: Tree, row: dict[str, Any], keys: tuple[str, ...], attempt: i
             check_meta(new)
         except InputError as error:
             raise refused(tree, place[:2], str(error), "correct this row") from error
-        yield RecordedRow(attempt, new)
+        yield attempt, new

@@ -4,9 +4,8 @@ Allowed: text, ``{{ }}`` expressions, ``if``, ``for``, comparisons, arithmetic, 
 tests, `range`, and the methods in `METHODS`. Everything else (``set``, macros, includes, powers, calls of anything
 else, names that begin with an underscore) is refused before it runs. What a template sees is plain JSON data;
 attributes are keys of that data, and nothing is reachable beside it. All work is metered: an iteration costs what its
-body holds, a text its characters; a template that costs more than its `TemplateLimits` stops with an error. Nothing
-here
-changes its data, reads a clock or draws a random number.
+body holds, a text its characters; a template that costs too much stops with an error, the same on every machine.
+Nothing here changes its data, reads a clock or draws a random number.
 
 A missing key is empty in instructions (and reported), and false in a condition. A condition is an expression, with or
 without braces; ``""``, ``false``, ``no``, ``off``, ``0``, ``none`` and ``null`` as text are false.
@@ -19,13 +18,20 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from functools import wraps
 from itertools import islice
 from typing import Any, NamedTuple
 
-from jinja2 import TemplateError, TemplateSyntaxError, Undefined, UndefinedError, nodes, pass_context
-from jinja2 import filters as jinja_filters
+from jinja2 import (
+    TemplateError,
+    TemplateSyntaxError,
+    Undefined,
+    UndefinedError,
+    filters as jinja_filters,
+    nodes,
+    pass_context,
+)
 from jinja2.environment import Template
 from jinja2.exceptions import SecurityError
 from jinja2.meta import find_undeclared_variables
@@ -33,18 +39,19 @@ from jinja2.runtime import LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
-from ctxsteward.schemas import InputError
-from ctxsteward.schemas.cascade import MAX_CONDITION_CHARS, MAX_INSTRUCTIONS_CHARS
+from ctxsteward.schemas import MAX_CONDITION_CHARS, MAX_INSTRUCTIONS_CHARS, InputError
 
 FILTERS = (
     "abs", "capitalize", "count", "d", "default", "dictsort", "first", "float", "int", "items", "last", "length",
     "list", "lower", "map", "max", "min", "reject", "rejectattr", "reverse", "select", "selectattr", "sort", "string",
     "title", "trim", "unique", "upper",
 )  # fmt: skip
-"""Taken from Jinja2; `join`, `tojson`, `round`, `sum` and `truncate` are here too, bounded."""
+"""Taken from Jinja2, and paid for; `join`, `tojson`, `round`, `sum` and `truncate` are here too, bounded."""
 METHODS = frozenset(
     ("endswith", "get", "items", "keys", "lower", "split", "startswith", "strip", "title", "upper", "values")
 )
+MAX_COST, MAX_CONDITION_COST = 5_000_000, 200_000
+"""Steps of a rendering, with characters of text counted as steps."""
 MAX_RANGE = 1_000
 MAX_NUMBER = 10**18
 MAX_DEPTH = 100
@@ -78,19 +85,6 @@ class TemplateFailed(Exception):
         super().__init__(f"{found}; {hint}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TemplateLimits:
-    """How much a template may be and do."""
-
-    max_chars: int
-    max_cost: int
-    """Steps, with characters of text counted as steps."""
-
-
-INSTRUCTIONS = TemplateLimits(max_chars=MAX_INSTRUCTIONS_CHARS, max_cost=5_000_000)
-CONDITION = TemplateLimits(max_chars=MAX_CONDITION_CHARS, max_cost=200_000)
-
-
 class RenderedTemplate(NamedTuple):
     """A text, and the names in it that stood for nothing."""
 
@@ -98,20 +92,13 @@ class RenderedTemplate(NamedTuple):
     missing: tuple[str, ...]
 
 
-class Problem(NamedTuple):
-    found: str
-    hint: str
-
-
-def check_template(text: str, *, is_condition: bool = False) -> Problem | None:
+def check_template(text: str, *, is_condition: bool = False) -> TemplateFailed | None:
     """What is wrong with a template before it has any data; None where it may be rendered."""
     try:
-        if is_condition:
-            _Sandbox(CONDITION).prepare(_braced(text), names=_NAMES)
-        elif "{" in text:
-            _Sandbox(INSTRUCTIONS).prepare(text)
+        if is_condition or "{" in text:
+            _Sandbox(is_condition).prepare(text)
     except TemplateFailed as error:
-        return Problem(error.found, error.hint)
+        return error
     return None
 
 
@@ -119,17 +106,17 @@ def render(text: str, *, input: object, state: Mapping[str, Any]) -> RenderedTem
     """Instructions with their data."""
     if "{" not in text:
         return RenderedTemplate(text, ())
-    sandbox = _Sandbox(INSTRUCTIONS)
-    rendered = sandbox.render(text, input, state)
+    sandbox = _Sandbox(is_condition=False)
+    rendered = sandbox.rendered(text, input, state)
     return RenderedTemplate(rendered, tuple(dict.fromkeys(sandbox.missing)))
 
 
 def holds(condition: str, *, input: object, state: Mapping[str, Any]) -> bool:
     """Whether a condition is true."""
-    sandbox = _Sandbox(CONDITION)
-    text = sandbox.render(_braced(condition), input, state, _NAMES)
-    if sandbox.shown == 1 and not isinstance(sandbox.last, str) and text.strip():
-        return bool(sandbox.last)
+    sandbox = _Sandbox(is_condition=True)
+    text = sandbox.rendered(condition, input, state)
+    if len(sandbox.shown) == 1 and not isinstance(sandbox.shown[0], str) and text.strip():
+        return bool(sandbox.shown[0])
     return text.strip().lower() not in FALSE_WORDS
 
 
@@ -139,107 +126,6 @@ def _braced(condition: str) -> str:
     if "}}" in condition or "%}" in condition or "{#" in condition:
         raise TemplateFailed("a condition with half of a pair of braces", "write {{ expression }}, or no braces")
     return "{{ " + condition + " }}"
-
-
-class _Sandbox:
-    """One rendering: an environment of its own, and what it may still cost."""
-
-    def __init__(self, limits: TemplateLimits) -> None:
-        self.limits = limits
-        self.left = limits.max_cost
-        self.missing: list[str] = []
-        self.shown, self.last = 0, None
-        self.environment = _Environment(self)
-
-    def spend(self, cost: int) -> None:
-        self.left -= cost
-        if self.left < 0:
-            raise TemplateFailed(f"more than {self.limits.max_cost:,} steps of work", "loop over less, or write less")
-
-    def prepare(self, text: str, names: frozenset[str] | None = None) -> Template:
-        """The template, ready to run; with `names`, no others may stand in it."""
-        if len(text) > self.limits.max_chars + 6:
-            raise TemplateFailed(f"{len(text):,} characters", f"write at most {self.limits.max_chars:,}")
-        with _template_errors():
-            tree = self.environment.parse(text)
-            _refuse_what_is_not_allowed(tree)
-            for name in sorted(find_undeclared_variables(tree) - names if names else ()):
-                raise TemplateFailed(f"the name {name[:40]!r} is not known", "write input.KEY or state.KEY")
-            _MeterInserter().visit(tree)
-            tree.set_environment(self.environment)
-            code = self.environment.compile(tree)
-            return Template.from_code(self.environment, code, {"range": _range})
-
-    def render(self, text: str, input: object, state: Mapping[str, Any], names: frozenset[str] | None = None) -> str:
-        template = self.prepare(text, names)
-        data = {"input": plain(input, "input"), "state": plain(state, "state")}
-        with _template_errors():
-            return template.render(data)
-
-    def show(self, value: Any) -> str:
-        """What ``{{ value }}`` puts into the text."""
-        self.shown, self.last = self.shown + 1, value
-        if isinstance(value, Undefined):
-            self.missing.append(str(value._undefined_name))
-            self.last = None
-            return ""
-        text = value if isinstance(value, str) else self.text_of(value)
-        self.spend(len(text))
-        return text
-
-    def text_of(self, value: Any) -> str:
-        """Scalars as Jinja2 writes them, lists and mappings as JSON."""
-        value = list(self.counted(value)) if isinstance(value, Iterator) else value
-        self.spend(self.size(value))
-        if isinstance(value, (dict, list, tuple)):
-            return json.dumps(value, ensure_ascii=False)
-        return str(value)
-
-    def size(self, value: Any, depth: int = 0) -> int:
-        """Nodes and characters of plain data."""
-        if type(value) not in _PLAIN or depth > MAX_DEPTH:
-            raise TemplateFailed(f"a value of type {type(value).__name__}", "show data of `input` and `state` alone")
-        if isinstance(value, str):
-            return 1 + len(value)
-        if not isinstance(value, (dict, list, tuple)):
-            return 1
-        total = 1
-        children = [*value, *value.values()] if isinstance(value, dict) else value
-        for child in children:
-            total += self.size(child, depth + 1)
-            if total > self.left:
-                self.spend(total)
-        return total
-
-    def counted(self, items: Iterable[Any], body: int = 1) -> Iterator[Any]:
-        """The items, each paid for with what a loop does with it."""
-        for item in items:
-            self.spend(1 + body)
-            yield item
-
-
-class _template_errors:  # noqa: N801 (a context manager, used like a function)
-    """Every failure inside becomes `TemplateFailed`."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        match error:
-            case None | TemplateFailed():
-                return
-            case TemplateSyntaxError():
-                found = f"does not parse: {str(error.message)[:120]} (line {error.lineno} of the template)"
-                raise TemplateFailed(found, "write Jinja2, such as {{ state.ready }}") from error
-            case SecurityError():
-                raise TemplateFailed(f"reaches outside its data: {error}"[:160], _ALLOWED_HINT) from error
-            case UndefinedError():
-                raise TemplateFailed(f"fails: {error}"[:160], "ask `is defined` first, or give it a default") from error
-            case RecursionError() | MemoryError() | SyntaxError():
-                raise TemplateFailed("nested too deep", "write it flat") from error
-            case TemplateError() | ArithmeticError() | LookupError() | TypeError() | ValueError() | AttributeError():
-                found = f"fails: {type(error).__name__}: {error}"[:160]
-                raise TemplateFailed(found, "correct the template, or the data it is given") from error
 
 
 def plain(value: object, where: str) -> Any:
@@ -263,6 +149,25 @@ def plain(value: object, where: str) -> Any:
     return value
 
 
+@contextmanager
+def _failures() -> Iterator[None]:
+    """Every failure inside becomes `TemplateFailed`."""
+    try:
+        yield
+    except TemplateSyntaxError as error:
+        problem = f"does not parse: {str(error.message)[:120]} (line {error.lineno} of the template)"
+        raise TemplateFailed(problem, "write Jinja2, such as {{ state.ready }}") from error
+    except SecurityError as error:
+        raise TemplateFailed(f"reaches outside its data: {error}"[:160], _ALLOWED_HINT) from error
+    except UndefinedError as error:
+        raise TemplateFailed(f"fails: {error}"[:160], "ask `is defined` first, or give it a default") from error
+    except (RecursionError, MemoryError, SyntaxError) as error:
+        raise TemplateFailed("nested too deep", "write it flat") from error
+    except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
+        problem = f"fails: {type(error).__name__}: {error}"[:160]
+        raise TemplateFailed(problem, "correct the template, or the data it is given") from error
+
+
 # -- what is allowed -----------------------------------------------------------------------------------------
 
 
@@ -272,42 +177,36 @@ def _refuse_what_is_not_allowed(tree: nodes.Template) -> None:
         node = stack.pop()
         problem = _problem(node)
         if problem is not None:
-            raise TemplateFailed(f"{problem} (line {node.lineno} of the template)", _ALLOWED_HINT)
+            raise TemplateFailed(f"{problem} is not allowed (line {node.lineno} of the template)", _ALLOWED_HINT)
         stack.extend(node.iter_child_nodes())
 
 
 def _problem(node: nodes.Node) -> str | None:
     if type(node) not in _NODES:
-        return f"{_WORDS.get(type(node), f'`{type(node).__name__.lower()}`')} is not allowed"
-    if isinstance(node, nodes.Getattr) and node.attr.startswith("_"):
-        return f"the attribute {node.attr[:40]!r} is not allowed"
-    if isinstance(node, nodes.Name) and (node.name.startswith("_") or node.name in ("self", "caller", "context")):
-        return f"the name {node.name[:40]!r} is not allowed"
-    if isinstance(node, nodes.Getitem) and isinstance(node.arg, nodes.Const) and _is_hidden(node.arg.value):
-        return f"the key {node.arg.value[:40]!r} is not allowed"
-    if isinstance(node, nodes.Filter) and node.name not in _OUR_FILTERS and node.name not in FILTERS:
-        return f"no filter {node.name[:40]!r} is allowed"
-    if isinstance(node, nodes.For) and node.recursive:
-        return "a recursive loop is not allowed"
-    if isinstance(node, nodes.Call):
-        return _call_problem(node)
+        return _WORDS.get(type(node), f"`{type(node).__name__.lower()}`")
+    match node:
+        case nodes.Getattr(attr=name) if name.startswith("_"):
+            return f"the attribute {name[:40]!r}"
+        case nodes.Name(name=name) if name.startswith("_") or name in ("self", "caller", "context"):
+            return f"the name {name[:40]!r}"
+        case nodes.Getitem(arg=nodes.Const(value=key)) if _is_hidden(key):
+            return f"the key {key[:40]!r}"
+        case nodes.Filter(name=name) if name not in _Sandbox.OWN_FILTERS and name not in FILTERS:
+            return f"a filter {name[:40]!r}"
+        case nodes.For(recursive=True):
+            return "a recursive loop"
+        case nodes.Call(dyn_args=None, dyn_kwargs=None, node=called):
+            if isinstance(called, nodes.Getattr):
+                return None if called.attr in METHODS else f"a call of {called.attr[:40]!r}"
+            name = called.name if isinstance(called, nodes.Name) else "this"
+            return None if name == "range" else f"a call of {name[:40]!r}"
+        case nodes.Call():
+            return "a call with unpacked arguments"
     return None
 
 
 def _is_hidden(key: object) -> bool:
     return isinstance(key, str) and key.startswith("__")
-
-
-def _call_problem(node: nodes.Call) -> str | None:
-    if node.dyn_args is not None or node.dyn_kwargs is not None:
-        return "a call with unpacked arguments is not allowed"
-    called = node.node
-    if isinstance(called, nodes.Getattr) and called.attr in METHODS:
-        return None
-    if isinstance(called, nodes.Name) and called.name == "range":
-        return None
-    name = called.attr if isinstance(called, nodes.Getattr) else getattr(called, "name", "this")
-    return f"a call of {str(name)[:40]!r} is not allowed"
 
 
 class _MeterInserter(NodeTransformer):
@@ -321,34 +220,149 @@ class _MeterInserter(NodeTransformer):
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
         self.generic_visit(node)
-        pieces = nodes.List(node.nodes, lineno=node.lineno)
-        return nodes.Filter(pieces, "concat_", [], [], None, None, lineno=node.lineno)
+        return nodes.Filter(nodes.List(node.nodes, lineno=node.lineno), "join", [], [], None, None, lineno=node.lineno)
 
 
 def _weight(tree: nodes.Node) -> int:
-    weight, stack = 0, [tree]
-    while stack:
-        node = stack.pop()
-        weight += len(node.data) if isinstance(node, nodes.TemplateData) else 1
-        stack.extend(node.iter_child_nodes())
-    return weight
+    own = len(tree.data) if isinstance(tree, nodes.TemplateData) else 1
+    return own + sum(map(_weight, tree.iter_child_nodes()))
 
 
-# -- the environment -----------------------------------------------------------------------------------------
-
-
-class _Environment(ImmutableSandboxedEnvironment):
-    """Knows the filters above and nothing else; looks up keys of plain data, never attributes of objects."""
+class _Sandbox(ImmutableSandboxedEnvironment):
+    """One rendering, and what it may still cost. It looks up keys of plain data, never attributes of objects."""
 
     intercepted_binops = frozenset(("+", "*", "%"))
+    OWN_FILTERS = ("join", "tojson", "round", "sum", "truncate")
 
-    def __init__(self, sandbox: _Sandbox) -> None:
-        super().__init__(optimized=False, cache_size=0, finalize=pass_context(lambda _, value: sandbox.show(value)))
-        self.sandbox = sandbox
+    def __init__(self, is_condition: bool) -> None:
+        super().__init__(optimized=False, cache_size=0, finalize=pass_context(lambda _, value: self._show(value)))
+        self.is_condition = is_condition
+        self.left = self.max_cost = MAX_CONDITION_COST if is_condition else MAX_COST
+        self.missing: list[str] = []
+        self.shown: list[Any] = []
         self.globals.clear()
-        taken = {name: _metered(jinja_filters.FILTERS[name], sandbox) for name in FILTERS}
-        ours = {name: make(sandbox) for name, make in _OUR_FILTERS.items()}
-        self.filters = {**taken, **ours, "metered_": sandbox.counted, "concat_": ours["join"]}
+        self.filters = {name: self._metered(jinja_filters.FILTERS[name]) for name in FILTERS}
+        self.filters |= {name: getattr(self, f"_{name}") for name in self.OWN_FILTERS}
+        self.filters["metered_"] = self._counted
+
+    def prepare(self, text: str) -> Template:
+        """The template, ready to run; a condition names nothing but its data."""
+        text = _braced(text) if self.is_condition else text
+        limit = MAX_CONDITION_CHARS if self.is_condition else MAX_INSTRUCTIONS_CHARS
+        if len(text) > limit + 6:
+            raise TemplateFailed(f"{len(text):,} characters", f"write at most {limit:,}")
+        with _failures():
+            tree = self.parse(text)
+            _refuse_what_is_not_allowed(tree)
+            for name in sorted(find_undeclared_variables(tree) - _NAMES) if self.is_condition else ():
+                raise TemplateFailed(f"the name {name[:40]!r} is not known", "write input.KEY or state.KEY")
+            _MeterInserter().visit(tree)
+            tree.set_environment(self)
+            return Template.from_code(self, self.compile(tree), {"range": _range})
+
+    def rendered(self, text: str, input: object, state: Mapping[str, Any]) -> str:
+        """The text with its data."""
+        template = self.prepare(text)
+        data = {"input": plain(input, "input"), "state": plain(state, "state")}
+        with _failures():
+            return template.render(data)
+
+    # -- what work costs ------------------------------------------------------------------------------------------
+
+    def _spend(self, cost: int) -> None:
+        self.left -= cost
+        if self.left < 0:
+            raise TemplateFailed(f"more than {self.max_cost:,} steps of work", "loop over less, or write less")
+
+    def _show(self, value: Any) -> str:
+        """What ``{{ value }}`` puts into the text."""
+        if isinstance(value, Undefined):
+            self.missing.append(str(value._undefined_name))
+            self.shown.append(None)
+            return ""
+        self.shown.append(value)
+        text = self._text_of(value)
+        self._spend(len(text))
+        return text
+
+    def _text_of(self, value: Any) -> str:
+        """Scalars as Jinja2 writes them, lists and mappings as JSON."""
+        if isinstance(value, str):
+            return value
+        value = self._paid(value)
+        return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list, tuple)) else str(value)
+
+    def _paid(self, value: Any) -> Any:
+        """Plain data, paid for by its size."""
+        value = list(self._counted(value)) if isinstance(value, Iterator) else value
+        self._spend(self._size(value))
+        return value
+
+    def _size(self, value: Any, depth: int = 0) -> int:
+        """Nodes and characters of plain data."""
+        if type(value) not in _PLAIN or depth > MAX_DEPTH:
+            raise TemplateFailed(f"a value of type {type(value).__name__}", "show data of `input` and `state` alone")
+        if isinstance(value, str):
+            return 1 + len(value)
+        if not isinstance(value, (dict, list, tuple)):
+            return 1
+        total = 1
+        for child in [*value, *value.values()] if isinstance(value, dict) else value:
+            total += self._size(child, depth + 1)
+            if total > self.left:
+                self._spend(total)
+        return total
+
+    def _counted(self, items: Iterable[Any], body: int = 1) -> Iterator[Any]:
+        """The items, each paid for with what a loop does with it."""
+        for item in items:
+            self._spend(1 + body)
+            yield item
+
+    def _metered(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A filter of Jinja2 that pays for the plain data it is given."""
+
+        @wraps(function)
+        def metered(*args: Any, **kwargs: Any) -> Any:
+            for value in args:
+                if type(value) in _PLAIN:
+                    self._spend(self._size(value))
+                elif isinstance(value, range):
+                    self._spend(len(value))
+            return function(*args, **kwargs)
+
+        return metered
+
+    # -- filters of our own ---------------------------------------------------------------------------------------
+
+    def _join(self, value: Iterable[Any], d: str = "", attribute: str | int | None = None) -> str:
+        pieces: list[str] = []
+        for item in self._counted(value):
+            found = item if attribute is None else self.getitem(item, attribute)
+            pieces.append("" if isinstance(found, Undefined) else self._text_of(found))
+            self._spend(len(pieces[-1]) + len(d))
+        return d.join(pieces)
+
+    def _tojson(self, value: Any) -> str:
+        return json.dumps(self._paid(value), ensure_ascii=False)
+
+    def _round(self, value: float, precision: int = 0) -> float:
+        if not isinstance(value, (int, float)) or not 0 <= precision <= 15:
+            found = f"round of {value!r:.40} to {precision!r:.20} places"
+            raise TemplateFailed(found, "round a number, 0 to 15 places")
+        return round(float(value), precision)
+
+    def _sum(self, value: Iterable[Any]) -> Any:
+        numbers = list(self._counted(value))
+        if not all(isinstance(number, (int, float)) for number in numbers):
+            raise TemplateFailed("a sum of what is not a number", "sum numbers; join texts")
+        return sum(numbers)
+
+    def _truncate(self, value: str, length: int = 255) -> str:
+        text = "".join(islice(value, max(0, length)))
+        return text if len(text) == len(value) else f"{text}..."
+
+    # -- what Jinja2 asks -----------------------------------------------------------------------------------------
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         if isinstance(obj, dict) and attribute in obj:
@@ -363,17 +377,15 @@ class _Environment(ImmutableSandboxedEnvironment):
         if _is_hidden(argument):
             raise SecurityError(f"the key {argument[:40]!r} is not allowed")
         if isinstance(obj, (dict, list, tuple, str)):
-            try:
+            with suppress(LookupError, TypeError):
                 return obj[argument]
-            except (LookupError, TypeError):
-                return self.undefined(obj=obj, name=argument)
         return self.undefined(obj=obj, name=argument)
 
     def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805 (as Jinja2 has it)
         owner = getattr(__obj, "__self__", None)
         if __obj is not _range and type(owner) not in (str, dict):
             raise SecurityError(f"{type(__obj).__name__} is not callable")
-        __self.sandbox.spend(1 + (len(owner) if isinstance(owner, (str, dict)) else 0) // 16)
+        __self._spend(1 + (len(owner) if isinstance(owner, (str, dict)) else 0) // 16)
         kwargs = {name: value for name, value in kwargs.items() if not name.startswith("_")}  # Jinja2's own
         found = __obj(*args, **kwargs)
         return list(found) if type(owner) is dict and not isinstance(found, _PLAIN) else found
@@ -385,7 +397,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         if both and max(abs(left), abs(right)) <= MAX_NUMBER:
             return super().call_binop(context, operator, left, right)
         if not both and operator == "+" and isinstance(left, (str, list, tuple)) and type(left) is type(right):
-            self.sandbox.spend(len(left) + len(right))
+            self._spend(len(left) + len(right))
             return left + right  # type: ignore[operator]
         kinds = f"{type(left).__name__} {operator} {type(right).__name__}"
         raise TemplateFailed(f"{kinds} is not allowed", f"{operator} takes numbers up to {MAX_NUMBER:,}")
@@ -396,74 +408,3 @@ def _range(*bounds: int) -> range:
     if len(numbers) > MAX_RANGE:
         raise TemplateFailed(f"a range of {len(numbers):,}", f"keep to {MAX_RANGE:,}")
     return numbers
-
-
-def _metered(made: Callable[..., Any], sandbox: _Sandbox) -> Callable[..., Any]:
-    """A filter of Jinja2 that pays for the plain data it is given."""
-
-    @wraps(made)
-    def paid(*args: Any, **kwargs: Any) -> Any:
-        for value in args:
-            if type(value) in _PLAIN:
-                sandbox.spend(sandbox.size(value))
-            elif isinstance(value, range):
-                sandbox.spend(len(value))
-        return made(*args, **kwargs)
-
-    return paid
-
-
-def _join(sandbox: _Sandbox) -> Callable[..., str]:
-    def join(value: Iterable[Any], d: str = "", attribute: str | int | None = None) -> str:
-        pieces: list[str] = []
-        for item in sandbox.counted(value):
-            found = item if attribute is None else sandbox.environment.getitem(item, attribute)
-            piece = "" if isinstance(found, Undefined) else found if type(found) is str else sandbox.text_of(found)
-            sandbox.spend(len(piece) + len(d))
-            pieces.append(piece)
-        return d.join(pieces)
-
-    return join
-
-
-def _tojson(sandbox: _Sandbox) -> Callable[[Any], str]:
-    def tojson(value: Any) -> str:
-        value = list(sandbox.counted(value)) if isinstance(value, Iterator) else value
-        sandbox.spend(sandbox.size(value))
-        return json.dumps(value, ensure_ascii=False)
-
-    return tojson
-
-
-def _round(sandbox: _Sandbox) -> Callable[..., float]:
-    def rounded(value: float, precision: int = 0) -> float:
-        if not isinstance(value, (int, float)) or not 0 <= precision <= 15:
-            raise TemplateFailed(
-                f"round of {value!r:.40} to {precision!r:.20} places", "round a number, 0 to 15 places"
-            )
-        return round(float(value), precision)
-
-    return rounded
-
-
-def _sum(sandbox: _Sandbox) -> Callable[[Iterable[Any]], Any]:
-    def total(value: Iterable[Any]) -> Any:
-        numbers = list(sandbox.counted(value))
-        if not all(isinstance(number, (int, float)) for number in numbers):
-            raise TemplateFailed("a sum of what is not a number", "sum numbers; join texts")
-        return sum(numbers)
-
-    return total
-
-
-def _truncate(sandbox: _Sandbox) -> Callable[..., str]:
-    def truncate(value: str, length: int = 255) -> str:
-        text = "".join(islice(value, max(0, length)))
-        return text if len(text) == len(value) else f"{text}..."
-
-    return truncate
-
-
-_OUR_FILTERS: dict[str, Callable[[_Sandbox], Callable[..., Any]]] = {
-    "join": _join, "tojson": _tojson, "round": _round, "sum": _sum, "truncate": _truncate,
-}  # fmt: skip

@@ -1,12 +1,12 @@
 """Compaction: what leaves the window becomes cited bullets, and a report says what that lost.
 
-`policy` says when and which groups; a summarizer (the third plug point, `shrink`) turns their originals into bullets;
+`policy` says when and which groups; a summarizer (the third plug point) turns their originals into bullets;
 `losses` says what is gone. A compaction is made whole or not at all. One that saves less than a tenth of the section is
 not made, nor one whose summary is unsound: the history stays, with a finding, and the next try waits until the section
 has grown by a tenth. Tokens are tokens of the builder's counter.
 
-Summarizers and the reader of replacements are found by name under an entry-point group: this room imports neither;
-whoever installs the distribution, or another package, names them. Raises `InputError` for a name that nobody installed.
+Summarizers and the reader of replacements are found by name under an entry-point group, which this distribution or
+another package fills: this room imports neither. Raises `InputError` for a name that is not installed.
 
 Source: the layered-envelope design.
 """
@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from ctxsteward.schemas import (
     Bullet,
@@ -31,34 +31,19 @@ from ctxsteward.schemas import (
     SummarizerInput,
     Summary,
 )
-from ctxsteward.store.journal.events import CompactionRefused, WindowCompacted
+from ctxsteward.store import CompactionRefused, WindowCompacted
 
-from ..history.state import State
-from ..history.tool_groups import LogEntry, ToolGroup
-from ..layout.composition import bullet_line, bullets_text
-from ..layout.fragments import Fragment, RenderOptions, group_fragment
-from ..tokens.budgets import BULLETS_FLOOR_FRACTION, BULLETS_FRACTION, LIKELY_FRACTION, MIN_PROGRESS_FRACTION, Budgets
-from ..tokens.tokenizer import Counter
+from ..history import LogEntry, State, ToolGroup
+from ..layout import Fragment, RenderOptions, bullet_line, bullets_text, group_fragment
+from ..tokens import BULLETS_FLOOR_FRACTION, BULLETS_FRACTION, LIKELY_FRACTION, MIN_PROGRESS_FRACTION, Budgets, Counter
 from .losses import account, shown_texts
 from .policy import CompactionChoice, Policy, Window
 
 _LIKE_REF = re.compile(r"§\s?\d+(?:\.\d+)?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionOutcome:
-    """A compaction, or the reason why it was not made."""
-
-    event: WindowCompacted | CompactionRefused | None = None
-    findings: tuple[Finding, ...] = ()
-
-
-class _Share(NamedTuple):
-    """What bullets may take, in tokens."""
-
-    new_tokens: int
-    all_tokens: int
-    """With those that stand already."""
+CompactionOutcome = tuple[WindowCompacted | CompactionRefused, tuple[Finding, ...]]
+"""A compaction, or the reason why it was not made; and what is to be said of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,20 +81,21 @@ class Compactor:
         """Try one compaction of this state; `address` names a stored artifact."""
         self._price_masks(state, window)
         frame = self.counter.framed(bullets_text(state, (), state.ordinal))
-        share = self._bullets_share(window)
-        wanted = max(window.must_tokens, self._verbatim_target(window, share.all_tokens))
+        new_tokens, all_tokens = self._bullets_share(window)
+        verbatim_tokens = self.budgets.target_tokens - window.notes_tokens - all_tokens
+        wanted = max(window.must_tokens, verbatim_tokens)
         choice = self.policy.choose(window, window.groups_tokens - wanted)
         if not choice.drop and not choice.mask and not window.over:
             return self._refuse(window, "nothing may leave the window")
         source = self._source(state, choice)
         try:
-            summary = self.summarizer(source, budget_tokens=max(0, share.new_tokens - frame))
+            summary = self.summarizer(source, budget_tokens=max(0, new_tokens - frame))
             fault = _fault(summary, source)
         except Exception as error:  # a summarizer is the caller's code: whatever it raises, the history stays
             fault = f"the summarizer failed: {type(error).__name__}: {error}"
         if fault:
             return self._refuse(window, fault)
-        return self._assemble(state, window, choice, source, summary, share.all_tokens, frame, address)
+        return self._assemble(state, window, choice, source, summary, all_tokens, frame, address)
 
     def with_budgets(self, budgets: Budgets) -> Compactor:
         """The same compactor under other budgets."""
@@ -126,8 +112,8 @@ class Compactor:
             rows.append(row)
         window.replace_candidates(tuple(rows))
 
-    def _bullets_share(self, window: Window) -> _Share:
-        """Tokens bullets may take after this compaction, their fence included.
+    def _bullets_share(self, window: Window) -> tuple[int, int]:
+        """Tokens that new bullets, and all, may take after this compaction, their fence included.
 
         One large turn that passes through leaves little room for new bullets, but does not push out what has stood.
         """
@@ -140,11 +126,7 @@ class Compactor:
         if hard <= 0:
             hard = int(budgets.dynamic_tokens * MIN_PROGRESS_FRACTION)
         new = max(0, min(hard, max(low, min(high, room))))
-        return _Share(new, max(new, min(hard, window.bullets_tokens, high)))
-
-    def _verbatim_target(self, window: Window, share: int) -> int:
-        """Tokens of groups that may stay so that bullets and groups meet the target."""
-        return self.budgets.target_tokens - window.notes_tokens - share
+        return new, max(new, min(hard, window.bullets_tokens, high))
 
     def _source(self, state: State, choice: CompactionChoice) -> SummarizerInput:
         dropped = {group.first for group in choice.drop}
@@ -203,14 +185,14 @@ class Compactor:
             checkpoint={**state.checkpoint(), "compacted_to": after.compacted_to},
         )
         name = address("compaction", _canonical(event))
-        made = replace(event, report=report.model_copy(update={"id": name, "artifact": name}))
-        from ctxsteward.schemas.publish import validate  # with all models; not for who only imports us
+        compaction = replace(event, report=report.model_copy(update={"id": name, "artifact": name}))
+        from ctxsteward.schemas import validate
 
         try:
-            validate("compression_report", made.report.model_dump(mode="json"))
+            validate("compression_report", compaction.report.model_dump(mode="json"))
         except InputError as error:
             return self._refuse(window, str(error))
-        return CompactionOutcome(event=made, findings=tuple(_rules_left_out(lost_bullets, len(summary.superseded))))
+        return compaction, tuple(_rules_left_out(lost_bullets, len(summary.superseded)))
 
     def _after(self, state: State, choice: CompactionChoice) -> _After:
         """The window's groups once a choice is carried out."""
@@ -264,9 +246,7 @@ class Compactor:
     def _refuse(self, window: Window, reason: str) -> CompactionOutcome:
         text = f"a compaction was due at {window.section_tokens} tokens and not made: {reason}; the history stays"
         finding = Finding(kind="compaction_refused", field="dynamic", text=text)
-        return CompactionOutcome(
-            event=CompactionRefused(reason=reason, section_tokens=window.section_tokens), findings=(finding,)
-        )
+        return CompactionRefused(reason=reason, section_tokens=window.section_tokens), (finding,)
 
 
 def task_bullet(task: LogEntry, counter: Counter, room_tokens: int) -> Bullet:
@@ -300,7 +280,7 @@ def _fault(summary: object, source: SummarizerInput) -> str:
     """Why a summary cannot be used; empty where it can."""
     if not isinstance(summary, Summary):
         return f"the summarizer returned {type(summary).__name__}, not a Summary"
-    from ctxsteward.schemas.publish import validate  # with all models; not for who only imports us
+    from ctxsteward.schemas import validate
 
     try:
         validate("summary", summary.model_dump(mode="json", warnings=False), "the summarizer returned no summary")
@@ -333,22 +313,22 @@ Shortened = Literal["dynamic", "meta"]
 
 
 def summarizers_of(named: str | Summarizer | Mapping[Shortened, str | Summarizer]) -> dict[Shortened, Summarizer]:
-    """The summarizer of each section that has one; dynamic always has: the extractive one, unless told otherwise.
+    """The summarizer of each section that has one; dynamic always has one, by default the extractive.
 
     Raises `InputError` for a section that is never shortened, and for what is neither a name nor a callable.
     """
-    told: Mapping[Any, Any] = named if isinstance(named, Mapping) else {"dynamic": named}
-    found: dict[Shortened, Summarizer] = {}
-    for section, one in {"dynamic": "extractive", **told}.items():
+    by_section: Mapping[Any, Any] = named if isinstance(named, Mapping) else {"dynamic": named}
+    summarizers: dict[Shortened, Summarizer] = {}
+    for section, summarizer in {"dynamic": "extractive", **by_section}.items():
         if section not in get_args(Shortened):
             raise InputError(f"summarizer[{section!r}]: only {' and '.join(get_args(Shortened))} are ever shortened")
-        if not isinstance(one, str) and not callable(one):
-            what = f"summarizer[{section!r}] is {type(one).__name__}"
+        if not isinstance(summarizer, str) and not callable(summarizer):
+            what = f"summarizer[{section!r}] is {type(summarizer).__name__}"
             raise InputError(
                 f"{what}; give the name of one that is installed, or a callable (source, *, budget_tokens)"
             )
-        found[section] = load_summarizer(one) if isinstance(one, str) else one
-    return found
+        summarizers[section] = load_summarizer(summarizer) if isinstance(summarizer, str) else summarizer
+    return summarizers
 
 
 def load_summarizer(name: str) -> Summarizer:

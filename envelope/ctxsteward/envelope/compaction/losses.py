@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from ctxsteward.schemas import Bullet, Loss, LossKind, Message, ToolCallPart
 
-from ..history.tool_groups import LogEntry
-from ..layout.fragments import DerivedText, MessageStep, Step, ToolResults
+from ..history import LogEntry
+from ..layout import DerivedText, MessageStep, Step, ToolResults
 
 LOOK_CHARS = 20_000
 MAX_PROBES = 64
@@ -184,14 +184,14 @@ def account(
     for entry in reversed(gone):
         text = text_of(entry.message)
         left -= len(text)
-        found = False
+        has_loss = False
         for probe in probes(text) if left > 0 else ():
             if probe.value in seen or stands_in(probe.value, haystack):
                 continue
             seen.add(probe.value)
-            found = True
+            has_loss = True
             losses.append(_loss(probe.kind, probe.text, entry.ref, (probe.start, probe.stop)))
-        if not found and (left <= 0 or entry.ref not in cited):
+        if not has_loss and (left <= 0 or entry.ref not in cited):
             losses.append(_loss("fact", text[:SUMMARY_CHARS], entry.ref))
     losses.reverse()
     for bullet in lost_bullets:

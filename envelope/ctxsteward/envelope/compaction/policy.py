@@ -1,19 +1,18 @@
 """When a compaction is due and what leaves the window: the plug points `due` and `choose`, and what they look at.
 
 A `Window` is the dynamic section measured for a decision. Which groups may leave, and in which order, is decided here;
-into what they are shortened, and what that lost, is `compaction`'s business. Tokens are the builder's counter's.
+`compactor` decides what they are shortened into, and `losses` what that lost. Tokens are the builder's counter's.
 Source: the layered-envelope design; thresholds in `budgets`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from ..history.state import State
-from ..history.tool_groups import ToolGroup
-from ..layout.composition import DynamicLayout
-from ..tokens.budgets import MIN_PROGRESS_FRACTION, Budgets
+from ..history import State, ToolGroup
+from ..layout import DynamicLayout
+from ..tokens import MIN_PROGRESS_FRACTION, Budgets
 
 POLICY = "deep-oldest-first/1"
 
@@ -36,16 +35,14 @@ class CompactionCandidate:
     """Pinned softly: goes last."""
 
 
+@dataclass(slots=True, eq=False)
 class Window:
     """The dynamic section measured for a decision. Totals are at hand; candidates are worked out when asked for."""
 
-    __slots__ = ("_candidates", "budgets", "layout", "state")
-
-    def __init__(self, state: State, layout: DynamicLayout, budgets: Budgets) -> None:
-        self.state = state
-        self.layout = layout
-        self.budgets = budgets
-        self._candidates: tuple[CompactionCandidate, ...] | None = None
+    state: State
+    layout: DynamicLayout
+    budgets: Budgets
+    _candidates: tuple[CompactionCandidate, ...] | None = field(default=None, init=False, repr=False)
 
     @property
     def candidates(self) -> tuple[CompactionCandidate, ...]:
@@ -234,7 +231,7 @@ def choose(window: Window, need_tokens: int) -> CompactionChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The three plug points of a compaction; `shrink` is the builder's summarizer."""
+    """When a compaction is due and what it takes: two of its three plug points. The third is the summarizer."""
 
     name: str = POLICY
     due: Due = due

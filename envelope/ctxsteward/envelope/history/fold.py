@@ -1,12 +1,13 @@
-"""Folding a log that may have holes: what can be read is applied in order, what cannot stands in or is passed over.
+"""Folding a log that may have holes into a `State` (`fold`), and what is said about the holes (`ReadFindings`).
 
-A spoiled message gets a stand-in, so that ordinals, roles and tool pairs go on; any other spoiled record is treated as
-never made (a compaction: the window before it goes on growing and the next build compacts anew from originals). Whether
-an unreadable record was a message is told by the ordinals after it, else by what it claims; where nothing tells, a
-missing one counts as a message, because an ordinal is never given twice.
+`log_view` calls it with the rows it has read. Readable records are applied in order. A message that cannot be read gets
+a stand-in, so that ordinals, roles and tool pairs go on; any other unreadable record is treated as never made (a
+compaction: the window before it goes on growing and the next build compacts anew from originals). Whether an unreadable
+record was a message is told by the ordinals after it, else by what it claims; where neither says so, a missing record
+counts as a message, because an ordinal is never given twice.
 
-`ReadFindings` are what is said about it: findings, each once, and which originals are missing. Damage is told again
-from the log whenever that is read anew, so `forget_damage` goes before a reading.
+`ReadFindings` holds findings, each once, and the ordinals of missing originals. A reading of the whole log finds all
+damage again, so `forget_damage` is called before it.
 """
 
 from __future__ import annotations
@@ -14,11 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from ctxsteward.schemas import Finding, Message
-from ctxsteward.schemas.findings import LOG_DAMAGE
-from ctxsteward.store.journal.events import MessageAppended
-from ctxsteward.store.journal.log import DamagedRecord, Row
-from ctxsteward.store.journal.port import JournalRecord
+from ctxsteward.schemas import LOG_DAMAGE, Finding, Message
+from ctxsteward.store import DamagedRecord, JournalRecord, MessageAppended, Row
 
 from ..instruments import Reason, cache_miss
 from .state import State
@@ -87,7 +85,7 @@ class ReadFindings:
 
 
 class DamageWitness(Protocol):
-    """Who hears of what cannot be read, and may know better."""
+    """The port through which a fold reports what it cannot read, and asks for originals that stand elsewhere."""
 
     def original(self, ordinal: int) -> MessageAppended | None:
         """The message with this ordinal, should it stand elsewhere in the log."""
@@ -119,7 +117,7 @@ def fold(state: State, rows: Sequence[Row], witness: DamageWitness) -> None:
 
 
 class _LogMender:
-    """Goes on with a log in which something was met that cannot be read, or that stands where it should not."""
+    """Continues the fold of a log from the first record that cannot be read, or that is not at its place."""
 
     def __init__(self, state: State, witness: DamageWitness) -> None:
         self._state, self._witness = state, witness
@@ -137,17 +135,17 @@ class _LogMender:
             self._pass_over(DamagedRecord(position=state.position, kind="message"))
             return
         while event.ordinal > state.ordinal + 1:
-            found = self._witness.original(state.ordinal + 1)
-            if found is None:
+            original = self._witness.original(state.ordinal + 1)
+            if original is None:
                 self._stand_in(None, rows)
             else:
-                state.add(refit(state, LogEntry(found)))
+                state.add(refit(state.open_calls, state.call_ids, LogEntry(original)))
             state.position -= 1  # it has an ordinal, and no record here
             if self._ahead:
                 self._ahead -= 1
             else:
                 self._owed += 1
-        state.add(refit(state, LogEntry(event)))
+        state.add(refit(state.open_calls, state.call_ids, LogEntry(event)))
 
     def take_spoiled(self, row: DamagedRecord, later: Sequence[Row]) -> None:
         """A record that cannot be read, before these rows."""
@@ -176,7 +174,7 @@ class _LogMender:
         state = self._state
         before = state.groups[-1].entries[-1].message.role if state.groups else None
         hole = MissingMessage(ordinal=state.ordinal + 1, said=claimed(wire))
-        state.add(fill(state, hole, before, list(_joined(later)), state.outputs))
+        state.add(fill(state.open_calls, state.call_ids, hole, before, list(_joined(later)), state.outputs))
         self._witness.stood_in(hole.ordinal)
 
     def _is_new_message(self, row: DamagedRecord, later: Sequence[Row]) -> bool:

@@ -1,8 +1,8 @@
-"""A session's state in this process: read from its log, kept up with what others append, written behind what was read.
+"""`SessionLogView`: a session's state in this process, read from its log, kept up to date and appended to.
 
 Reading begins at the newest compaction that can be read, else with the parent's state, else at the start. A write names
-the position and generation it was decided on: who comes second gets `Conflict`, reads on and tries again (`retried`).
-What cannot be read any more never stops a reading: see `fold` for stand-ins and for what is said about it.
+the position and generation it was decided on: the second writer gets `Conflict`, reads on and tries again (`retried`).
+What cannot be read any more never stops a reading: see `fold` for stand-ins and findings.
 
 A fork shares its parent's log up to a position and an ordinal, and counts on from there (`Ancestry`). Parents are read
 when they are asked for: their first record says where they begin in turn.
@@ -20,18 +20,20 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ctxsteward.schemas import Conflict, Damaged, Erased, Finding, ReferenceNotFound
-from ctxsteward.store.journal.events import (
+from ctxsteward.store import (
     NONCE_DIGITS,
     PLAIN,
+    DamagedRecord,
     Event,
+    ForgottenSubject,
     ForkPoint,
+    Log,
     MessageAppended,
     SessionHead,
+    SessionKey,
     SessionOpened,
     WindowCompacted,
 )
-from ctxsteward.store.journal.log import DamagedRecord, Log
-from ctxsteward.store.journal.port import ForgottenSubject, SessionKey
 
 from .fold import ReadFindings, fold
 from .new_message import ParsedMessage
@@ -128,7 +130,7 @@ def origin_of(log: Log) -> ForkPoint | None:
 
 
 TRIES = 1000
-"""Writers that keep losing a position for this often are told so."""
+"""After losing the position to other writers so many times, a write raises `Conflict`."""
 
 T = TypeVar("T")
 
@@ -352,7 +354,7 @@ class SessionLogView:
             what = f"principal {new.principal!r} of session {self.id!r}"
             raise Erased(what, who=gone.who, when=gone.when, why=gone.why)
         ordinal = state.ordinal + 1
-        placement = place(state, message, ordinal)
+        placement = place(state.open_calls, state.call_ids, message, ordinal)
         results = len(message.tool_results) if placement is not PLAIN else 0
         event = MessageAppended(
             ordinal=ordinal,
@@ -391,7 +393,7 @@ class SessionLogView:
     def shown(self, ordinal: int, ref: str) -> LogEntry:
         """A message as an envelope may show it: a stand-in where the original is damaged."""
         found = self.found(ordinal, ref)
-        return found if isinstance(found, LogEntry) else fill(State(self.id), found, None, ())
+        return found if isinstance(found, LogEntry) else fill((), frozenset(), found, None, ())
 
     def by_id(self, id: str) -> LogEntry | None:
         """The message that was appended under this id; also by a writer that was not read yet."""

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ctxsteward.schemas import InputError, Message
-from ctxsteward.schemas.message import encode_wire
-from ctxsteward.store.journal.events import PinStrength
-from ctxsteward.store.names import MAX_META_CHARS, unseen
+from ctxsteward.schemas import InputError, Message, encode_wire
+from ctxsteward.store import MAX_META_CHARS, PinStrength, unseen
 
 MAX_NOTE_NAME_CHARS = 64
 

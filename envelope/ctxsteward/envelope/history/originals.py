@@ -19,9 +19,7 @@ from ctxsteward.schemas import (
     ToolResultPart,
     Wire,
 )
-from ctxsteward.store.journal.events import ForkPoint
-from ctxsteward.store.journal.port import ForgottenSubject
-from ctxsteward.store.profiles.text import Profile, record_line
+from ctxsteward.store import ForgottenSubject, ForkPoint, Profile, record_line
 
 from .log_view import SessionLogView
 from .tool_groups import LogEntry, MissingMessage
@@ -92,11 +90,11 @@ class Originals:
         if event.erased:
             log = self._replica.ancestry.owner(event.ordinal)
             owner = log.key.session
-            gone = {found.principal: found for found in log.journal.forgotten(log.key.tenant, owner)}
-            found = gone.get(event.principal) or ForgottenSubject(
+            gone = {note.principal: note for note in log.journal.forgotten(log.key.tenant, owner)}
+            note = gone.get(event.principal) or ForgottenSubject(
                 owner, event.principal, "unknown", "unknown", "unknown"
             )
-            raise Erased(f"{ref} of session {self._replica.id!r}", who=found.who, when=found.when, why=found.why)
+            raise Erased(f"{ref} of session {self._replica.id!r}", who=note.who, when=note.when, why=note.why)
         return entry.message
 
     def _result(self, message: Message, part: int, ref: str) -> Message:

@@ -8,49 +8,48 @@ What cannot be read any more never stops a session: a damaged compaction is made
 original is never served (`resolve` raises `Damaged`, an envelope shows a stand-in), and findings say so. What was
 erased, by whichever process of this journal, is not served by a session that had read it before.
 
-`log_view` holds the state, reads and writes it; `originals` resolves references; `session_head` opens a log.
-`shown_in` tells which records a session was shown: it lends no support to those, as what it repeats it may have from
-there.
+`Session` is what applications hold; the work is done by `log_view` (holds the state, reads and writes it), `originals`
+(resolves references) and `session_head` (opens a log). `shown_in` says which meta records a session was shown. The
+steward counts no support for those from this session, because it may only repeat them.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
-from ctxsteward.schemas import CompressionReport, Conflict, Finding, InputError, Message, Ref
-from ctxsteward.schemas.message import take_wire
-from ctxsteward.store import process_forks as forking
-from ctxsteward.store.crypto.addresses import AddressKey
-from ctxsteward.store.journal.draft import DraftJournal
-from ctxsteward.store.journal.events import (
+from ctxsteward.schemas import CompressionReport, Conflict, Finding, InputError, Message, Ref, take_wire
+from ctxsteward.store import (
+    AddressKey,
+    DraftJournal,
     Event,
+    FactLookup,
     ForkPoint,
+    Journal,
+    Keys,
+    Log,
     NoteSet,
     PinSet,
     PinStrength,
+    Profile as Profile,
     RecallSelected,
+    Repair,
+    SealKey,
     SessionHead,
     SessionOpened,
     WindowCompacted,
+    checked_name,
+    process_forks as forking,
+    read_manifest,
 )
-from ctxsteward.store.journal.log import Log, Repair, read_manifest
-from ctxsteward.store.journal.port import Journal, SessionKey
-from ctxsteward.store.names import checked_name
-from ctxsteward.store.profiles.text import Profile
 
-from ..tokens.tokenizer import Counter
+from ..tokens import Counter
 from .log_view import TRIES, SessionLogView
 from .new_message import NewMessage, ParsedMessage, check_meta, check_note
 from .originals import META_REPORT, Originals, report_in
-from .session_head import SessionOpening
+from .session_head import open_log, repin
 from .state import State
 from .tool_groups import LogEntry
-
-if TYPE_CHECKING:
-    from ctxsteward.store.crypto.keyring import Keys, SealKey
-    from ctxsteward.store.facts.lookup import FactLookup
 
 
 def shown_in(rows: Iterable[object]) -> frozenset[str]:
@@ -76,15 +75,13 @@ class Session:
 
     def __init__(
         self,
-        journal: Journal,
-        key: SessionKey,
+        log: Log,
         counter: Callable[[], Counter],
         draw_nonce: Callable[[], str],
         keys: Keys,
-        repair: Repair | None = None,
         fact_lookup: FactLookup | None = None,
     ) -> None:
-        self.key = key
+        self.key = log.key
         self.lock = threading.RLock()
         """One call at a time: threads of one process may share a session."""
         forking.renew_in_child(self)
@@ -96,7 +93,7 @@ class Session:
         self._draw_nonce = draw_nonce
         self._sent_again = 0
         """Ordinal of the message that was appended last, where it was there already; 0: it was new."""
-        self._read_by(SessionLogView(Log(journal, key, keys.address_key(key.tenant), repair)))
+        self._read_by(SessionLogView(log))
 
     def forked(self) -> None:
         """In a child: what a thread of the parent was in the midst of is read anew."""
@@ -287,15 +284,12 @@ class Session:
     def open(self, head: SessionHead) -> None:
         """Open the log, or create it with this head. Raises `Erased` for a session that was forgotten."""
         with self.lock:
-            self._heads().open(head)
+            open_log(self.replica, head, self._draw_nonce, self.fact_lookup)
 
     def repin(self, profile: Profile) -> None:
         """Move this session to another version of its profile."""
         with self.lock:
-            self._heads().repin(profile)
-
-    def _heads(self) -> SessionOpening:
-        return SessionOpening(self.replica, self._draw_nonce, self.fact_lookup)
+            repin(self.replica, profile, self.fact_lookup)
 
     def load(self, upto: int | None = None) -> None:
         """Read the state from the journal, from the newest compaction on (or as it was at position `upto`).
@@ -311,8 +305,8 @@ class Session:
             self.replica.refresh()
 
     def reread(self) -> None:
-        """Read again what was replaced since: an erasure, in whichever process. Whoever reads `state` asks this first;
-        what resolves a reference does so itself."""
+        """Read again what an erasure, in whichever process, has replaced since. Call it before reading `state`; what
+        resolves a reference does so itself."""
         with self.lock:
             self.replica.reread()
 
@@ -350,8 +344,8 @@ class Session:
 
     def _sibling(self, id: str) -> Session:
         """Another session of this store and tenant, not read yet."""
-        key = SessionKey(self.tenant, id)
-        return Session(self.journal, key, self._counter, self._draw_nonce, self._keys, self.repair, self.fact_lookup)
+        log = self.replica.log.sibling(id)
+        return Session(log, self._counter, self._draw_nonce, self._keys, self.fact_lookup)
 
     def origins(self) -> tuple[ForkPoint, ...]:
         """Where the logs end that this one shares: its parent's first; none for an original."""

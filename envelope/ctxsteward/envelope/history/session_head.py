@@ -2,7 +2,7 @@
 
 A log is created with a head, and opened again with whatever its caller names now: the profile stays the one it is
 pinned to, with a finding where another was named; what else is named replaces what was. A profile that is about to be
-written goes without the records that were withdrawn since somebody read it (`withdrawn_heads`).
+written goes without the records that were withdrawn since it was read (`without_withdrawn_records`).
 """
 
 from __future__ import annotations
@@ -11,69 +11,55 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from ctxsteward.schemas import Conflict, Finding, InputError, Wire
-from ctxsteward.schemas.message import encode_wire
-from ctxsteward.store.facts.lookup import without_withdrawn_records
-from ctxsteward.store.journal.events import SessionHead, SessionOpened
-from ctxsteward.store.names import checked_name
-from ctxsteward.store.profiles.text import Profile
+from ctxsteward.schemas import Conflict, Finding, InputError, Wire, encode_wire
+from ctxsteward.store import FactLookup, Profile, SessionHead, SessionOpened, checked_name, without_withdrawn_records
 
 from .log_view import TRIES, SessionLogView
 
-if TYPE_CHECKING:
-    from ctxsteward.store.facts.lookup import FactLookup
+
+def open_log(
+    replica: SessionLogView, head: SessionHead, draw_nonce: Callable[[], str], fact_lookup: FactLookup | None
+) -> None:
+    """Open the log, or create it with this head; raises `Erased` for a session that was forgotten."""
+    log = replica.log
+    for _ in range(TRIES):
+        if log.journal.length(log.key) == 0:
+            replica.prepare()
+            head = _standing(replica, head, fact_lookup)
+            with suppress(Conflict):  # another process created it just now: read what it wrote
+                replica.write((SessionOpened(nonce=draw_nonce()), head))
+        replica.load()
+        if replica.state.position:
+            break
+    pinned = replica.state.head
+    if head.profile is not None and pinned.profile is not None and head.profile != pinned.profile:
+        text = "the session keeps the profile version it is pinned to; `session.repin(profile)` moves it"
+        replica.noticed.findings.append(Finding(kind="profile_pinned", text=text))
+    profile = pinned.profile if pinned.profile is not None else _standing(replica, head, fact_lookup).profile
+    wanted = SessionHead(
+        profile=profile, system=head.system or pinned.system, tools=head.tools or pinned.tools,
+        project=head.project or pinned.project,
+    )  # fmt: skip
+    if wanted != pinned:
+        replica.noticed.add(_replaced(pinned, wanted))
+        replica.retried(lambda: replica.commit(wanted))
 
 
-class SessionOpening:
-    """Opens a replica's log under a head, and writes its next ones."""
+def repin(replica: SessionLogView, profile: Profile, fact_lookup: FactLookup | None) -> None:
+    """Move the session to another version of its profile."""
+    moved = replace(replica.state.head, profile=profile.model_dump(mode="json"))
+    head = _standing(replica, moved, fact_lookup)
+    replica.retried(lambda: replica.commit(head))
 
-    def __init__(self, replica: SessionLogView, draw_nonce: Callable[[], str], fact_lookup: FactLookup | None) -> None:
-        self._replica, self._draw_nonce, self._fact_lookup = replica, draw_nonce, fact_lookup
 
-    def open(self, head: SessionHead) -> None:
-        """Open the log, or create it with this head; raises `Erased` for a session that was forgotten."""
-        log = self._replica.log
-        for _ in range(TRIES):
-            if log.journal.length(log.key) == 0:
-                self._replica.prepare()
-                head = self._standing(head)
-                with suppress(Conflict):  # another process created it just now: read what it wrote
-                    self._replica.write((SessionOpened(nonce=self._draw_nonce()), head))
-            self._replica.load()
-            if self._replica.state.position:
-                break
-        self._reconcile(head)
-
-    def repin(self, profile: Profile) -> None:
-        """Move the session to another version of its profile."""
-        self._record(self._standing(replace(self._replica.state.head, profile=profile.model_dump(mode="json"))))
-
-    def _reconcile(self, head: SessionHead) -> None:
-        pinned = self._replica.state.head
-        if head.profile is not None and pinned.profile is not None and head.profile != pinned.profile:
-            text = "the session keeps the profile version it is pinned to; `session.repin(profile)` moves it"
-            self._replica.noticed.findings.append(Finding(kind="profile_pinned", text=text))
-        profile = pinned.profile if pinned.profile is not None else self._standing(head).profile
-        wanted = SessionHead(
-            profile=profile, system=head.system or pinned.system, tools=head.tools or pinned.tools,
-            project=head.project or pinned.project,
-        )  # fmt: skip
-        if wanted != pinned:
-            self._replica.noticed.add(_replaced(pinned, wanted))
-            self._record(wanted)
-
-    def _standing(self, head: SessionHead) -> SessionHead:
-        """A head that is about to be written, without what was withdrawn since somebody read its profile."""
-        if head.profile is None:
-            return head
-        profile, findings = without_withdrawn_records(self._fact_lookup, self._replica.log.key.tenant, head.profile)
-        self._replica.noticed.add(findings)
-        return replace(head, profile=profile)
-
-    def _record(self, head: SessionHead) -> None:
-        self._replica.retried(lambda: self._replica.commit(head))
+def _standing(replica: SessionLogView, head: SessionHead, fact_lookup: FactLookup | None) -> SessionHead:
+    """A head that is about to be written, without records that were withdrawn since its profile was read."""
+    if head.profile is None:
+        return head
+    profile, findings = without_withdrawn_records(fact_lookup, replica.log.key.tenant, head.profile)
+    replica.noticed.add(findings)
+    return replace(head, profile=profile)
 
 
 def head_of(

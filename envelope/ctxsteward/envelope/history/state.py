@@ -1,4 +1,4 @@
-"""The state of a session's window: a fold over its log.
+"""`State`: everything an envelope depends on of a session's log, as a fold over its events.
 
 `State.apply` takes one event at a time; `State.restore` starts from a compaction, which carries the whole state, so
 reading a session back costs its window and not its age. Both ways give equal states (a property test). Nothing here
@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ctxsteward.schemas import Bullet
-from ctxsteward.store.journal.events import (
+from ctxsteward.store import (
     BlankRecord,
     CompactionRefused,
     Event,
@@ -66,55 +67,49 @@ def _selection(stored: list[Any] | None) -> RecallSelected | None:
     )
 
 
+@dataclass(slots=True, repr=False)
 class State:
     """Everything an envelope of this log depends on."""
 
-    __slots__ = (
-        "answered", "bullets", "call_ids", "compacted_to", "compactions", "days", "groups", "head", "head_at", "heads",
-        "last_reply", "last_text", "last_user", "masked", "nonce", "notes", "open_calls", "ordinal", "outputs",
-        "phase", "pins", "position", "refused", "repaired", "selection", "session", "task", "turns",
-    )  # fmt: skip
-
-    def __init__(self, session: str) -> None:
-        self.session = session
-        self.position = 0
-        """Events folded so far."""
-        self.ordinal = 0
-        self.outputs = 0
-        self.turns = 0
-        self.nonce = ""
-        self.head = SessionHead()
-        self.head_at: tuple[str, int] | None = None
-        """Session and position of the head event in force."""
-        self.bullets: tuple[Bullet, ...] = ()
-        self.groups: list[ToolGroup] = []
-        self.notes: dict[str, str] = {}
-        self.pins: dict[int, Pin] = {}
-        self.selection: RecallSelected | None = None
-        self.refused: CompactionRefused | None = None
-        self.repaired = False
-        """Whether a message in the window needed repair."""
-        self.compactions = 0
-        self.compacted_to = 0
-        """Highest ordinal that any compaction has taken out of the window."""
-        self.masked: frozenset[int] = frozenset()
-        """First ordinals of groups whose tool results are shown as one line."""
-        self.heads = 0
-        """Head events so far."""
-        self.task = 0
-        """Ordinal of the first user message of the session or phase; 0: none yet."""
-        self.phase: str | None = None
-        self.last_user = 0
-        self.last_reply = 0
-        """Ordinal of the newest assistant message; tool results after it have not been seen by the model."""
-        self.last_text = 0
-        """Ordinal of the newest assistant message with text."""
-        self.answered = 0
-        """Ordinal of the user turn that `last_text` replied to: both together are the last raw turn."""
-        self.open_calls: list[OpenCall] = []
-        self.call_ids: set[str] = set()
-        self.days: list[tuple[str, int]] = []
-        """Each day of the session and the ordinal of its first message, where messages carry times."""
+    session: str
+    position: int = 0
+    """Events folded so far."""
+    ordinal: int = 0
+    outputs: int = 0
+    turns: int = 0
+    nonce: str = ""
+    head: SessionHead = field(default_factory=SessionHead)
+    head_at: tuple[str, int] | None = None
+    """Session and position of the head event in force."""
+    bullets: tuple[Bullet, ...] = ()
+    groups: list[ToolGroup] = field(default_factory=list)
+    notes: dict[str, str] = field(default_factory=dict)
+    pins: dict[int, Pin] = field(default_factory=dict)
+    selection: RecallSelected | None = None
+    refused: CompactionRefused | None = None
+    repaired: bool = False
+    """Whether a message in the window needed repair."""
+    compactions: int = 0
+    compacted_to: int = 0
+    """Highest ordinal that any compaction has taken out of the window."""
+    masked: frozenset[int] = frozenset()
+    """First ordinals of groups whose tool results are shown as one line."""
+    heads: int = 0
+    """Head events so far."""
+    task: int = 0
+    """Ordinal of the first user message of the session or phase; 0: none yet."""
+    phase: str | None = None
+    last_user: int = 0
+    last_reply: int = 0
+    """Ordinal of the newest assistant message; tool results after it have not been seen by the model."""
+    last_text: int = 0
+    """Ordinal of the newest assistant message with text."""
+    answered: int = 0
+    """Ordinal of the user turn that `last_text` replied to: both together are the last raw turn."""
+    open_calls: list[OpenCall] = field(default_factory=list)
+    call_ids: set[str] = field(default_factory=set)
+    days: list[tuple[str, int]] = field(default_factory=list)
+    """Each day of the session and the ordinal of its first message, where messages carry times."""
 
     # -- folding ------------------------------------------------------------------------------------------------
 
@@ -320,8 +315,3 @@ class State:
             value = getattr(self, name)
             setattr(other, name, value.copy() if isinstance(value, (list, dict, set)) else value)
         return other
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, State) and all(getattr(self, n) == getattr(other, n) for n in self.__slots__)
-
-    __hash__ = None  # type: ignore[assignment]

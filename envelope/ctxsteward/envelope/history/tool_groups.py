@@ -16,16 +16,26 @@ shape comes from its neighbours: who spoke before, which results follow.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from ctxsteward.schemas import ContextError, ImagePart, Message, OpaquePart, TextPart, ToolCallPart, Wire
-from ctxsteward.schemas.message import control_fields, decode_wire, encode_wire
-from ctxsteward.store.journal.events import PLAIN, MessageAppended, Placement
+from ctxsteward.schemas import (
+    ContextError,
+    ImagePart,
+    Message,
+    OpaquePart,
+    TextPart,
+    ToolCallPart,
+    Wire,
+    control_fields,
+    decode_wire,
+    encode_wire,
+)
+from ctxsteward.store import PLAIN, MessageAppended, Placement
 
 if TYPE_CHECKING:
-    from ..tokens.tokenizer import Counter
+    from ..tokens import Counter
 
 
 # OpenAI takes ids of at most 40 characters, Anthropic these characters.
@@ -157,30 +167,26 @@ def is_user_turn(message: Message) -> bool:
     return message.role == "user" and any(isinstance(part, (TextPart, ImagePart, OpaquePart)) for part in message.parts)
 
 
-class GroupHistory(Protocol):
-    """What `place` needs to know of the log so far."""
+def place(open_calls: Sequence[OpenCall], call_ids: Set[str], message: Message, ordinal: int) -> Placement:
+    """Decide how a message fits; the answer is stored with it and never revised.
 
-    open_calls: list[OpenCall]
-    call_ids: set[str]
-
-
-def place(history: GroupHistory, message: Message, ordinal: int) -> Placement:
-    """Decide how a message fits; the answer is stored with it and never revised."""
+    `open_calls` wait for their results, `call_ids` are those in the window.
+    """
     role = message.role
     if role in ("user", "assistant") and not message.tool_calls and not message.tool_results:
         if role == "assistant" and not says_something(message):
             kinds = ("empty_assistant_message",)
-            return Placement(findings=(*kinds, "tool_call_without_result") if history.open_calls else kinds)
-        return Placement(findings=("tool_call_without_result",)) if history.open_calls else PLAIN
+            return Placement(findings=(*kinds, "tool_call_without_result") if open_calls else kinds)
+        return Placement(findings=("tool_call_without_result",)) if open_calls else PLAIN
     if role in ("system", "developer"):
-        return Placement(joins=bool(history.open_calls), findings=("untrusted_system_message",))
+        return Placement(joins=bool(open_calls), findings=("untrusted_system_message",))
     if message.tool_results:
-        return _place_results(history, message)
-    return _place_calls(history, message, ordinal)
+        return _place_results(open_calls, message)
+    return _place_calls(open_calls, call_ids, message, ordinal)
 
 
-def _place_results(history: GroupHistory, message: Message) -> Placement:
-    waiting = list(history.open_calls)
+def _place_results(open_calls: Sequence[OpenCall], message: Message) -> Placement:
+    waiting = list(open_calls)
     answers: list[tuple[int, str]] = []
     orphans: list[int] = []
     for index, result in enumerate(message.tool_results):
@@ -191,21 +197,21 @@ def _place_results(history: GroupHistory, message: Message) -> Placement:
             waiting.remove(call)
             answers.append((index, call.alias))
     return Placement(
-        joins=bool(history.open_calls),
+        joins=bool(open_calls),
         answers=tuple(answers),
         orphans=tuple(orphans),
         findings=("tool_result_without_call",) if orphans else (),
     )
 
 
-def _place_calls(history: GroupHistory, message: Message, ordinal: int) -> Placement:
-    findings = ["tool_call_without_result"] if history.open_calls else []
+def _place_calls(open_calls: Sequence[OpenCall], call_ids: Set[str], message: Message, ordinal: int) -> Placement:
+    findings = ["tool_call_without_result"] if open_calls else []
     aliases: list[tuple[int, str]] = []
     taken: set[str] = set()
     for index, call in enumerate(message.tool_calls):
-        if call.id in history.call_ids or call.id in taken or not _SAFE_ID.fullmatch(call.id):
+        if call.id in call_ids or call.id in taken or not _SAFE_ID.fullmatch(call.id):
             alias = f"call_{ordinal}_{index + 1}"
-            while alias in history.call_ids or alias in taken:
+            while alias in call_ids or alias in taken:
                 alias += "x"
             aliases.append((index, alias))
             taken.add(alias)
@@ -248,12 +254,17 @@ def stand_in_text(ordinal: int) -> str:
 
 
 def fill(
-    history: GroupHistory, hole: MissingMessage, before: str | None, after: Sequence[Message], outputs: int = 0
+    open_calls: Sequence[OpenCall],
+    call_ids: Set[str],
+    hole: MissingMessage,
+    before: str | None,
+    after: Sequence[Message],
+    outputs: int = 0,
 ) -> LogEntry:
     """The stand-in at this place of a history; `before` is the role before it, `after` what follows in its group."""
-    shown = decode_wire(encode_wire(_shape(hole, history.open_calls, before, after)))
+    shown = decode_wire(encode_wire(_shape(hole, open_calls, before, after)))
     ids = {call.id for call in shown.tool_calls}
-    placement = place(_Brief(history.open_calls, history.call_ids | ids), shown, hole.ordinal)
+    placement = place(open_calls, call_ids | ids, shown, hole.ordinal)
     results = len(shown.tool_results)
     event = MessageAppended(
         ordinal=hole.ordinal,
@@ -265,9 +276,9 @@ def fill(
     return LogEntry(event, shown)
 
 
-def refit(history: GroupHistory, entry: LogEntry) -> LogEntry:
+def refit(open_calls: Sequence[OpenCall], call_ids: Set[str], entry: LogEntry) -> LogEntry:
     """A message behind a stand-in, placed anew where the history is no longer what it was."""
-    placement = place(history, entry.message, entry.ordinal)
+    placement = place(open_calls, call_ids, entry.message, entry.ordinal)
     return entry if placement == entry.event.placement else LogEntry(replace(entry.event, placement=placement))
 
 
@@ -275,18 +286,19 @@ def mended(rows: Sequence[LogEntry | MissingMessage], before: str | None) -> Too
     """The group of these messages, holes filled; `before` is the role before it."""
     if not any(isinstance(row, MissingMessage) for row in rows):
         return ToolGroup(tuple(row for row in rows if isinstance(row, LogEntry)))
-    history = _Brief()
+    open_calls: list[OpenCall] = []
+    call_ids: set[str] = set()
     entries: list[LogEntry] = []
     for index, row in enumerate(rows):
         after = [later.message for later in rows[index + 1 :] if isinstance(later, LogEntry)]
         if isinstance(row, MissingMessage):
-            entry = fill(history, _fitting(row, index, len(rows)), before, after)
+            entry = fill(open_calls, call_ids, _fitting(row, index, len(rows)), before, after)
         else:
-            entry = refit(history, row)
+            entry = refit(open_calls, call_ids, row)
         calls = calls_of(entry) if entry.message.tool_calls else []
         done = answered_by(entry)
-        history.open_calls = [call for call in history.open_calls if call.alias not in done] + calls
-        history.call_ids |= {call.alias for call in calls}
+        open_calls = [call for call in open_calls if call.alias not in done] + calls
+        call_ids |= {call.alias for call in calls}
         entries.append(entry)
         before = entry.message.role
     return ToolGroup(tuple(entries))
@@ -301,30 +313,22 @@ def _fitting(hole: MissingMessage, index: int, size: int) -> MissingMessage:
     return hole if size == 1 or (said is not None and said.tool_calls) else replace(hole, said=None)
 
 
-@dataclass(slots=True)
-class _Brief:
-    """The little of a history that placing needs."""
-
-    open_calls: list[OpenCall] = field(default_factory=list)
-    call_ids: set[str] = field(default_factory=set)
-
-
 def _shape(hole: MissingMessage, open_calls: Sequence[OpenCall], before: str | None, after: Sequence[Message]) -> Wire:
-    said, text = hole.said, stand_in_text(hole.ordinal)
+    claim, text = hole.said, stand_in_text(hole.ordinal)
     answered = [result.call_id for message in after for result in message.tool_results]
-    if said is None:
+    if claim is None:
         waiting = [call.id for call in open_calls if call.id not in answered]
         if open_calls or hole.joins:
             return _results(text, waiting[:1], "tool") if waiting else {"role": "system", "content": text}
         if answered:
             return _calls(text, list(dict.fromkeys(answered)))
         return {"role": "assistant" if before in ("user", "tool") else "user", "content": text}
-    if said.tool_calls:
-        return _calls(text, [call.id for call in said.tool_calls])
-    if said.tool_results:
-        spoken = said.role == "user" and len(said.parts) > len(said.tool_results)
-        return _results(text, [result.call_id for result in said.tool_results], said.role, spoken=spoken)
-    return {"role": said.role, "content": text}
+    if claim.tool_calls:
+        return _calls(text, [call.id for call in claim.tool_calls])
+    if claim.tool_results:
+        spoken = claim.role == "user" and len(claim.parts) > len(claim.tool_results)
+        return _results(text, [result.call_id for result in claim.tool_results], claim.role, spoken=spoken)
+    return {"role": claim.role, "content": text}
 
 
 def _calls(text: str, ids: Sequence[str]) -> Wire:

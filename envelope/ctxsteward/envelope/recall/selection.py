@@ -31,17 +31,14 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, o
 from pydantic import BaseModel, ConfigDict, Field
 
 from ctxsteward.schemas import Finding, Message
-from ctxsteward.store import process_forks as forking
-from ctxsteward.store.journal.events import RecallSelected
+from ctxsteward.store import RecallSelected, process_forks as forking
 
-from ..history.state import State
-from ..history.tool_groups import LogEntry
-from ..tokens.budgets import LEAST_RECALL_TOKENS, RECALLED_FRACTION
-from ..tokens.tokenizer import Counter
+from ..history import LogEntry, State
+from ..tokens import LEAST_RECALL_TOKENS, RECALLED_FRACTION, Counter
 from .room import CHOSEN, NAMED, NAMED_EXCERPT, NO_ROOM, REPLACES, RecallRoom, named
 
 if TYPE_CHECKING:
-    from ..history.session import Session
+    from ..history import Session
 
 
 class ScoredOriginal(NamedTuple):
@@ -150,11 +147,8 @@ class VisibleMessages(NamedTuple):
     """What a message takes at least where it is recalled, told without reading it."""
 
 
-class RecallSelection(NamedTuple):
-    """What came of asking a selector."""
-
-    event: RecallSelected
-    findings: tuple[Finding, ...]
+Recall = tuple[RecallSelected, tuple[Finding, ...]]
+"""What was chosen for a user turn, and what is to be said of it."""
 
 
 def select(
@@ -165,7 +159,7 @@ def select(
     counter: Counter,
     histories: Callable[[SelectionRequest], VisibleMessages] | None = None,
     cap_tokens: int | None = None,
-) -> RecallSelection | None:
+) -> Recall | None:
     """Ask the selector once for this user turn; None where everything is in the window already.
 
     `histories` says which messages later ones replace: none of these comes back alone. Of a tool result longer than
@@ -210,14 +204,14 @@ def select(
     along = [ScoredOriginal(ordinal, 0.0, {"replaces": 1.0}) for ordinal in sorted(came_along)]
     tokens_saved = known.tokens - sum(original(n).tokens(counter) for n in kept)
     candidates = list(_logged([*asked_for, *ranked, *along], kept, verdicts, fitting.excerpts))
-    log = _log_of(ranking, state, sorted(kept), tokens_saved, candidates)
+    log = log_of(ranking, state, sorted(kept), tokens_saved, candidates)
     event = RecallSelected(
         turn=state.last_user, refs=tuple(sorted(kept)), log=log, superseded=fitting.superseded, excerpts=excerpts
     )
-    return RecallSelection(event, ranking.findings)
+    return event, ranking.findings
 
 
-def _log_of(
+def log_of(
     ranking: Ranking, state: State, ordinals: Sequence[int], tokens_saved: int, candidates: list[Any]
 ) -> dict[str, Any]:
     """The selection log of a turn, in the form of the published schema `selection_log`."""

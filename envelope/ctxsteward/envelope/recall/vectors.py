@@ -77,18 +77,18 @@ def unit_vectors(vectors: Any, count: int, dimensions: int) -> Matrix:
     if np is None:
         raise ImportError("numpy is in an extra: install `ctxsteward[dense]`")
     try:
-        found = np.asarray(vectors, dtype=np.float64)
+        array = np.asarray(vectors, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"the embedder's answer is no {count} × {dimensions} array of numbers: {error}") from error
-    if found.shape != (count, dimensions):
-        shape = " × ".join(map(str, found.shape)) or "a single number"
+    if array.shape != (count, dimensions):
+        shape = " × ".join(map(str, array.shape)) or "a single number"
         raise InputError(f"the embedder answered {shape}, but {count} vectors of {dimensions} numbers were asked for")
     with np.errstate(all="ignore"):
-        lengths = np.sqrt(np.einsum("ij,ij->i", found, found))
+        lengths = np.sqrt(np.einsum("ij,ij->i", array, array))
     if not np.isfinite(lengths).all():
         at = int(np.argmin(np.isfinite(lengths)))
         raise InputError(f"the embedder's vector {at} has the length {lengths[at]}; a finite one is needed")
-    scaled: Matrix = (found / np.where(lengths > 0, lengths, 1.0)[:, None]).astype(np.float32)
+    scaled: Matrix = (array / np.where(lengths > 0, lengths, 1.0)[:, None]).astype(np.float32)
     return scaled
 
 

@@ -13,11 +13,9 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ctxsteward.schemas import ImagePart, Part, TextPart, ToolCallPart, Wire
-from ctxsteward.schemas.message import sent
+from ctxsteward.schemas import ImagePart, Part, TextPart, ToolCallPart, Wire, sent
 
-from ..layout.composition import DynamicLayout, PromptLayout
-from ..layout.fragments import DerivedText, Fragment, MessageStep, ToolResult, ToolResults
+from ..layout import DerivedText, DynamicLayout, Fragment, MessageStep, PromptLayout, ToolResult, ToolResults
 from .tools import as_anthropic_tool, translated
 from .units import ProviderFormat, Unit, blocks_of, listed, message_units
 

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ctxsteward.schemas import ImagePart, Part, TextPart, Wire
 
-from ..layout.composition import PromptLayout
-from ..layout.fragments import DerivedText, Fragment, MessageStep, ToolResult, ToolResults
+from ..layout import Fragment, MessageStep, PromptLayout, ToolResult
 from .anthropic import arguments_object
 from .tools import as_gemini_tool, is_gemini_tool, translated
-from .units import JOINT, OPERATOR_ROLES, SNAKE, Channel, ProviderFormat, Unit, canonical, head_units, listed, unit_of
+from .units import (
+    JOINT,
+    OPERATOR_ROLES,
+    SNAKE,
+    Channel,
+    ProviderFormat,
+    Unit,
+    canonical,
+    head_units,
+    listed,
+    unit_of,
+    wires_of_steps,
+)
 
 NAME = "gemini"
 
@@ -36,39 +47,25 @@ def render(prompt: PromptLayout, cache: bool) -> Wire:
 
 
 def _contents(fragment: Fragment) -> list[Wire]:
-    contents: list[Wire] = []
-    for step in fragment.steps:
-        match step:
-            case DerivedText(text=text):
-                contents.append({"role": "user", "parts": [{"text": text}]})
-            case MessageStep():
-                contents += _say(step)
-            case ToolResults(answers=answers, trailing=trailing):
-                contents.append({"role": "user", "parts": [part for answer in answers for part in _answer(answer)]})
-                for rest in trailing:
-                    if isinstance(rest, DerivedText):
-                        contents.append({"role": "user", "parts": [{"text": rest.text}]})
-                    else:
-                        contents += _say(rest)
-    return contents
+    return wires_of_steps(fragment, lambda text: [{"role": "user", "parts": [{"text": text}]}], _say, _results)
 
 
 def _say(step: MessageStep) -> list[Wire]:
     message = step.entry.message
-    aliases, shortened = dict(step.aliases), dict(step.arguments)
     parts = [shown for part in message.parts if (shown := _part(part)) is not None]
-    for index, call in enumerate(message.tool_calls):
-        arguments = arguments_object(shortened.get(index, call.arguments))
-        parts.append({"function_call": {"id": aliases.get(index, call.id), "name": call.name, "args": arguments}})
+    for id, name, arguments in step.calls:
+        parts.append({"function_call": {"id": id, "name": name, "args": arguments_object(arguments)}})
     role = "model" if message.role == "assistant" else "user"
     return [{"role": role, "parts": parts}] if parts else []
 
 
-def _answer(answer: ToolResult) -> list[Wire]:
-    key = "error" if answer.is_error else "output"
-    response = {"id": answer.call_id, "name": answer.name or "tool", "response": {key: answer.text}}
-    images = [shown for image in answer.images if (shown := _part(image)) is not None]
-    return [{"function_response": response}, *images]
+def _results(answers: Sequence[ToolResult]) -> list[Wire]:
+    parts: list[Wire] = []
+    for answer in answers:
+        response = {"error" if answer.is_error else "output": answer.text}
+        parts.append({"function_response": {"id": answer.call_id, "name": answer.name or "tool", "response": response}})
+        parts += [shown for image in answer.images if (shown := _part(image)) is not None]
+    return [{"role": "user", "parts": parts}]
 
 
 def _part(part: Part) -> Wire | None:
@@ -97,7 +94,7 @@ def _head_text(value: object) -> object:
     if isinstance(value, dict) and set(value) == {"text"}:
         return value["text"]
     if isinstance(value, list):
-        texts = [_head_text(one) for one in value]
+        texts = [_head_text(part) for part in value]
         if all(isinstance(text, str) for text in texts):
             return JOINT.join(text for text in texts if isinstance(text, str))
     return value

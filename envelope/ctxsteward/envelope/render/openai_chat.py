@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from ctxsteward.schemas import ImagePart, Message, Part, TextPart, Wire
-from ctxsteward.schemas.message import sent
+from ctxsteward.schemas import ImagePart, Message, Part, TextPart, Wire, sent
 
-from ..layout.composition import PromptLayout
-from ..layout.fragments import DerivedText, Fragment, MessageStep, ToolResult, ToolResults
+from ..layout import Fragment, MessageStep, PromptLayout, ToolResult
 from .tools import as_openai_tool, translated
-from .units import ProviderFormat, Unit, listed, message_units
+from .units import ProviderFormat, Unit, listed, message_units, wires_of_steps
 
 NAME = "openai-chat"
 
@@ -28,20 +26,14 @@ def render(prompt: PromptLayout, cache: bool) -> Wire:
 
 def wires_of(fragment: Fragment) -> list[Wire]:
     """The messages of a fragment."""
-    wires: list[Wire] = []
-    for step in fragment.steps:
-        match step:
-            case DerivedText(text=text):
-                wires.append({"role": "user", "content": text})
-            case MessageStep():
-                wires += say(step)
-            case ToolResults(answers=answers, trailing=trailing):
-                wires += [answer_wire(answer) for answer in answers]
-                images = [image for answer in answers for image in answer.images]
-                if images:  # a tool message carries text alone
-                    wires.append({"role": "user", "content": _content(images)})
-                for rest in trailing:
-                    wires += [{"role": "user", "content": rest.text}] if isinstance(rest, DerivedText) else say(rest)
+    return wires_of_steps(fragment, lambda text: [{"role": "user", "content": text}], say, _results)
+
+
+def _results(answers: Sequence[ToolResult]) -> list[Wire]:
+    wires = [answer_wire(answer) for answer in answers]
+    images = [image for answer in answers for image in answer.images]
+    if images:  # a tool message carries text alone
+        wires.append({"role": "user", "content": _content(images)})
     return wires
 
 
@@ -95,14 +87,9 @@ def _typed(message: Message, step: MessageStep) -> Wire:
     parts = [part for part in message.parts if isinstance(part, (TextPart, ImagePart))]
     wire: Wire = {"role": message.role, "content": _content(parts)}
     if message.tool_calls:
-        aliases, shortened = dict(step.aliases), dict(step.arguments)
         wire["tool_calls"] = [
-            {
-                "id": aliases.get(index, call.id),
-                "type": "function",
-                "function": {"name": call.name, "arguments": shortened.get(index, call.arguments or "{}")},
-            }
-            for index, call in enumerate(message.tool_calls)
+            {"id": id, "type": "function", "function": {"name": name, "arguments": arguments or "{}"}}
+            for id, name, arguments in step.calls
         ]
         wire["content"] = wire["content"] or None
     return wire

@@ -7,11 +7,10 @@ from typing import Any
 
 from ctxsteward.schemas import ImagePart, Part, TextPart, Wire
 
-from ..layout.composition import PromptLayout
-from ..layout.fragments import DerivedText, Fragment, MessageStep, ToolResult, ToolResults
+from ..layout import Fragment, MessageStep, PromptLayout, ToolResult
 from .openai_chat import image_url
 from .tools import as_responses_tool, translated
-from .units import ProviderFormat, Unit, head_units, listed, message_units
+from .units import ProviderFormat, Unit, head_units, listed, message_units, wires_of_steps
 
 NAME = "openai-responses"
 
@@ -28,46 +27,31 @@ def render(prompt: PromptLayout, cache: bool) -> Wire:
 
 
 def _items(fragment: Fragment) -> list[Wire]:
-    items: list[Wire] = []
-    for step in fragment.steps:
-        match step:
-            case DerivedText(text=text):
-                items.append(_text("user", text))
-            case MessageStep():
-                items += _say(step)
-            case ToolResults(answers=answers, trailing=trailing):
-                for answer in answers:
-                    items += _answer(answer)
-                for rest in trailing:
-                    items += [_text("user", rest.text)] if isinstance(rest, DerivedText) else _say(rest)
-    return items
+    return wires_of_steps(fragment, _text, _say, _results)
 
 
 def _say(step: MessageStep) -> list[Wire]:
     message = step.entry.message
-    aliases, shortened = dict(step.aliases), dict(step.arguments)
     blocks = _blocks(message.parts, message.role)
     items: list[Wire] = [{"role": message.role, "content": blocks}] if blocks else []
-    for index, call in enumerate(message.tool_calls):
-        items.append(
-            {
-                "type": "function_call",
-                "call_id": aliases.get(index, call.id),
-                "name": call.name,
-                "arguments": shortened.get(index, call.arguments or "{}"),
-            }
-        )
+    items += [
+        {"type": "function_call", "call_id": id, "name": name, "arguments": arguments or "{}"}
+        for id, name, arguments in step.calls
+    ]
     return items
 
 
-def _answer(answer: ToolResult) -> list[Wire]:
-    items: list[Wire] = [{"type": "function_call_output", "call_id": answer.call_id, "output": answer.text}]
-    images = _blocks(answer.images, "user")
-    return [*items, {"role": "user", "content": images}] if images else items
+def _results(answers: Sequence[ToolResult]) -> list[Wire]:
+    items: list[Wire] = []
+    for answer in answers:
+        items.append({"type": "function_call_output", "call_id": answer.call_id, "output": answer.text})
+        images = _blocks(answer.images, "user")
+        items += [{"role": "user", "content": images}] if images else []
+    return items
 
 
-def _text(role: str, text: str) -> Wire:
-    return {"role": role, "content": [{"type": "input_text", "text": text}]}
+def _text(text: str) -> list[Wire]:
+    return [{"role": "user", "content": [{"type": "input_text", "text": text}]}]
 
 
 def _blocks(parts: Sequence[Part], role: str) -> list[Wire]:

@@ -7,7 +7,7 @@ r"""Plain text: ``{"prompt": …}`` for completion endpoints, and the form peopl
     </7f3a91c2>
 
 Content can hold the nonce, role lines, section tags, YAML fences and chat-template tokens: the nonce is broken by
-`fence.escape`, and the openings of template tokens (``<|``, ``[INST``, ``<<SYS``, ``<s>``, ``<start_of``…) by a
+`rows.escape`, and the openings of template tokens (``<|``, ``[INST``, ``<<SYS``, ``<s>``, ``<start_of``…) by a
 backslash that `parse` takes away again, so a local model's tokenizer finds none. ``parse(render(x)) == x``.
 """
 
@@ -20,10 +20,8 @@ from typing import NamedTuple
 
 from ctxsteward.schemas import InputError, Message, TextPart, Wire
 
-from ..layout.composition import PromptLayout
-from ..layout.fragments import DerivedText, Fragment, MessageStep, ToolResult, ToolResults
-from ..layout.rows import escape, unescape
-from .units import CUT, Channel, ProviderFormat, Unit
+from ..layout import Fragment, MessageStep, PromptLayout, ToolResult, escape, unescape
+from .units import CUT, Channel, ProviderFormat, Unit, wires_of_steps
 
 _OPENING = re.compile(r"<([^\s<>/]{1,64}) ([^\n>]*)>\n")
 _SPECIAL = r"\||/?INST\]|/?s>|/?SYS>>|(?:start|end)_of_turn>|(?:bos|eos|pad|unk)>"
@@ -60,32 +58,19 @@ def spans(prompt: PromptLayout) -> Iterator[PromptSpan]:
             yield PromptSpan(f"dynamic {span.label}", span.text)
 
 
-def fragment_spans(fragment: Fragment) -> Iterator[PromptSpan]:
+def fragment_spans(fragment: Fragment) -> list[PromptSpan]:
     """One span a message or derived text."""
-    for step in fragment.steps:
-        match step:
-            case DerivedText(text=text):
-                yield PromptSpan(fragment.kind if fragment.kind != "group" else "aside", text)
-            case MessageStep():
-                yield from _say(step)
-            case ToolResults(answers=answers, trailing=trailing):
-                yield from map(_answer, answers)
-                for rest in trailing:
-                    if isinstance(rest, DerivedText):
-                        yield PromptSpan("aside", rest.text)
-                    else:
-                        yield from _say(rest)
+    label = "aside" if fragment.kind == "group" else fragment.kind
+    return wires_of_steps(fragment, lambda text: [PromptSpan(label, text)], _say, lambda all: [*map(_answer, all)])
 
 
-def _say(step: MessageStep) -> Iterator[PromptSpan]:
+def _say(step: MessageStep) -> list[PromptSpan]:
     message, ref = step.entry.message, step.entry.ref
     text = say_text(message)
-    if text or not message.tool_calls:
-        yield PromptSpan(f"{message.role} {ref}", text)
-    aliases, shortened = dict(step.aliases), dict(step.arguments)
-    for index, call in enumerate(message.tool_calls):
-        label = f"call {ref} {json.dumps(call.name)} {json.dumps(aliases.get(index, call.id))}"
-        yield PromptSpan(label, shortened.get(index, call.arguments))
+    spans = [PromptSpan(f"{message.role} {ref}", text)] if text or not message.tool_calls else []
+    for id, name, arguments in step.calls:
+        spans.append(PromptSpan(f"call {ref} {json.dumps(name)} {json.dumps(id)}", arguments))
+    return spans
 
 
 def say_text(message: Message) -> str:
@@ -177,11 +162,11 @@ def _units(prompt: object, nonce: str) -> Iterator[Unit]:
         yield Unit("head", "preamble", prompt[:start], "prompt")
     end = re.search(rf"^</{re.escape(nonce)}>\s*\Z", prompt, re.MULTILINE) if marks else None
     body_stop = end.start() if end else len(prompt)
-    for index, found in enumerate(marks):
+    for index, opening in enumerate(marks):
         stop = marks[index + 1].start() if index + 1 < len(marks) else body_stop
-        text = prompt[found.end() : stop]
+        text = prompt[opening.end() : stop]
         whole = text.endswith("\n")
-        yield _unit(found[1], text[:-1] if whole else text, whole)
+        yield _unit(opening[1], text[:-1] if whole else text, whole)
     if end:
         yield Unit("dynamic", f"end {nonce}", end[0], "prompt")
 

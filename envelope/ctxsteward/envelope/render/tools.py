@@ -7,20 +7,12 @@ form elsewhere (another provider's built-in or free-text tool) is left out, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ctxsteward.schemas import Wire
 
 _OPEN: Wire = {"type": "object", "properties": {}}
 _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema")
-
-
-class Tool(NamedTuple):
-    """What every provider's function schema says."""
-
-    name: str
-    description: str
-    schema: Wire
 
 
 Translate = Callable[[Wire], Wire | None]
@@ -32,14 +24,14 @@ def translated(tools: Sequence[Wire], translate: Translate) -> list[Wire]:
     return [made for tool in tools if (made := translate(tool)) is not None]
 
 
-def read_function(tool: Wire) -> Tool | None:
-    """Read a function schema: OpenAI's, nested or flat, or Anthropic's; None for any other tool."""
+def read_function(tool: Wire) -> Wire | None:
+    """Read a function's schema, OpenAI's, nested or flat, or Anthropic's: its name, description and parameters."""
     nested = tool.get("function")
     inner: Wire = nested if isinstance(nested, dict) else tool
     if not isinstance(inner.get("name"), str) or (inner is tool and tool.get("type") not in (None, "function")):
         return None
     schema: Any = next((inner[key] for key in _SCHEMA_KEYS if isinstance(inner.get(key), dict)), _OPEN)
-    return Tool(inner["name"], str(inner.get("description") or ""), schema)
+    return {"name": inner["name"], "description": str(inner.get("description") or ""), "parameters": schema}
 
 
 def as_openai_tool(tool: Wire) -> Wire | None:
@@ -49,10 +41,9 @@ def as_openai_tool(tool: Wire) -> Wire | None:
         return tool if "parameters" in nested else {**tool, "function": {**nested, "parameters": _OPEN}}
     if tool.get("type") == "custom" and "custom" in tool:
         return tool
-    read = read_function(tool) if "input_schema" not in tool else read_function({**tool, "type": None})
-    if read is None:
+    function = read_function(tool) if "input_schema" not in tool else read_function({**tool, "type": None})
+    if function is None:
         return None
-    function: Wire = {"name": read.name, "description": read.description, "parameters": read.schema}
     if "strict" in tool:
         function["strict"] = tool["strict"]
     return {"type": "function", "function": function}
@@ -68,8 +59,7 @@ def as_responses_tool(tool: Wire) -> Wire | None:
         if read is None:
             return None
         strict = nested.get("strict", False) if isinstance(nested, dict) else False
-        function: Wire = {"type": "function", "name": read.name, "description": read.description}
-        return {**function, "parameters": read.schema, "strict": strict}
+        return {"type": "function", **read, "strict": strict}
     if tool.get("type") == "custom" and isinstance(tool.get("custom"), dict):
         return {"type": "custom", **tool["custom"]}
     return tool if "functionDeclarations" not in tool and "function_declarations" not in tool else None
@@ -83,7 +73,7 @@ def as_anthropic_tool(tool: Wire) -> Wire | None:
     read = read_function(tool)
     if read is None:
         return None
-    return {"name": read.name, "description": read.description, "input_schema": read.schema}
+    return {"name": read["name"], "description": read["description"], "input_schema": read["parameters"]}
 
 
 def as_gemini_tool(tool: Wire) -> Wire | None:
@@ -91,7 +81,7 @@ def as_gemini_tool(tool: Wire) -> Wire | None:
     read = read_function({**tool, "type": None}) if "input_schema" in tool else read_function(tool)
     if read is None:
         return None
-    return {"name": read.name, "description": read.description, "parameters_json_schema": read.schema}
+    return {"name": read["name"], "description": read["description"], "parameters_json_schema": read["parameters"]}
 
 
 def is_gemini_tool(tool: Wire) -> bool:

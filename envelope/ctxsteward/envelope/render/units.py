@@ -18,14 +18,15 @@ references.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from ctxsteward.schemas import InputError, Wire
 
-from ..layout.composition import PromptLayout
+from ..layout import DerivedText, Fragment, MessageStep, PromptLayout, ToolResult, ToolResults
 
+T = TypeVar("T")
 Channel = Literal["head", "tools", "dynamic", "argument"]
 
 _TEXT_KEYS = (
@@ -144,7 +145,9 @@ def _text(value: object, *, response: bool) -> str:
     only = _only_text(value)
     if only is not None:
         return only
-    listed = [unmarked(one) if isinstance(one, dict) else one for one in value] if isinstance(value, list) else value
+    listed = (
+        [unmarked(block) if isinstance(block, dict) else block for block in value] if isinstance(value, list) else value
+    )
     return canonical(listed)
 
 
@@ -172,6 +175,30 @@ def unmarked(block: Wire) -> Wire:
     return {key: value for key, value in block.items() if key != "cache_control"} if fine else block
 
 
+# -- written ------------------------------------------------------------------------------------------------------
+
+
+def wires_of_steps(
+    fragment: Fragment,
+    text: Callable[[str], list[T]],
+    message: Callable[[MessageStep], list[T]],
+    results: Callable[[Sequence[ToolResult]], list[T]],
+) -> list[T]:
+    """A fragment in order: our own texts, messages and tool results, each as the provider has it."""
+    written: list[T] = []
+    for step in fragment.steps:
+        match step:
+            case DerivedText():
+                written += text(step.text)
+            case MessageStep():
+                written += message(step)
+            case ToolResults():
+                written += results(step.answers)
+                for rest in step.trailing:
+                    written += text(rest.text) if isinstance(rest, DerivedText) else message(rest)
+    return written
+
+
 # -- tools -------------------------------------------------------------------------------------------------------
 
 
@@ -186,8 +213,8 @@ def tool_units(tools: object) -> Iterator[Unit]:
         declared = shown.get("function_declarations") if isinstance(shown, dict) else None
         if isinstance(declared, list):
             rest = {key: value for key, value in shown.items() if key != "function_declarations"}
-            for number, one in enumerate(declared):
-                snake = {SNAKE.get(k, k): v for k, v in one.items()} if isinstance(one, dict) else one
+            for number, entry in enumerate(declared):
+                snake = {SNAKE.get(k, k): v for k, v in entry.items()} if isinstance(entry, dict) else entry
                 yield _tool(snake, f"tools[{index}].function_declarations[{number}]")
             if not rest:
                 continue

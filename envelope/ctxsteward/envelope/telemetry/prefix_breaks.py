@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ..envelope import Envelope
-from ..layout.composition import DynamicLayout, Fragment, HeadLayout
-from ..tokens.budgets import HEAD_SECTIONS, SECTIONS
-from ..tokens.tokenizer import REPLY_PRIMING_TOKENS
+from ..layout import DynamicLayout, Fragment, HeadLayout
+from ..tokens import HEAD_SECTIONS, REPLY_PRIMING_TOKENS, SECTIONS
 
 CountTokens = Callable[[str], int]
 
@@ -82,7 +81,7 @@ def _head_shared(before: HeadLayout, now: HeadLayout) -> tuple[str | None, int]:
     for name in HEAD_SECTIONS:
         old, new = before.section(name), now.section(name)
         tokens += _shared(old, new)
-        if [one.digest for one in old] != [one.digest for one in new]:
+        if [fragment.digest for fragment in old] != [fragment.digest for fragment in new]:
             return name, tokens
     return None, tokens
 

@@ -4,10 +4,10 @@
     exported("otlp=http://127.0.0.1:4318")  spans and metrics to an OTLP receiver (HTTP, protobuf)
     exported("console")                     spans, log records and, at the end, metrics as JSON lines on a stream
 
-The command line and the flows call this; an application sets up its own SDK, and everything is told to that. Once a
-process: OpenTelemetry takes one provider of each kind and keeps it. The endpoint is on the loopback unless it is told
-otherwise; port 0 takes a free one. The SDK's figures about itself are left out. This is the one module that knows the
-SDK.
+The command line and the flows call this; an application sets up its own SDK, which then gets everything. It works once
+a process: OpenTelemetry takes one provider of each kind and keeps it. The endpoint is on the loopback unless the
+destination names a host; port 0 takes a free one. The SDK's figures about itself are left out. This is the one module
+that knows the SDK.
 
 Raises `InputError` for a destination that is none, an address that is taken, a missing package.
 """
@@ -22,11 +22,9 @@ from importlib import import_module
 from typing import IO, TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from ctxsteward.schemas import InputError
-from ctxsteward.schemas.uris import without_secrets
+from ctxsteward.schemas import InputError, without_secrets
 
-from ..instruments import Board
-from ..instruments import board as builds
+from ..instruments import Board, board as builds
 from .spans import LOGGER
 
 if TYPE_CHECKING:

@@ -25,12 +25,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from ctxsteward.store.crypto.addresses import address_of
+from ctxsteward.store import address_of
 
 from ..instruments import GUARDS, METER, PLACES, Labels, Measurement, Outcome, board, lasted
 from .prefix_breaks import Layouts, PrefixBreak, first_prefix_break
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
     from ..envelope import Envelope
-    from ..history.session import Session
+    from ..history import Session
 
 NAME = "context.build"
 LOGGER = "ctxsteward.envelope"
-_API = "opentelemetry.trace"
+API = "opentelemetry.trace"
 _INFO = 20
 """`logging.INFO`."""
 Attributes = dict[str, str | int | bool]
@@ -54,58 +54,47 @@ _NONE: Labels = ()
 _SECTION: dict[str, Labels] = {name: (name,) for name in PLACES}
 
 
-class ModelLabels(NamedTuple):
-    """What is told of the model that a builder builds for."""
-
-    name: str | None
-    tokenizer: str
-    calibration: float
-    prompt_tokens: int | None
-    """Its window without the output reserve; None where that is not known."""
-
-
 class BuildSpan:
-    """Tells of one build: entered before it, `built` when it is made."""
+    """Span, log record and metrics of one build: entered before it, `built` called with the envelope."""
 
-    __slots__ = ("_span", "_started", "_token", "model")
-
-    def __init__(self, model: ModelLabels) -> None:
-        self.model = model
+    def __init__(self, model: str | None, tokenizer: str, calibration: float, prompt_tokens: int | None) -> None:
+        """`prompt_tokens`: the model's window without the output reserve; None where that is not known."""
+        self.model, self.tokenizer, self.calibration, self.prompt_tokens = model, tokenizer, calibration, prompt_tokens
         self._span: Span | None = None
         self._token: Token[Any] | None = None
 
     def __enter__(self) -> BuildSpan:
         self._started = time.perf_counter()
-        if _API in sys.modules:
-            api = _api()
-            span = api.tracer.start_span(NAME)
+        if API in sys.modules:
+            from opentelemetry import context, trace
+
+            span = _tracer().start_span(NAME)
             if span.is_recording():
                 self._span = span
-                self._token = api.attach(api.with_span(span))
+                self._token = context.attach(trace.set_span_in_context(span))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if kind is not None:
             lasted("failed", time.perf_counter() - self._started)
         if self._span is not None and self._token is not None:
-            _api().detach(self._token)
+            from opentelemetry import context
+
+            context.detach(self._token)
             if kind is not None:
                 _failed(self._span, kind)
             self._span.end()
 
     def built(self, session: Session, envelope: Envelope) -> None:
-        """Tell of the envelope, where somebody listens."""
+        """Record the envelope that was built."""
         log = _heard()
-        if _API not in sys.modules and log is None:
-            return
-        model = self.model
-        churned = _churned(session, envelope, model)
-        _count(envelope, churned, model.prompt_tokens)
+        churned = _churned(session, envelope, self.tokenizer, self.calibration)
+        _count(envelope, churned, self.prompt_tokens)
         outcome: Outcome = "compacted" if envelope.reports else "built"
         lasted(outcome, envelope.build_ms / 1000, envelope.selection_ms / 1000)
         if self._span is None and log is None:
             return
-        attributes = _attributes(model.name, session, envelope, churned)
+        attributes = _attributes(self.model, session, envelope, churned)
         if self._span is not None:
             self._span.set_attributes(attributes)
             _tell_events(self._span, envelope, churned)
@@ -143,43 +132,44 @@ def _happened(envelope: Envelope) -> Iterator[Measurement]:
         yield "context.compress.tokens_saved", max(0, report.pre_tokens - report.post_tokens), section
         for loss in report.losses:
             yield "context.losses", 1, (loss.kind,)
-    for found in envelope.findings:
-        if found.kind == "compaction_refused":
+    for finding in envelope.findings:
+        if finding.kind == "compaction_refused":
             yield "context.compress.refused", 1, _NONE
     if envelope.metrics["degraded"]:
         yield "context.degraded", 1, _NONE
 
 
-def _churned(session: Session, envelope: Envelope, model: ModelLabels) -> PrefixBreak:
-    """Against what this session was told of last; builders for other models send prompts of their own."""
-    key, now = ("told", model.tokenizer), Layouts.of(envelope)
+def _churned(session: Session, envelope: Envelope, tokenizer: str, calibration: float) -> PrefixBreak:
+    """What changed since the last envelope of this session counted with this tokenizer; other models have prompts of
+    their own."""
+    key, now = ("told", tokenizer), Layouts.of(envelope)
     before = session.cache.get(key)
     session.cache[key] = now
     churned = first_prefix_break(before if isinstance(before, Layouts) else None, now)
-    if model.calibration == 1.0:
+    if calibration == 1.0:
         return churned
-    return churned._replace(prefix_tokens=round(churned.prefix_tokens * model.calibration))
+    return churned._replace(prefix_tokens=round(churned.prefix_tokens * calibration))
 
 
 def _attributes(model: str | None, session: Session, envelope: Envelope, churned: PrefixBreak) -> Attributes:
     metrics = envelope.metrics
-    made: Attributes = {
+    attributes: Attributes = {
         "gen_ai.conversation.id": _conversation(session),
         "context.envelope.address": envelope.address,
         "context.prompt_tokens": int(metrics["prompt_tokens"]),
         "context.prefix_tokens": churned.prefix_tokens,
     }
     if model is not None:
-        made["gen_ai.request.model"] = model
+        attributes["gen_ai.request.model"] = model
     if envelope.profile_version is not None:
-        made["context.profile.version"] = envelope.profile_version
+        attributes["context.profile.version"] = envelope.profile_version
     if overflow := sum([section.overflow_tokens for section in envelope.sections.values()]):
-        made["context.overflow_tokens"] = overflow
+        attributes["context.overflow_tokens"] = overflow
     if envelope.findings:
-        made["context.findings"] = len(envelope.findings)
+        attributes["context.findings"] = len(envelope.findings)
     if metrics["degraded"]:
-        made["context.degraded"] = True
-    return made
+        attributes["context.degraded"] = True
+    return attributes
 
 
 def _tell_events(span: Span, envelope: Envelope, churned: PrefixBreak) -> None:
@@ -217,29 +207,14 @@ def _conversation(session: Session) -> str:
 
 
 def _heard() -> Logger | None:
-    """Where a record would be heard; None where it would not."""
-    if "logging" not in sys.modules:
-        return None
-    log = _logger()
-    return log if log.isEnabledFor(_INFO) else None
+    """The logger that takes a record of a build; None where none is set up for it."""
+    logging = sys.modules.get("logging")
+    log: Logger | None = None if logging is None else logging.getLogger(LOGGER)
+    return log if log is not None and log.isEnabledFor(_INFO) else None
 
 
 @cache
-def _logger() -> Logger:
-    from logging import getLogger
+def _tracer() -> Tracer:
+    from opentelemetry.trace import get_tracer
 
-    return getLogger(LOGGER)
-
-
-class _Api(NamedTuple):
-    tracer: Tracer
-    attach: Callable[[Any], Token[Any]]
-    detach: Callable[[Token[Any]], None]
-    with_span: Callable[[Span], Any]
-
-
-@cache
-def _api() -> _Api:
-    from opentelemetry import context, trace
-
-    return _Api(trace.get_tracer(METER), context.attach, context.detach, trace.set_span_in_context)
+    return get_tracer(METER)

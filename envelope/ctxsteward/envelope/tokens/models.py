@@ -1,16 +1,14 @@
-"""What is known of a model: encoding, window, reply, images, cache. Data and sources: `models.toml`.
+"""What is known of a model (encoding, window, reply, images, cache), and what an image costs in its tokens.
 
-A name is looked up as it stands, then without what providers put around it: ``openai/gpt-4o``,
-``models/gemini-2.5-flash``, ``us.anthropic.claude-sonnet-4-5-20250929-v1:0`` (Bedrock),
-``claude-sonnet-4-5@20250929`` (Vertex), dates, ``-latest``. Nothing is guessed: ``gpt-9`` raises
-`UnknownModel`, and so does ``gpt-4o-audio``.
+`model_info` reads the figures, with their sources, from `models.toml`. A name is looked up as it stands, then without
+what providers put around it: ``openai/gpt-4o``, ``models/gemini-2.5-flash``,
+``us.anthropic.claude-sonnet-4-5-20250929-v1:0`` (Bedrock), ``claude-sonnet-4-5@20250929`` (Vertex), dates, ``-latest``.
+Nothing is guessed: ``gpt-9`` raises `UnknownModel`, and so does ``gpt-4o-audio``.
 
-What an image costs in tokens, from its size in pixels; base64 is never counted as text.
-
-The size is read from the header of the inline data (PNG, JPEG, GIF, WebP). Only the few bytes that say it are
-decoded: base64 allows random access (4 characters hold 3 bytes), so a 5 MB picture costs microseconds. An
-image known by URL only, or in another format, counts as `ASSUMED` pixels: upper middle, since a budget should
-err on the full side.
+An image's cost (`image_tokens`) comes from its size in pixels, which is read from the header of the inline data (PNG,
+JPEG, GIF, WebP). Only the few bytes that say it are decoded: base64 allows random access (4 characters hold 3 bytes),
+so a 5 MB picture costs microseconds. An image known by URL only, or in another format, counts as `ASSUMED` pixels:
+upper middle, since a budget should err on the full side. Base64 is never counted as text.
 
 Sources, as published by the providers:
 - OpenAI, "Images and vision", tiles: fit into 2048 × 2048, then the shortest side to 768 (never enlarged),

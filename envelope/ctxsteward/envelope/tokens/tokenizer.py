@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ctxsteward.schemas import (
+    MEDIA_TYPES,
     ImagePart,
     InputError,
     Message,
@@ -40,7 +41,6 @@ from ctxsteward.schemas import (
     ToolResultPart,
     Wire,
 )
-from ctxsteward.schemas.message import MEDIA_TYPES
 
 from .encodings import load_encoding
 from .models import ImageRule, image_tokens

@@ -9,14 +9,6 @@ LoCoMo. `format="auto"` decides, and `Transcript.format` says which.
 ('openai', ('Be brief.',), ['Hi'])
 """
 
-from .files import FORMATS, parse_transcripts, read_transcript, read_transcripts
-from .transcript import Transcript, TranscriptEntry
+import lazy_loader
 
-__all__ = [
-    "FORMATS",
-    "Transcript",
-    "TranscriptEntry",
-    "parse_transcripts",
-    "read_transcript",
-    "read_transcripts",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

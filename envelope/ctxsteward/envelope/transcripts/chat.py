@@ -1,31 +1,28 @@
-"""OpenAI chat and Anthropic messages: an array, a request body, or a JSONL file with a message on each line.
+"""Readers of OpenAI chat and Anthropic messages: an array, a request body, a JSONL file, or a tau-bench run.
 
-A request body is ``{"messages": […], "system"?: text | blocks, "tools"?: […]}``; its other keys (model,
-temperature) are not the transcript's. The wire dicts are verbatim. Which provider wrote them is decided by
-the first message that only one of them would write (`tool_calls`, role `tool`: OpenAI; `tool_use`,
-`thinking`: Anthropic), else by the request's `system` or `tools`, else it is openai. Shapes: the providers'
-published API references.
+A request body is ``{"messages": […], "system"?: text | blocks, "tools"?: […]}``; its other keys (model, temperature)
+are not the transcript's. The wire dicts are verbatim. Which provider wrote them is decided by the first message that
+only one of them would write (`tool_calls`, role `tool`: OpenAI; `tool_use`, `thinking`: Anthropic), else by the
+request's `system` or `tools`, else it is openai.
 
-The JSONL file is passed over twice: first lightly, for the format, the leading system messages and the
-names of the tools called (only lines that can matter are parsed), then by `entries()`, which checks every
-line.
+A JSONL file with a message on each line (`read_lines`) is passed over twice: first lightly, for the format, the leading
+system messages and the names of the tools called (only lines that can matter are parsed), then by `entries()`, which
+checks every line.
 
-tau-bench runs: ``{"task_id", "trial", "reward", "info", "traj": [OpenAI chat messages]}``.
+A tau-bench run (`read_run`) is ``{"task_id", "trial", "reward", "info", "traj": [OpenAI chat messages]}``. The reward
+is not part of the transcript. A run that crashed has an empty `traj`: it is a transcript without entries, with the
+finding `empty_run`.
 
-The messages are verbatim, the reward is not part of the transcript. A run that crashed has an empty `traj`:
-it is a transcript without entries, with the finding `empty_run`. Shape: sierra-research/tau-bench,
-`EnvRunResult`.
+Shapes: the providers' published API references; sierra-research/tau-bench, `EnvRunResult`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
 
-from ctxsteward.schemas import Finding, InvalidMessage, InvalidTranscript, Message, Wire
-from ctxsteward.schemas.message import MAX_MESSAGE_BYTES
+from ctxsteward.schemas import MAX_MESSAGE_BYTES, Finding, InvalidMessage, InvalidTranscript, Message, Wire
 
 from .strict_json import InputLine, JsonInput, at, checked, decode, show
 from .transcript import Transcript, TranscriptEntry, called, declared, inferred, stub_name, tools_inferred
@@ -52,11 +49,8 @@ class TranscriptValue:
         return self.stem if self.position is None else f"{self.stem}-{self.position}"
 
 
-class MessagePlace(NamedTuple):
-    """A message of a transcript and where it stands."""
-
-    where: str
-    message: Message
+MessagePlace = tuple[str, Message]
+"""Where a message of a transcript stands, and the message."""
 
 
 def read_chat(item: TranscriptValue, format: str) -> Transcript:
@@ -88,7 +82,7 @@ def chat_transcript(
     tools: tuple[Wire, ...] = (),
 ) -> Transcript:
     """A transcript of checked messages that are already in memory."""
-    entries = tuple(TranscriptEntry(wire=place.message.wire) for place in messages)
+    entries = tuple(TranscriptEntry(wire=message.wire) for _, message in messages)
     stubs = {} if tools else inferred(entry.wire for entry in entries)
     return Transcript(
         source=source,
@@ -107,59 +101,47 @@ def message_places(value: object, source: str, where: str) -> list[MessagePlace]
         raise InvalidTranscript(source, where, f"found {show(value)}", "expected an array of messages")
     if not value:
         raise InvalidTranscript(source, where, "no messages", "pass a transcript with at least one message")
-    return [
-        MessagePlace(f"{where}[{index}]", checked(wire, source, f"{where}[{index}]"))
-        for index, wire in enumerate(value)
-    ]
+    places = ((f"{where}[{index}]", wire) for index, wire in enumerate(value))
+    return [(place, checked(wire, source, place)) for place, wire in places]
 
 
 def lift_system(places: list[MessagePlace]) -> tuple[tuple[str, ...], list[MessagePlace]]:
     """The texts of the leading system and developer messages, and the messages after them."""
     count = 0
-    while count < len(places) and _is_system(places[count].message):
+    while count < len(places) and _is_system(places[count][1]):
         count += 1
-    texts = tuple(place.message.text for place in places[:count])
+    texts = tuple(message.text for _, message in places[:count])
     return tuple(text for text in texts if text), places[count:]
 
 
 def read_lines(raw: JsonInput, format: str, stem: str) -> Transcript:
     """The transcript of a JSONL file of messages; its entries stream from disk."""
-    survey = _survey(raw, format)
-    return Transcript(
-        source=raw.source,
-        format=survey.dialect or (format if format != "auto" else "openai"),
-        session=stem,
-        system=tuple(text for text in survey.system if text),
-        tools=tuple(survey.stubs.values()),
-        findings=tools_inferred(survey.stubs),
-        open_entries=partial(_stream, raw, len(survey.system)),
-    )
-
-
-@dataclass(slots=True)
-class _Survey:
-    system: list[str] = field(default_factory=list)
-    dialect: str | None = None
-    stubs: dict[str, Wire] = field(default_factory=dict)
-
-
-def _survey(raw: JsonInput, format: str) -> _Survey:
-    survey, leading = _Survey(), True
+    system: list[str] = []
+    stubs: dict[str, Wire] = {}
+    dialect, leading = None, True
     for line in raw.lines(MAX_LINE_BYTES):
-        if not leading and not _matters(line.data, survey.dialect is not None):
+        if not leading and not _matters(line.data, dialect is not None):
             continue
         wire, where = _wire(raw, line), f"line {line.number}"
-        if leading or survey.dialect is None:
+        if leading or dialect is None:
             message = checked(wire, raw.source, where)
             leading = leading and _is_system(message)
             if leading:
-                survey.system.append(message.text)
+                system.append(message.text)
                 continue
-            survey.dialect = _decide(format, (MessagePlace(where, message),), raw.source)
+            dialect = _decide(format, ((where, message),), raw.source)
         if isinstance(wire, dict):
             for stub in called(wire):
-                survey.stubs.setdefault(stub_name(stub), stub)
-    return survey
+                stubs.setdefault(stub_name(stub), stub)
+    return Transcript(
+        source=raw.source,
+        format=dialect or (format if format != "auto" else "openai"),
+        session=stem,
+        system=tuple(text for text in system if text),
+        tools=tuple(stubs.values()),
+        findings=tools_inferred(stubs),
+        open_entries=partial(_stream, raw, len(system)),
+    )
 
 
 def _matters(data: bytes, is_decided: bool) -> bool:

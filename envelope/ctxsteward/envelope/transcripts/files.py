@@ -4,7 +4,7 @@ Three layouts: one JSON document (an array of messages, a request, a run, an arr
 transcript on each line, and JSONL with a message on each line, which alone is streamed (`chat.read_lines`). The first
 line decides: if it is JSON on its own and is followed by another line, the file is JSONL.
 
-Which format a JSON value is in is told by its shape alone; a name given by the caller must agree.
+The format of a JSON value is recognized by its shape alone; a name given by the caller must agree.
 
     message     an object with `role`: one line of a JSONL transcript, or one element of an array
     chat        an array of messages, or a request body {"messages": […], "system"?, "tools"?}
@@ -36,7 +36,7 @@ from .transcript import Transcript
 
 
 class TranscriptFormat(NamedTuple):
-    """A format that is not plain messages: how it is told and read, and what is particular to its transcripts."""
+    """A format that is not plain messages: how it is recognized and read, and what is particular to its transcripts."""
 
     key: str
     """The member of a JSON object that tells it."""

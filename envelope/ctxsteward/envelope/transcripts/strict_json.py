@@ -1,18 +1,14 @@
-"""Strict JSON: one value from bytes, refused with its place where it is not what a transcript may hold.
+"""Strict JSON for the transcript readers: bytes from a file or from memory, parsed, and refused with their place.
 
-Refused: bytes that are not UTF-8, lone surrogates (also as ``\ud800`` escapes), a key twice in one object,
-NaN and infinities (also ``1e999``), more than `MAX_VALUE_DEPTH` levels. The grammar is RFC 8259; unique
-keys and no surrogates are I-JSON, RFC 7493. The hooks that refuse do not know where they are; a value that
-was refused is parsed once more with marks in the bad places, and the path to the first mark is reported.
+`open_input` and `memory_input` give the bytes, whole or a line at a time, within caps that hold before anything is
+parsed. A byte-order mark, CRLF and blank lines are tolerated; compressed files and UTF-16 are named as such and not
+read. `decode` parses one value. Refused: bytes that are not UTF-8, lone surrogates (also as ``\ud800`` escapes), a key
+twice in one object, NaN and infinities (also ``1e999``), more than `MAX_VALUE_DEPTH` levels. The grammar is RFC 8259;
+unique keys and no surrogates are I-JSON, RFC 7493. The hooks that refuse do not know where they are; a value that was
+refused is parsed once more with marks in the bad places, and the path to the first mark is reported.
 
-Raises `InvalidTranscript`. Lines count from 1, indexes from 0.
-
-Bytes of a transcript file, whole or a line at a time, within caps that hold before anything is parsed.
-
-A byte-order mark, CRLF and blank lines are tolerated. Compressed files and UTF-16 are named as such and not
-read. Lines count from 1. Raises `InvalidTranscript` (no such file, a directory, …) and `InputTooLarge`.
-
-Where in a file something is: ``line 4``, ``messages[3].content``, ``line 4, messages[3]``.
+Places in a file are written by `at`: ``line 4``, ``messages[3].content``, ``line 4, messages[3]``. Lines count from 1,
+indexes from 0. Raises `InvalidTranscript` (also: no such file, a directory, …) and `InputTooLarge`.
 
 >>> at("line 4", "messages[3]")
 'line 4, messages[3]'
@@ -34,8 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, NoReturn
 
-from ctxsteward.schemas import InputTooLarge, InvalidMessage, InvalidTranscript, Message
-from ctxsteward.schemas.message import MAX_DEPTH
+from ctxsteward.schemas import MAX_DEPTH, InputTooLarge, InvalidMessage, InvalidTranscript, Message
 
 
 def at(place: str, path: str) -> str:

@@ -24,13 +24,13 @@ import json
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from ctxsteward.schemas import Damaged, ObjectMissing, OutcomeUnknown, StoreError, UnsupportedVersion, VersionTaken
+from ctxsteward.schemas import Damaged, ObjectMissing, StoreError, UnsupportedVersion, VersionTaken
 
 from ..names import number_of, numbered
-from ..objects.port import ObjectStore, Patience, list_twice, put_once
+from ..objects import ObjectStore, Patience, list_twice, put_once
 from .addresses import AddressKey
 
 CHAIN_VERSION = 1
@@ -79,7 +79,6 @@ class Chain:
         self._secret = hmac.digest(key, b"ctxsteward chain 1", "sha256")
         self._patience = patience or Patience()
         self._new_commit_id = new_commit_id
-        self._witness_name = folder
 
     def read(self, number: int) -> Link:
         """The link with this number, its code checked."""
@@ -97,7 +96,7 @@ class Chain:
 
     def last_number(self, after: int = 0) -> int:
         """Number of the newest link, known to be `after` or later; 0: none. `Damaged` where one is missing."""
-        seen = 0 if self._witness is None else self._witness.seen(self._witness_name)
+        seen = 0 if self._witness is None else self._witness.seen(self.folder)
         known = max(after, seen)  # asked before listing: who appends meanwhile does not make us doubt the listing
         last = max(known - 1, 0)
         for info in self._objects.list(f"{self.folder}/", after=numbered(self.folder, last) if last else ""):
@@ -162,27 +161,23 @@ class Chain:
         link = self._sealed(number, commit_id or self._new_commit_id(), epoch, parent.mac if parent else "", body)
         key, data = numbered(self.folder, number), _encode(link)
         landing = put_once(
-            self._objects, key, data, mine=lambda found: _commit_id(found) == link.commit_id, patience=self._patience
-        )
-        if landing.kind == "unknown":
-            raise OutcomeUnknown(key, link.commit_id, landing.waited_seconds)
+            self._objects, key, data, commit_id=link.commit_id,
+            mine=lambda found: _commit_id(found) == link.commit_id, patience=self._patience,
+        )  # fmt: skip
         stands = self._decode(number, data if landing.found is None else landing.found)
-        if landing.kind == "occupied":
-            self._note(number)  # so that whoever tries again looks behind it, whatever a listing says
+        self._note(number)  # one that is taken, too: whoever tries again looks behind it, whatever a listing says
+        if not landing.is_ours:
             raise VersionTaken(self.folder, number)
-        self._note(number)
         return stands
 
     def _note(self, number: int) -> None:
         if self._witness is not None:
             with suppress(StoreError):  # a commit has landed whether or not it can be noted
-                self._witness.see(self._witness_name, number)
+                self._witness.see(self.folder, number)
 
     def _sealed(self, number: int, commit_id: str, epoch: int, parent: str, body: dict[str, Any]) -> Link:
         plain = Link(number=number, commit_id=commit_id, epoch=epoch, parent=parent, body=body, mac="")
-        return Link(
-            number=number, commit_id=commit_id, epoch=epoch, parent=parent, body=body, mac=self._code(_document(plain))
-        )
+        return replace(plain, mac=self._code(_document(plain)))
 
     def _code(self, document: dict[str, Any]) -> str:
         folder = self.folder.encode()

@@ -1,15 +1,14 @@
-"""A tenant's keys, who holds them (a folder, a master secret, or a key service behind the same port), and which keys a
-tenant's objects were written with.
+"""A tenant's keys: the port `Keys`, key rings from a folder or a master secret, AES-GCM, and `check_keys`.
 
 Three keys a tenant: the *address key* (HMAC of addresses and of stored records; never rotates, or every address would
 change), *seal keys* (HMAC of envelopes; rotate, each has an id), and a *wrapping key* that encrypts the data keys of
-subjects. `Keys` is what an application implements for a key management service: `wrap` and `unwrap` are its encrypt
-and decrypt, the other two its secrets.
+subjects. `Keys` is what an application implements for a key management service: `wrap` and `unwrap` are its encrypt and
+decrypt, the other two its secrets. `MasterKeys` derives all keys from one secret; `StoredKeys` keeps random ones.
 
     tenants/<tenant>/check.json   {"schema_version": 1, "check": 64 hex digits}
 
 `check` is an HMAC under the tenant's address key, put once by whoever writes first. A store that is opened with other
-keys would find every code wrong and call it tampering; this says what really happened (`check_keys`).
+keys would find every code wrong and report tampering; `check_keys` reports the wrong keys instead.
 
 Raises `StoreError`, `Damaged`, `InputError`. Source: RFC 5869 (HKDF), RFC 2104, NIST SP 800-38D (AES-GCM).
 """
@@ -26,12 +25,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from ctxsteward.schemas import Damaged, InputError, ObjectMissing, OutcomeUnknown, StoreError, UnsupportedVersion
+from ctxsteward.schemas import Damaged, InputError, ObjectMissing, StoreError, UnsupportedVersion
 
-from .. import create_once as exclusive
-from .. import process_forks as forking
+from .. import create_once, process_forks as forking
 from ..names import check_name
-from ..objects.port import ObjectStore, Patience, put_once
+from ..objects import ObjectStore, Patience, put_once
 from .addresses import KEY_BYTES, AddressKey
 
 NONCE_BYTES = 12
@@ -219,8 +217,8 @@ def file_keys(folder: Path, random_bytes: Callable[[int], bytes] = secrets.token
     def create(name: str, key: bytes) -> bytes:
         path = _path(folder, name)
         try:
-            exclusive.make_folders(path.parent)
-            exclusive.create(path, key)
+            create_once.make_folders(path.parent)
+            create_once.create(path, key)
             return path.read_bytes()
         except OSError as error:
             raise StoreError(f"{folder}: the tenant's keys cannot be made: {error}") from error
@@ -260,16 +258,16 @@ def check_keys(objects: ObjectStore, keys: Keys, tenant: str, *, write: bool, pa
     """Raise `StoreError` where the tenant's objects were written with other keys; `write` claims the tenant's name."""
     name, body = check_name(tenant), _body(keys, tenant)
     try:
-        found = objects.get(name)
+        stored = objects.get(name)
     except ObjectMissing:
         if not write:
             return
-        landing = put_once(objects, name, body, mine=body.__eq__, patience=patience or Patience())
-        if landing.kind == "unknown":
-            raise OutcomeUnknown(name, "of the tenant's keys", landing.waited_seconds) from None
-        found = landing.found or body
-    if not hmac.compare_digest(found, body):
-        _refuse(objects, name, tenant, found)
+        landing = put_once(
+            objects, name, body, commit_id="of the tenant's keys", mine=body.__eq__, patience=patience or Patience()
+        )
+        stored = landing.found or body
+    if not hmac.compare_digest(stored, body):
+        _refuse(objects, name, tenant, stored)
 
 
 def _body(keys: Keys, tenant: str) -> bytes:
@@ -277,9 +275,9 @@ def _body(keys: Keys, tenant: str) -> bytes:
     return json.dumps({"schema_version": CHECK_VERSION, "check": code}).encode()
 
 
-def _refuse(objects: ObjectStore, name: str, tenant: str, found: bytes) -> None:
+def _refuse(objects: ObjectStore, name: str, tenant: str, stored: bytes) -> None:
     try:
-        document = json.loads(found)
+        document = json.loads(stored)
         version, code = document["schema_version"], document["check"]
     except (ValueError, TypeError, KeyError, RecursionError):
         raise Damaged(f"{name}: it is not what was written; restore it from a backup") from None

@@ -1,6 +1,6 @@
 """The vault: what was said by people, encrypted under a key of each subject, so that forgetting is destroying a key.
 
-A *subject* is one principal in one session (`keys.subject_of`); what was derived from several of them in a session
+A *subject* is one principal in one session (`addresses.subject_of`); what was derived from several of them in a session
 (compactions, selections, notes) is a subject of its own (`derived_subject`). Each has a random data key (AES-256-GCM),
 kept in the object store wrapped by the tenant's wrapping key. A *blob* is content under its address: HMAC of subject,
 kind and bytes, so the same text of two subjects has two addresses, and one subject's erasure cannot touch another's
@@ -11,7 +11,7 @@ original.
     tombstones/<tenant>/<subject address>.json   {"schema_version": 1, "who", "when", "why", "mac"}
 
 A forgotten subject gets no new key, nor does any subject of a forgotten session, and a key that a crash left beside a
-tombstone opens nothing: whoever asks for it is told `Erased`. `who`, `when` and `why` are kept in plain: write no
+tombstone opens nothing: asking for it raises `Erased`. `who`, `when` and `why` are kept in plain: write no
 personal data there. Erasing everything a subject has left behind is `erasure`'s business.
 Raises `Erased`, `Damaged`, `ObjectMissing`, `OutcomeUnknown`, `StoreUnavailable`, `UnsupportedVersion`.
 Source: NIST SP 800-38D; NIST SP 800-88 (cryptographic erase).
@@ -28,11 +28,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeGuard
 
-from ctxsteward.schemas import Damaged, Erased, ObjectMissing, OutcomeUnknown, UnsupportedVersion, Wire
+from ctxsteward.schemas import Damaged, Erased, ObjectMissing, UnsupportedVersion, Wire
 
-from .. import names
-from .. import process_forks as forking
-from ..objects.port import ObjectStore, Patience, put_once
+from .. import names, process_forks as forking
+from ..objects import ObjectStore, Patience, put_once
 from .addresses import KEY_BYTES, address_of
 from .keyring import NONCE_BYTES, Keys, decrypt, encrypt
 
@@ -162,10 +161,8 @@ class Vault:
         wrapped = self._keys.wrap(self.tenant, secret, name.encode())
         body = json.dumps({"schema_version": VAULT_VERSION, "wrapped": base64.b64encode(wrapped).decode()}).encode()
         key = names.data_key_name(self.tenant, name)
-        landing = put_once(self.objects, key, body, mine=lambda found: found == body, patience=self._patience)
-        if landing.kind == "unknown":
-            raise OutcomeUnknown(key, name[:16], landing.waited_seconds)
-        return secret if landing.found is None else self._unwrapped(name, landing.found)
+        found = self._put(key, body, name)
+        return secret if found is None else self._unwrapped(name, found)
 
     def _unwrapped(self, name: str, data: bytes) -> bytes:
         key = names.data_key_name(self.tenant, name)
@@ -217,11 +214,9 @@ class Vault:
         who = subject.encode()
         payload = len(who).to_bytes(4, "big") + who + data
         body = head + b"\n" + self.encrypt(data_key, payload, key.encode() + b"\n" + head)
-        landing = put_once(self.objects, key, body, mine=lambda found: found == body, patience=self._patience)
-        if landing.kind == "unknown":
-            raise OutcomeUnknown(key, address[:16], landing.waited_seconds)
-        if landing.found is not None:
-            self._opened(address, landing.found)
+        standing = self._put(key, body, address)
+        if standing is not None:
+            self._opened(address, standing)
         return address
 
     def get(self, address: str) -> bytes:
@@ -257,12 +252,16 @@ class Vault:
         key = names.tombstone_name(self.tenant, name)
         fields: Wire = {"schema_version": VAULT_VERSION, "who": who, "when": when, "why": why}
         body = json.dumps(fields | {"mac": self._tombstone_code(name, fields)}, ensure_ascii=False).encode()
-        landing = put_once(self.objects, key, body, mine=lambda found: found == body, patience=self._patience)
-        if landing.kind == "unknown":
-            raise OutcomeUnknown(key, name[:16], landing.waited_seconds)
+        found = self._put(key, body, name)
         self.objects.delete(names.data_key_name(self.tenant, name))
         self.forget_secret(name)
-        return Tombstone(name, who, when, why) if landing.found is None else self._tombstone(name, landing.found)
+        return Tombstone(name, who, when, why) if found is None else self._tombstone(name, found)
+
+    def _put(self, key: str, body: bytes, address: str) -> bytes | None:
+        """Create an object; what stands there where it had to be read back."""
+        return put_once(
+            self.objects, key, body, commit_id=address[:16], mine=body.__eq__, patience=self._patience
+        ).found
 
     def finish_burial(self, name: str) -> None:
         """Destroy a key that a burial has left, because it was cut off behind its tombstone."""
@@ -309,7 +308,7 @@ class Vault:
                 yield found
 
     def forget_secret(self, name: str) -> None:
-        """Drop a key from memory: somebody else has buried its subject."""
+        """Drop a key from memory, because another process has buried its subject."""
         with self._lock:
             self._secrets.pop(name, None)
 

@@ -12,10 +12,10 @@ in those sessions. What stays in plain: ids of sessions and principals, ids of c
 forgot whom, when and why. What others said about a principal, the model included, stays unless it was appended under
 the principal.
 
-Told are the erasers handed in, those of the store (its index of context cards among them, open or not), and files
-beside the journal that can be derived again, ``<journal's folder>/ledgers/<tenant>/…``: such a file is deleted, unless
-somebody in this process has it open; then its eraser is among `Backend.erasers` and says where it is (`path`). A
-session that only the steward knows, from a transcript from outside, is forgotten like any other (`steward_records`).
+The erasers that are called: those handed in, and those of the store (its index of context cards among them, open or
+not). Files beside the journal that can be derived again, ``<journal's folder>/ledgers/<tenant>/…``, are deleted, unless
+this process has one open; then its eraser is among `Backend.erasers` and names the file (`path`). A session that only
+the steward knows, from a transcript from outside, is forgotten like any other (`steward_records`).
 
 What cannot be read (a session whose first link is lost, a damaged link) is passed over with a finding, and everybody
 else is forgotten all the same; `Erasure.complete` is then False, and the command's exit code 1.
@@ -35,10 +35,8 @@ from pathlib import Path
 from ctxsteward.schemas import Damaged, Finding, InputError, StoreError
 
 from ..backend import Backend
-from ..crypto.addresses import subject_of
-from ..journal.erasures import Deletion, Eraser, Erasure, ErasureRequest, Holder, RemoteSessions
-from ..journal.log import principals_of
-from ..journal.port import SessionKey
+from ..crypto import subject_of
+from ..journal import Deletion, Eraser, Erasure, ErasureRequest, Holder, RemoteSessions, SessionKey, principals_of
 from ..names import checked_note, part_of
 from .steps import ErasureRun
 
@@ -47,7 +45,7 @@ DERIVED_FOLDERS = ("ledgers",)
 
 
 class DerivedFiles:
-    """An eraser of one tenant's derived files, but for those that others answer for."""
+    """An eraser of one tenant's derived files, except those that have an eraser of their own."""
 
     def __init__(self, folder: Path, tenant: str, held: Iterable[Path] = ()) -> None:
         self._folders = [folder / name / part_of(tenant) for name in DERIVED_FOLDERS]
@@ -66,7 +64,7 @@ class DerivedFiles:
 
 
 def derived_files(store: Backend, tenant: str, erasers: Iterable[Eraser] = ()) -> list[DerivedFiles]:
-    """What erases the store's derived files, beside these erasers and the store's own; none for one in memory."""
+    """The eraser of the store's derived files, except those that another eraser covers; none for a store in memory."""
     if store.folder is None:
         return []
     held = [path for one in (*store.erasers, *erasers) if isinstance(path := getattr(one, "path", None), Path)]
@@ -88,20 +86,20 @@ def forget(
     erasers: Sequence[Eraser] = (),
     elsewhere: RemoteSessions | None = None,
 ) -> Erasure:
-    """Erase a session, a principal, or a principal in one session; see the module. `when` is ISO 8601, as told.
+    """Erase a session, a principal, or a principal in one session; see the module. `when` is ISO 8601.
 
     `elsewhere` is the object store's copy of the sessions; default: the store's own write-behind.
     """
-    told = ErasureRequest(**checked_note(who, why, when))
+    request = ErasureRequest(**checked_note(who, why, when))
     if session is None and principal is None:
         raise InputError("nothing to forget: name a session, a principal, or both")
-    work = ErasureRun(store, tenant, told, elsewhere or store.write_behind)
+    work = ErasureRun(store, tenant, request, elsewhere or store.write_behind)
     work.claim_forks(session, principal)
     if principal is not None:
         work.forget_principal(principal, session)
     elif session is not None:
         work.forget_session(session)
-    return work.finish(_told(store, tenant, erasers))
+    return work.finish(_erasers_to_call(store, tenant, erasers))
 
 
 def apply_tombstones(
@@ -112,22 +110,21 @@ def apply_tombstones(
     elsewhere: RemoteSessions | None = None,
     thorough: bool = False,
 ) -> Erasure | None:
-    """Erase from the local journal and from whoever else is told what another machine has forgotten; None where
-    nothing is new.
+    """Erase here, in the local journal and through the erasers, what another machine has forgotten; None: nothing new.
 
     Where fewer tombstones are listed than were seen, those of what is here are asked for by name, and the erasure is
     not `complete`. Costs a listing of the tombstones and of what erasers hold where there are no new ones, else (or if
     `thorough`) a reading of all local logs of the tenant.
     """
     vault, journal = store.vault(tenant), store.journal
-    told = _told(store, tenant, erasers)
+    all_erasers = _erasers_to_call(store, tenant, erasers)
     buried, seen = frozenset(vault.buried()), journal.seen(f"tombstones/{tenant}")
     findings = []
     if len(buried) < seen:
         text = f"{seen} tombstones were seen, and {len(buried)} are listed; those of what is here are asked for by name"
         buried, thorough = buried | frozenset(_buried_here(store, tenant)), True
         findings.append(Finding(kind="listing_incomplete", field=f"tombstones/{tenant}", text=text))
-    held = {session for holder in told if isinstance(holder, Holder) for session in holder.sessions(tenant)}
+    held = {session for holder in all_erasers if isinstance(holder, Holder) for session in holder.sessions(tenant)}
     left = {session for session in held if vault.subject_address(session) in buried}
     if not (thorough or left) and len(buried) <= seen:
         return None
@@ -146,14 +143,14 @@ def apply_tombstones(
         if name in buried and (thorough or speaks or not journal.seen(f"erased/{tenant}/{name}")):
             work.told_by(name)
             work.forget_principal(principal, session)
-    done = work.finish(told)
+    done = work.finish(all_erasers)
     if not work.damaged:  # else they are new still when that is mended
         journal.see(f"tombstones/{tenant}", len(buried | work.buried))
     return replace(done, findings=(*findings, *done.findings))
 
 
-def _told(store: Backend, tenant: str, erasers: Sequence[Eraser]) -> tuple[Eraser, ...]:
-    """Everybody who is to hear what is gone."""
+def _erasers_to_call(store: Backend, tenant: str, erasers: Sequence[Eraser]) -> tuple[Eraser, ...]:
+    """All erasers to call: those handed in, the store's, and what deletes its derived files."""
     return (*store.derived_text_erasers(), *erasers, *derived_files(store, tenant, erasers))
 
 
@@ -170,7 +167,7 @@ def _speakers(store: Backend, tenant: str) -> Iterator[tuple[str, str, bool]]:
 
 
 def _buried_here(store: Backend, tenant: str) -> Iterator[str]:
-    """Addresses of the sessions in the journal, and of whoever speaks in them, that have a tombstone."""
+    """Addresses of the sessions in the journal, and of the principals in them, that have a tombstone."""
     vault = store.vault(tenant)
     speakers = (subject_of(session, principal) for session, principal, _ in _speakers(store, tenant))
     for subject in (*store.journal.sessions(tenant), *speakers):

@@ -1,4 +1,4 @@
-"""What an erasure reads of a tenant's logs: which sessions share one, what a principal has in each, what is damaged.
+"""What an erasure reads of a tenant's logs: which sessions are forks, what a principal has in each, what is damaged.
 
 A fork shares its parent's log up to a position and an ordinal, so a message in that part is a message of both. Reads
 first records, or whole logs where a principal is looked for. Raises `StoreError`.
@@ -10,10 +10,18 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ctxsteward.schemas import ContextError, Damaged
 
-from ..crypto.addresses import AddressKey
-from ..journal.events import ForkPoint, SessionOpened, from_record
-from ..journal.log import check
-from ..journal.port import CheckedJournal, ForgottenSubject, Journal, JournalRecord, SessionKey
+from ..crypto import AddressKey
+from ..journal import (
+    CheckedJournal,
+    ForgottenSubject,
+    ForkPoint,
+    Journal,
+    JournalRecord,
+    SessionKey,
+    SessionOpened,
+    check,
+    from_record,
+)
 from .redacted_log import PrincipalShare, share_of, standing_notes
 
 
@@ -69,12 +77,12 @@ class Lineage:
         With `only`, what was appended there, and what forks of it share.
         """
         chosen = self.sessions if sessions is None else sessions
-        found: dict[str, PrincipalShare] = {}
+        by_session: dict[str, PrincipalShare] = {}
         for session in sorted(chosen, key=lambda name: (len(self.line(name)), name)):
-            share = self._share(session, principal, found)
+            share = self._share(session, principal, by_session)
             if share.inherited or (share.own and only in (None, session)):
-                found[session] = share
-        return found
+                by_session[session] = share
+        return by_session
 
     def _share(self, session: str, principal: str, found: dict[str, PrincipalShare]) -> PrincipalShare:
         rows = self._journal.read(SessionKey(self._tenant, session), 0)

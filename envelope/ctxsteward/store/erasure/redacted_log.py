@@ -34,13 +34,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ctxsteward.schemas import ContextError, Damaged, InvalidReference, Ref, Wire
-from ctxsteward.schemas.message import encode_wire
+from ctxsteward.schemas import ContextError, Damaged, InvalidReference, Ref, Wire, encode_wire
 
-from ..crypto.addresses import AddressKey, address_of, subject_of
-from ..journal.events import encoded_body
-from ..journal.log import body_of, code_of, coded_manifest, read_manifest
-from ..journal.port import JournalRecord, Manifest
+from ..crypto import AddressKey, address_of, subject_of
+from ..journal import JournalRecord, Manifest, body_of, code_of, coded_manifest, encoded_body, read_manifest
 
 ERASED_TEXT = "[erased]"
 """Stands where a text was."""
@@ -54,17 +51,15 @@ _THINKING = ("thinking", "redacted_thinking")
 def redacted(wire: Wire) -> Wire:
     """The same skeleton, saying nothing; a new dict."""
     role = wire["role"]
-    made: Wire = {"role": role}
-    if role == "tool":
-        _keep_text(wire, made, "tool_call_id", "name")
+    skeleton: Wire = {"role": role, **(_texts(wire, "tool_call_id", "name") if role == "tool" else {})}
     content = wire.get("content")
     if content is None and isinstance(wire.get("refusal"), str):
-        made["content"] = _gone(wire["refusal"])
+        skeleton["content"] = _gone(wire["refusal"])
     elif "content" in wire:
-        made["content"] = _content(content)
+        skeleton["content"] = _content(content)
     if isinstance(wire.get("tool_calls"), list):
-        made["tool_calls"] = [_call(call) for call in wire["tool_calls"]]
-    return made
+        skeleton["tool_calls"] = [_call(call) for call in wire["tool_calls"]]
+    return skeleton
 
 
 def _content(content: object) -> object:
@@ -84,44 +79,25 @@ def _block(block: object) -> object:
     if kind in _THINKING:
         return None
     if kind == "tool_use":
-        return _tool_use(block)
+        return {"type": kind, **_texts(block, "id", "name"), "input": {}}
     if kind == "tool_result":
-        return _tool_result(block)
+        content, is_error = _of(block, "content"), _of(block, "is_error")
+        skeleton: Wire = {"type": kind, **_texts(block, "tool_use_id")}
+        skeleton |= {} if content is None else {"content": _content(content)}
+        return skeleton | ({"is_error": is_error} if isinstance(is_error, bool) else {})
     field = _TEXT_FIELDS.get(str(kind))
     if field is None:
         return {"type": "text", "text": ERASED_TEXT}
     return {"type": kind, field: _gone(str(_of(block, field)))}
 
 
-def _tool_use(block: object) -> Wire:
-    made: Wire = {"type": "tool_use"}
-    _keep_text(block, made, "id", "name")
-    made["input"] = {}
-    return made
-
-
-def _tool_result(block: object) -> Wire:
-    made: Wire = {"type": "tool_result"}
-    _keep_text(block, made, "tool_use_id")
-    content = _of(block, "content")
-    if content is not None:
-        made["content"] = _content(content)
-    if isinstance(_of(block, "is_error"), bool):
-        made["is_error"] = _of(block, "is_error")
-    return made
-
-
 def _call(call: object) -> Wire:
     """An OpenAI tool call, `function` or `custom`."""
-    made: Wire = {}
-    _keep_text(call, made, "id")
     function, custom = _of(call, "function"), _of(call, "custom")
-    inner: Wire = {}
     if function is None and isinstance(custom, dict):
-        _keep_text(custom, inner, "name")
-        return made | {"type": "custom", "custom": inner | {"input": ""}}
-    _keep_text(function, inner, "name")
-    return made | {"type": "function", "function": inner | {"arguments": NO_ARGUMENTS}}
+        return {**_texts(call, "id"), "type": "custom", "custom": {**_texts(custom, "name"), "input": ""}}
+    inner = {**_texts(function, "name"), "arguments": NO_ARGUMENTS}
+    return {**_texts(call, "id"), "type": "function", "function": inner}
 
 
 def _gone(text: str) -> str:
@@ -129,11 +105,9 @@ def _gone(text: str) -> str:
     return ERASED_TEXT if text.strip() else text[:1]
 
 
-def _keep_text(source: object, made: Wire, *fields: str) -> None:
-    for name in fields:
-        value = _of(source, name)
-        if isinstance(value, str):
-            made[name] = value
+def _texts(source: object, *fields: str) -> Wire:
+    """Those of the fields that are texts."""
+    return {name: value for name in fields if isinstance(value := _of(source, name), str)}
 
 
 def _of(value: Any, field: str) -> Any:
@@ -158,7 +132,7 @@ class PrincipalShare:
     unreadable: tuple[int, ...] = ()
     """Positions of message records that cannot be read: whose they were is not known."""
     notes: Mapping[str, str] = field(default_factory=dict)
-    """Notes set before any of it, by name: nobody can have used its words in them."""
+    """Notes set before the principal's first message, by name: its words cannot be in them."""
 
     @property
     def ordinals(self) -> frozenset[int]:
@@ -187,8 +161,8 @@ def share_of(
             unreadable.append(position)
         elif body.get("principal") == principal:
             own[position] = record.ordinal
-    found = PrincipalShare(own=own, inherited=inherited, unreadable=tuple(unreadable), notes=notes or {})
-    return replace(found, notes=standing_notes(rows, found, found.since))
+    share = PrincipalShare(own=own, inherited=inherited, unreadable=tuple(unreadable), notes=notes or {})
+    return replace(share, notes=standing_notes(rows, share, share.since))
 
 
 def standing_notes(rows: Sequence[JournalRecord], share: PrincipalShare, stop: int) -> dict[str, str]:
@@ -223,11 +197,11 @@ def redacted_rows(
     changed: dict[int, JournalRecord] = {}
     derived = _DerivedRecords(share, moved)
     for position, record in enumerate(rows):
-        made = _message(key, session, record) if position in share.own else record
-        made = derived.redacted(made) if position >= share.since else derived.kept(made)
-        if made[:-1] != record[:-1]:
+        rewritten = _message(key, session, record) if position in share.own else record
+        rewritten = derived.redacted(rewritten) if position >= share.since else derived.kept(rewritten)
+        if rewritten[:-1] != record[:-1]:
             valid = hmac.compare_digest(record.mac, code_of(key, session, position, record))
-            changed[position] = made._replace(mac=code_of(key, session, position, made) if valid else "")
+            changed[position] = rewritten._replace(mac=code_of(key, session, position, rewritten) if valid else "")
     return changed
 
 

@@ -1,28 +1,37 @@
-"""One erasure under way: its steps, in an order in which repeating them finishes what a crash has left.
+"""One erasure under way (`ErasureRun`): its steps, in an order in which repeating them finishes what a crash has left.
 
-A session: tombstone and note, again for forks until there are no more; tombstones of every subject in it; rows last,
-forks before parents. A principal: tombstones; words redacted, forks before parents, because the old addresses in a fork
-are told by its parent; note; redacted once more, which makes writers that know of no note read the log again. Last the
-keys of what was derived go, and what stands in its place is drained again.
+`forget` and `apply_tombstones` drive it. Forgetting a session: its tombstone and the note in the journal, the same for
+its forks until there are no more, then tombstones of every subject in it; its rows are dropped last, forks before
+parents. Forgetting a principal: tombstones first; then the words are redacted, forks before parents, because the parent
+says which old addresses stand in a fork; then the note; then the log is redacted once more, which makes writers that do
+not know of the note yet read it again. At the end the keys of what was derived are destroyed, and what stands in its
+place is drained again.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ctxsteward.schemas import Damaged, Erased, Finding, InputError, ObjectMissing, StoreError, UnsupportedVersion
 
 from ..backend import Backend
-from ..crypto.addresses import subject_of
-from ..crypto.vault import derived_subject
-from ..facts.fact import Audience
-from ..facts.lookup import withdrawn_heads
-from ..journal.erasures import Deletion, Eraser, Erasure, ErasureRequest, ReachedSessions, RemoteSessions, note_erasure
-from ..journal.log import principals_of
-from ..journal.port import ForgottenSubject, SessionKey
-from ..replication.segment_log import unreached
+from ..crypto import derived_subject, subject_of
+from ..facts import Audience, withdrawn_heads
+from ..journal import (
+    Deletion,
+    Eraser,
+    Erasure,
+    ErasureRequest,
+    ForgottenSubject,
+    ReachedSessions,
+    RemoteSessions,
+    SessionKey,
+    note_erasure,
+    principals_of,
+)
+from ..replication import unreached
 from .lineage import Lineage, damage_of, line_above, readable_notes, sessions_without_row, whole_log
 from .redacted_log import PrincipalShare, moved_addresses, redacted_manifests, redacted_rows
 from .steward_records import subjects_by_session, withdraw_unsupported, withdrawn_keys
@@ -34,33 +43,28 @@ _WHOSE = "whether it is a fork of what was forgotten, and holds what was derived
 _PASSES = 100  # a session that is written to all the time is redacted again this often
 
 
-@dataclass(slots=True)
-class _ErasureCounts:
-    sessions: dict[str, None] = field(default_factory=dict)
-    forks: dict[str, None] = field(default_factory=dict)
-    gone: list[Deletion] = field(default_factory=list)
-    marks: list[str] = field(default_factory=list)
-    """Noted when all is done: these subjects need no second look."""
-    audiences: dict[Audience, None] = field(default_factory=dict)
-    """Of whom nothing is to be known any more."""
-    leaving: list[str] = field(default_factory=list)
-    """Sessions whose rows go, descendants first."""
-    findings: list[Finding] = field(default_factory=list)
-    buried: dict[str, None] = field(default_factory=dict)
-    """Addresses of subjects."""
-    messages: int = 0
-    derived: int = 0
-    manifests: int = 0
-
-
 class ErasureRun:
-    """Forgets one thing after the other; `finish` makes an end of it."""
+    """Forgets sessions and principals one after the other; `finish` ends the erasure and says what was done."""
 
-    def __init__(self, store: Backend, tenant: str, told: ErasureRequest, elsewhere: RemoteSessions | None) -> None:
-        self._store, self._tenant, self._told, self._elsewhere = store, tenant, told, elsewhere
+    def __init__(self, store: Backend, tenant: str, request: ErasureRequest, elsewhere: RemoteSessions | None) -> None:
+        self._store, self._tenant, self._request, self._elsewhere = store, tenant, request, elsewhere
         self._journal, self._vault = store.journal, store.vault(tenant)
         self._address_key = store.keys.address_key(tenant)
-        self._tally = _ErasureCounts()
+        self._sessions: dict[str, None] = {}
+        """Erased whole, or with messages of the principal, as of the next."""
+        self._forks: dict[str, None] = {}
+        self._gone: list[Deletion] = []
+        self._marks: list[str] = []
+        """Noted when all is done: these subjects need no second look."""
+        self._audiences: dict[Audience, None] = {}
+        """Of whom nothing is to be known any more."""
+        self._leaving: list[str] = []
+        """Sessions whose rows go, descendants first."""
+        self._findings: list[Finding] = []
+        self._buried: dict[str, None] = {}
+        """Addresses of subjects."""
+        self._counts: Counter[str] = Counter()
+        """Of what was deleted or redacted, as `Erasure` names it: messages, derived, manifests."""
         self._harvested: dict[str, set[str]] | None = None
         self.damaged: dict[str, Damaged] = {}
         """Sessions whose logs are not what was written: their words stay until that is mended."""
@@ -73,27 +77,27 @@ class ErasureRun:
     @property
     def buried(self) -> frozenset[str]:
         """Addresses of the subjects that were buried so far, anew or again."""
-        return frozenset(self._tally.buried)
+        return frozenset(self._buried)
 
     def told_by(self, name: str) -> None:
-        """Go on in the name of whoever has buried this subject."""
+        """Go on in the name of the request that buried this subject, as its tombstone has it."""
         buried = self._vault.tombstone(name)
         assert buried is not None
-        self._told = ErasureRequest(buried.who, buried.when, buried.why)
+        self._request = ErasureRequest(buried.who, buried.when, buried.why)
 
     def claim_forks(self, session: str | None, principal: str | None) -> None:
         """Bring forks that only the object store has to this machine, before anything is gone that they share.
 
-        Nothing here tells of them otherwise: in a fork of a session that a principal has spoken in there may be words
-        of theirs and no key of theirs. Of one that cannot be read, a finding stays.
+        Otherwise they would be missed: a fork of a session in which the principal has spoken may hold their words
+        without a key of theirs. A fork that cannot be read leaves a finding.
         """
         if self._elsewhere is None:
             return
-        here = {*self._journal.sessions(self._tenant), *sessions_without_row(self._journal, self._tenant)}
+        local_sessions = {*self._journal.sessions(self._tenant), *sessions_without_row(self._journal, self._tenant)}
         stored = self._elsewhere.sessions(self._tenant)
-        self._tally.findings += stored.findings
-        known = {*here, *stored.names}
-        for name in sorted(known.difference(here)):
+        self._findings += stored.findings
+        known = {*local_sessions, *stored.names}
+        for name in sorted(known.difference(local_sessions)):
             parent = self._as_read(name, self._elsewhere.parent)
             if parent is not None:
                 self._parents[name] = parent
@@ -104,7 +108,7 @@ class ErasureRun:
                 self._as_read(name, self._elsewhere.claim)
             elif line[-1] not in known and self._vault.tombstone(self._vault.subject_address(line[-1])) is None:
                 text = f"session {line[-1]!r}, which it was forked from, cannot be read; {_WHOSE}"
-                self._tally.findings.append(unreached(name, text))
+                self._findings.append(unreached(name, text))
 
     def _as_read(self, session: str, read: Callable[[SessionKey], T]) -> T | None:
         try:
@@ -112,7 +116,7 @@ class ErasureRun:
         except Erased:
             return None  # forgotten meanwhile, or what it was forked from
         except (Damaged, ObjectMissing, UnsupportedVersion) as error:
-            self._tally.findings.append(unreached(session, f"{error}; {_WHOSE}"))
+            self._findings.append(unreached(session, f"{error}; {_WHOSE}"))
             return None
 
     def _concerns(self, session: str, only: str | None, principal: str | None) -> bool:
@@ -139,11 +143,11 @@ class ErasureRun:
             waiting = [name for name in dict.fromkeys(forks) if name not in family]
         for session in family:
             self._bury_inside(session)
-            self._tally.gone.append(Deletion(tenant=self._tenant, session=session, principal=None, ordinals=None))
-        self._tally.audiences |= dict.fromkeys(Audience("session", session) for session in family)
-        self._tally.sessions |= family
-        self._tally.forks |= dict.fromkeys(name for name in family if name != root)
-        self._tally.leaving += reversed(family)
+            self._gone.append(Deletion(tenant=self._tenant, session=session, principal=None, ordinals=None))
+        self._audiences |= dict.fromkeys(Audience("session", session) for session in family)
+        self._sessions |= family
+        self._forks |= dict.fromkeys(name for name in family if name != root)
+        self._leaving += reversed(family)
 
     def _check_known(self, session: str) -> None:
         key = self._key(session)
@@ -177,7 +181,7 @@ class ErasureRun:
             self._bury_address(name)
             generation += 1
         elsewhere = self._elsewhere.subjects(key) if self._elsewhere is not None else ReachedSessions(())
-        self._tally.findings += elsewhere.findings
+        self._findings += elsewhere.findings
         for name in (*elsewhere.names, *sorted(self._outside().get(session, ()))):
             self._bury_address(name)
 
@@ -185,7 +189,7 @@ class ErasureRun:
         """Subjects in what was harvested, by session: of some, no journal knows anything."""
         if self._harvested is None:
             reached: dict[str, set[str]] = {}
-            self._tally.findings += subjects_by_session(self._store, self._tenant, reached)
+            self._findings += subjects_by_session(self._store, self._tenant, reached)
             self._harvested = reached
         return self._harvested
 
@@ -203,9 +207,9 @@ class ErasureRun:
     def _drop_rows(self, session: str) -> None:
         key, rows = self._key(session), self._journal.read(self._key(session), 0)
         messages = sum(record.kind == "message" for record in rows)
-        self._tally.messages += messages
-        self._tally.derived += len(rows) - messages
-        self._tally.manifests += len(self._journal.manifests(key))
+        self._counts["messages"] += messages
+        self._counts["derived"] += len(rows) - messages
+        self._counts["manifests"] += len(self._journal.manifests(key))
         self._journal.drop_manifests(key)
         if rows:
             self._journal.truncate(key, 0)
@@ -213,7 +217,7 @@ class ErasureRun:
                 text = (
                     "records of it stay in the journal, because its row is not there; run store fsck --repair, repeat"
                 )
-                self._tally.findings.append(Finding(kind="unreadable_session", field=session, text=text))
+                self._findings.append(Finding(kind="unreadable_session", field=session, text=text))
 
     # -- principals ---------------------------------------------------------------------------------------------
 
@@ -225,14 +229,14 @@ class ErasureRun:
         claimed = self._bury_in_damaged(principal, only, lineage, shares) or claimed
         is_harvested = self._forget_harvested(principal, only, shares)
         if only is None:
-            self._tally.audiences[Audience("user", principal)] = None
+            self._audiences[Audience("user", principal)] = None
             if not shares and self._is_audience(principal):
                 return
         if not shares and (is_harvested or claimed):
             return
         if not shares:
             where = f"session {only!r}" if only else f"tenant {self._tenant!r}"
-            unread = f" that could be read ({self._tally.findings[0].field} could not)" if self._tally.findings else ""
+            unread = f" that could be read ({self._findings[0].field} could not)" if self._findings else ""
             raise InputError(f"principal {principal!r} has said nothing in {where}{unread}; nothing was forgotten")
         forks_first = list(reversed(shares))
         for session in shares:
@@ -255,69 +259,74 @@ class ErasureRun:
                 step(session)
             except Damaged as error:
                 self.damaged[session] = error
-                self._tally.findings.append(unreached(session, f"{error}; then repeat the erasure"))
+                self._findings.append(unreached(session, f"{error}; then repeat the erasure"))
 
     def _bury_in_damaged(self, principal: str, only: str | None, lineage: Lineage, shares: Collection[str]) -> bool:
         """Where messages of a log are gone or not what was written, it is not known whose they were: bury the principal
-        there if the object store knows them, and leave a finding. Returns whether there was such a one."""
+        there if the object store knows them, and leave a finding. Returns whether that happened."""
         buried = False
         for session in (*lineage.sessions, *sorted(sessions_without_row(self._journal, self._tenant))):
             if only in (None, session) and (damage := damage_of(self._journal, self._key(session), self._address_key)):
                 text = f"{damage}: whose they were is not known; run store fsck --repair, and repeat the erasure"
-                self._tally.findings.append(Finding(kind="unreadable_message", field=session, text=text))
+                self._findings.append(Finding(kind="unreadable_message", field=session, text=text))
                 name = self._vault.subject_address(subject_of(session, principal))
                 if session not in shares and self._is_known(name):
                     self._bury_address(name)
-                    self._tally.sessions[session] = None
+                    self._sessions[session] = None
                     buried = True
         return buried
 
     def _forget_harvested(self, principal: str, only: str | None, shares: Collection[str]) -> bool:
-        """Bury the principal in sessions of which there is no log; whether there is, or was, any."""
-        found = False
+        """Bury the principal in harvested sessions that have no log here; whether there is, or was, such a session."""
+        any_buried = False
         for session, names in self._outside().items():
             name = self._vault.subject_address(subject_of(session, principal))
             if session not in shares and only in (None, session) and name in names:
                 self._bury_address(name)
                 self._note(session, principal)
-                one = Deletion(tenant=self._tenant, session=session, principal=principal, ordinals=frozenset())
-                self._tally.gone.append(one)
-                self._tally.sessions[session] = None
-                found = True
-        if found or shares:
-            return found
+                deletion = Deletion(tenant=self._tenant, session=session, principal=principal, ordinals=frozenset())
+                self._gone.append(deletion)
+                self._sessions[session] = None
+                any_buried = True
+        if any_buried or shares:
+            return any_buried
         notes, _ = readable_notes(self._journal, self._tenant)
         return any(note.principal == principal and only in (None, note.session) for note in notes)
 
     def _is_audience(self, principal: str) -> bool:
-        """Whether something is known about one who has said nothing here."""
-        from ..facts.fact_store import has_shelf
+        """Whether there are facts about a principal that wrote no message here."""
+        from ..facts import has_shelf
 
         return has_shelf(self._store, self._tenant, Audience("user", principal))
 
     def _claim(self, principal: str, only: str | None) -> bool:
         """Bring sessions that only the object store has to this machine: what was derived must be written anew.
 
-        Of one that cannot be read the principal's key goes, and a finding stays. Returns whether there was such a one.
+        Where a session cannot be read, the principal's key in it is destroyed and a finding says so. Returns whether
+        that happened.
         """
         if self._elsewhere is None:
             return False
-        here = {*self._journal.sessions(self._tenant), *sessions_without_row(self._journal, self._tenant)}
+        local_sessions = {*self._journal.sessions(self._tenant), *sessions_without_row(self._journal, self._tenant)}
         stored = self._elsewhere.sessions(self._tenant) if only is None else ReachedSessions((only,))
-        self._tally.findings += stored.findings
+        self._findings += stored.findings
         named = [name for name in self._outside() if only is None and name not in stored.names]
         buried = False
         for session in (*stored.names, *named):
             key, name = self._key(session), self._vault.subject_address(subject_of(session, principal))
-            if session in here or not self._has_key(name) or (session in named and not self._elsewhere.holds(key)):
+            if (
+                session in local_sessions
+                or not self._has_key(name)
+                or (session in named and not self._elsewhere.holds(key))
+            ):
                 continue
             try:
                 self._elsewhere.claim(key)
             except (Damaged, ObjectMissing, UnsupportedVersion) as error:
-                self._tally.findings.append(unreached(session, f"{error}; {_DERIVED}"))
+                self._findings.append(unreached(session, f"{error}; {_DERIVED}"))
                 self._bury_address(name)
                 self._note(session, principal)
-                self._tally.sessions[session] = None
+                self._sessions[session] = None
                 buried = True
         return buried
 
@@ -333,8 +342,8 @@ class ErasureRun:
                 return
             self._journal.rewrite(key, changed or {0: rows[0]})
             messages = sum(record.kind == "message" for record in changed.values())
-            self._tally.messages += messages
-            self._tally.derived += len(changed) - messages
+            self._counts["messages"] += messages
+            self._counts["derived"] += len(changed) - messages
             force = False
         raise StoreError(f"session {session!r} is written to faster than it can be redacted; stop its writers, repeat")
 
@@ -354,7 +363,7 @@ class ErasureRun:
         self._journal.drop_manifests(key)
         for manifest in after:
             self._journal.put_manifest(key, manifest.address, manifest.body)
-        self._tally.manifests += sum(was != now for was, now in zip(before, after, strict=True))
+        self._counts["manifests"] += sum(was != now for was, now in zip(before, after, strict=True))
 
     def _bury_derived(self, session: str) -> None:
         """Destroy the keys of all that was derived before, and have what stands there now drained under the next."""
@@ -374,70 +383,68 @@ class ErasureRun:
         return len(noted) + sum(self._vault.tombstone(name) is not None for name in names)
 
     def _settle(self, session: str, principal: str, share: PrincipalShare) -> None:
-        self._tally.gone.append(
-            Deletion(tenant=self._tenant, session=session, principal=principal, ordinals=share.ordinals)
-        )
+        self._gone.append(Deletion(tenant=self._tenant, session=session, principal=principal, ordinals=share.ordinals))
         name = self._vault.subject_address(subject_of(session, principal))
         if session not in self.damaged:
-            self._tally.marks.append(f"erased/{self._tenant}/{name}")
-        self._tally.sessions[session] = None
+            self._marks.append(f"erased/{self._tenant}/{name}")
+        self._sessions[session] = None
         if not share.own:
-            self._tally.forks[session] = None
+            self._forks[session] = None
         if share.unreadable:
             text = f"{len(share.unreadable)} damaged messages name no principal; run store fsck, or forget the session"
-            self._tally.findings.append(Finding(kind="unreadable_message", field=session, text=text))
+            self._findings.append(Finding(kind="unreadable_message", field=session, text=text))
 
     # -- both ---------------------------------------------------------------------------------------------------
 
     def finish(self, erasers: Sequence[Eraser]) -> Erasure:
-        """Tell whoever holds derived text, drop the rows of forgotten sessions, scrub; raises what has failed."""
-        tally, told = self._tally, self._told
+        """Call the erasers, drop the rows of forgotten sessions, scrub the journal; raises what has failed."""
+        request = self._request
         withdrawn = 0
-        if tally.sessions or tally.audiences or tally.buried:
+        if self._sessions or self._audiences or self._buried:
             note_erasure(self._journal, self._tenant)
-        if tally.sessions:
-            withdrawn += self._as_far(lambda: withdraw_unsupported(self._store, self._tenant, **told._asdict()))
+        if self._sessions:
+            withdrawn += self._as_far(lambda: withdraw_unsupported(self._store, self._tenant, **request._asdict()))
         withdrawn += self._as_far(self._forget_facts)
-        if tally.sessions:
+        if self._sessions:
             self._as_far(self._redact_heads)
-        if tally.sessions or tally.audiences or tally.buried:
+        if self._sessions or self._audiences or self._buried:
             note_erasure(self._journal, self._tenant)  # who has read since the first note may have read these still
         erased, failures = 0, []
-        for eraser in erasers if tally.sessions else ():
+        for eraser in erasers if self._sessions else ():
             try:
-                erased += eraser(tuple(tally.gone))
+                erased += eraser(tuple(self._gone))
             except Exception as error:  # another's code: the journal is erased all the same
                 failures.append(f"{getattr(eraser, '__qualname__', type(eraser).__name__)}: {error}")
-        for session in tally.leaving:
+        for session in self._leaving:
             self._drop_rows(session)
         self._journal.scrub()
         if failures:
             raise StoreError(f"not everything is forgotten: {'; '.join(failures)}; mend that and repeat")
-        for mark in tally.marks:
+        for mark in self._marks:
             self._journal.see(mark, 1)
         return Erasure(
-            tenant=self._tenant, who=told.who, when=told.when, why=told.why,
-            sessions=tuple(tally.sessions), forks=tuple(tally.forks), subjects=len(tally.buried),
-            messages=tally.messages, derived=tally.derived, manifests=tally.manifests, recommendations=withdrawn,
-            elsewhere=erased, findings=tuple(dict.fromkeys(tally.findings)),
+            tenant=self._tenant, who=request.who, when=request.when, why=request.why,
+            sessions=tuple(self._sessions), forks=tuple(self._forks), subjects=len(self._buried),
+            messages=self._counts["messages"], derived=self._counts["derived"], manifests=self._counts["manifests"],
+            recommendations=withdrawn, elsewhere=erased, findings=tuple(dict.fromkeys(self._findings)),
         )  # fmt: skip
 
     def _as_far(self, step: Callable[[], int]) -> int:
-        """What a step has done; where it meets governed state that cannot be read, it is left with a finding."""
+        """The step's count; where it meets governed state that cannot be read, it stops there with a finding."""
         try:
             return step()
         except (Damaged, ObjectMissing, UnsupportedVersion) as error:
             text = f"recommendations and facts are not all withdrawn: {error}"
-            self._tally.findings.append(Finding(kind="withdrawal_unfinished", field="meta", text=text))
+            self._findings.append(Finding(kind="withdrawal_unfinished", field="meta", text=text))
             return 0
 
     def _forget_facts(self) -> int:
         """Facts that rest on what was forgotten, and those about it."""
-        from ..facts.fact_store import forget_audience, withdraw_facts
+        from ..facts import forget_audience, withdraw_facts
 
-        tally, told = self._tally, self._told._asdict()
-        about = sum(forget_audience(self._store, self._tenant, audience, **told) for audience in tally.audiences)
-        return about + (withdraw_facts(self._store, self._tenant, **told) if tally.sessions else 0)
+        told = self._request._asdict()
+        about = sum(forget_audience(self._store, self._tenant, audience, **told) for audience in self._audiences)
+        return about + (withdraw_facts(self._store, self._tenant, **told) if self._sessions else 0)
 
     def _redact_heads(self) -> int:
         """Take withdrawn records out of the heads of sessions; read again only where there are new ones."""
@@ -460,7 +467,7 @@ class ErasureRun:
         )
         if changed:
             self._journal.rewrite(key, changed)
-            self._tally.derived += len(changed)
+            self._counts["derived"] += len(changed)
             if self._elsewhere is not None:
                 self._elsewhere.rewritten(key, sorted(changed))
 
@@ -468,8 +475,8 @@ class ErasureRun:
         self._bury_address(self._vault.subject_address(subject))
 
     def _bury_address(self, name: str) -> None:
-        self._vault.bury_address(name, **self._told._asdict())
-        self._tally.buried[name] = None
+        self._vault.bury_address(name, **self._request._asdict())
+        self._buried[name] = None
 
     def _note(self, session: str, principal: str | None) -> None:
         """Note it in the journal, in the words of the first burial."""
@@ -480,8 +487,8 @@ class ErasureRun:
     def _lineage(self, *, forgotten: bool = False) -> Lineage:
         found = Lineage(self._journal, self._tenant, forgotten=forgotten)
         for session, error in found.spoiled.items():
-            self._tally.findings.append(unreached(session, error))
+            self._findings.append(unreached(session, error))
         for session in found.unreadable:
             text = "its first record cannot be read: whether it is a fork is not known; run store fsck"
-            self._tally.findings.append(Finding(kind="unreadable_session", field=session, text=text))
+            self._findings.append(Finding(kind="unreadable_session", field=session, text=text))
         return found

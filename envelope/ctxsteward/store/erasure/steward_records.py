@@ -11,14 +11,14 @@ refer to it as ``"supports": [{"blob", "key"}]``; the newest link counts.
 
     {"schema_version": 1, "least": 3, "voices": [[[address of a subject, …], …], …]}
 
-A *voice* is whoever counts once at the record's gate: a principal, an event. It was heard at places, each of which is
+A *voice* is what counts once at the record's gate: a principal, or an event. It was heard at places, each of which is
 gone as soon as one of its subjects is buried; a voice is lost with the last of its places. A recommendation with fewer
 than `least` voices left is withdrawn; one without a support, when no original is left of those it points to
-(``s-42§128``). Withdrawing destroys its data key: text and rendered lines go from every version at once. What is left
-is asked of the tombstones and of the local journal; an original of a session that only another machine holds counts as
-left until that session is forgotten.
+(``s-42§128``). Withdrawing destroys its data key: text and rendered lines go from every version at once. Tombstones and
+the local journal decide what is left; an original of a session that only another machine holds counts as left until
+that session is forgotten.
 
-Costs a read of every artifact, every version, every record in them, and of the links that tell supports. Raises what
+Costs a read of every artifact, every version, every record in them, and of the links that hold supports. Raises what
 `Vault` and `Chain` raise. Source: the state design (a subject is one principal in one session; a recommendation is
 withdrawn when its support falls below its gate).
 """
@@ -26,24 +26,23 @@ withdrawn when its support falls below its gate).
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import filterfalse
 from typing import Any
 
-from ctxsteward.schemas import Damaged, Erased, Finding, ObjectMissing, StoreError, UnsupportedVersion
-from ctxsteward.schemas.profile import MetaRecord
+from ctxsteward.schemas import Damaged, Erased, Finding, MetaRecord, ObjectMissing, StoreError, UnsupportedVersion
 
 from ..backend import Backend
-from ..crypto.addresses import subject_of
-from ..crypto.vault import Vault, session_of
-from ..journal.port import CheckedJournal, SessionKey
+from ..crypto import Vault, session_of, subject_of
+from ..journal import CheckedJournal, SessionKey, body_of
 from ..names import number_of, numbered, part_of
-from ..objects.port import list_twice
-from ..profiles.meta_records import RecordRef, canonical, record_subject, references
+from ..objects import list_twice
+from ..profiles import RecordRef, canonical, record_subject, references
 
 
-def subjects_by_session(store: Backend, tenant: str, found: dict[str, set[str]]) -> list[Finding]:
+def subjects_by_session(store: Backend, tenant: str, subjects: dict[str, set[str]]) -> list[Finding]:
     """Fill in, by session, the addresses of all subjects whose keys open something that was harvested from it; what
     cannot be read is passed over and returned."""
     vault, findings = store.vault(tenant), list[Finding]()
@@ -56,7 +55,7 @@ def subjects_by_session(store: Backend, tenant: str, found: dict[str, set[str]])
             findings.append(_unread(address[:16], error))
             continue
         further = entry.data.partition(b"\n")[0].decode(errors="replace")
-        names = found.setdefault(session_of(entry.subject), set())
+        names = subjects.setdefault(session_of(entry.subject), set())
         names |= {vault.subject_address(entry.subject), *filter(None, further.split(","))}
     return findings
 
@@ -133,7 +132,7 @@ def _read(vault: Vault, address: str) -> RecordSupport | None:
 def withdraw_unsupported(store: Backend, tenant: str, *, who: str, when: str, why: str) -> int:
     """Destroy the keys of recommendations without enough behind them; how many there were."""
     vault, withdrawn = store.vault(tenant), 0
-    left = _OriginalCheck(store, vault, tenant)
+    left = _originals_left(store, vault, tenant)
     chains = _chains(store, tenant)
     supports = newest_supports(store, tenant, list(filter(_tells_supports, chains)))
     buried = frozenset(vault.buried()) if supports else frozenset[str]()
@@ -178,15 +177,15 @@ def _tells_supports(folder: str) -> bool:
 
 def _chains(store: Backend, tenant: str) -> list[str]:
     """Folders of the tenant's profile versions and snapshots, of what waits for a review, and of supports."""
-    found: dict[str, None] = {}
+    folders: dict[str, None] = {}
     for prefix in (f"profiles/{part_of(tenant)}/", f"snapshots/{part_of(tenant)}/", f"steward/{part_of(tenant)}/"):
         for key in (*list_twice(store.objects, prefix), *_seen(store, prefix)):
             folder = key.rpartition("/")[0]
             if number_of(key) is not None and (
                 prefix[:7] != "steward" or folder.endswith("/reviews") or _tells_supports(folder)
             ):
-                found[folder] = None
-    return list(found)
+                folders[folder] = None
+    return list(folders)
 
 
 def _seen(store: Backend, prefix: str) -> Iterator[str]:
@@ -207,26 +206,20 @@ def _sources(vault: Vault, address: str) -> list[str] | None:
     return [str(pointer) for pointer in sources] if isinstance(sources, list) else None
 
 
-class _OriginalCheck:
+def _originals_left(store: Backend, vault: Vault, tenant: str) -> Callable[[str], bool]:
     """Whether the original that a pointer names is still there."""
 
-    def __init__(self, store: Backend, vault: Vault, tenant: str) -> None:
-        self._store, self._vault, self._tenant = store, vault, tenant
-        self._gone: dict[str, bool] = {}
+    @cache
+    def is_forgotten(session: str) -> bool:
+        return vault.tombstone(vault.subject_address(subject_of(session, None))) is not None
 
-    def __call__(self, pointer: str) -> bool:
+    def is_erased(session: str, ordinal: int) -> bool:
+        record = store.journal.message(SessionKey(tenant, session), ordinal)
+        return record is not None and (body_of(record) or {}).get("erased") is True
+
+    def is_left(pointer: str) -> bool:
         session, _, place = pointer.rpartition("§")
-        if not session:
-            return True
-        if session not in self._gone:
-            name = self._vault.subject_address(subject_of(session, None))
-            self._gone[session] = self._vault.tombstone(name) is not None
         ordinal = place.partition(".")[0]
-        return not self._gone[session] and not (ordinal.isdecimal() and self._is_erased(session, int(ordinal)))
+        return not session or not (is_forgotten(session) or (ordinal.isdecimal() and is_erased(session, int(ordinal))))
 
-    def _is_erased(self, session: str, ordinal: int) -> bool:
-        record = self._store.journal.message(SessionKey(self._tenant, session), ordinal)
-        try:
-            return record is not None and json.loads(record.body).get("erased") is True
-        except (ValueError, AttributeError, RecursionError):
-            return False
+    return is_left

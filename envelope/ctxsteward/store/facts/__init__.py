@@ -5,16 +5,6 @@
 `fact` holds the values and how they are stored, `fact_store` the chains that hold them, `lookup` how sessions ask.
 """
 
-from .fact import Audience, AudienceKind, Fact, FactSource
-from .fact_store import AudienceFacts, FactCommit, FactReplacement, FactStore
+import lazy_loader
 
-__all__ = [
-    "Audience",
-    "AudienceFacts",
-    "AudienceKind",
-    "Fact",
-    "FactCommit",
-    "FactReplacement",
-    "FactSource",
-    "FactStore",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

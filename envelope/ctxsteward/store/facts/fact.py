@@ -12,8 +12,8 @@ The body of a link holds one audience's facts by reference, the most valuable fi
      "records": [{"blob", "key", "rests": [subject address, …]}, …]}
 
 `blob` is the fact as canonical JSON in the vault, `key` the address of the subject whose key opens it, `rests` the
-addresses of the sessions, and of the principals in them, whose words it rests on: what must leave with them is told
-from links alone. Destroying one key takes one fact from every link. A fact of a session lies under a subject of that
+addresses of the sessions, and of the principals in them, whose words it rests on: links alone say which facts must go
+with them. Destroying one key takes one fact from every link. A fact of a session lies under a subject of that
 session, so once it is forgotten no key can be made for one.
 
 Raises `InputError` and what `Vault` raises. Source: the layered-envelope design (facts for this request); the state
@@ -31,14 +31,11 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr, ValidationError
 
-from ctxsteward.schemas import Damaged, InputError, UnsupportedVersion
-from ctxsteward.schemas.profile import EntryId, OneLine, RecordText, Timestamp, instant
+from ctxsteward.schemas import Damaged, EntryId, InputError, OneLine, RecordText, Timestamp, UnsupportedVersion, instant
 
-from ..crypto.addresses import AddressKey, address_of, subject_of
-from ..crypto.hash_chain import Link
-from ..crypto.vault import Vault, VaultBlob
+from ..crypto import AddressKey, Link, Vault, VaultBlob, address_of, subject_of
 from ..names import numbered
-from ..profiles.meta_records import MetaRecordVault, RecordRef, canonical
+from ..profiles import MetaRecordVault, RecordRef, canonical, of_known_fields
 
 AudienceKind = Literal["user", "project", "session"]
 AUDIENCE_KINDS: tuple[AudienceKind, ...] = get_args(AudienceKind)
@@ -64,7 +61,7 @@ class Audience(NamedTuple):
 
     kind: AudienceKind
     name: str
-    """A user: the principal of messages; a project: as told when a session is opened; a session: its id."""
+    """A user: the principal of messages; a project: as named when a session is opened; a session: its id."""
 
 
 class _Value(BaseModel):
@@ -247,7 +244,6 @@ def _data(fact: Fact) -> bytes:
 
 def _read(kept: RecordRef, data: bytes) -> Fact:
     try:
-        fields: dict[str, Any] = json.loads(data)
-        return Fact(**{name: fields[name] for name in Fact.model_fields if name in fields})
-    except (ValueError, TypeError, ValidationError) as error:
+        return of_known_fields(Fact, json.loads(data))
+    except (ValueError, TypeError, AttributeError, ValidationError) as error:
         raise Damaged(f"fact {kept.blob[:16]}… cannot be read by this program; upgrade ctxsteward") from error

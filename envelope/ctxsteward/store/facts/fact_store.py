@@ -3,10 +3,10 @@
     facts/<tenant>/<profile>/<audience address>/000000000001.json   a link whose body is a set (`fact`)
 
 The audience is the only way to its facts: the folder is an HMAC of profile, kind and name. The newest link is what is
-known now; older ones say what a past envelope was shown. A set that is there already writes nothing, whatever its note
-says; a commit id that is not told is made of what is committed and after what, so a commit that is repeated after a
-kill lands on the same bytes. A fact that rests on something forgotten is not taken in: that is asked before it is kept,
-and again once the link has landed.
+known now; older ones say what a past envelope was shown. Committing the set that stands already writes nothing, even
+with another note. Without a caller's commit id, one is made from the set and the link before it, so a commit that is
+repeated after a kill lands on the same bytes. A fact that rests on something forgotten is refused: that is checked
+before it is kept, and again once the link has landed.
 
 When somebody is forgotten, facts whose link names a buried subject are withdrawn (`withdraw_facts`), and so is all that
 is known about one user or session (`forget_audience`): destroying a fact's key takes it from every link and envelope.
@@ -18,21 +18,19 @@ withdrawing a listing of tombstones and all fact links of the tenant. Raises `In
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from ctxsteward.schemas import Erased, Finding, VersionTaken
 
 from ..backend import Backend
-from ..crypto.addresses import address_of, subject_of
-from ..crypto.hash_chain import Chain, Link
-from ..journal.erasures import note_erasure
-from ..journal.port import SessionKey
+from ..crypto import Chain, Link, address_of, subject_of
+from ..journal import SessionKey, body_of, note_erasure
 from ..names import checked_note, checked_profile_name, facts_folder, number_of, part_of
-from ..profiles.meta_records import RecordRef, canonical
+from ..objects import folders_in
+from ..profiles import RecordRef, canonical
 from .fact import Audience, Fact, FactForm, FactRecord, checked_audience, checked_facts, kept_in, records_of
 
 Each = Callable[[Callable[[RecordRef], Fact | None], Iterable[RecordRef]], Iterable[Fact | None]]
@@ -109,7 +107,7 @@ class FactStore:
         references = kept_in(link, folder)
         read = list(zip(each(self.form.fact, references), references, strict=True))
         held = tuple(StoredFact(fact, kept) for fact, kept in read if fact is not None)
-        findings = tuple(erased(kept) for fact, kept in read if fact is None)
+        findings = tuple(erased_fact(kept) for fact, kept in read if fact is None)
         return AudienceFacts(number=link.number, held=held, findings=findings)
 
     def any(self) -> bool:
@@ -172,7 +170,12 @@ class FactStore:
         return sum(self._commit(None, folder, (), note, None).written for folder in others)
 
     def _commit(
-        self, audience: Audience | None, folder: str, facts: tuple[Fact, ...], note: dict[str, str], told: str | None
+        self,
+        audience: Audience | None,
+        folder: str,
+        facts: tuple[Fact, ...],
+        note: dict[str, str],
+        commit_id: str | None,
     ) -> FactCommit:
         chain = self._chain(folder)
         entries = [] if audience is None else self.form.entries(audience, facts)
@@ -180,8 +183,8 @@ class FactStore:
         while True:
             head = chain.head()
             known = [] if head is None else kept_in(head, folder)
-            if told is not None and (found := _repeated(chain, head, told)):
-                return self._shelved(found, folder, findings)
+            if commit_id is not None and (earlier := _repeated(chain, head, commit_id)):
+                return self._shelved(earlier, folder, findings)
             if known == [entry.kept for entry in entries]:
                 return _done(head, entries, findings, written=False)
             fresh = [entry for entry in entries if entry.kept not in known]
@@ -192,7 +195,7 @@ class FactStore:
                 entries = [entry for entry in entries if entry not in gone]
                 continue
             body = self.form.body([self._resting(entry) for entry in entries], note)
-            chosen = told or self._commit_id(folder, head, entries)
+            chosen = commit_id or self._commit_id(folder, head, entries)
             try:
                 link = chain.append(head, body, epoch=head.epoch if head else 0, commit_id=chosen)
             except VersionTaken:
@@ -211,7 +214,7 @@ class FactStore:
         return True
 
     def _still(self, audience: Audience | None, entry: FactRecord, note: dict[str, str]) -> bool:
-        """Behind the link: a blob that stood there may have been collected meanwhile, a source forgotten."""
+        """Whether a fact stands once its link has landed: its blob may have been collected, a source forgotten."""
         if self._is_gone(entry):
             self._vault.bury_address(entry.kept.key, **note)
             return False
@@ -228,21 +231,22 @@ class FactStore:
     # -- what it rests on ---------------------------------------------------------------------------------------
 
     def _is_gone(self, entry: FactRecord) -> bool:
-        """Whether something that a fact rests on was forgotten, as far as it is known here."""
+        """Whether something that a fact rests on was forgotten, as far as this machine knows."""
         return any(self._vault.tombstone(name) is not None for name in entry.rests) or any(
-            _of_message(self._journal_body(source.session, source.ordinal), "erased") for source in entry.fact.sources
+            self._journal_body(source.session, source.ordinal).get("erased") for source in entry.fact.sources
         )
 
     def _resting(self, entry: FactRecord) -> FactRecord:
-        """The entry resting on whoever the local log says has spoken, too."""
+        """The entry, resting also on the principals that the local log names for its sources."""
         said = ((source.session, source.ordinal) for source in entry.fact.sources)
-        spoke = ((session, _of_message(self._journal_body(session, at), "principal")) for session, at in said)
+        spoke = ((session, self._journal_body(session, at).get("principal")) for session, at in said)
         names = {subject_of(session, who) for session, who in spoke if isinstance(who, str)}
         return entry._replace(rests=tuple(sorted({*entry.rests, *map(self._vault.subject_address, names)})))
 
-    def _journal_body(self, session: str, ordinal: int) -> str:
+    def _journal_body(self, session: str, ordinal: int) -> dict[str, Any]:
+        """What is known here of a message; empty where that is nothing."""
         record = self._journal.message(SessionKey(self.tenant, session), ordinal)
-        return "" if record is None else record.body
+        return {} if record is None else body_of(record) or {}
 
     # -- erasing ------------------------------------------------------------------------------------------------
 
@@ -259,7 +263,7 @@ class FactStore:
         return len(doomed)
 
 
-def erased(kept: RecordRef) -> Finding:
+def erased_fact(kept: RecordRef) -> Finding:
     """Says that a fact was left out."""
     return Finding(kind="fact_erased", field="dynamic", text=f"fact {kept.blob[:16]}… was erased and is left out")
 
@@ -279,13 +283,6 @@ def _repeated(chain: Chain, head: Link | None, commit_id: str) -> Link | None:
     """An earlier try of this commit that landed."""
     numbers = range(head.number if head else 0, 0, -1)
     return next((link for number in numbers if (link := chain.present(number)).commit_id == commit_id), None)
-
-
-def _of_message(body: str, name: str) -> object:
-    try:
-        return json.loads(body).get(name) if body else None
-    except (ValueError, AttributeError, RecursionError):
-        return None
 
 
 def withdraw_facts(store: Backend, tenant: str, *, who: str, when: str, why: str) -> int:
@@ -329,8 +326,5 @@ def has_shelf(store: Backend, tenant: str, audience: Audience) -> bool:
 
 def _shelves(store: Backend, tenant: str) -> Iterator[FactStore]:
     """Of every profile that has facts."""
-    folder, after = f"facts/{part_of(tenant)}/", ""
-    while (found := next(iter(store.objects.list(folder, after=after)), None)) is not None:
-        name = found.key[len(folder) :].partition("/")[0]
-        after = f"{folder}{name}/~"
-        yield FactStore(store, unquote(name), tenant)
+    names = folders_in(store.objects, f"facts/{part_of(tenant)}/")
+    return (FactStore(store, unquote(name), tenant) for name in names)

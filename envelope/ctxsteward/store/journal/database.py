@@ -12,9 +12,9 @@ is SQLite's `user_version`. Version 2, whose logs and forgotten subjects had no 
 is opened; a file with any other one, or with tables and none, is refused and left as it is.
 
 ``journal.id`` beside the file, ``{"schema_version": 1, "journal": the journal's own id}``, says which journal belongs
-here, so that a lost one is not taken for a new one. It is written when a journal is first opened and stays when the
-journal is gone. A folder without it holds a new journal, or one of a release that wrote no such file; where there are
-objects or keys already and no journal, one was there whose id is not known any more.
+here, so that after the loss of a journal the empty one made in its place is noticed. It is written when a journal is
+first opened and stays when the journal is gone. A folder without it holds a new journal, or one of a release that wrote
+no such file. Where there are objects or keys already and no journal, a journal was lost whose id is not known.
 
 Raises `OSError`, `StoreError`, `UnsupportedVersion`, `Damaged`. Source: SQLite documentation, "Write-Ahead Logging",
 "PRAGMA".
@@ -31,15 +31,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 from weakref import WeakSet
 
 from ctxsteward.schemas import Damaged, StoreError, StoreLocked, UnsupportedVersion
 
-from .. import create_once as exclusive
-from .. import process_forks as forking
-from .. import sqlite_file
-from ..sqlite_file import Connection, SameFile, check_companions, leave
+from .. import create_once, process_forks as forking, sqlite_file
+from ..sqlite_file import Connection, SameFile, check_companions
 
 LAYOUT_VERSION = 3
 _WITHOUT_CODES = 2
@@ -116,23 +114,16 @@ def connect(path: Path, busy_seconds: float, *, make: bool = False) -> Connectio
     return db
 
 
-class FileState(NamedTuple):
-    """What a file was found to be."""
-
-    id: str
-    made: bool
-    """Its tables were made here and now."""
-
-
-def prepare(db: sqlite3.Connection, path: Path, draw_id: Callable[[], str], busy_seconds: float) -> FileState:
+def prepare(db: sqlite3.Connection, path: Path, draw_id: Callable[[], str], busy_seconds: float) -> tuple[str, bool]:
     """Make the tables where there are none, check their version, add what an earlier one had not.
 
+    Returns the journal's id, and whether the tables were made here and now.
     Switching a new file to write-ahead mode does not wait for another process that does the same: it fails at once, so
     it is tried again until `busy_seconds` are over.
     """
     deadline = time.monotonic() + busy_seconds
     while True:
-        made = False
+        is_new = False
         try:
             if _version(db, path) != LAYOUT_VERSION:
                 db.execute("PRAGMA journal_mode = WAL")
@@ -145,8 +136,8 @@ def prepare(db: sqlite3.Connection, path: Path, draw_id: Callable[[], str], busy
                 if not version:
                     db.execute("INSERT INTO meta VALUES ('id', ?)", (draw_id(),))
                 db.execute("COMMIT")
-                made = not version
-            return FileState(str(db.execute("SELECT value FROM meta WHERE name = 'id'").fetchall()[0][0]), made)
+                is_new = not version
+            return str(db.execute("SELECT value FROM meta WHERE name = 'id'").fetchall()[0][0]), is_new
         except BaseException as error:
             if db.in_transaction:
                 db.execute("ROLLBACK")
@@ -191,7 +182,7 @@ _ADVICE = {
 
 
 def store_error(error: BaseException, root: Path, busy_seconds: float, effect: str = "") -> StoreError:
-    """What SQLite raised, as one of ours; `effect` says what became of the call."""
+    """The `StoreError` for an error of SQLite; `effect` says what became of the call."""
     code, tail = _code(error), f"; {effect}" if effect else ""
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreLocked(f"{root}: another process has held the journal for {busy_seconds:g} s{tail}; try again")
@@ -202,7 +193,7 @@ def store_error(error: BaseException, root: Path, busy_seconds: float, effect: s
 
 
 def opening_error(error: OSError | sqlite3.Error, root: Path) -> StoreError:
-    """Why a journal cannot be opened, as one of ours."""
+    """The `StoreError` that says why a journal cannot be opened."""
     what = f"cannot open a store at {root}: {error}"
     if isinstance(error, sqlite3.Error) and is_busy(error):
         return StoreLocked(f"{what}; another process holds it; try again")
@@ -211,12 +202,8 @@ def opening_error(error: OSError | sqlite3.Error, root: Path) -> StoreError:
     return StoreError(f"{what}; name a folder you may write, or restore it from a backup")
 
 
-class RowReader(Protocol):
-    """Whatever runs a query; see `Readers`."""
-
-    def all(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]: ...
-
-    def close(self) -> None: ...
+RowReader = Callable[..., list[tuple[Any, ...]]]
+"""All rows of a query, and of the values in it if there are some; see `Readers.all`."""
 
 
 class Readers:
@@ -315,8 +302,6 @@ class Readers:
 
     def forked(self) -> None:
         self._forking, self._over = False, threading.Event()
-        for db in self._made:
-            leave(db)
         self._idle, self._made = [], WeakSet()
 
 
@@ -330,17 +315,17 @@ SELECT tenant, session, count(*) FROM {table} WHERE NOT EXISTS (
 """
 
 
-def check_file(reader: RowReader) -> list[str]:
+def check_file(read: RowReader) -> list[str]:
     """One line a finding; none where the file is whole."""
     try:
-        rows = reader.all("SELECT * FROM pragma_integrity_check(?)", (_MOST,))
-        found = [f"SQLite says: {line}" for (line,) in rows if line != "ok"]
+        rows = read("SELECT * FROM pragma_integrity_check(?)", (_MOST,))
+        problems = [f"SQLite says: {line}" for (line,) in rows if line != "ok"]
         for table in ("records", "manifests"):
-            unowned = reader.all(_UNOWNED.format(table=table), (_MOST,))
-            found += [f"{count} {table} of tenant {t!r}, session {s!r} belong to no log" for t, s, count in unowned]
+            unowned = read(_UNOWNED.format(table=table), (_MOST,))
+            problems += [f"{count} {table} of tenant {t!r}, session {s!r} belong to no log" for t, s, count in unowned]
     except Damaged as error:
         return [str(error)]
-    return found
+    return problems
 
 
 NAME = "journal.id"
@@ -359,7 +344,7 @@ def belongs(root: Path, id: str, *, made: bool, inhabited: bool) -> str | None:
     if belonging is None:
         wanted = UNKNOWN if made and inhabited else id
         body = json.dumps({"schema_version": VERSION, "journal": wanted})
-        exclusive.create(path, body.encode(), mode=0o600)
+        create_once.create(path, body.encode(), mode=0o600)
         belonging = _read(path)
     if belonging == id:
         return None

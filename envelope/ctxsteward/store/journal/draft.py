@@ -1,18 +1,18 @@
-"""A journal in memory on top of another one: what is written here stays here."""
+"""A journal in memory on top of another one, for `Session.draft`: what is written here never reaches the other one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ctxsteward.schemas import Conflict, StoreError
 
-from .port import DrainMark, ForgottenSubject, Journal, JournalRecord, Manifest, MovedTail, SessionKey, WaitingLog
+from .port import DrainMark, ForgottenSubject, Journal, JournalRecord, Manifest, SessionKey, WaitingLog
 
 
 class DraftJournal:
     """Reads one session through to `base` up to `position`, keeps what is appended after it to itself.
 
-    It is as good as the base's generation: once that is gone, an append is a `Conflict`.
+    It holds for one generation of the base's log: once that is replaced, an append is a `Conflict`.
     """
 
     def __init__(self, base: Journal, key: SessionKey, position: int) -> None:
@@ -20,10 +20,7 @@ class DraftJournal:
 
         self._base, self._key, self._from = base, key, position
         self._own = MemoryJournal(draw_id=lambda: base.id)
-
-    @property
-    def id(self) -> str:
-        return self._base.id
+        self.id = base.id
 
     def append(self, key: SessionKey, position: int, records: Sequence[JournalRecord], *, generation: int = 0) -> None:
         if key != self._key or position < self._from or generation != self.generation(key):
@@ -75,16 +72,23 @@ class DraftJournal:
         position = self._base.position(key, ordinal)
         return position is not None and position < self._from
 
+    # -- what is below a draft is not its own, and nothing of it is kept
+
+    def _ignore(self, *_: object) -> None:
+        """Does nothing: a draft is in no file and is never drained, and its base is closed by its own owner."""
+
+    put_manifest = set_drained = scrub = close = _ignore
+
+    def _refuse(self, *_: object) -> None:
+        raise StoreError("a draft replaces and drops nothing; call this on the store's own journal")
+
+    rewrite = truncate = drop_manifests = adopt = _refuse
+
     def sessions(self, tenant: str) -> list[str]:
         return self._base.sessions(tenant)
 
     def tenants(self) -> list[str]:
         return self._base.tenants()
-
-    # -- manifests, and finding by address
-
-    def put_manifest(self, key: SessionKey, address: str, body: str) -> None:
-        """A draft keeps no manifest."""
 
     def get_manifest(self, tenant: str, address: str) -> str | None:
         return self._base.get_manifest(tenant, address)
@@ -98,46 +102,16 @@ class DraftJournal:
     def matching(self, tenant: str, prefix: str) -> list[str]:
         return self._base.matching(tenant, prefix)
 
-    # -- replacing what was written: what is below a draft is not its own
-
-    def rewrite(self, key: SessionKey, records: Mapping[int, JournalRecord]) -> None:
-        raise StoreError("a draft replaces nothing; call this on the store's own journal")
-
-    def truncate(self, key: SessionKey, length: int) -> None:
-        raise StoreError("a draft drops nothing; call this on the store's own journal")
-
-    def drop_manifests(self, key: SessionKey) -> None:
-        raise StoreError("a draft drops nothing; call this on the store's own journal")
-
-    def adopt(
-        self,
-        key: SessionKey,
-        position: int,
-        records: Sequence[JournalRecord],
-        *,
-        length: int,
-        drained: DrainMark,
-        manifests: Sequence[Manifest] = (),
-        moved: MovedTail | None = None,
-    ) -> None:
-        raise StoreError("a draft adopts nothing; call this on the store's own journal")
-
-    def scrub(self) -> None:
-        """Nothing is in a file."""
-
-    # -- beside the logs
-
     def drained(self, key: SessionKey) -> DrainMark:
         return self._base.drained(key)
-
-    def set_drained(self, key: SessionKey, drained: DrainMark, manifests: Sequence[str] = ()) -> None:
-        """Nothing of a draft is drained."""
 
     def waiting(self, limit: int = 1000) -> list[WaitingLog]:
         return self._base.waiting(limit)
 
     def waiting_bytes(self) -> int:
         return self._base.waiting_bytes()
+
+    # -- beside the logs
 
     def seen(self, name: str) -> int:
         return max(self._own.seen(name), self._base.seen(name))
@@ -152,6 +126,3 @@ class DraftJournal:
         subjects = {(one.session, one.principal): one for one in self._own.forgotten(tenant, session)}
         subjects |= {(one.session, one.principal): one for one in self._base.forgotten(tenant, session)}
         return list(subjects.values())
-
-    def close(self) -> None:
-        """The base stays open: it is somebody else's."""

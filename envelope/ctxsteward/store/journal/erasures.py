@@ -1,7 +1,7 @@
-"""What an erasure asks of others, and what it says it has done: values and ports of `erasure`.
+"""Values and ports of an erasure: its request, whom it calls, and what it reports. `store/erasure` does the work.
 
-An *eraser* is whoever holds text derived from what people said: cards, indexes, recordings, exports. *Elsewhere* is the
-object store's copy of the sessions.
+An *eraser* is a callable of whatever holds text derived from what people said: cards, indexes, recordings, exports.
+*Elsewhere* is the object store's copy of the sessions (`RemoteSessions`).
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ class Erasure:
 
 
 def erasures(journal: Journal, tenant: str) -> int:
-    """How often something of this tenant was forgotten by the processes of this journal: what a process keeps in
-    memory is as of one such number."""
+    """How many erasures of this tenant the processes of this journal have made: what a process remembers is valid as
+    long as the number stays."""
     return journal.seen(_erasures_name(tenant))
 
 

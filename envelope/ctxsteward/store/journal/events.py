@@ -1,8 +1,8 @@
 """The session's events and how a journal record holds them.
 
 opened | head | message | note | pin | compaction | refused | selection | erased. Everything that was ever decided about
-a session is one of these, so an envelope is a pure function of a log prefix and budgets. A compaction holds the whole
-state of the window after it: reading a session back starts at the newest one.
+a session is one of these events, so an envelope is a pure function of a log prefix and budgets. A compaction holds the
+whole state of the window after it: reading a session back starts at the newest one.
 
 Fields this version does not know are left alone (a later minor version may add some); a record of a kind it does not
 know raises `UnsupportedVersion`: what cannot be understood must not be passed over.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
 from ctxsteward.schemas import Bullet, CompressionReport, UnsupportedVersion
@@ -189,6 +189,12 @@ Event = (
 )
 
 
+_PLAIN_KINDS: dict[str, type[NoteSet | PinSet | CompactionRefused | BlankRecord]] = {
+    "note": NoteSet, "pin": PinSet, "refused": CompactionRefused, "erased": BlankRecord,
+}  # fmt: skip
+"""Events whose record holds their fields and nothing else, by its kind."""
+
+
 def to_record(event: Event) -> JournalRecord:
     """The journal's form of an event."""
     match event:
@@ -197,27 +203,24 @@ def to_record(event: Event) -> JournalRecord:
         case SessionOpened(nonce=nonce, parent=parent):
             return JournalRecord("opened", encoded_body({"nonce": nonce, "parent": list(parent) if parent else None}))
         case SessionHead(profile=profile, system=system, tools=tools, project=project):
-            told = {} if project is None else {"project": project}
-            return JournalRecord("head", encoded_body({"profile": profile, "system": system, "tools": tools, **told}))
-        case NoteSet(name=name, text=text):
-            return JournalRecord("note", encoded_body({"name": name, "text": text}))
-        case PinSet(ordinal=ordinal, strength=strength, name=pin_name):
-            return JournalRecord("pin", encoded_body({"ordinal": ordinal, "strength": strength, "name": pin_name}))
+            optional = {} if project is None else {"project": project}
+            return JournalRecord(
+                "head", encoded_body({"profile": profile, "system": system, "tools": tools, **optional})
+            )
         case WindowCompacted():
             bullets = ",".join(bullet.model_dump_json() for bullet in event.bullets)
             rest = encoded_body({"kept": event.kept, "masked": event.masked, "checkpoint": event.checkpoint})[1:]
             return JournalRecord(
                 "compaction", f'{{"bullets":[{bullets}],"report":{event.report.model_dump_json()},{rest}'
             )
-        case CompactionRefused(reason=reason, section_tokens=tokens):
-            return JournalRecord("refused", encoded_body({"reason": reason, "section_tokens": tokens}))
         case RecallSelected(turn=turn, refs=refs, log=log, superseded=superseded, facts=facts, excerpts=excerpts):
             more: dict[str, Any] = {"superseded": list(superseded.items())} if superseded else {}
             more |= {"facts": facts} if facts else {}
             more |= {"excerpts": list(excerpts.items())} if excerpts else {}
             return JournalRecord("selection", encoded_body({"turn": turn, "refs": refs, "log": log, **more}))
-        case BlankRecord(was=was):
-            return JournalRecord("erased", encoded_body({"was": was}))
+        case _:
+            kind = next(kind for kind, plain in _PLAIN_KINDS.items() if isinstance(event, plain))
+            return JournalRecord(kind, encoded_body(asdict(event)))
 
 
 def from_record(record: JournalRecord) -> Event:
@@ -234,10 +237,6 @@ def from_record(record: JournalRecord) -> Event:
                 profile=body["profile"], system=tuple(body["system"]), tools=tuple(body["tools"]),
                 project=body.get("project"),
             )  # fmt: skip
-        case "note":
-            return NoteSet(name=body["name"], text=body["text"])
-        case "pin":
-            return PinSet(ordinal=body["ordinal"], strength=body["strength"], name=body.get("name"))
         case "compaction":
             return WindowCompacted(
                 bullets=tuple(Bullet.model_validate(bullet) for bullet in body["bullets"]),
@@ -246,16 +245,15 @@ def from_record(record: JournalRecord) -> Event:
                 report=CompressionReport.model_validate(body["report"]),
                 checkpoint=body["checkpoint"],
             )
-        case "refused":
-            return CompactionRefused(reason=body["reason"], section_tokens=body["section_tokens"])
         case "selection":
             superseded = {old: tuple(newer) for old, newer in body.get("superseded", ())}
             return RecallSelected(
                 turn=body["turn"], refs=tuple(body["refs"]), log=body["log"],
                 superseded=superseded, facts=facts_of(body.get("facts", ())), excerpts=dict(body.get("excerpts", ())),
             )  # fmt: skip
-        case "erased":
-            return BlankRecord(was=body.get("was", ""))
+        case kind if kind in _PLAIN_KINDS:
+            plain = _PLAIN_KINDS[kind]
+            return plain(**{field.name: body[field.name] for field in fields(plain) if field.name in body})
         case other:
             raise UnsupportedVersion(
                 "a journal record", f"{RECORDS_VERSION + 1} or later (kind {other[:40]!r})", RECORDS_VERSION
@@ -295,7 +293,7 @@ def _message_body(event: MessageAppended) -> str:
 
 def _message(record: JournalRecord, body: dict[str, Any]) -> MessageAppended:
     placed = body.get("placement")
-    told = {name: body[name] for name in _OPTIONAL_FIELDS if name in body}
+    optional = {name: body[name] for name in _OPTIONAL_FIELDS if name in body}
     return MessageAppended(
         ordinal=record.ordinal,
         wire=record.wire or "",
@@ -305,7 +303,7 @@ def _message(record: JournalRecord, body: dict[str, Any]) -> MessageAppended:
         tokens=body.get("tokens", {}),
         address=body["address"],
         erased=body.get("erased", False),
-        **told,
+        **optional,
     )
 
 

@@ -1,9 +1,9 @@
 """Group commit: writers that wait at the same time share one transaction and one fsync.
 
-Whoever finds nobody writing leads: it takes every ticket that waits, its own included, and runs them. All others wait
-for their ticket to be settled, or for their turn to lead. There is no timer, so a lone writer waits for nothing, and no
-thread of its own. A leader that is interrupted (`KeyboardInterrupt`) takes nobody with it: tickets that it had taken
-and not settled are run by the next one.
+A thread that finds no other one writing leads: it takes every ticket that waits, its own included, and runs them. All
+others wait for their ticket to be settled, or for their turn to lead. There is no timer, so a lone writer waits for
+nothing, and no thread of its own. A leader that is interrupted (`KeyboardInterrupt`) takes nobody with it: tickets that
+it had taken and not settled are run by the next one.
 
 Source: the leader and followers of group commit (DeWitt et al., "Implementation techniques for main memory database
 systems", 1984).
@@ -68,7 +68,7 @@ class GroupCommit(Generic[Transaction]):
     ) -> None:
         self._run = run
         self._writing = writing or forking.rlock()
-        """Whoever leads holds it. It knows its owner, so that an interrupted one cannot leave it locked."""
+        """Held by the leader. It knows its owner, so that an interrupted leader cannot leave it locked."""
         self._pending: deque[Ticket[Transaction]] = deque()
         self._taken: dict[Ticket[Transaction], None] = {}
         forking.renew_in_child(self)
@@ -132,7 +132,7 @@ class GroupCommit(Generic[Transaction]):
         return [ticket for ticket in self._taken if not ticket.settled and not ticket.withdrawn]
 
     def call_next(self) -> None:
-        """Wake one that waits to be taken; it leads, unless somebody new is quicker and takes it along."""
+        """Wake a waiting thread; it leads, unless a thread that has just come is quicker and takes its ticket along."""
         for ticket in (*self._taken, *tuple(self._pending)):  # each copied in one step: others change them
             if not ticket.settled and not ticket.withdrawn:
                 ticket.wake()

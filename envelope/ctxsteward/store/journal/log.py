@@ -1,13 +1,13 @@
 """One session's records in the journal: written with their codes, checked when read, fetched again where damaged.
 
 A record's code is HMAC-SHA-256 under the tenant's address key of session, kind, place, tool outputs, id and body, each
-length-prefixed: whoever changes, swaps, moves or replays a record is found out at reading. The place is a message's
+length-prefixed: a record that was changed, swapped, moved or replayed is found out at reading. The place is a message's
 ordinal, any other record's position. A message's wire bytes are covered through the address in its body, which is
 checked apart (so that an address alone proves an original). A manifest carries its code as its last field, ``"mac"``.
 
-A record that is not what was written at its place, or that is missing, is first asked for elsewhere (`repair`: the
-object store may hold it); what is not to be had is a `DamagedRecord` row. A record in order costs one code to check
-and, if it is a message, one address.
+A record that is missing, or not what was written at its place, is first fetched through `repair` (the object store may
+hold it); where that fails too, the row is a `DamagedRecord`. A sound record costs one code to check and, if it is a
+message, one address.
 
 Raises `StoreError`; `UnsupportedVersion` for a record of a later version. Source: RFC 2104.
 """
@@ -23,7 +23,7 @@ from typing import Any
 
 from ctxsteward.schemas import Damaged, StoreError, Wire
 
-from ..crypto.addresses import AddressKey, address_of, code, subject_of
+from ..crypto import AddressKey, address_of, code, subject_of
 from .events import Event, MessageAppended, WindowCompacted, from_record, to_record
 from .port import Journal, JournalRecord, SessionKey
 
@@ -105,10 +105,10 @@ def coded_manifest(key: AddressKey, address: str, fields: str) -> str:
 
 def read_manifest(key: AddressKey, address: str, body: str) -> Wire:
     """The members of the manifest at this address; raises `Damaged` where it is not what was written there."""
-    fields, found, end = body[1:].rpartition(',"mac":"')
+    fields, separator, end = body[1:].rpartition(',"mac":"')
     try:
         expected = address_of(key, address, MANIFEST_KIND, fields.encode()) + '"}'
-        if found and body[:1] == "{" and hmac.compare_digest(end, expected):
+        if separator and body[:1] == "{" and hmac.compare_digest(end, expected):
             manifest: Wire = json.loads(body)
             return manifest
     except (ValueError, TypeError):  # a lone surrogate, no JSON
@@ -121,6 +121,9 @@ def read_manifest(key: AddressKey, address: str, body: str) -> Wire:
 
 Repair = Callable[[SessionKey, int], JournalRecord | None]
 """The record of a log at a position, from elsewhere; None where it is not to be had."""
+
+Listener = Callable[[SessionKey], object]
+"""Told which log has grown, by a session of this process; it does not wait, and raises nothing."""
 
 _NEARBY = 64
 """A missing message is looked for at so many positions."""
@@ -144,22 +147,32 @@ class Log:
     """Reads and writes one log."""
 
     def __init__(
-        self, journal: Journal, key: SessionKey, address_key: AddressKey, repair: Repair | None = None
+        self,
+        journal: Journal,
+        key: SessionKey,
+        address_key: AddressKey,
+        repair: Repair | None = None,
+        listeners: Sequence[Listener] = (),
     ) -> None:
         self.journal, self.key, self.repair = journal, key, repair
         self.address_key = address_key
+        self.listeners = listeners
+        """Told of every append."""
         self.restored: list[int] = []
         """Positions of records that came from elsewhere."""
 
     def sibling(self, session: str) -> Log:
         """The log of another session of this tenant."""
-        return Log(self.journal, SessionKey(self.key.tenant, session), self.address_key, self.repair)
+        key = SessionKey(self.key.tenant, session)
+        return Log(self.journal, key, self.address_key, self.repair, self.listeners)
 
     def append(self, position: int, events: Sequence[Event], generation: int) -> None:
         """Append events, each with its code; `Conflict` where the log is not at this position and generation."""
         key, session = self.address_key, self.key.session
         records = [coded(key, session, place, to_record(event)) for place, event in enumerate(events, position)]
         self.journal.append(self.key, position, records, generation=generation)
+        for listener in self.listeners:
+            listener(self.key)
 
     # -- in order -----------------------------------------------------------------------------------------------
 
@@ -211,9 +224,9 @@ class Log:
             except Damaged:
                 pass
         for position in self._places(ordinal):
-            found = self._restored(position)
-            if isinstance(found, MessageAppended) and found.ordinal == ordinal:
-                return found
+            restored = self._restored(position)
+            if isinstance(restored, MessageAppended) and restored.ordinal == ordinal:
+                return restored
         return None if record is None else DamagedRecord(position=-1, kind="message", record=record)
 
     def _places(self, ordinal: int) -> Sequence[int]:

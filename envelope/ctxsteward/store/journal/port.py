@@ -10,12 +10,11 @@ writer that lost the session to another machine. An append names the generation 
 Beside the logs: manifests of envelopes; how far each log has been drained to the object store; the highest numbers
 seen in the object store (a witness against a store that forgets); which subjects were forgotten.
 
-What every journal derives from the records it is given: address, size, and whether they may stand there.
+The functions at the end are shared by all journals: the size of records, and whether they may be written.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -87,6 +86,21 @@ class MovedTail(NamedTuple):
     """Manifests that go with it: by address, as they read there."""
     forks: Mapping[SessionKey, JournalRecord]
     """First records of the logs that were forked off the tail: they name the new log."""
+
+
+class Adoption(NamedTuple):
+    """What the object store holds of a log, on its way into the journal; see `Journal.adopt`."""
+
+    position: int
+    """From here on it stands in place of what is there."""
+    records: Sequence[JournalRecord]
+    length: int
+    """Of the log, as it was when this was decided."""
+    drained: DrainMark
+    """Noted with it."""
+    manifests: Sequence[Manifest] = ()
+    moved: MovedTail | None = None
+    """What becomes of the tail that is replaced; None: it is dropped."""
 
 
 class ForgottenSubject(NamedTuple):
@@ -177,22 +191,11 @@ class DrainQueue(Protocol):
     def manifests(self, key: SessionKey, *, waiting: bool = False, limit: int | None = None) -> list[Manifest]:
         """Manifests of a session, oldest first; with `waiting` those that are not drained yet."""
 
-    def adopt(
-        self,
-        key: SessionKey,
-        position: int,
-        records: Sequence[JournalRecord],
-        *,
-        length: int,
-        drained: DrainMark,
-        manifests: Sequence[Manifest] = (),
-        moved: MovedTail | None = None,
-    ) -> None:
-        """Take over what the object store holds from `position` on, in place of what stands there: all in one step.
+    def adopt(self, key: SessionKey, adoption: Adoption) -> None:
+        """Take it over, all in one step.
 
-        `Conflict` where the log is no longer `length` records long, its drained number is beyond, or the log that the
-        tail is `moved` to exists. `drained` is noted with it. Never `Backpressure`; a new generation only where records
-        are dropped.
+        `Conflict` where the log is no longer as long, its drained number is beyond, or the log that the tail is moved
+        to exists. Never `Backpressure`; a new generation only where records are dropped.
         """
 
 
@@ -210,6 +213,8 @@ class ErasureLog(Protocol):
 
     def scrub(self) -> None:
         """Leave no byte of what was replaced or dropped in the journal's files."""
+
+    # -- beside the logs: how far the object store was seen, and who was forgotten
 
     def seen(self, name: str) -> int:
         """The highest number ever noted under this name; 0: none."""
@@ -245,20 +250,6 @@ class CheckedJournal(Protocol):
 
     def recount(self, key: SessionKey, length: int, drained: DrainMark) -> None:
         """Write a log's row anew from what its records and the object store say; it is a new generation."""
-
-
-def compaction_address(record: JournalRecord) -> str | None:
-    """The address a compaction is found by; None for other records.
-
-    >>> compaction_address(JournalRecord("compaction", '{"report": {"id": "ab12"}}'))
-    'ab12'
-    """
-    if record.kind != "compaction":
-        return None
-    try:
-        return str(json.loads(record.body)["report"]["id"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise StoreError("a compaction record holds no report with an id; nothing was written") from error
 
 
 def size_bytes(record: JournalRecord) -> int:

@@ -1,9 +1,10 @@
-"""A journal in SQLite: how records are written, and the durable one in a folder, `PATH/journal.sqlite`.
+"""The durable journal: a SQLite file in a folder, `PATH/journal.sqlite`.
 
 An append is acknowledged when its transaction is on disk; appends of several threads that wait at the same time share
 one (`group_commit`). Several processes may share the folder: SQLite's lock orders them, `Conflict` tells the second
-writer of a position. A large append is one transaction. A file that is removed, replaced or emptied under a writer is
-an error of its next write (`SameFile`); one that was lost is not taken for a new one (`database.belongs`).
+writer of a position. A large append is one transaction. Before a commit, and before it is acknowledged, the file is
+looked at: one that is removed, replaced or emptied under a writer is an error of its next write (`SameFile`); one that
+was lost is not taken for a new one (`database.belongs`).
 
 Raises `StoreError`, `Conflict`, `StoreLocked`, `Damaged`, `UnsupportedVersion`.
 """
@@ -12,241 +13,123 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from ctxsteward.schemas import Conflict, Damaged, StoreError, StoreLocked
+from ctxsteward.schemas import Damaged, StoreError, StoreLocked
 
-from .. import create_once as exclusive
-from ..crypto.addresses import AddressKey
+from .. import create_once
+from ..crypto import AddressKey
 from ..sqlite_file import SameFile, SqliteFile, close_to_others
-from .database import FILE_NAME, Readers, RowReader, belongs, connect, opening_error, prepare, store_error
-from .group_commit import Commits, GroupCommit
-from .port import (
-    DrainMark,
-    ForgottenSubject,
-    JournalRecord,
-    Manifest,
-    MovedTail,
-    SessionKey,
-    check_queue,
-    check_replaced,
-    compaction_address,
-    size_bytes,
-    text_bytes,
-)
-from .queries import LOG, JournalQueries
-from .transaction import JournalWriter, LogRow, RowCodes, Transaction, give_codes
+from .database import FILE_NAME, Readers, belongs, connect, opening_error, prepare, store_error
+from .group_commit import Commits, GroupCommit, Ticket
+from .port import ForgottenSubject, SessionKey
+from .queries import LogRow, RowCodes
+from .tables import SqliteJournal, TableWriter, Transaction
 
 BUSY_SECONDS = 30.0
 """How long a writer waits for another process before `StoreLocked`."""
 
 
-class SqliteJournal(JournalQueries):
-    """The writing half; where the tables lie is told by `FileJournal` and `memory.MemoryJournal`."""
+class JournalWriter(TableWriter):
+    """The one connection that writes. Called by the leader of a group alone."""
 
-    def __init__(self, root: Path, drains: bool, queue_bytes: int | None, busy_seconds: float) -> None:
-        self._root, self._busy_seconds, self._drains = root, busy_seconds, drains
-        self._queue_bytes = queue_bytes if drains else None
-
-    def _open(self, id: str, file: SqliteFile, same: SameFile | None, readers: RowReader) -> None:
-        """Read and write these tables; `same` is asked whether the file is still in its place."""
-        self._id = id
-        self._writer = JournalWriter(file, same, drains=self._drains, error=self._refusal)
-        self._group = GroupCommit(self._writer.run, file.lock)
-        file.resumed = self._group.call_next
-        self._readers = readers
-
-    def _submit(self, work: Callable[[Transaction], Any]) -> Any:
-        """Run `work` in a transaction; its result, once that is durable."""
-        return self._group.submit(work)
-
-    @property
-    def id(self) -> str:
-        return self._id
-
-    @property
-    def commits(self) -> Commits:
-        """Transactions of this process so far, and the calls they served."""
-        return self._writer.commits
-
-    # -- logs
-
-    def append(self, key: SessionKey, position: int, records: Sequence[JournalRecord], *, generation: int = 0) -> None:
-        rows = [_row(key, position + index, record) for index, record in enumerate(records)]
-        sizes = [size_bytes(record) for record in records] if self._drains else ()
-        stop = position + len(rows)
-        bounded = self._queue_bytes is not None and any(record.kind == "message" for record in records)
-
-        def work(transaction: Transaction) -> None:
-            head = transaction.head(key)
-            if head.length != position or head.generation != generation:
-                raise Conflict(key.session, position)
-            if not rows:
-                return
-            if bounded:
-                check_queue(transaction.waiting_bytes, sum(sizes), self._queue_bytes)
-            transaction.insert(rows)
-            waits, since = head.bytes, head.since
-            if sizes and stop > head.drained:
-                waits += sum(sizes[max(0, head.drained - position) :])
-                since = since or transaction.next_place()
-            transaction.put(key, head._replace(length=stop, bytes=waits, since=since))
-
-        self._submit(work)
-
-    # -- manifests, and finding by address
-
-    def put_manifest(self, key: SessionKey, address: str, body: str) -> None:
-        waits = int(self._drains)
-        size = text_bytes(body) if waits else 0
-
-        def work(transaction: Transaction) -> None:
-            statement = (
-                "INSERT OR IGNORE INTO manifests (tenant, session, address, body, waiting) VALUES (?,?,?,?,?) "
-                "RETURNING seq"
-            )
-            if transaction.execute(statement, (*key, address, body, waits)) and waits:
-                head = transaction.head(key)
-                since = head.since or transaction.next_place()
-                transaction.put(key, head._replace(manifests=head.manifests + 1, bytes=head.bytes + size, since=since))
-
-        self._submit(work)
-
-    # -- replacing what was written
-
-    def rewrite(self, key: SessionKey, records: Mapping[int, JournalRecord]) -> None:
-        rows = [_row(key, position, record) for position, record in records.items()]
-
-        def work(transaction: Transaction) -> None:
-            head = transaction.head(key)
-            check_replaced(key, head.length, records)
-            for position in records:
-                transaction.execute(f"DELETE FROM records WHERE {LOG} AND position = ?", (*key, position))
-            transaction.insert(rows)
-            transaction.put(key, transaction.recount(key, head._replace(generation=head.generation + 1)))
-
-        if rows:
-            self._submit(work)
-
-    def truncate(self, key: SessionKey, length: int) -> None:
-        def work(transaction: Transaction) -> None:
-            head = transaction.head(key)
-            if not 0 <= length < head.length:
-                return
-            transaction.execute(f"DELETE FROM records WHERE {LOG} AND position >= ?", (*key, length))
-            drained = min(head.drained, length)
-            head = head._replace(length=length, generation=head.generation + 1, drained=drained)
-            transaction.put(key, transaction.recount(key, head))
-
-        self._submit(work)
-
-    def drop_manifests(self, key: SessionKey) -> None:
-        def work(transaction: Transaction) -> None:
-            if transaction.execute(f"DELETE FROM manifests WHERE {LOG} RETURNING seq", key):
-                head = transaction.head(key)
-                transaction.put(key, transaction.recount(key, head._replace(generation=head.generation + 1)))
-
-        self._submit(work)
-
-    def adopt(
-        self,
-        key: SessionKey,
-        position: int,
-        records: Sequence[JournalRecord],
-        *,
-        length: int,
-        drained: DrainMark,
-        manifests: Sequence[Manifest] = (),
-        moved: MovedTail | None = None,
+    def __init__(
+        self, file: SqliteFile, same: SameFile, *, drains: bool, error: Callable[[BaseException], StoreError]
     ) -> None:
-        rows = [_row(key, position + index, record) for index, record in enumerate(records)]
+        super().__init__(drains=drains, error=error)
+        self._file, self._same = file, same
+        file.before_closing = self._clear_up
+        self.commits = Commits(0, 0)
+        self.closed = False
+        self._committing: tuple[Transaction, Sequence[Ticket[Transaction]]] | None = None
 
-        def work(transaction: Transaction) -> None:
-            head = transaction.head(key)
-            taken = moved is not None and transaction.head(moved.key).length
-            if head.length != length or drained.number < head.number or taken:
-                raise Conflict(key.session, length)
-            if position < length:
-                transaction.execute(f"DELETE FROM records WHERE {LOG} AND position >= ?", (*key, position))
-            transaction.insert(rows)
-            for manifest in manifests:
-                statement = (
-                    "INSERT OR IGNORE INTO manifests (tenant, session, address, body, waiting) VALUES (?,?,?,?,0)"
-                )
-                transaction.execute(statement, (*key, *manifest))
-            if moved is not None:
-                _move(transaction, key, moved)
-            generation = head.generation + (position < length)
-            head = transaction.head(key)._replace(
-                length=position + len(rows), generation=generation, drained=drained.position, number=drained.number,
-                epoch=drained.epoch, manifests=0, since=0,
-            )  # fmt: skip
-            transaction.put(key, transaction.recount(key, head))
+    @property
+    def db(self) -> sqlite3.Connection:
+        """Opened again behind a fork. Raises `StoreError`, `sqlite3.Error`."""
+        return self._file.db
 
-        self._submit(work)
-
-    # -- beside the logs
-
-    def set_drained(self, key: SessionKey, drained: DrainMark, manifests: Sequence[str] = ()) -> None:
-        def work(transaction: Transaction) -> None:
-            head = transaction.head(key)
-            for address in manifests:
-                transaction.execute(f"UPDATE manifests SET waiting = 0 WHERE {LOG} AND address = ?", (*key, address))
-            if drained.number >= head.number:
-                position, number, epoch = drained
-                head = head._replace(drained=position, number=number, epoch=epoch)
-            transaction.put(key, transaction.recount(key, head))
-
-        self._submit(work)
-
-    def waiting_bytes(self) -> int:
-        return self._writer.waiting_bytes if self._drains else 0
-
-    def see(self, name: str, number: int) -> None:
-        if self.seen(name) >= number:
+    def run(self, group: Sequence[Ticket[Transaction]]) -> None:
+        """Settle all tickets in one transaction; where that fails, each in its own, so that none fails another."""
+        if self.closed:
+            self._refuse(group, StoreError("the journal is closed"))
             return
-        statement = (
-            "INSERT INTO seen VALUES (?,?) ON CONFLICT (name) DO UPDATE SET number = max(number, excluded.number)"
-        )
-        self._submit(lambda transaction: transaction.execute(statement, (name, number)))
+        if self._committing is not None or self._file.in_transaction:
+            self._clear_up()
+            group = [ticket for ticket in group if not ticket.settled]
+        try:
+            self._attempt(group)
+        except Exception as error:
+            if isinstance(error, sqlite3.Error):
+                self._committing = None
+            self._clear_up()
+            self._refuse([ticket for ticket in group if not ticket.settled], error)
+        except BaseException:
+            self._clear_up()
+            raise
 
-    def forget(self, tenant: str, forgotten: ForgottenSubject) -> None:
-        session, principal, who, when, why = forgotten
-        values = (tenant, session, principal is None, principal or "", who, when, why)
-        statement = (
-            "INSERT OR IGNORE INTO forgotten (tenant, session, whole, principal, who, at, why, mac) "
-            "VALUES (?,?,?,?,?,?,?,?) RETURNING seq"
-        )
+    def _refuse(self, group: Sequence[Ticket[Transaction]], error: Exception) -> None:
+        if len(group) > 1 and not self.closed and not isinstance(self.error(error), StoreLocked):
+            for ticket in group:
+                self.run((ticket,))
+            return
+        for ticket in group:
+            ticket.error = self.error(error)
+            if ticket.error is not error:
+                ticket.error.__cause__ = error
+            ticket.settled = True
 
-        def work(transaction: Transaction) -> None:
-            mac = "" if self._codes is None else self._codes.of_forgotten(tenant, forgotten)
-            if transaction.execute(statement, (*values, mac)):
-                key = SessionKey(tenant, session)
-                head = transaction.head(key)
-                transaction.put(key, head._replace(forgotten=head.forgotten + 1))
+    def close(self) -> None:
+        self.closed = True
+        self._file.close()
 
-        self._submit(work)
+    def _attempt(self, group: Sequence[Ticket[Transaction]]) -> None:
+        db = self.db
+        db.execute("BEGIN IMMEDIATE")
+        self.look_for_others(db)
+        transaction = Transaction(self, db)
+        for ticket in group:
+            ticket.error = None
+            try:
+                ticket.result = ticket.work(transaction)
+            except StoreError as error:
+                ticket.error = error
+        transaction.flush()
+        self._same.check(db)
+        self._committing = (transaction, group)
+        db.execute("COMMIT")
+        self._check_kept()
+        self._settle()
 
-    def recount(self, key: SessionKey, length: int, drained: DrainMark) -> None:
-        """Write a log's row anew from what its records and the object store say; it is a new generation."""
+    def _check_kept(self) -> None:
+        """What was committed into a file that is gone, or into an emptied log, is not acknowledged."""
+        try:
+            self._same.check_kept(self.db)
+        except (StoreError, OSError):
+            self._committing = None
+            raise
 
-        def work(transaction: Transaction) -> None:
-            before = transaction.execute(f"SELECT generation FROM logs WHERE {LOG}", key)
-            generation = abs(int(before[0][0])) if before else 0
-            ((forgotten,),) = transaction.execute(f"SELECT count(*) FROM forgotten WHERE {LOG}", key)
-            transaction.replace(key, LogRow(length, generation + 1, *drained, forgotten=forgotten))
+    def _settle(self) -> None:
+        """The transaction is on disk."""
+        assert self._committing is not None
+        transaction, group = self._committing
+        self.settle(transaction)
+        self.commits = Commits(self.commits.transactions + 1, self.commits.tickets + len(group))
+        self._committing = None
+        for ticket in group:
+            ticket.settled = True
 
-        self._submit(work)
-
-    def _refusal(self, error: BaseException) -> StoreError:
-        """What a transaction has failed with, as one of ours."""
-        if isinstance(error, StoreError):
-            return error
-        return store_error(error, self._root, self._busy_seconds, "nothing was written")
+    def _clear_up(self) -> None:
+        """Behind a failed or interrupted transaction: undo it, or settle it where it had been committed."""
+        self.version = -1
+        if self._file.in_transaction:
+            with suppress(sqlite3.Error):
+                self.db.execute("ROLLBACK")
+            self._committing = None
+        elif self._committing is not None:
+            self._settle()
 
 
 class FileJournal(SqliteJournal):
@@ -256,6 +139,8 @@ class FileJournal(SqliteJournal):
     `queue_bytes` wait; else nothing ever waits. With `address_key` (by tenant) the journal's own rows have codes, too.
     `inhabited` says, where there is no journal, whether what lies around it was written beside one.
     """
+
+    _writer: JournalWriter
 
     def __init__(
         self,
@@ -271,7 +156,7 @@ class FileJournal(SqliteJournal):
         super().__init__(root, drains, queue_bytes, busy_seconds)
         path = root / FILE_NAME
         try:
-            exclusive.make_folders(root)
+            create_once.make_folders(root)
             was_inhabited = not path.exists() and inhabited()  # asked before anybody can have made one
             file = SqliteFile(partial(connect, path, busy_seconds))
             try:
@@ -285,8 +170,11 @@ class FileJournal(SqliteJournal):
         except (OSError, sqlite3.Error) as error:
             raise opening_error(error, root) from error
         close_to_others(path)
-        self._same = same
-        self._open(id, file, same, Readers(path, busy_seconds, same))
+        self._id, self._same, self._readers = id, same, Readers(path, busy_seconds, same)
+        self._all = self._readers.all
+        self._writer = JournalWriter(file, same, drains=drains, error=self._refusal)
+        self._group = GroupCommit(self._writer.run, file.lock)
+        self._submit, file.resumed = self._group.submit, self._group.call_next
         try:
             self._begin(address_key)
         except BaseException:
@@ -300,6 +188,11 @@ class FileJournal(SqliteJournal):
                 self._codes = self._writer.codes = codes
         if self._drains:
             self._submit(_adopt)
+
+    @property
+    def commits(self) -> Commits:
+        """Transactions of this process so far, and the calls they served."""
+        return self._writer.commits
 
     def scrub(self) -> None:
         """As the port says: `secure_delete` alone misses copies that moving pages left behind.
@@ -321,8 +214,8 @@ class FileJournal(SqliteJournal):
             raise store_error(error, self._root, self._busy_seconds, effect) from error
         if busy:
             raise StoreLocked(
-                f"{self._root}: somebody has read the journal for {self._busy_seconds:g} s, so it was not scrubbed; "
-                "try again"
+                f"{self._root}: another reader has held the journal for {self._busy_seconds:g} s, so it was not "
+                "scrubbed; try again"
             )
 
     def close(self) -> None:
@@ -343,26 +236,6 @@ class FileJournal(SqliteJournal):
         return super()._refusal(error)
 
 
-def _row(key: SessionKey, position: int, record: JournalRecord) -> tuple[Any, ...]:
-    kind, body, ordinal, outputs, id, wire, mac = record
-    return (*key, position, kind, ordinal, outputs, id, compaction_address(record), body, wire, mac)
-
-
-def _move(transaction: Transaction, key: SessionKey, moved: MovedTail) -> None:
-    """Make a log of a tail, with the manifests and the forks that belong to it."""
-    transaction.insert(_row(moved.key, position, record) for position, record in enumerate(moved.records))
-    statement = f"UPDATE manifests SET session = ?, body = ?, waiting = ? WHERE {LOG} AND address = ?"
-    for address, body in moved.manifests.items():
-        transaction.execute(statement, (moved.key.session, body, int(transaction.drains), *key, address))
-    head = transaction.head(moved.key)._replace(length=len(moved.records))
-    transaction.put(moved.key, transaction.recount(moved.key, head))
-    for fork, first in moved.forks.items():
-        transaction.execute(f"DELETE FROM records WHERE {LOG} AND position = 0", fork)
-        transaction.insert([_row(fork, 0, first)])
-        head = transaction.head(fork)
-        transaction.put(fork, transaction.recount(fork, head._replace(generation=head.generation + 1)))
-
-
 def _adopt(transaction: Transaction) -> None:
     """Let logs wait that were written while nothing was drained."""
     for tenant, session in transaction.execute(
@@ -371,3 +244,39 @@ def _adopt(transaction: Transaction) -> None:
         key = SessionKey(tenant, session)
         with suppress(Damaged):  # its readers say so
             transaction.put(key, transaction.recount(key, transaction.head(key)))
+
+
+_COLUMNS = "tenant, session, " + ", ".join(LogRow._fields)
+_HAS_CODES = """
+SELECT 1 FROM meta WHERE name = 'row_codes' UNION ALL
+SELECT 1 FROM logs WHERE mac <> '' UNION ALL SELECT 1 FROM forgotten WHERE mac <> '' LIMIT 1
+"""
+_SAMPLE = 20
+"""Records of a tenant that are looked at to tell whether these are its keys."""
+
+
+def give_codes(transaction: Transaction, codes: RowCodes) -> bool:
+    """Give every row its code where none has one yet; whether rows have them now.
+
+    A journal from before there were codes is taken at its word, this once; not where its records show that these are
+    other keys than it was written with, nor where any row has a code: then rows without one, or with a wrong one, are
+    not what was written, whatever `meta` says.
+    """
+    if transaction.execute(_HAS_CODES, ()):
+        return True
+    tenants = [str(tenant) for (tenant,) in transaction.execute("SELECT DISTINCT tenant FROM logs", ())]
+    sample = (
+        "SELECT session, position, kind, body, ordinal, outputs, id, wire, mac FROM records WHERE tenant = ? LIMIT ?"
+    )
+    if not all(codes.key_fits(tenant, transaction.execute(sample, (tenant, _SAMPLE))) for tenant in tenants):
+        return False
+    for tenant, session, *head in transaction.execute(f"SELECT {_COLUMNS} FROM logs", ()):
+        values = (codes.of_log(SessionKey(tenant, session), head), tenant, session)
+        transaction.execute("UPDATE logs SET mac = ? WHERE tenant = ? AND session = ?", values)
+    columns = "seq, tenant, session, whole, principal, who, at, why"
+    for seq, tenant, session, whole, principal, *note in transaction.execute(f"SELECT {columns} FROM forgotten", ()):
+        subject = ForgottenSubject(session, None if whole else principal, *note)
+        mac = codes.of_forgotten(tenant, subject)
+        transaction.execute("UPDATE forgotten SET mac = ? WHERE seq = ?", (mac, seq))
+    transaction.execute("INSERT INTO meta VALUES ('row_codes', 1)", ())
+    return True

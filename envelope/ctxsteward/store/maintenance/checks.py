@@ -17,23 +17,35 @@ is there, or its tombstone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
+from contextlib import suppress
 from typing import Any
 
 from ctxsteward.schemas import Damaged, Erased, ObjectMissing, UnsupportedVersion
 
 from ..backend import Backend
-from ..crypto.addresses import subject_of
-from ..crypto.hash_chain import Link
-from ..crypto.vault import Vault, derived_subject
-from ..journal import log as records
-from ..journal.events import BlankRecord, Event, ForkPoint, MessageAppended, SessionOpened, WindowCompacted
-from ..journal.log import Log, principals_of, read_manifest
-from ..journal.port import DrainMark, Journal, JournalRecord, Manifest, SessionKey
+from ..crypto import Link, Vault, derived_subject, subject_of
+from ..journal import (
+    BlankRecord,
+    DrainMark,
+    Event,
+    ForkPoint,
+    Journal,
+    JournalRecord,
+    Log,
+    Manifest,
+    MessageAppended,
+    SessionKey,
+    SessionOpened,
+    WindowCompacted,
+    log as records,
+    principals_of,
+    read_manifest,
+)
 from ..names import blob_name, data_key_name, numbered, part_of, session_folder, tombstone_name
-from ..objects.port import is_there
-from ..profiles.meta_records import references
-from ..replication.segment_log import NewSegments, Rewrite, Segment, SessionLog, Takeover, decode, session_id
-from .damage import BrokenManifest, BrokenRecord, CheckTally, DeadKey
+from ..objects import is_there
+from ..profiles import references
+from ..replication import NewSegments, Rewrite, Segment, SessionLog, Takeover, decode, session_id
+from .damage import CheckTally
 from .inventory import TenantObjects
 
 PAGE_RECORDS = 500
@@ -41,9 +53,10 @@ _TRIES = 3
 """A log that is rewritten while it is checked is checked again."""
 
 
-def place(key: SessionKey, position: int) -> str:
-    """How findings name a record."""
-    return f"journal/{part_of(key.tenant)}/{part_of(key.session)}#{position}"
+def place(key: SessionKey, at: int | str = "") -> str:
+    """How findings name a log, the record at a position of it, or the manifest at an address."""
+    mark = f"#{at}" if isinstance(at, int) else f"@{at}" if at else ""
+    return f"journal/{part_of(key.tenant)}/{part_of(key.session)}{mark}"
 
 
 def check_log(store: Backend, key: SessionKey, buried: frozenset[str], tally: CheckTally, *, read_data: bool) -> None:
@@ -149,10 +162,9 @@ class LogCheck:
             self._found("parent_missing", 0, what)
 
     def _check_manifest(self, manifest: Manifest, length: int) -> None:
-        where = f"{place(self._key, 0).rpartition('#')[0]}@{manifest.address}"
-        wrong = self._wrong_with(manifest, length)
+        wrong, address = self._wrong_with(manifest, length), manifest.address
         if wrong:
-            self._tally.found("manifest_altered", where, wrong, BrokenManifest(self._key, manifest.address))
+            self._tally.found("manifest_altered", place(self._key, address), wrong, of=self._key, at=address)
 
     def _wrong_with(self, manifest: Manifest, length: int) -> str:
         try:
@@ -176,8 +188,8 @@ class LogCheck:
 
     def _found(self, kind: str, position: int, what: str) -> None:
         where = place(self._key, position)
-        broken = BrokenRecord(self._key, position) if kind in ("record_altered", "record_missing") else None
-        self._tally.found(kind, where, what, broken)
+        mendable = kind in ("record_altered", "record_missing")
+        self._tally.found(kind, where, what, of=self._key if mendable else None, at=position)
 
 
 def check_subjects(vault: Vault, found: TenantObjects, tally: CheckTally) -> None:
@@ -204,65 +216,49 @@ def check_blobs(
 def _check_tombstone(vault: Vault, name: str, has_key: bool, tally: CheckTally) -> None:
     tally.count("tombstones")
     key = tombstone_name(vault.tenant, name)
-    try:
+    with tally.reading(key, "tombstone_altered", "it is not what was written"):
         vault.tombstone(name)
-    except UnsupportedVersion as error:
-        tally.found("later_version", key, str(error))
-    except Damaged:
-        tally.found("tombstone_altered", key, "it is not what was written")
     if has_key:
-        where = data_key_name(vault.tenant, name)
-        tally.found(
-            "key_after_tombstone", where, "its subject was forgotten, and the key is there", DeadKey(vault.tenant, name)
-        )
+        where, what = data_key_name(vault.tenant, name), "its subject was forgotten, and the key is there"
+        tally.found("key_after_tombstone", where, what, of=SessionKey(vault.tenant, name))
 
 
 def _check_key(vault: Vault, name: str, tally: CheckTally) -> None:
     tally.count("keys")
     key = data_key_name(vault.tenant, name)
-    try:
-        vault.known_key(name)
-    except (ObjectMissing, Erased):
-        return  # destroyed meanwhile
-    except UnsupportedVersion as error:
-        tally.found("later_version", key, str(error))
-    except Damaged:
-        tally.found("key_damaged", key, "it cannot be unwrapped")
+    with tally.reading(key, "key_damaged", "it cannot be unwrapped"), suppress(ObjectMissing, Erased):
+        vault.known_key(name)  # unless it was destroyed meanwhile
 
 
 def _check_blob(vault: Vault, address: str, key: str, owner: str | None, tally: CheckTally) -> None:
-    try:
-        data = vault.get(address)
-        tally.count("bytes", len(data))
-        tally.tell(f"{tally.counts['blobs']:,} blobs")
-    except Erased:
-        if owner is not None and not vault.is_buried(owner, damaged=True):
-            tally.found("blob_altered", key, "it names a forgotten subject, and belongs to another one")
-        else:
-            tally.found("blob_erased", key, "content of a forgotten subject")
-    except ObjectMissing as error:
-        if error.key == key:
-            return  # collected meanwhile
-        tally.found("key_missing", error.key, f"blob {address[:16]}… was written under it")
-    except UnsupportedVersion as error:
-        tally.found("later_version", key, str(error))
-    except Damaged:
-        tally.found("blob_altered", key, "it is not what its address says")
+    with tally.reading(key, "blob_altered", "it is not what its address says"):
+        try:
+            data = vault.get(address)
+            tally.count("bytes", len(data))
+            tally.tell(f"{tally.counts['blobs']:,} blobs")
+        except Erased:
+            if owner is not None and not vault.is_buried(owner, damaged=True):
+                tally.found("blob_altered", key, "it names a forgotten subject, and belongs to another one")
+            else:
+                tally.found("blob_erased", key, "content of a forgotten subject")
+        except ObjectMissing as error:
+            if error.key != key:  # else it was collected meanwhile
+                tally.found("key_missing", error.key, f"blob {address[:16]}… was written under it")
 
 
 def check_references(
-    vault: Vault, found: TenantObjects, link: Link, key: str, tally: CheckTally
+    vault: Vault, objects: TenantObjects, link: Link, key: str, tally: CheckTally
 ) -> Iterator[tuple[str, str]]:
     """Check that what a link of governed state refers to is there, or was forgotten; each blob with its subject."""
     for blob, name in references(link.body):
         tally.count("references")
         yield blob, name
-        if name in found.tombstones:
+        if name in objects.tombstones:
             continue
-        if blob not in found.blobs and not is_there(vault.objects, blob_name(vault.tenant, blob)):
+        if blob not in objects.blobs and not is_there(vault.objects, blob_name(vault.tenant, blob)):
             where = blob_name(vault.tenant, blob)
             tally.found("blob_missing", where, f"{key} refers to it")
-        if name not in found.keys and not is_there(vault.objects, data_key_name(vault.tenant, name)):
+        if name not in objects.keys and not is_there(vault.objects, data_key_name(vault.tenant, name)):
             where = data_key_name(vault.tenant, name)
             tally.found("key_missing", where, f"{key} refers to a blob that was written under it")
 
@@ -324,12 +320,12 @@ class DrainedLog:
         if not isinstance(part, Takeover):
             self.manifests |= {manifest.address for manifest in part.manifests}
         if isinstance(part, Segment):
-            found: Mapping[int, JournalRecord | None] = dict(enumerate(part.records, part.start))
+            replaced: Mapping[int, JournalRecord | None] = dict(enumerate(part.records, part.start))
         elif isinstance(part, Rewrite):
-            found = part.records
+            replaced = part.records
         else:
             return
-        for position, record in found.items():
+        for position, record in replaced.items():
             self.records.pop(position, None)
             if record is not None:
                 self._tally.count("drained_records")
@@ -347,7 +343,7 @@ def check_drained(
     vault: Vault,
     folder: str,
     links: Iterable[Link],
-    found: TenantObjects,
+    objects: TenantObjects,
     tally: CheckTally,
     altered: Set[str],
     *,
@@ -356,10 +352,10 @@ def check_drained(
     """Check a session's chain and this machine's journal against it, unless its row there is `altered`."""
     log = DrainedLog(store, vault, folder, tally)
     for link in links:
-        _check_keys(vault, link, folder, found, tally)
+        _check_keys(vault, link, folder, objects, tally)
         log.take(link, read_data=read_data)
     if log.session is not None and log.session not in altered and not log.broken:
-        _compare(store, vault, SessionKey(vault.tenant, log.session), log, found, tally)
+        _compare(store, vault, SessionKey(vault.tenant, log.session), log, objects, tally)
 
 
 def read_drained(store: Backend, key: SessionKey) -> NewSegments | None:
@@ -371,10 +367,10 @@ def read_drained(store: Backend, key: SessionKey) -> NewSegments | None:
         return None
 
 
-def _check_keys(vault: Vault, link: Link, folder: str, found: TenantObjects, tally: CheckTally) -> None:
+def _check_keys(vault: Vault, link: Link, folder: str, objects: TenantObjects, tally: CheckTally) -> None:
     names: Any = link.body.get("keys", ())
     for name in names if isinstance(names, list) else ():
-        if isinstance(name, str) and name not in found.keys and name not in found.tombstones:
+        if isinstance(name, str) and name not in objects.keys and name not in objects.tombstones:
             try:
                 vault.known_key(name)  # it may be younger than the listing
             except ObjectMissing:
@@ -385,7 +381,7 @@ def _check_keys(vault: Vault, link: Link, folder: str, found: TenantObjects, tal
 
 
 def _compare(
-    store: Backend, vault: Vault, key: SessionKey, log: DrainedLog, found: TenantObjects, tally: CheckTally
+    store: Backend, vault: Vault, key: SessionKey, log: DrainedLog, objects: TenantObjects, tally: CheckTally
 ) -> None:
     """Where the journal has read the chain to its end, both hold the same."""
     drained = store.journal.drained(key)
@@ -399,14 +395,13 @@ def _compare(
         local = store.journal.read(key, position, position + 1)
         if local and local[0].mac != record.mac and is_sound(store, key, position, local[0]):
             where = place(key, position)
-            if record.kind != "message" and _is_being_erased(store, vault, key, found):
+            if record.kind != "message" and _is_being_erased(store, vault, key, objects):
                 tally.found("content_after_erasure", where, "the object store still holds what was derived before")
             else:
                 tally.found("original_altered", where, "another record than the object store's")
     for address in sorted(log.manifests):
         if store.journal.get_manifest(key.tenant, address) is None:
-            where = f"{place(key, 0).rpartition('#')[0]}@{address}"
-            tally.found("manifest_missing", where, "the object store has it", BrokenManifest(key, address))
+            tally.found("manifest_missing", place(key, address), "the object store has it", of=key, at=address)
 
 
 def _is_being_erased(store: Backend, vault: Vault, key: SessionKey, found: TenantObjects) -> bool:

@@ -16,12 +16,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
-from ctxsteward.schemas import Finding, InputError
+from ctxsteward.schemas import Damaged, Finding, InputError, UnsupportedVersion
 
-from ..journal.port import SessionKey
+from ..journal import SessionKey
 
 _BACKUP = "restore it from a backup"
 _JOURNAL = "restore the journal from a backup"
@@ -68,25 +69,10 @@ NOTES: dict[str, str] = {
 """Kinds of notes, and what they mean."""
 
 
-class ClassifiedFindings(NamedTuple):
-    """Findings, told apart."""
-
-    damage: tuple[Finding, ...]
-    notes: tuple[Finding, ...]
-
-
 def damage(kind: str, where: str, what: str) -> Finding:
     """A finding of one of these kinds at a key, or at a place in the journal."""
     hint = DAMAGE.get(kind) or NOTES[kind]
     return Finding(kind=kind, field=where, text=f"{what}; {hint}")
-
-
-def classify_findings(findings: Iterable[Finding]) -> ClassifiedFindings:
-    """Damage and notes, each in the order found."""
-    every = tuple(findings)
-    return ClassifiedFindings(
-        tuple(one for one in every if one.kind in DAMAGE), tuple(one for one in every if one.kind not in DAMAGE)
-    )
 
 
 MAX_SHARES = 10_000
@@ -120,35 +106,14 @@ class StoreShare(NamedTuple):
         return f"{self.part}/{self.parts}"
 
 
-class BrokenRecord(NamedTuple):
-    """A journal record that is not there, or not what was written."""
+class Broken(NamedTuple):
+    """What a finding is about, where `repair` may know a remedy for its kind."""
 
+    finding: Finding
     key: SessionKey
-    position: int
-
-
-class BrokenManifest(NamedTuple):
-    """A manifest that is not what was written."""
-
-    key: SessionKey
-    address: str
-
-
-class BrokenLog(NamedTuple):
-    """The journal's own row of a log is not what was written."""
-
-    key: SessionKey
-
-
-class DeadKey(NamedTuple):
-    """A data key beside the tombstone of its subject."""
-
-    tenant: str
-    subject: str
-    """Address of the subject."""
-
-
-Broken = BrokenRecord | BrokenManifest | BrokenLog | DeadKey
+    """The session; of a data key its tenant, and the address of its subject."""
+    at: int | str = 0
+    """Position of the record, or address of the manifest."""
 
 
 class CheckTally:
@@ -160,25 +125,34 @@ class CheckTally:
         self.counts: Counter[str] = Counter()
         """What was looked at, by kind."""
         self.findings: list[Finding] = []
-        self.broken: list[tuple[Finding, Broken]] = []
-        """Findings that `repair` may know a remedy for."""
+        self.broken: list[Broken] = []
 
     def count(self, kind: str, number: int = 1) -> None:
         self.counts[kind] += number
 
-    def found(self, kind: str, where: str, what: str, broken: Broken | None = None) -> None:
-        """Note a finding; `where` is a key, or a place in the journal."""
+    def found(self, kind: str, where: str, what: str, *, of: SessionKey | None = None, at: int | str = 0) -> None:
+        """Note a finding; `where` is a key, or a place in the journal; `of` and `at` as `Broken` has them."""
         finding = damage(kind, where, f"{where}: {what}")
         self.findings.append(finding)
-        if broken is not None:
-            self.broken.append((finding, broken))
+        if of is not None:
+            self.broken.append(Broken(finding, of, at))
+
+    @contextmanager
+    def reading(self, where: str, kind: str, what: str) -> Iterator[None]:
+        """Note a finding where reading at this place fails: of a later program, or damaged."""
+        try:
+            yield
+        except UnsupportedVersion as error:
+            self.found("later_version", where, str(error))
+        except Damaged:
+            self.found(kind, where, what)
 
     def mark(self) -> CheckTally:
-        """How it stands now, to go back to."""
+        """A copy of the tally as it is now, for `take`."""
         other = CheckTally(share=self.share, tell=self.tell)
         other.take(self)
         return other
 
     def take(self, other: CheckTally) -> None:
-        """Stand where the other one stands."""
+        """Replace what was counted and found by the other tally's."""
         self.counts, self.findings, self.broken = other.counts.copy(), [*other.findings], [*other.broken]

@@ -1,4 +1,4 @@
-"""Is the store whole, and can what is wrong be put right from inside?
+"""`store fsck`: whether a store is whole, and what `repair` can put right from inside it.
 
 Always checked: whether the journal is the one that belongs here; SQLite's own check of its file, and the codes of its
 own rows; each session's log; each chain; each data key and tombstone; that every blob a version names is there. With
@@ -42,13 +42,11 @@ from itertools import takewhile
 from ctxsteward.schemas import Damaged, Finding, ObjectMissing, StoreError, StoreUnavailable, UnsupportedVersion
 
 from ..backend import Backend
-from ..crypto.hash_chain import Chain, Link, follows
-from ..crypto.keyring import check_keys
-from ..crypto.vault import Vault
-from ..journal.port import CheckedJournal, DrainMark, SessionKey
+from ..crypto import Chain, Link, Vault, check_keys, follows
+from ..journal import CheckedJournal, DrainMark, SessionKey
 from ..names import check_name, data_key_name, numbered, part_of
-from ..objects.port import ObjectInfo
-from ..replication.segment_log import NewSegments
+from ..objects import ObjectInfo
+from ..replication import NewSegments
 from .checks import (
     check_blobs,
     check_drained,
@@ -59,7 +57,7 @@ from .checks import (
     place,
     read_drained,
 )
-from .damage import Broken, BrokenLog, BrokenManifest, BrokenRecord, CheckTally, DeadKey, StoreShare, classify_findings
+from .damage import DAMAGE, Broken, CheckTally, StoreShare
 from .gc import UnfinishedWrites
 from .inventory import Inventory, TenantObjects, complete, seen_chains, take_inventory
 
@@ -69,17 +67,16 @@ def restore_damaged(store: Backend, broken: Iterable[Broken]) -> int:
     records: defaultdict[SessionKey, set[int]] = defaultdict(set)
     manifests: defaultdict[SessionKey, set[str]] = defaultdict(set)
     touched = 0
-    for one in broken:
-        match one:
-            case BrokenLog(key):
-                touched += _recount(store, key)
-            case BrokenRecord(key, position):
-                records[key].add(position)
-            case BrokenManifest(key, address):
-                manifests[key].add(address)
-            case DeadKey(tenant, subject):
-                store.objects.delete(data_key_name(tenant, subject))
-                touched += 1
+    for finding, key, at in broken:
+        if finding.kind == "log_altered":
+            touched += _recount(store, key)
+        elif finding.kind == "key_after_tombstone":
+            store.objects.delete(data_key_name(*key))
+            touched += 1
+        elif isinstance(at, int):
+            records[key].add(at)
+        else:
+            manifests[key].add(at)
     for key in sorted({*records, *manifests}):
         drained = read_drained(store, key)
         touched += _restore(store, key, records[key], drained)
@@ -151,14 +148,11 @@ def _read(
 ) -> Link | None:
     key = numbered(chain.folder, number)
     tally.count("links")
-    try:
-        return chain.read(number)
-    except ObjectMissing:
-        tally.found(missing, key, f"it is not there; {why}")
-    except UnsupportedVersion as error:
-        tally.found("later_version", key, str(error))
-    except Damaged:
-        tally.found("link_altered", key, "it is not what was committed here")
+    with tally.reading(key, "link_altered", "it is not what was committed here"):
+        try:
+            return chain.read(number)
+        except ObjectMissing:
+            tally.found(missing, key, f"it is not there; {why}")
     return None
 
 
@@ -216,10 +210,11 @@ def fsck(
     share = StoreShare.parse(subset)
     tally = _check(store, tenant, CheckTally(share=share, tell=tell), read_data=read_data)
     mended: list[Finding] = []
-    if repair and tally.broken and restore_damaged(store, [broken for _, broken in tally.broken]):
+    if repair and tally.broken and restore_damaged(store, tally.broken):
         before, tally = tally, _check(store, tenant, CheckTally(share=share, tell=tell), read_data=read_data)
-        mended = [finding for finding, _ in before.broken if finding not in tally.findings]
-    damage, notes = classify_findings(tally.findings)
+        mended = [broken.finding for broken in before.broken if broken.finding not in tally.findings]
+    damage = tuple(finding for finding in tally.findings if finding.kind in DAMAGE)
+    notes = tuple(finding for finding in tally.findings if finding.kind not in DAMAGE)
     return Fsck(
         checked=dict(sorted(tally.counts.items())), damage=damage, notes=notes, repaired=tuple(mended),
         read_data=read_data, subset=share,
@@ -233,10 +228,10 @@ def _check(store: Backend, tenant: str | None, tally: CheckTally, *, read_data: 
         for what in store.journal.integrity():
             tally.found("journal_damaged", "journal", what)
     known = store.journal.tenants() if tenant is None else [tenant]
-    found = take_inventory(store.objects, known, tenant=tenant, tell=tally.tell)
-    for name in _tenants(found, known, tally):
-        _check_tenant(store, name, found.tenants.get(part_of(name)), tally, read_data=read_data)
-    _note_leftovers(store, found, tally)
+    inventory = take_inventory(store.objects, known, tenant=tenant, tell=tally.tell)
+    for name in _tenants(inventory, known, tally):
+        _check_tenant(store, name, inventory.tenants.get(part_of(name)), tally, read_data=read_data)
+    _note_leftovers(store, inventory, tally)
     return tally
 
 
@@ -249,23 +244,23 @@ def _tenants(found: Inventory, known: list[str], tally: CheckTally) -> list[str]
 
 
 def _check_tenant(
-    store: Backend, tenant: str, found: TenantObjects | None, tally: CheckTally, *, read_data: bool
+    store: Backend, tenant: str, objects: TenantObjects | None, tally: CheckTally, *, read_data: bool
 ) -> None:
-    found = found or TenantObjects(part=part_of(tenant), name=tenant)
+    objects = objects or TenantObjects(part=part_of(tenant), name=tenant)
     if not _keys_fit(store, tenant, tally):
         return  # every code would be wrong
     vault = store.fresh_vault(tenant)
     altered = _altered_rows(store, tenant, tally)
     try:
-        complete(store, found, vault, altered)  # what is lost is found where it lay
+        complete(store, objects, vault, altered)  # what is lost is found where it lay
     except StoreUnavailable as error:
         if not tally.findings:
             raise
         damage = ", ".join(f"{finding.kind} at {finding.field}" for finding in tally.findings)
         raise StoreUnavailable(f"{error}; found before that: {damage}") from error
-    buried = frozenset(found.tombstones)
-    _check_burials(store, vault, found, tally)
-    check_subjects(vault, found, tally)  # first: a damaged key makes all that is under it unreadable
+    buried = frozenset(objects.tombstones)
+    _check_burials(store, vault, objects, tally)
+    check_subjects(vault, objects, tally)  # first: a damaged key makes all that is under it unreadable
     for session in store.journal.sessions(tenant):
         if session not in altered and tally.share.holds(f"{tenant}\x00{session}"):
             key = SessionKey(tenant, session)
@@ -275,19 +270,20 @@ def _check_tenant(
                 tally.found("journal_damaged", place(key, 0), str(error))
     seen = seen_chains(store, vault, altered)
     owners: dict[str, str] = {}
-    for folder in sorted({*found.chains, *seen}):
+    for folder in sorted({*objects.chains, *seen}):
         drains, ours = folder.startswith("sessions/"), tally.share.holds(folder)
         if drains and not ours:
             continue
-        told = tally if ours else CheckTally()  # of governed state it must be known whose the blobs of our share are
-        told.tell(folder)
-        listed = found.chains.get(folder, {})
-        links = sound_links(store.chain(folder, tenant=tenant), listed, seen.get(folder, 0), told)
+        # governed state of other shares is read too: only its links say whose the blobs of our share are
+        chain_tally = tally if ours else CheckTally()
+        chain_tally.tell(folder)
+        listed = objects.chains.get(folder, {})
+        links = sound_links(store.chain(folder, tenant=tenant), listed, seen.get(folder, 0), chain_tally)
         if drains:
-            check_drained(store, vault, folder, links, found, told, altered, read_data=read_data)
+            check_drained(store, vault, folder, links, objects, chain_tally, altered, read_data=read_data)
         for link in () if drains else links:
-            owners |= dict(check_references(vault, found, link, numbered(folder, link.number), told))
-    check_blobs(vault, found, owners, tally, read_data=read_data)
+            owners |= dict(check_references(vault, objects, link, numbered(folder, link.number), chain_tally))
+    check_blobs(vault, objects, owners, tally, read_data=read_data)
 
 
 def _altered_rows(store: Backend, tenant: str, tally: CheckTally) -> Set[str]:
@@ -296,8 +292,8 @@ def _altered_rows(store: Backend, tenant: str, tally: CheckTally) -> Set[str]:
     for session, row in rows:
         if tally.share.holds(f"{tenant}\x00{session}"):
             key = SessionKey(tenant, session)
-            broken = BrokenLog(key) if row == "log" else None
-            tally.found(f"{row}_altered", place(key, 0).rpartition("#")[0], "its row is not what was written", broken)
+            of = key if row == "log" else None
+            tally.found(f"{row}_altered", place(key), "its row is not what was written", of=of)
     return {session for session, row in rows if row == "log"}
 
 

@@ -15,7 +15,7 @@ tombstone was read.
 A commit that is under way has blobs that nothing refers to yet; they are young. One case age does not cover: a commit
 finds a blob of its own already there, left by an old crash, and goes on. So what links name that have been committed
 meanwhile is looked up after deleting, and put back where it is gone, byte for byte. (A commit that found such an old
-orphan before the collection, and lands after it, must look again itself; `fsck` names what it then misses.)
+orphan before the collection, and lands after it, must check again itself; `fsck` reports what it missed.)
 
 Raises `StoreError`. Source: mark and sweep; the grace period of the state design.
 """
@@ -30,16 +30,14 @@ from itertools import islice
 from typing import Protocol, runtime_checkable
 from urllib.parse import unquote
 
-from ctxsteward.schemas import Damaged, Erased, InputError, ObjectMissing, OutcomeUnknown, UnsupportedVersion
+from ctxsteward.schemas import Damaged, Erased, InputError, ObjectMissing, UnsupportedVersion
 
 from ..backend import Backend
-from ..crypto.vault import Vault, VaultBlob
-from ..facts.fact import audiences_in
-from ..facts.fact_store import FactStore
+from ..crypto import Vault, VaultBlob
+from ..facts import FactStore, audiences_in
 from ..names import part_of
-from ..objects.file import Leftover
-from ..objects.port import ObjectInfo, put_once
-from ..profiles.meta_records import profile_in
+from ..objects import Leftover, ObjectInfo, put_once
+from ..profiles import profile_in
 from .inventory import TenantObjects, chains_of_profile, complete, look_up, profiles_of, take_inventory
 
 _ADDRESS = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
@@ -141,12 +139,12 @@ def gc(
     """
     if not 0 <= grace_seconds < float("inf"):
         raise InputError(f"the grace period is {grace_seconds!r} s; write 0 or more, such as {DAY_SECONDS:.0f}")
-    found = take_inventory(store.objects, store.journal.tenants(), tenant=tenant, tell=tell)
+    inventory = take_inventory(store.objects, store.journal.tenants(), tenant=tenant, tell=tell)
     sweep = _Sweep(store, now - grace_seconds, dry_run, tell)
-    plans = [sweep.plan(one) for one in found.tenants.values()]  # all of it before anything is deleted
+    plans = [sweep.plan(objects) for objects in inventory.tenants.values()]  # all of it before anything is deleted
     blobs = [key for plan in plans for key in sweep.blobs(plan)]
     keys = sweep.remove(info for plan in plans for info in plan.dead_keys)
-    probes = sweep.remove(found.probes)
+    probes = sweep.remove(inventory.probes)
     temporaries, size = _temporaries(store, grace_seconds, dry_run)
     return GarbageReport(
         blobs=tuple(blobs), keys=tuple(keys), probes=tuple(probes), temporaries=tuple(temporaries),
@@ -175,35 +173,35 @@ class _Sweep:
         self.young = 0
         self.restored: list[str] = []
 
-    def plan(self, found: TenantObjects) -> _Plan:
-        if found.name is None:
+    def plan(self, objects: TenantObjects) -> _Plan:
+        if objects.name is None:
             raise Damaged(
-                f"tenant folder {found.part}: its name cannot be read back, nothing was collected; run store fsck"
+                f"tenant folder {objects.part}: its name cannot be read back, nothing was collected; run store fsck"
             )
-        vault = self._store.fresh_vault(found.name)
-        for lost in complete(self._store, found, vault):
+        vault = self._store.fresh_vault(objects.name)
+        for lost in complete(self._store, objects, vault):
             raise Damaged(f"{lost} is missing though it was committed; nothing was collected; run store fsck")
-        reached = reachable_blobs(self._store, found, found.name)
-        while look_up(self._store, found, self._led_to(vault, found, reached)):
-            reached = reachable_blobs(self._store, found, found.name)
-        orphans = [(address, info) for address, info in found.blobs.items() if address not in reached]
+        reached = reachable_blobs(self._store, objects, objects.name)
+        while look_up(self._store, objects, self._led_to(vault, objects, reached)):
+            reached = reachable_blobs(self._store, objects, objects.name)
+        orphans = [(address, info) for address, info in objects.blobs.items() if address not in reached]
         old = [(address, info) for address, info in orphans if self._is_old(info)]
         self.young += len(orphans) - len(old)
         dead = [
             info
-            for name, info in found.keys.items()
-            if name in found.tombstones and vault.is_buried(name, damaged=False)
+            for name, info in objects.keys.items()
+            if name in objects.tombstones and vault.is_buried(name, damaged=False)
         ]
-        return _Plan(found=found, tenant=found.name, reached=reached, orphans=old, dead_keys=dead)
+        return _Plan(found=objects, tenant=objects.name, reached=reached, orphans=old, dead_keys=dead)
 
-    def _led_to(self, vault: Vault, found: TenantObjects, reached: set[str]) -> set[str]:
+    def _led_to(self, vault: Vault, objects: TenantObjects, reached: set[str]) -> set[str]:
         """Folders of chains that blobs about to go may belong to, as their own subjects say."""
-        old = (address for address, info in found.blobs.items() if address not in reached and self._is_old(info))
+        old = (address for address, info in objects.blobs.items() if address not in reached and self._is_old(info))
         entries = [entry for address in old if (entry := _entry(vault, address)) is not None]
         parts = {part_of(name) for entry in entries if (name := profile_in(entry.subject))}
-        folders = {folder for part in parts for folder in chains_of_profile(found.part, part)}
+        folders = {folder for part in parts for folder in chains_of_profile(objects.part, part)}
         audiences = {audience for entry in entries for audience in audiences_in(entry)}
-        for part in {*parts, *profiles_of(found)} if audiences else ():
+        for part in {*parts, *profiles_of(objects)} if audiences else ():
             shelves = FactStore(self._store, unquote(part), vault.tenant)
             folders |= {shelves.folder(audience) for audience in audiences}
         return folders
@@ -245,11 +243,10 @@ class _Sweep:
         for address in which:
             key, body = batch[address].key, bodies[address]
             if body is not None:  # occupied: its writer was quicker
-                landing = put_once(
-                    self._store.objects, key, body, mine=lambda found: True, patience=self._store.patience
-                )
-                if landing.kind == "unknown":
-                    raise OutcomeUnknown(key, address[:16], landing.waited_seconds)
+                put_once(
+                    self._store.objects, key, body, commit_id=address[:16], mine=lambda found: True,
+                    patience=self._store.patience,
+                )  # fmt: skip
 
     def remove(self, infos: Iterable[ObjectInfo]) -> list[str]:
         old = [info for info in infos if self._is_old(info)]

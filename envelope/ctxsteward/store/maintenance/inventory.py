@@ -5,9 +5,9 @@ is then found among the names that the caller knows.
 
 A listing may leave things out, and still be answered with 200. `complete` holds it against what else is known of a
 tenant's chains, before anything is called garbage: what the journal has seen, a second listing that was asked for in
-other words, the chains that a profile's name leads to, and those that links name. What turns up so is added. A listing
-that was found to contradict itself or the journal is `StoreUnavailable`. Not told apart from what never was: chains
-that all of these leave out.
+other words, the chains that a profile's name leads to, and those that links name. Chains found in this way are added. A
+listing that contradicts itself or the journal is `StoreUnavailable`. A chain that all of these leave out cannot be told
+from one that never was.
 
 Messages are counted without reading them: a log's ordinals run on without a gap, so the last one is found by asking
 for a few. Sizes are bytes as stored.
@@ -16,21 +16,21 @@ for a few. Sizes are bytes as stored.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import takewhile
+from heapq import merge
 from typing import NamedTuple
 from urllib.parse import unquote
 
 from ctxsteward.schemas import Damaged, StoreUnavailable, UnsupportedVersion
 
 from ..backend import Backend
-from ..crypto.vault import Vault
-from ..journal.events import fork_point
-from ..journal.port import CheckedJournal, Journal, SessionKey
+from ..crypto import Vault
+from ..journal import CheckedJournal, Journal, SessionKey, fork_point
 from ..names import number_of, numbered, part_of, session_folder
-from ..objects.port import ObjectInfo, ObjectStore, is_there
+from ..objects import ObjectInfo, ObjectStore, is_there
 
 PROBES = "probe/"
 """Where a store is tried out; see `objects.s3`."""
@@ -62,7 +62,7 @@ class TenantObjects:
     part: str
     """The tenant's folder."""
     name: str | None
-    """None: a long name that nobody knows."""
+    """None: too long to be read back from the folder, and not among the known names."""
     chains: dict[str, dict[int, ObjectInfo]] = field(default_factory=dict)
     """By folder, by number."""
     blobs: dict[str, ObjectInfo] = field(default_factory=dict)
@@ -89,16 +89,16 @@ def take_inventory(
 ) -> Inventory:
     """List the store, or one tenant's part of it; `known` are names of tenants. Costs a listing, reads no object."""
     names = {part_of(name): name for name in (*known, *([tenant] if tenant is not None else []))}
-    found = Inventory()
+    inventory = Inventory()
     prefixes = [""] if tenant is None else [f"{family}/{part_of(tenant)}/" for family in FAMILIES]
     count = 0
     for prefix in prefixes:
         for info in objects.list(prefix):
-            _place(found, info, names)
+            _place(inventory, info, names)
             count += 1
             if count % 1000 == 0:
                 tell(f"{count:,} objects listed")
-    return found
+    return inventory
 
 
 def seen_chains(store: Backend, vault: Vault, altered: Set[str] = frozenset()) -> dict[str, int]:
@@ -115,27 +115,27 @@ def seen_chains(store: Backend, vault: Vault, altered: Set[str] = frozenset()) -
     return seen
 
 
-def complete(store: Backend, found: TenantObjects, vault: Vault, altered: Set[str] = frozenset()) -> list[str]:
+def complete(store: Backend, listed: TenantObjects, vault: Vault, altered: Set[str] = frozenset()) -> list[str]:
     """Add chains that the listing has left out to what was found; see the module.
 
     Returns keys of links that the journal has seen and that are not there any more.
     """
     lost = []
     seen = seen_chains(store, vault, altered)
-    _list_again(store.objects, found)  # behind that: somebody may have written what is seen since the first listing
+    _list_again(store.objects, listed)  # behind that: somebody may have written what is seen since the first listing
     for folder, number in seen.items():
-        if number > max(found.chains.get(folder, (0,))):
+        if number > max(listed.chains.get(folder, (0,))):
             lost.append(numbered(folder, number))
             if is_there(store.objects, lost[-1]):
                 raise _left_out(lost[-1])
     for session in sorted(altered):  # how far they are drained is not known, and nobody drains them meanwhile
         folder = session_folder(vault.tenant, vault.subject_address(session))
-        if look_up(store, found, [folder]):
+        if look_up(store, listed, [folder]):
             raise _left_out(numbered(folder, 1))
-    for name in profiles_of(found):
-        look_up(store, found, chains_of_profile(found.part, name))
-    for folder in [name for name in found.chains if name.startswith("steward/") and name.endswith("/nights")]:
-        look_up(store, found, _batches(store, vault.tenant, folder))
+    for name in profiles_of(listed):
+        look_up(store, listed, chains_of_profile(listed.part, name))
+    for folder in [name for name in listed.chains if name.startswith("steward/") and name.endswith("/nights")]:
+        look_up(store, listed, _batches(store, vault.tenant, folder))
     return lost
 
 
@@ -161,25 +161,25 @@ def look_up(store: Backend, found: TenantObjects, folders: Iterable[str]) -> int
     return added
 
 
-def _list_again(objects: ObjectStore, found: TenantObjects) -> None:
+def _list_again(objects: ObjectStore, listed: TenantObjects) -> None:
     """Compare with a second listing: a chain never loses a link, and an old link was there the first time."""
-    first = {info.key for links in found.chains.values() for info in links.values()}
-    newest = max((info.modified_seconds for links in found.chains.values() for info in links.values()), default=0.0)
+    first = {info.key for links in listed.chains.values() for info in links.values()}
+    newest = max((info.modified_seconds for links in listed.chains.values() for info in links.values()), default=0.0)
     for family in CHAIN_FAMILIES:
-        beginning = f"{family}/{found.part}/"
+        beginning = f"{family}/{listed.part}/"
         again = {info.key: info for info in objects.list(beginning[:-1]) if info.key.startswith(beginning)}
         for key in first:
             if key.startswith(beginning) and key not in again:
                 raise _left_out(key)
         for key, info in again.items():
-            added = key not in first and _is_placed(found, family, key.removeprefix(beginning), info)
+            added = key not in first and _is_placed(listed, family, key.removeprefix(beginning), info)
             if added and info.modified_seconds + _YOUNG_SECONDS < newest:
                 raise _left_out(key)
 
 
 def _batches(store: Backend, tenant: str, nights: str) -> list[str]:
     named: dict[str, None] = {}
-    with suppress(Damaged, UnsupportedVersion):  # said by whoever reads the chain for what is in it
+    with suppress(Damaged, UnsupportedVersion):  # reported where the chain is read for its content
         for link in store.chain(nights, tenant=tenant).links():
             batches = link.body.get("batches", ())
             named |= dict.fromkeys(one for one in batches if isinstance(one, str) and re.fullmatch(_ADDRESS, one))
@@ -278,7 +278,7 @@ def stats(store: Backend, *, tenant: str | None = None, tell: Callable[[str], ob
     tenants = journal.tenants() if tenant is None else [tenant]
     keys = [SessionKey(name, session) for name in tenants for session in journal.sessions(name)]
     objects = _objects(store, tenant, tell)
-    waiting = [one for one in journal.waiting(1 << 31) if tenant in (None, one.key.tenant)]
+    waiting = [log for log in journal.waiting(1 << 31) if tenant in (None, log.key.tenant)]
     return Stats(
         tenants=len(objects.tenants | {part_of(key.tenant) for key in keys}),
         sessions=len(keys),
@@ -304,23 +304,13 @@ def ls(store: Backend, prefix: str = "", *, tenant: str | None = None) -> Iterat
         for name in (store.journal.tenants() if tenant is None else [tenant])
         for session in store.journal.sessions(name)
     )
-    listed = [log for log in logs if log.name.startswith(prefix)]
-    listed.sort()
     objects = (
         ListingRow(info.key, info.key.partition("/")[0], info.size_bytes, info.modified_seconds)
         for info in store.objects.list(prefix)
         if part is None or (_part(info.key) == part and info.key.partition("/")[0] in FAMILIES)
     )
-    waiting = iter(listed)
-    held = next(waiting, None)
-    for one in objects:
-        while held is not None and held.name < one.name:
-            yield held
-            held = next(waiting, None)
-        yield one
-    if held is not None:
-        yield held
-    yield from waiting
+    named = sorted(log for log in logs if log.name.startswith(prefix))
+    return merge(named, objects, key=lambda row: row.name)
 
 
 def _part(key: str) -> str:
@@ -361,24 +351,19 @@ def _messages(journal: Journal, key: SessionKey) -> int:
     """Messages of this log alone, by bisection over its ordinals."""
     origin = fork_point(journal.read(key, 0, 1))
     first = origin.ordinal + 1 if origin else 1
+
+    def is_missing(number: int) -> bool:
+        return journal.position(key, first + number - 1) is None
+
     step = 1
-    while journal.position(key, first + step - 1) is not None:
+    while not is_missing(step):
         step *= 2
-    low, high = step // 2, step  # message `low` (counted from 1) is there, or low is 0; message `high` is not
-    while high - low > 1:
-        middle = (low + high) // 2
-        if journal.position(key, first + middle - 1) is not None:
-            low = middle
-        else:
-            high = middle
-    return low
+    there = step // 2  # so many are, or none
+    return there + bisect_left(range(there + 1, step), True, key=is_missing)
 
 
 def _compactions(journal: Journal, key: SessionKey) -> int:
-    def positions() -> Iterator[int]:
-        position = journal.checkpoint(key)
-        while True:
-            yield position
-            position = journal.checkpoint(key, before=position)
-
-    return sum(1 for _ in takewhile(bool, positions()))
+    count, position = 0, journal.checkpoint(key)
+    while position:
+        count, position = count + 1, journal.checkpoint(key, before=position)
+    return count

@@ -1,6 +1,6 @@
 """`file:`: objects as files below a folder; one key, one file, the key's parts its folders.
 
-A put is `exclusive.create`: after a crash at any point the object is absent or whole, and once `committed` was
+A put is `create_once.create`: after a crash at any point the object is absent or whole, and once `committed` was
 answered it is there. Modified times are the file system's. Files that a crash left behind are never listed and never
 read; `temporaries` shows them, `sweep` removes old ones.
 
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from ctxsteward.schemas import ObjectMissing, StoreUnavailable
 
-from .. import create_once as exclusive
+from .. import create_once
 from ..names import checked_key, checked_prefix, is_key
 from .port import ObjectInfo, PutOutcome
 
@@ -45,7 +45,7 @@ class Leftover(NamedTuple):
 class FileObjects:
     """An `ObjectStore` below `root`, which is made at the first put."""
 
-    def __init__(self, root: Path, *, now: Callable[[], float] = time.time, disk: exclusive.Disk = os) -> None:
+    def __init__(self, root: Path, *, now: Callable[[], float] = time.time, disk: create_once.Disk = os) -> None:
         self.root = root
         self._now, self._disk = now, disk
         self._durable: set[Path] = set()
@@ -60,8 +60,8 @@ class FileObjects:
         path = self._path(key)
         try:
             self._make_folder(path.parent)
-            return "committed" if exclusive.create(path, body, disk=self._disk) else "conflicted"
-        except (exclusive.Unsettled, FileNotFoundError):  # not found: somebody removes this key or folder just now
+            return "committed" if create_once.create(path, body, disk=self._disk) else "conflicted"
+        except (create_once.Unsettled, FileNotFoundError):  # not found: somebody removes this key or folder just now
             return "unknown"
         except OSError as error:
             raise _unavailable(path, "was not written", error) from error
@@ -84,7 +84,7 @@ class FileObjects:
     def delete(self, key: str) -> None:
         path = self._path(key)
         try:
-            exclusive.remove(path, disk=self._disk)
+            create_once.remove(path, disk=self._disk)
         except (NotADirectoryError, IsADirectoryError):
             return
         except OSError as error:
@@ -97,7 +97,7 @@ class FileObjects:
         """What unfinished puts have left below the root, in no order."""
         for folder, _, names in os.walk(self.root):
             for name in names:
-                if exclusive.name_of_temporary(name) is not None:
+                if create_once.name_of_temporary(name) is not None:
                     path = Path(folder, name)
                     try:
                         status = path.stat(follow_symlinks=False)
@@ -110,7 +110,7 @@ class FileObjects:
         old = [left.path for left in self.temporaries() if left.age_seconds >= older_than_seconds]
         for path in old:
             try:
-                exclusive.remove(path, disk=self._disk)
+                create_once.remove(path, disk=self._disk)
             except OSError as error:
                 raise _unavailable(path, "was not removed for good", error) from error
         return len(old)
@@ -128,7 +128,7 @@ class FileObjects:
 
     def _make_folder(self, folder: Path) -> None:
         if folder not in self._durable or not folder.is_dir():
-            exclusive.make_folders(folder, disk=self._disk)
+            create_once.make_folders(folder, disk=self._disk)
             self._durable.add(folder)
             self._was_there = True
 
@@ -152,13 +152,13 @@ class FileObjects:
         folder = self.root / inside
         try:
             with os.scandir(folder) as entries:
-                found = [(_listed(entry), entry) for entry in entries]
+                pairs = [(_listed(entry), entry) for entry in entries]
         except (FileNotFoundError, NotADirectoryError):
             self._check_root()
             return ()
         except OSError as error:
             raise _unavailable(folder, "cannot be listed", error) from error
-        return sorted(((name, entry) for name, entry in found if name), key=lambda pair: pair[0])
+        return sorted(((name, entry) for name, entry in pairs if name), key=lambda pair: pair[0])
 
 
 def _listed(entry: os.DirEntry[str]) -> str:

@@ -7,12 +7,8 @@ overwrites and is one attempt; what it cannot know it says: `unknown` is an answ
 A conditional write whose reply is lost comes back as *conflicted* when it is sent again, although it landed; one that
 timed out may land later. So `put_once` sends the same bytes until the key is seen occupied, reads back what stands
 there and compares commit ids. (What an unanswered write left is not read back before it has been sent again: it may be
-visible and not yet durable.) What is still not known when patience ends is `unknown`: it may not be cleaned up, and
-repeating it with the same commit id is safe. The clock decides nothing but when patience ends.
-
-    committed   ours is there; `found` is what stands there, where it had to be read back
-    occupied    somebody else's is there, and ours never will be
-    unknown     the store cannot tell us now
+visible and not yet durable.) What is still not known when patience ends is `OutcomeUnknown`: it may not be cleaned up,
+and repeating it with the same commit id is safe. The clock decides nothing but when patience ends.
 
 Source: RFC 9110 §13.1.2 (If-None-Match; on a POSIX file system ``link``); the commit protocol of the state design.
 """
@@ -25,7 +21,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Protocol
 
-from ctxsteward.schemas import ObjectMissing, StoreError, StoreUnavailable
+from ctxsteward.schemas import ObjectMissing, OutcomeUnknown, StoreError, StoreUnavailable
 
 PutOutcome = Literal["committed", "conflicted", "unknown"]
 """committed: this put created the object. conflicted: the key is occupied, possibly by an earlier attempt of ours.
@@ -46,6 +42,15 @@ def list_twice(objects: ObjectStore, folder: str) -> list[str]:
     them may leave something out."""
     again = (info.key for info in objects.list(folder[:-1]) if info.key.startswith(folder))
     return sorted({*(info.key for info in objects.list(folder)), *again})
+
+
+def folders_in(objects: ObjectStore, folder: str) -> Iterator[str]:
+    """Names of the folders right below a folder (with its slash), in byte order of their keys; one request each."""
+    after = ""
+    while (found := next(iter(objects.list(folder, after=after)), None)) is not None:
+        name = found.key[len(folder) :].partition("/")[0]
+        after = f"{folder}{name}/~"
+        yield name
 
 
 def is_there(objects: ObjectStore, key: str) -> bool:
@@ -95,21 +100,22 @@ class Patience:
         return replace(self, total_seconds=total_seconds)
 
 
-class ConditionalPutResult(NamedTuple):
-    """What became of a conditional write."""
+class PutResult(NamedTuple):
+    """What became of an object that was to be put."""
 
-    kind: Literal["committed", "occupied", "unknown"]
+    is_ours: bool
+    """Else somebody else's is there, and ours never will be."""
     found: bytes | None = None
     """What stands under the key where it was read back: somebody else's, or an earlier try of ours."""
-    waited_seconds: float = 0.0
 
 
 def put_once(
-    objects: ObjectStore, key: str, body: bytes, *, mine: Callable[[bytes], bool], patience: Patience
-) -> ConditionalPutResult:
+    objects: ObjectStore, key: str, body: bytes, *, commit_id: str, mine: Callable[[bytes], bool], patience: Patience
+) -> PutResult:
     """Create `key` with `body`, at most once, however often it takes; `mine` knows our own commit again.
 
-    Raises `StoreUnavailable` only where nothing of this call can have landed.
+    Raises `OutcomeUnknown`, with the `commit_id`, where the store cannot tell us now; `StoreUnavailable` only where
+    nothing of this call can have landed.
     """
     started, pause, may_have_landed = patience.clock(), patience.first_pause_seconds, False
     while True:
@@ -120,15 +126,15 @@ def put_once(
                 raise
             outcome = "unknown"
         if outcome == "committed":
-            return ConditionalPutResult("committed")
+            return PutResult(True)
         may_have_landed = True  # also where it conflicted: until it is read back, it may be ours that stands there
         waited = patience.clock() - started
         if outcome == "conflicted" or waited >= patience.total_seconds:
-            found = _read_back(objects, key)
-            if found is not None:
-                return ConditionalPutResult("committed" if mine(found) else "occupied", found)
+            standing = _read_back(objects, key)
+            if standing is not None:
+                return PutResult(mine(standing), standing)
         if waited >= patience.total_seconds:
-            return ConditionalPutResult("unknown", waited_seconds=waited)
+            raise OutcomeUnknown(key, commit_id, waited)
         patience.sleep(min(pause * (0.5 + patience.jitter()), patience.longest_pause_seconds))
         pause *= 2
 

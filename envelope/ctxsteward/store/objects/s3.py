@@ -138,7 +138,7 @@ class S3Objects:
 
     @classmethod
     def open(cls, uri: str, **more: Any) -> S3Objects:
-        """The store at a URI (see `s3_uri`); `more` are the arguments of the class."""
+        """The store at a URI (see `s3_location`); `more` are the arguments of the class."""
         return cls(S3Location.parse(uri), **more)
 
     @property
@@ -179,14 +179,14 @@ class S3Objects:
         query = {"StartAfter": folder + after} if after else {}
         with self._asking(prefix):
             for page in self._pages("list_objects_v2", folder + prefix, **query):
-                for found in page.get("Contents", ()):
-                    key = found["Key"].removeprefix(folder)
+                for entry in page.get("Contents", ()):
+                    key = entry["Key"].removeprefix(folder)
                     if key <= after or not is_key(key):  # not every endpoint knows StartAfter
                         continue
                     if key <= previous:
                         raise StoreUnavailable(f"{self.location} lists {key} after {previous}; use one in byte order")
                     previous = key
-                    yield ObjectInfo(key, found["Size"], found["LastModified"].timestamp())
+                    yield ObjectInfo(key, entry["Size"], entry["LastModified"].timestamp())
 
     def delete(self, key: str) -> None:
         name = self._name(key)
@@ -245,15 +245,15 @@ class S3Objects:
 
     def _versions(self, name: str, *, needed: bool) -> tuple[str, ...]:
         """Version ids of an object, markers of deletion too; none where the endpoint has no versions."""
-        found = []
+        ids = []
         try:
             for page in self._pages("list_object_versions", name):
                 entries = (*page.get("Versions", ()), *page.get("DeleteMarkers", ()))
-                found += [entry["VersionId"] for entry in entries if entry["Key"] == name]
+                ids += [entry["VersionId"] for entry in entries if entry["Key"] == name]
         except (sdk.ClientError, KeyError):
             if needed:
                 raise
-        return tuple(found)
+        return tuple(ids)
 
     def _pages(self, operation: str, prefix: str, **query: str) -> Iterator[dict[str, Any]]:
         """The pages of a listing, each with what was asked for and a way on, unless it is the last."""

@@ -14,8 +14,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlsplit
 
-from ctxsteward.schemas import InputError
-from ctxsteward.schemas.uris import without_secrets
+from ctxsteward.schemas import InputError, without_secrets
 
 from ..names import checked_prefix
 

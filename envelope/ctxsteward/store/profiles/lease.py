@@ -23,7 +23,7 @@ from ctxsteward.schemas import Fenced, InputError, UnsupportedVersion, VersionTa
 
 from .. import process_forks as forking
 from ..backend import Backend
-from ..crypto.hash_chain import Link
+from ..crypto import Link
 from ..names import checked_name, checked_profile_name, numbered, writers_folder
 
 VERSION = 1
@@ -88,7 +88,7 @@ class WriterLease:
                 return taken
 
     def renew(self, ttl_seconds: float, *, now: float | None = None) -> Lease:
-        """Prolong the lease, also an expired one that nobody took; raises `Fenced` where somebody did."""
+        """Prolong the lease, also an expired one that is still free; raises `Fenced` where another writer took it."""
         moment = self._moment(ttl_seconds, now)
         while True:
             link = self._head()
@@ -110,7 +110,7 @@ class WriterLease:
     def _write(
         self, after: Link | None, kind: Literal["take", "renew", "release"], epoch: int, expires_seconds: float
     ) -> Lease | None:
-        """None where somebody else wrote first."""
+        """Write the next link; None where another writer was first."""
         body = {
             "schema_version": VERSION,
             "kind": kind,

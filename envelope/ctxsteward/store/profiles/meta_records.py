@@ -19,16 +19,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from ctxsteward.schemas import Damaged, Erased, Finding, ObjectMissing
-from ctxsteward.schemas.profile import MetaRecord
+from ctxsteward.schemas import Damaged, Erased, Finding, MetaRecord, ObjectMissing
 
-from ..crypto.addresses import AddressKey, address_of
-from ..crypto.vault import Vault
+from ..crypto import AddressKey, Vault, address_of
 from .text import META_LABELS, record_line
+
+M = TypeVar("M", bound=BaseModel)
 
 
 class RecordRef(NamedTuple):
@@ -58,9 +58,8 @@ class MetaRecordVault:
         if data is None:
             return None
         try:
-            fields: dict[str, Any] = json.loads(data)
-            return MetaRecord(**{name: fields[name] for name in MetaRecord.model_fields if name in fields})
-        except (ValueError, TypeError, ValidationError) as error:
+            return of_known_fields(MetaRecord, json.loads(data))
+        except (ValueError, TypeError, AttributeError, ValidationError) as error:
             raise Damaged(f"record {kept.blob[:16]}… cannot be read by this program; upgrade ctxsteward") from error
 
     def content(self, kept: RecordRef) -> bytes | None:
@@ -120,6 +119,11 @@ def references(body: object) -> Iterator[RecordRef]:
     elif isinstance(body, list | tuple):
         for value in body:
             yield from references(value)
+
+
+def of_known_fields(model: type[M], stored: Mapping[str, Any]) -> M:
+    """The value without fields that only later programs know."""
+    return model(**{name: value for name, value in stored.items() if name in model.model_fields})
 
 
 def erased(kept: RecordRef, what: str) -> Finding:

@@ -6,7 +6,7 @@
 
 A record of the file names what it rests on. Sources that do not resolve (in the store's sessions, or in what was
 harvested) are a finding, and the record stays out of the slice unless somebody vouches for it: then another person must
-agree, as with everything that a person writes (`promotion`). What is in force already is not asked again.
+agree, as with everything that a person writes. A record that is in force already is not checked again.
 
 `bootstrap` makes a chain out of a file; where there is one, the file must say what is in force.
 
@@ -24,8 +24,18 @@ from functools import cache
 from typing import NamedTuple, Protocol
 from urllib.parse import unquote
 
-from ctxsteward.schemas import ContextError, Finding, InputError, StoreUnavailable, Unapproved
-from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument, ProfileEntry, is_claim_id
+from ctxsteward.schemas import (
+    BLOCKS,
+    ContextError,
+    Finding,
+    InputError,
+    MetaRecord,
+    ProfileDocument,
+    ProfileEntry,
+    StoreUnavailable,
+    Unapproved,
+    is_claim_id,
+)
 
 from .text import Profile
 from .version_codec import Version
@@ -33,7 +43,7 @@ from .versions import ProfileVersions
 
 
 class Sessions(Protocol):
-    """A store, as far as proposals ask it: logs that a pointer may name something in, and versions."""
+    """The part of a store that proposals need: sessions to resolve pointers in, and versions of profiles."""
 
     def profiles(self, name: str, *, tenant: str) -> ProfileVersions: ...
 
@@ -43,7 +53,7 @@ class Sessions(Protocol):
 
 
 class PointerSource(Protocol):
-    """A log as it is now; None for what no pointer of it names."""
+    """A session's log as it is now: `resolve` gives what a pointer names, None where it names nothing."""
 
     def resolve(self, pointer: str) -> object: ...
 
@@ -69,11 +79,11 @@ class Proposal:
     parent: int
     """Version it was made from; 0: there is none."""
     findings: tuple[Finding, ...] = ()
-    """Records that were left out, or that somebody vouches for."""
+    """Records that were left out, or that a person vouches for."""
 
 
 class BootstrapResult(NamedTuple):
-    """What became of a file at a chain."""
+    """What bootstrapping a profile from a file did."""
 
     version: Version
     written: bool
@@ -104,9 +114,9 @@ def of_file(
         elif known.get(record.id) == record:
             written.append(record)
         else:
-            told = list(_unresolved(record, resolves, record.id in vouched))
-            findings += told
-            written += [record] if not told or record.id in vouched else []
+            unresolved = list(_unresolved(record, resolves, record.id in vouched))
+            findings += unresolved
+            written += [record] if not unresolved or record.id in vouched else []
     learned = [record for record in before.meta if is_claim_id(record.id)]
     if tuple(written) != by_people(before):
         findings += _give_way(written, learned, fits)
@@ -123,9 +133,9 @@ def of_entry(head: ProfileDocument, block: str, entry: ProfileEntry) -> Proposal
     if block not in BLOCKS:
         raise InputError(f"{block!r:.80} is no block of a profile; write {', '.join(BLOCKS)}, and a key: persona.voice")
     standing: tuple[ProfileEntry, ...] = getattr(head, block)
-    before = next((one for one in standing if one.id == entry.id), None)
+    before = next((other for other in standing if other.id == entry.id), None)
     entry = entry.model_copy(update={"locked": entry.locked or (before is not None and before.locked)})
-    entries = tuple(entry if one.id == entry.id else one for one in standing)
+    entries = tuple(entry if other.id == entry.id else other for other in standing)
     fields = {name: getattr(head, name) for name in (*BLOCKS, "meta")}
     fields[block] = entries if before is not None else (*standing, entry)
     return Proposal(document=ProfileDocument(name=head.name, **fields), parent=head.version or 0)
@@ -139,8 +149,8 @@ def bootstrap(
     head = versions.head()
     proposal = of_file(wanted, head.profile if head else None, resolver(store, tenant))
     if head is None:
-        made = versions.commit(proposal.document, who=who, why=why, when=when, parent=0)
-        return BootstrapResult(made, True, proposal.findings)
+        first = versions.commit(proposal.document, who=who, why=why, when=when, parent=0)
+        return BootstrapResult(first, True, proposal.findings)
     if not same_text(head.profile, proposal.document):
         raise Unapproved(wanted.name, head.number, "the file says something else")
     return BootstrapResult(head, False, proposal.findings)
@@ -152,12 +162,12 @@ def same_text(one: ProfileDocument, other: ProfileDocument) -> bool:
 
 
 def by_people(document: ProfileDocument) -> tuple[MetaRecord, ...]:
-    """Records that no night harvested: somebody wrote them."""
+    """Records that people wrote, and no night harvested."""
     return tuple(record for record in document.meta if not is_claim_id(record.id))
 
 
 def resolver(sessions: Sessions, tenant: str, harvested: Cites = lambda session, ref: False) -> Resolves:
-    """Whether the store's sessions hold what a pointer (``s-42§128``) names, or whoever harvested others knows it."""
+    """Whether the store's sessions hold what a pointer (``s-42§128``) names, or `harvested` has it."""
 
     @cache
     def resolves(pointer: str) -> bool:

@@ -19,26 +19,25 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from ctxsteward.schemas.errors import InputTooLarge, InvalidProfile
-from ctxsteward.schemas.profile import BLOCKS, ENTRY_ID, MetaRecord, ProfileDocument, ProfileEntry
-from ctxsteward.schemas.violations import counted
+from ctxsteward.schemas import (
+    BLOCK_SPECS,
+    BLOCKS,
+    ENTRY_ID,
+    InvalidProfile,
+    MetaRecord,
+    ProfileDocument,
+    ProfileEntry,
+    counted,
+)
 
-from ..strict_yaml import Lines, YamlSource, place, read_mapping, show
-
-
-class Versions(Protocol):
-    """Where a profile's committed versions are; `ProfileVersions` are such."""
-
-    def newest(self) -> CommittedProfile: ...
-
-    def at(self, number: int) -> CommittedProfile: ...
+from ..strict_yaml import Lines, YamlSource, place, read_mapping, read_text, show
 
 
 class CommittedProfile(Protocol):
@@ -48,10 +47,18 @@ class CommittedProfile(Protocol):
     def profile(self) -> ProfileDocument: ...
 
 
-class VersionSource(Protocol):
-    """A store."""
+class CommittedProfiles(Protocol):
+    """The versions of a profile; `ProfileVersions` are such."""
 
-    def profiles(self, name: str, *, tenant: str) -> Versions: ...
+    def newest(self) -> CommittedProfile: ...
+
+    def at(self, number: int) -> CommittedProfile: ...
+
+
+class VersionSource(Protocol):
+    """The part of a store that `Profile.head` and `Profile.at` need: the versions of a profile, by its name."""
+
+    def profiles(self, name: str, *, tenant: str) -> CommittedProfiles: ...
 
 
 MAX_PROFILE_BYTES = 256 * 1024
@@ -84,22 +91,7 @@ class Profile(ProfileDocument):
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a YAML file of at most 256 KiB."""
-        source = str(path)
-        try:
-            with Path(path).open("rb") as file:
-                data = file.read(MAX_PROFILE_BYTES + 1)
-            size_bytes = max(len(data), Path(path).stat().st_size)
-        except OSError as error:
-            reason = (error.strerror or type(error).__name__).lower()
-            raise InvalidProfile(source, "", reason, "pass the path of a readable YAML file") from error
-        if size_bytes > MAX_PROFILE_BYTES:
-            raise InputTooLarge(f"profile {source}", size_bytes, MAX_PROFILE_BYTES)
-        try:
-            text = data.decode()
-        except UnicodeDecodeError as error:
-            found = f"byte {error.start} is not UTF-8"
-            raise InvalidProfile(source, "", found, "save the file as UTF-8") from error
-        return cls.from_yaml(text, source=source)
+        return cls.from_yaml(read_text(path, _READING, max_bytes=MAX_PROFILE_BYTES), source=str(path))
 
     @classmethod
     def from_yaml(cls, text: str, source: str = "profile") -> Self:
@@ -159,17 +151,20 @@ class TextBlock(NamedTuple):
 def canonical_json(document: ProfileDocument) -> str:
     """One text for one document: sorted keys, no blanks, nothing escaped that need not be."""
     plain = document.model_dump(mode="json")
+    for block, spec in BLOCK_SPECS.items():
+        if spec.may_be_missing and not plain[block]:
+            del plain[block]
     return json.dumps(plain, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
 
 
 def system_blocks(document: ProfileDocument) -> tuple[TextBlock, ...]:
-    """Return persona and policies, leaving out an empty one."""
-    return tuple(_rendered(document, ("persona", "policies")))
+    """Return the blocks of the system section (persona, policies), leaving out an empty one."""
+    return _section(document, "system")
 
 
 def static_blocks(document: ProfileDocument) -> tuple[TextBlock, ...]:
-    """Return rails and surface, leaving out an empty one."""
-    return tuple(_rendered(document, ("rails", "surface")))
+    """Return the blocks of the static section (rails, surface), leaving out an empty one."""
+    return _section(document, "static")
 
 
 def meta_blocks(document: ProfileDocument) -> tuple[TextBlock, ...]:
@@ -198,7 +193,11 @@ def meta_text(document: ProfileDocument) -> str:
     return "\n".join(block.text for block in meta_blocks(document))
 
 
-def _rendered(document: ProfileDocument, names: tuple[str, ...]) -> Iterator[TextBlock]:
+def _section(document: ProfileDocument, section: str) -> tuple[TextBlock, ...]:
+    return tuple(_rendered(document, [block for block in BLOCKS if BLOCK_SPECS[block].section == section]))
+
+
+def _rendered(document: ProfileDocument, names: Sequence[str]) -> Iterator[TextBlock]:
     for name in names:
         entries: tuple[ProfileEntry, ...] = getattr(document, name)
         if name == "persona" and len(entries) == 1 and entries[0] == ProfileEntry(**_prose(entries[0].text)):

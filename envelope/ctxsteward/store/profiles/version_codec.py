@@ -23,18 +23,35 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from ctxsteward.schemas import Damaged, Finding, InputError, UnsupportedVersion
-from ctxsteward.schemas.changelog import Change, ChangedBlock, ChangelogEntry
-from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument, ProfileEntry
-from ctxsteward.schemas.violations import counted
+from ctxsteward.schemas import (
+    BLOCK_SPECS,
+    BLOCKS,
+    BlockName,
+    Change,
+    ChangedBlock,
+    ChangelogEntry,
+    Damaged,
+    Finding,
+    InputError,
+    MetaRecord,
+    ProfileDocument,
+    ProfileEntry,
+    UnsupportedVersion,
+    counted,
+)
 
-from ..crypto.addresses import AddressKey, address_of
-from ..crypto.hash_chain import Link
+from ..crypto import AddressKey, Link, address_of
 from ..names import numbered
-from .meta_records import MetaRecordVault, RecordRef, canonical, erased, lines_of
+from .meta_records import MetaRecordVault, RecordRef, canonical, erased, lines_of, of_known_fields
 from .text import Profile, meta_text
+
+
+def stored_blocks(body: Mapping[str, Any]) -> dict[BlockName, list[Any]]:
+    """Entries by block, as a version's link has them; raises `KeyError` for a block that every version has."""
+    stored = body["profile"]
+    return {block: stored.get(block, []) if BLOCK_SPECS[block].may_be_missing else stored[block] for block in BLOCKS}
 
 
 class ProfilePart(NamedTuple):
@@ -58,11 +75,11 @@ def _changes(before: Sequence[ProfilePart], after: Sequence[ProfilePart]) -> Ite
     new = {(part.block, part.identity): part for part in after}
     moved = _moved([name for name in old if name in new], [name for name in new if name in old])
     for name, part in new.items():
-        found = old.get(name)
-        if found is None:
+        earlier = old.get(name)
+        if earlier is None:
             yield Change(block=part.block, kind="added", key=part.key, before=None, after=part.address)
-        elif found.address != part.address:
-            yield Change(block=part.block, kind="changed", key=part.key, before=found.address, after=part.address)
+        elif earlier.address != part.address:
+            yield Change(block=part.block, kind="changed", key=part.key, before=earlier.address, after=part.address)
         elif name in moved:
             yield Change(block=part.block, kind="moved", key=part.key, before=part.address, after=part.address)
     for name, part in old.items():
@@ -174,10 +191,10 @@ class VersionForm:
         before = [] if head is None else self._parts(head.link.body, head.records)
         changes = changes_between(before, self._parts(content.fields, content.records))
         log = note | {"restores": content.restores, "changes": [change.model_dump(mode="json") for change in changes]}
-        from ctxsteward.schemas.publish import validate
+        from ctxsteward.schemas import validate
 
-        said = {"schema_version": VERSION, "profile": self.name, "version": number, "parent": number - 1 or None}
-        validate("changelog_entry", said | {"commit_id": "-", "epoch": 0} | log, f"{self.folder}: version {number}")
+        header = {"schema_version": VERSION, "profile": self.name, "version": number, "parent": number - 1 or None}
+        validate("changelog_entry", header | {"commit_id": "-", "epoch": 0} | log, f"{self.folder}: version {number}")
         validate("profile", profile.model_dump(mode="json"), f"{self.folder}: version {number}")
         about = {"schema_version": VERSION, "address": profile_address(self._key, self.tenant, profile)}
         rested_on = {} if promotion is None else {"promotion": dict(promotion)}
@@ -186,8 +203,8 @@ class VersionForm:
     def _parts(self, body: Mapping[str, Any], records: tuple[tuple[MetaRecord, RecordRef], ...]) -> list[ProfilePart]:
         parts = [
             ProfilePart(block, entry["id"], entry["id"], address_of(self._key, self.folder, "entry", canonical(entry)))
-            for block in BLOCKS
-            for entry in body["profile"][block]
+            for block, entries in stored_blocks(body).items()
+            for entry in entries
         ]
         named = {reference.blob: record.id for record, reference in records}
         blobs = [reference["blob"] for reference in body["meta"]]
@@ -225,7 +242,10 @@ class VersionForm:
     def _read_profile(self, link: Link, records: list[MetaRecord]) -> Profile:
         stored = link.body["profile"]
         try:
-            blocks = {block: tuple(_known(ProfileEntry, entry) for entry in stored[block]) for block in BLOCKS}
+            blocks = {
+                block: tuple(of_known_fields(ProfileEntry, entry) for entry in entries)
+                for block, entries in stored_blocks(link.body).items()
+            }
             with counted("profile"):
                 return Profile.model_validate(
                     {"name": stored["name"], "version": link.number, "meta": records, **blocks}
@@ -239,7 +259,7 @@ class VersionForm:
             raise UnsupportedVersion(numbered(self.folder, link.number), major, VERSION)
         try:
             stored = link.body["changelog"]
-            changes = tuple(_known(Change, change) for change in stored["changes"])
+            changes = tuple(of_known_fields(Change, change) for change in stored["changes"])
             about = {name: stored[name] for name in ("who", "when", "why", "restores")}
             return ChangelogEntry(
                 profile=self.name, version=link.number, parent=link.number - 1 or None, commit_id=link.commit_id,
@@ -279,11 +299,6 @@ def _blobs(body: Mapping[str, Any]) -> Iterator[str]:
 
 def content_of(body: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in body.items() if name not in _ABOUT}
-
-
-def _known(model: type[BaseModel], stored: Mapping[str, Any]) -> Any:
-    """The value without fields that only later programs know."""
-    return model(**{name: value for name, value in stored.items() if name in model.model_fields})
 
 
 def _carried(profile: Profile, stored: Mapping[str, Any]) -> dict[str, Any]:

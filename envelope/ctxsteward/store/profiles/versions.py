@@ -1,16 +1,17 @@
 """The versions of a profile: an append-only chain, one object one atomic commit of the whole head.
 
-    profiles/<tenant>/<profile>/versions/000000000001.json   a link (`chain`) whose body is a version (`version_form`)
+    profiles/<tenant>/<profile>/versions/000000000001.json   a link (`hash_chain`), its body: `version_codec`
 
 The link carries number, commit id, writer epoch and the code of the link before. Blobs are written first, the version
 last, so a version that is there is complete. A reader sees one version or another, never a mix.
 
-The first version is whoever makes the chain's. After it nothing changes by hand: a commit says what it rests on
-(`promotion`), and one that changes persona, policies, rails or surface, or has a record speak in the operator's name,
-rests on approvals. A rollback brings back what people had agreed to. Whoever makes and checks that: the steward.
+The first version is committed by the person who makes the chain. After it nothing changes by hand: a commit says what
+it rests on (its `promotion`), and one that changes persona, policies, rails or surface, or has a record speak in the
+operator's name, rests on approvals. A rollback brings back what people had agreed to. The steward's `release` makes and
+checks promotions; `Unapproved` is raised here where one is missing.
 
-Reading the head costs one listing from the highest number known on, one request for a link not seen before, and two
-for each meta record; so does a commit, and one request each for the version and for whatever is new in it.
+Reading the head costs one listing from the highest number known on, one request for a link not seen before, and two for
+each meta record; so does a commit, and one request each for the version and for whatever is new in it.
 
 Raises `Unapproved`, `VersionTaken`, `Fenced`, `OutcomeUnknown`, `Erased`, `ReferenceNotFound`, `InputError`, `Damaged`,
 `UnsupportedVersion`, `StoreUnavailable`. Source: the state design (committing governed state).
@@ -24,16 +25,25 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from ctxsteward.schemas import Damaged, Fenced, InputError, ObjectMissing, ReferenceNotFound, Unapproved, VersionTaken
-from ctxsteward.schemas.changelog import ChangelogEntry
-from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument
+from ctxsteward.schemas import (
+    ChangelogEntry,
+    Damaged,
+    Fenced,
+    InputError,
+    MetaRecord,
+    ObjectMissing,
+    ProfileDocument,
+    ReferenceNotFound,
+    Unapproved,
+    VersionTaken,
+)
 
 from ..backend import Backend
-from ..crypto.hash_chain import Link, follows
+from ..crypto import Link, follows
 from ..names import checked_profile_name, part_of, versions_folder, writers_folder
-from ..objects.port import ObjectStore
+from ..objects import ObjectStore, folders_in
 from .meta_records import MetaRecordVault
-from .version_codec import Content, Version, VersionForm, content_of
+from .version_codec import Content, Version, VersionForm, content_of, stored_blocks
 
 __all__ = ["ProfileVersions", "Version", "profile_names"]
 
@@ -177,8 +187,8 @@ class ProfileVersions:
         chosen = commit_id or self._new_commit_id()
         while True:
             link = self._head_link()
-            if commit_id is not None and (found := self._repeated(commit_id, link, parent)):
-                return self._form.version(found)
+            if commit_id is not None and (earlier := self._repeated(commit_id, link, parent)):
+                return self._form.version(earlier)
             if parent is not None and parent != (link.number if link else 0):
                 raise VersionTaken(self.folder, parent + 1)
             self._refuse_fenced(epoch, link)
@@ -275,7 +285,7 @@ def is_by_people(body: Mapping[str, Any], number: int) -> bool:
 
 def _governed(body: Mapping[str, Any]) -> list[Any]:
     """What is inline of a version: the operator's blocks."""
-    return [body["profile"][block] for block in BLOCKS]
+    return list(stored_blocks(body).values())
 
 
 def _operators(document: ProfileDocument) -> set[tuple[str, str]]:
@@ -285,9 +295,7 @@ def _operators(document: ProfileDocument) -> set[tuple[str, str]]:
 
 def profile_names(objects: ObjectStore, tenant: str) -> Iterator[str]:
     """Profiles of this tenant that have a version, in byte order of their keys."""
-    folder, after = f"profiles/{part_of(tenant)}/", ""
-    while (found := next(iter(objects.list(folder, after=after)), None)) is not None:
-        name = found.key[len(folder) :].partition("/")[0]
-        after = f"{folder}{name}/~"
+    folder = f"profiles/{part_of(tenant)}/"
+    for name in folders_in(objects, folder):
         if next(iter(objects.list(f"{folder}{name}/versions/")), None) is not None:
             yield unquote(name)

@@ -6,7 +6,7 @@ number turns out to be taken. A fork is drained behind the part of its parent th
 breaker keeps everybody from asking for a while; nothing that appends or builds ever waits for this thread.
 
 Processes that share a journal take turns, pass by pass, by a lock on a file beside it; the kernel releases it when its
-holder is killed. Only work is spared by it: nothing depends on it. Times in seconds.
+holder is killed. The lock only saves work: two that drained at once would do no harm. Times in seconds.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ctxsteward.schemas import Erased, OutcomeUnknown, StoreError, StoreUnavailable, VersionTaken
 
 from .. import process_forks as forking
-from ..crypto.hash_chain import Link
-from ..journal.events import fork_point
-from ..journal.port import DrainMark, Journal, SessionKey, WaitingLog
+from ..crypto import Link
+from ..journal import DrainMark, Journal, SessionKey, WaitingLog, fork_point
 from .breaker import Breaker
 from .ownership import Ownership
 from .segment_log import SEGMENT_RECORDS, Segment, SessionLog, span_of
@@ -67,7 +66,7 @@ def _end(stopping: threading.Event, wake: threading.Event) -> None:
 
 
 class Drainer:
-    """See the module.
+    """Carries the journal's records into the object store, in one thread.
 
     `prepare(tenant)` is called before anything of a tenant is written, and may raise; `erased(tenant)` where a session
     cannot be drained because somebody of it was forgotten elsewhere.
@@ -98,7 +97,7 @@ class Drainer:
         self.last_error: str | None = None
         """What kept a single session from being drained; None since a pass in which nothing did."""
         self.hurry = False
-        """Somebody waits until nothing waits: gather nothing."""
+        """Set while `flush` waits: segments are written at once, however small."""
         forking.renew_in_child(self)
         weakref.finalize(self, _end, self._stopping, self._wake).atexit = False
 
@@ -267,7 +266,8 @@ class Drainer:
         self._breaker.succeeded()
 
     def _settle(self, key: SessionKey, drained: DrainMark) -> bool:
-        """A session that is not ours, or not yet: claim it where nobody has written since, else what waits moves.
+        """Settle a session that this journal does not own: claim it where its chain has not grown, else move what waits
+        into a fork.
 
         False where more is to gather first.
         """
@@ -315,6 +315,4 @@ class Drainer:
     def _keep(self, key: SessionKey, link: Link) -> None:
         if len(self._links) >= LINKS_KEPT:
             self._links.clear()
-        self._links[key] = Link(
-            number=link.number, commit_id=link.commit_id, epoch=link.epoch, parent=link.parent, body={}, mac=link.mac
-        )
+        self._links[key] = replace(link, body={})

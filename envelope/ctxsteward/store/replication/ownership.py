@@ -34,15 +34,27 @@ from typing import Any, Literal
 from ctxsteward.schemas import Conflict, Erased, StoreUnavailable, VersionTaken
 
 from .. import process_forks as forking
-from ..crypto.addresses import AddressKey, address_of, subject_of
-from ..crypto.hash_chain import Chain
-from ..crypto.keyring import Keys
-from ..crypto.vault import Vault
-from ..journal.events import ForkPoint, SessionOpened, encoded_body, from_record, to_record
-from ..journal.log import coded, coded_manifest, principals_of
-from ..journal.port import DrainMark, ForgottenSubject, Journal, JournalRecord, Manifest, MovedTail, SessionKey
+from ..crypto import AddressKey, Chain, Keys, Vault, address_of, subject_of
+from ..journal import (
+    Adoption,
+    DrainMark,
+    ForgottenSubject,
+    ForkPoint,
+    Journal,
+    JournalRecord,
+    Manifest,
+    MovedTail,
+    SessionKey,
+    SessionOpened,
+    coded,
+    coded_manifest,
+    encoded_body,
+    from_record,
+    principals_of,
+    to_record,
+)
 from ..names import session_folder
-from ..objects.port import ObjectStore, Patience
+from ..objects import ObjectStore, Patience
 from .segment_log import SEGMENT_BYTES, SEGMENT_RECORDS, NewSegments, Rewrite, SessionLog, Takeover, session_id
 
 MARK = "-fork-e"
@@ -96,7 +108,7 @@ def forked_off(
 ) -> dict[SessionKey, JournalRecord]:
     """Logs of this journal that were forked off behind `position`: their first records, naming the fork instead."""
     shift = 1 - position if position else 0
-    found: dict[SessionKey, JournalRecord] = {}
+    first_records: dict[SessionKey, JournalRecord] = {}
     for session in journal.sessions(key.tenant):
         child = SessionKey(key.tenant, session)
         first = journal.read(child, 0, 1)
@@ -106,8 +118,8 @@ def forked_off(
             if parent.session == key.session and parent.position > position:
                 origin = ForkPoint(fork.session, parent.position + shift, parent.ordinal)
                 renamed = to_record(SessionOpened(nonce=opened.nonce, parent=origin))
-                found[child] = coded(address_key, session, 0, renamed)
-    return found
+                first_records[child] = coded(address_key, session, 0, renamed)
+    return first_records
 
 
 class _TailMover:
@@ -170,7 +182,7 @@ class CatchUp:
 
     drained: DrainMark
     fork: str | None = None
-    """Where turns went that nobody else had seen; None where there were none."""
+    """The fork that this machine's undrained turns were moved into; None where there were none."""
 
 
 class Ownership:
@@ -206,7 +218,7 @@ class Ownership:
 
     @contextmanager
     def alone(self, key: SessionKey) -> Iterator[None]:
-        """One thread of this process at a time works on a session's chain: it spares work, nothing depends on it."""
+        """Let one thread of this process at a time work on a session's chain; this saves work and guards nothing."""
         with self._lock:
             lock, users = self._busy.get(key, (threading.RLock(), 0))
             self._busy[key] = (lock, users + 1)
@@ -232,8 +244,8 @@ class Ownership:
                 claims = claim == "always" or (claim == "if_unchanged" and incoming.owner is None)
                 _check_wanted(wanted)
                 try:
-                    drained, made = self._adopt(key, log, drained, incoming, claims)
-                    fork = made or fork
+                    drained, new_fork = self._adopt(key, log, drained, incoming, claims)
+                    fork = new_fork or fork
                     if claims and drained.epoch <= 0 and incoming.head is not None:
                         _check_wanted(wanted)
                         drained = self._take_over(key, log, drained, incoming)
@@ -260,15 +272,8 @@ class Ownership:
         else:
             moved = None
         if incoming.links or moved is not None:
-            journal.adopt(
-                key,
-                length if moved is None else position + shared,
-                theirs,
-                length=length,
-                drained=drained,
-                manifests=incoming.manifests,
-                moved=moved,
-            )
+            start = length if moved is None else position + shared
+            journal.adopt(key, Adoption(start, theirs, length, drained, incoming.manifests, moved))
         if moved is not None:
             self._point_late_forks(key, position + shared, moved.key)
         return drained, moved.key.session if moved is not None else None
@@ -345,18 +350,18 @@ class Ownership:
 
     def _commit_rewrite(self, key: SessionKey, drained: DrainMark, due: list[int]) -> list[int]:
         """One link's worth; what is left to do."""
-        found: dict[int, JournalRecord] = {}
+        replaced: dict[int, JournalRecord] = {}
         log, size = self.log(key), 0
         for position in due:
-            if size >= SEGMENT_BYTES or len(found) >= SEGMENT_RECORDS:
+            if size >= SEGMENT_BYTES or len(replaced) >= SEGMENT_RECORDS:
                 break
             record = self._journal.read(key, position, position + 1)[0]
-            found[position] = record
+            replaced[position] = record
             size += len(record.body) + len(record.wire or "")
-        part = Rewrite(owner=self._journal.id, records=found)
+        part = Rewrite(owner=self._journal.id, records=replaced)
         link = log.commit(log.link(drained.number), part, epoch=drained.epoch)
         self._journal.set_drained(key, DrainMark(drained.position, link.number, drained.epoch))
-        return due[len(found) :]
+        return due[len(replaced) :]
 
     def check_not_erased(self, key: SessionKey, stop: int) -> None:
         """Raise `Erased` where a session, or whoever wrote before position `stop`, was forgotten and it is not known

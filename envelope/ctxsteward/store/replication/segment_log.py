@@ -1,4 +1,4 @@
-"""What the object store holds of a session's journal: a chain of links, and how the records in one are encrypted.
+"""`SessionLog`: a session's journal in the object store, as a chain of links, and how their records are encrypted.
 
     {"kind": "segment", "owner": journal, "start": 12, "keys": [subject address, …], "records": [[key, data], …],
      "manifests": [[address, key, data], …], "session": [key, data]}
@@ -33,15 +33,10 @@ from typing import Any, NamedTuple
 
 from ctxsteward.schemas import Damaged, Erased, Finding, ObjectMissing, UnsupportedVersion
 
-from ..crypto.addresses import subject_of
-from ..crypto.hash_chain import Chain, Link
-from ..crypto.keyring import Keys
-from ..crypto.vault import DataKey, Vault, derived_subject
-from ..journal import log as records
-from ..journal.erasures import ReachedSessions
-from ..journal.port import DrainMark, JournalRecord, Manifest, SessionKey
+from ..crypto import Chain, DataKey, Keys, Link, Vault, derived_subject, subject_of
+from ..journal import DrainMark, JournalRecord, Manifest, ReachedSessions, SessionKey, log as records
 from ..names import session_folder
-from ..objects.port import ObjectStore, Patience
+from ..objects import ObjectStore, Patience
 
 SEGMENT_RECORDS = 1000
 """At most so many records (and so many manifests) in one segment."""
@@ -133,7 +128,7 @@ def encode(part: SegmentPart, vault: Vault, folder: str, session: str, *, genera
         if part.session is not None:
             body["session"] = sealer.seal(subject_of(session, None), _SESSION, part.session)
     body["manifests"] = [
-        [found.address, *sealer.derived(_manifest(found.address), found.body)] for found in part.manifests
+        [manifest.address, *sealer.derived(_manifest(manifest.address), manifest.body)] for manifest in part.manifests
     ]
     return body | {"keys": sealer.keys}
 
@@ -267,13 +262,6 @@ _DERIVED_HELD = 64
 """Generations of derived keys that may be in memory."""
 
 
-class SegmentEntry(NamedTuple):
-    """A link and what it holds."""
-
-    link: Link
-    part: SegmentPart
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSegments:
     """What a chain holds behind a point that a journal had got to."""
@@ -348,26 +336,26 @@ class SessionLog:
             pass
         return True
 
-    def entries(self, start: int = 1) -> Iterator[SegmentEntry]:
+    def entries(self, start: int = 1) -> Iterator[tuple[Link, SegmentPart]]:
         """Links from number `start` on, decrypted."""
         for link in self._chain.links(start):
-            yield SegmentEntry(link, decode(link.body, self._vault, self.folder))
+            yield link, decode(link.body, self._vault, self.folder)
 
     def first(self) -> JournalRecord | None:
         """The record at position 0; None where its key is gone and nothing stands in its place."""
         for _, part in self.entries():
             if isinstance(part, Segment):
-                found = part.records[0] if part.start == 0 and part.records else None
+                record = part.records[0] if part.start == 0 and part.records else None
             else:
-                found = part.records.get(0) if isinstance(part, Rewrite) else None
-            if found is not None:
-                records.check(self._address_key, self.key.session, 0, found)
-                return found
+                record = part.records.get(0) if isinstance(part, Rewrite) else None
+            if record is not None:
+                records.check(self._address_key, self.key.session, 0, record)
+                return record
         return None
 
     def behind(self, drained: DrainMark) -> NewSegments:
         """All that came into the chain behind this point. Raises `Erased` where the session was forgotten."""
-        found: list[JournalRecord | None] = []
+        incoming: list[JournalRecord | None] = []
         manifests: dict[str, Manifest] = {}
         rewritten: dict[int, JournalRecord] = {}
         head = owner = None
@@ -375,19 +363,19 @@ class SessionLog:
         for head, part in self.entries(drained.number + 1):
             links += 1
             if isinstance(part, Rewrite):
-                self._rewrite(part, drained.position, found, rewritten)
+                self._rewrite(part, drained.position, incoming, rewritten)
             else:
                 owner = part.owner
-                self._check_place(head, part, drained.position + len(found))
+                self._check_place(head, part, drained.position + len(incoming))
                 if isinstance(part, Segment):
-                    found += part.records
+                    incoming += part.records
             if not isinstance(part, Takeover):
                 manifests |= {manifest.address: manifest for manifest in part.manifests}
         if head is None and drained.number:
             head = self.link(drained.number)
         return NewSegments(
             start=drained.position,
-            records=self._checked(drained.position, found),
+            records=self._checked(drained.position, incoming),
             manifests=tuple(manifests.values()),
             rewritten=rewritten,
             head=head,
@@ -396,13 +384,13 @@ class SessionLog:
         )
 
     def _rewrite(
-        self, part: Rewrite, start: int, found: list[JournalRecord | None], rewritten: dict[int, JournalRecord]
+        self, part: Rewrite, start: int, incoming: list[JournalRecord | None], rewritten: dict[int, JournalRecord]
     ) -> None:
         for position, record in part.records.items():
-            if position >= start + len(found):
+            if position >= start + len(incoming):
                 raise Damaged(f"{self.folder}: a rewrite of position {position}, which is not there; run store fsck")
             if position >= start:
-                found[position - start] = record
+                incoming[position - start] = record
             elif record is not None:
                 records.check(self._address_key, self.key.session, position, record)
                 rewritten[position] = record
@@ -418,10 +406,10 @@ class SessionLog:
             self._vault.forget_secret(self._vault.subject_address(subject))
 
     def _check_place(self, link: Link, part: Segment | Takeover, length: int) -> None:
-        here = part.start if isinstance(part, Segment) else part.length
-        if here != length:
+        position = part.start if isinstance(part, Segment) else part.length
+        if position != length:
             self.check_not_erased()
-            raise Damaged(f"{self.folder}: link {link.number} is for position {here}, not {length}; run store fsck")
+            raise Damaged(f"{self.folder}: link {link.number} is for position {position}, not {length}; run store fsck")
         if link.number == 1:
             named = part.session if isinstance(part, Segment) else ""
             if named is None:
@@ -429,9 +417,9 @@ class SessionLog:
             if named != self.key.session:
                 raise Damaged(f"{self.folder}: its first link is not session {self.key.session!r}'s; run store fsck")
 
-    def _checked(self, start: int, found: list[JournalRecord | None]) -> tuple[JournalRecord, ...]:
+    def _checked(self, start: int, incoming: list[JournalRecord | None]) -> tuple[JournalRecord, ...]:
         whole: list[JournalRecord] = []
-        for position, record in enumerate(found, start):
+        for position, record in enumerate(incoming, start):
             if record is None:
                 self.check_not_erased()
                 raise Damaged(

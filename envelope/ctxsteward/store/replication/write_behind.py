@@ -14,12 +14,11 @@ keys.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from ctxsteward.schemas import (
     Damaged,
@@ -32,15 +31,11 @@ from ctxsteward.schemas import (
     UnsupportedVersion,
 )
 
-from .. import process_forks as forking
-from ..crypto.keyring import Keys, check_keys
-from ..crypto.vault import Vault
-from ..journal.erasures import ReachedSessions
-from ..journal.events import fork_point
-from ..journal.port import CheckedJournal, DrainMark, Journal, JournalRecord, SessionKey
+from ..crypto import Keys, Vault, check_keys
+from ..journal import CheckedJournal, DrainMark, Journal, JournalRecord, ReachedSessions, SessionKey, fork_point
 from ..names import part_of
-from ..objects.port import ObjectStore, Patience, list_twice
-from .breaker import Breaker, BreakerState, Pauses
+from ..objects import ObjectStore, Patience, list_twice
+from .breaker import Asker, Breaker, BreakerState, Pauses, StoreQuestion
 from .drain import Drainer, Pace
 from .ownership import Ownership, forks_of
 from .segment_log import unreached
@@ -59,10 +54,9 @@ class Deadlines:
     """For reading a session in and taking it over, once the store has answered."""
 
 
-class Prepare(Protocol):
-    """Called before a tenant's objects are read or written; raises where they are not ours to touch."""
-
-    def __call__(self, tenant: str, *, write: bool = True) -> None: ...
+Prepare = Callable[..., None]
+"""Called with a tenant, and with `write=False`, before its objects are read or written; raises where they are not ours
+to touch."""
 
 
 class SessionFetcher:
@@ -81,16 +75,10 @@ class SessionFetcher:
         background: bool = True,
     ) -> None:
         self._journal, self._objects, self._vault = journal, objects, vault
-        self._ownership, self._breaker, self._prepare = ownership, breaker, prepare
-        self._deadlines, self._background = deadlines or Deadlines(), background
+        self._ownership, self._prepare, self._deadlines = ownership, prepare, deadlines or Deadlines()
+        self._asker = Asker("sessions", MAX_ASKING, late=_LATE, breaker=breaker, background=background)
         self._copy: tuple[SessionKey, tuple[JournalRecord, ...]] | None = None
         """The session that was asked for last, to mend its journal."""
-        self.forked()
-        forking.renew_in_child(self)
-
-    def forked(self) -> None:
-        """The parent's threads that wait for the store are not here."""
-        self._asking, self._count = 0, threading.Lock()
 
     def for_writing(self, key: SessionKey) -> list[Finding]:
         """Become the session's owner, if the store can be asked; what the caller should know."""
@@ -170,7 +158,7 @@ class SessionFetcher:
         copy = self._copy
         if copy is None or copy[0] != key or position >= len(copy[1]):
 
-            def read(asked: _Question) -> None:
+            def read(asked: StoreQuestion) -> None:
                 self._copy = (key, self._ownership.log(key).behind(DrainMark()).records)
 
             try:
@@ -183,17 +171,17 @@ class SessionFetcher:
 
     # -- inside -------------------------------------------------------------------------------------------------
 
-    def _move_here(self, key: SessionKey, asked: _Question) -> None:
+    def _move_here(self, key: SessionKey, asked: StoreQuestion) -> None:
         self._prepare(key.tenant)
         drained, log = self._journal.drained(key), self._ownership.log(key)
         tail = log.tail(drained.number)
         log.check_not_erased()
         if tail and (tail > drained.number or drained.epoch <= 0):
-            asked.moving.set()
+            asked.takes_long.set()
             self._ownership.catch_up(key, claim="always", wanted=asked.wanted)
         self._parents(key, asked.wanted, asked)
 
-    def _parents(self, key: SessionKey, wanted: Callable[[], bool], asked: _Question | None = None) -> None:
+    def _parents(self, key: SessionKey, wanted: Callable[[], bool], asked: StoreQuestion | None = None) -> None:
         """What a fork shares with its parent lies in the parent's log."""
         while True:
             origin = fork_point(self._journal.read(key, 0, 1))
@@ -202,7 +190,7 @@ class SessionFetcher:
             key = SessionKey(key.tenant, origin.session)
             if self._journal.length(key) < origin.position:
                 if asked is not None:
-                    asked.moving.set()
+                    asked.takes_long.set()
                 self._ownership.catch_up(key, claim="never", wanted=wanted)
 
     def _is_ours(self, key: SessionKey) -> bool:
@@ -214,58 +202,16 @@ class SessionFetcher:
         if drained.epoch < 0:
             self._journal.set_drained(key, DrainMark(drained.position, drained.number, 0))
 
-    def _asked(self, ask: Callable[[_Question], None]) -> bool:
+    def _asked(self, work: Callable[[StoreQuestion], None]) -> bool:
         """Whether the store has answered in time."""
-        with self._count:
-            if self._breaker.pause_seconds() > 0 or self._asking >= MAX_ASKING:
-                return False
-            self._asking += 1
-        asked = _Question()
-        if self._background:
-            threading.Thread(target=self._ask, args=(ask, asked), name="ctxsteward opening", daemon=True).start()
-        else:
-            self._ask(ask, asked)
-        if not asked.wait(self._deadlines):
-            self._breaker.failed("the object store did not answer in time when a session was opened")
+        try:
+            self._asker.ask(work, self._deadlines.check_seconds, self._deadlines.move_seconds)
+        except (StoreUnavailable, OutcomeUnknown):
             return False
-        if isinstance(asked.error, (StoreUnavailable, OutcomeUnknown)):
-            self._breaker.failed(asked.error)
-            return False
-        if asked.error is not None:
-            raise asked.error
-        self._breaker.succeeded()
         return True
 
-    def _ask(self, ask: Callable[[_Question], None], asked: _Question) -> None:
-        try:
-            ask(asked)
-        except BaseException as error:  # handed to whoever waits, if anybody still does
-            asked.error = error
-        finally:
-            with self._count:
-                self._asking -= 1
-            asked.done.set()
 
-
-class _Question:
-    """A question to the store that somebody may have stopped waiting for."""
-
-    def __init__(self) -> None:
-        self.done, self.moving, self._given_up = threading.Event(), threading.Event(), threading.Event()
-        self.error: BaseException | None = None
-
-    def wanted(self) -> bool:
-        return not self._given_up.is_set()
-
-    def wait(self, deadlines: Deadlines) -> bool:
-        answered = self.done.wait(deadlines.check_seconds)
-        if not answered and self.moving.is_set():
-            answered = self.done.wait(deadlines.move_seconds)
-        if not answered:
-            self._given_up.set()
-        return answered
-
-
+_LATE = "the object store did not answer in time when a session was opened"
 _UNCHECKED = (
     "the object store did not answer, so whether another machine has taken this session over is not known: what is "
     "written here is kept, and becomes a fork if it has"
@@ -302,7 +248,7 @@ class WriteBehindStatus:
 
 
 class WriteBehind:
-    """See the module. The thread starts with the first session that is opened."""
+    """Draining and opening sessions of one store. The drainer's thread starts with the first session that is opened."""
 
     def __init__(
         self,
@@ -404,6 +350,10 @@ class WriteBehind:
         if self._background:
             self.drainer.start()
 
+    def grown(self, key: SessionKey) -> None:
+        """A session was appended to here."""
+        self.start()
+
     def status(self) -> WriteBehindStatus:
         waiting = self._journal.waiting(1 << 30)
         return WriteBehindStatus(
@@ -416,7 +366,7 @@ class WriteBehind:
             breaker=self.breaker.state,
         )
 
-    # -- for erasure: `erasure.Elsewhere` -----------------------------------------------------------------------
+    # -- for erasure: `RemoteSessions` -----------------------------------------------------------------------
 
     def sessions(self, tenant: str) -> ReachedSessions:
         """Ids of the sessions in the object store that are not forgotten."""

@@ -1,42 +1,11 @@
-"""Benchmarks of the envelope builder: ratios from one run, medians of five, CPU time unless a row says wall.
+"""Benchmarks: what builds, stores, nights and telemetry cost, each figure beside the bar it is held to.
 
-Run ``python -m ctxsteward.evals.bench [--data FOLDER] [--json] [NAME …]``. A benchmark is a function that yields rows;
-nothing here is a timed test. `FOLDER` holds the public transcripts (``tau_bench_airline``, ``swe_agent``, ``locomo``).
+Run ``python -m ctxsteward.evals.bench [--data FOLDER] [--json] [NAME …]`` or ``ctxsteward evals bench``. A benchmark is
+a function that yields rows (`BenchmarkRow`); `BENCHES` has them by name. No test times anything: benchmarks are run by
+hand. A figure is a ratio of two measurements of one run, or a median of several; times are CPU time unless a row says
+wall. `FOLDER` holds the public transcripts (``tau_bench_airline``, ``swe_agent``, ``locomo``).
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BenchmarkRow:
-    """One printed figure."""
-
-    bench: str
-    what: str
-    value: str
-    bar: str = ""
-    """What it is held to; empty: for information."""
-    ok: bool | None = None
-    """Whether the bar is met; None where there is none."""
-
-
-def row(
-    bench: str,
-    what: str,
-    value: float,
-    unit: str = "",
-    *,
-    at_most: float | None = None,
-    at_least: float | None = None,
-) -> BenchmarkRow:
-    """A figure with its bar."""
-    text = f"{value:,.0f}" if float(value).is_integer() and abs(value) >= 10 else f"{value:,.4g}"
-    ok = None
-    bar = ""
-    if at_most is not None:
-        bar, ok = f"≤ {at_most:g}", value <= at_most
-    elif at_least is not None:
-        bar, ok = f"≥ {at_least:g}", value >= at_least
-    return BenchmarkRow(bench=bench, what=what, value=f"{text} {unit}".strip(), bar=bar, ok=ok)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

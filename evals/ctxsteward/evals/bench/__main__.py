@@ -15,7 +15,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from . import BenchmarkRow, cards, cold, flips, journal, outage, steward, telemetry, transcripts, unit_costs, warm
+from ctxsteward.schemas import InputError
+
+from ..documents import block_of, check_markers, markers, write_blocks
+from . import cards, cold, flips, journal, outage, steward, telemetry, transcripts, unit_costs, warm
+from .benchmark_row import BenchmarkRow
 
 BENCHES: dict[str, Callable[[Path | None], Iterator[BenchmarkRow]]] = {
     "import": unit_costs.import_cost,
@@ -34,7 +38,52 @@ BENCHES: dict[str, Callable[[Path | None], Iterator[BenchmarkRow]]] = {
     "telemetry": telemetry.run,
 }
 
-BEGIN, END = "<!-- bench -->", "<!-- /bench -->"
+NAME = "bench"
+_VERDICTS = {True: "ok", False: "missed", None: ""}
+
+
+def run(
+    names: Sequence[str], data: Path | None, write: Path | None, show: Callable[[BenchmarkRow], object]
+) -> list[BenchmarkRow]:
+    """The rows of the named benchmarks, or of all, which then stand in the document; `InputError` for bad names.
+
+    What is wrong with the request is said before anything is measured.
+    """
+    for name in names:
+        if name not in BENCHES:
+            raise InputError(f"{name:.60}: no such benchmark; one of: {', '.join(BENCHES)}")
+    if data is not None and not data.is_dir():
+        raise InputError(f"--data {data}: no such folder; name one of public transcripts, or leave it out")
+    if write is not None:
+        check_markers(write, NAME)
+    rows = []
+    for name in names or BENCHES:
+        for figure in BENCHES[name](data):
+            show(figure)
+            rows.append(figure)
+    if write is not None:
+        write_blocks(write, {NAME: bench_block(block_of(write.read_text(encoding="utf-8"), NAME), rows)})
+    return rows
+
+
+def line_of(found: BenchmarkRow) -> str:
+    """A row as a terminal shows it."""
+    verdict = {True: "ok", False: "MISSED", None: ""}[found.ok]
+    return f"{found.bench:<12} {found.what:<78} {found.value:>14} {found.bar:>8} {verdict}".rstrip()
+
+
+def bench_block(before: str, rows: Sequence[BenchmarkRow]) -> Iterator[str]:
+    """These rows as a table, and those that stood there before of benchmarks that did not run."""
+    ran = {row.bench for row in rows}
+    kept = [line for line in before.splitlines() if (name := _bench_of(line)) in BENCHES and name not in ran]
+    kept += [f"| {r.bench} | {r.what.strip()} | {r.value} | {r.bar} | {_VERDICTS[r.ok]} |" for r in rows]
+    yield f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores."
+    yield from ("", "| benchmark | row | figure | held to | |", "|---|---|---:|---:|---|")
+    yield from sorted(kept, key=lambda line: [*BENCHES].index(_bench_of(line)))
+
+
+def _bench_of(line: str) -> str:
+    return line.removeprefix("| ").partition(" |")[0]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -44,50 +93,18 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, help="folder of public transcripts")
     parser.add_argument("--json", action="store_true", help="a JSON object a line")
     parser.add_argument(
-        "--write", type=Path, metavar="FILE", help=f"Markdown with {BEGIN} and {END}: table goes between"
+        "--write", type=Path, metavar="FILE", help=f"Markdown with {' and '.join(markers(NAME))}: table goes between"
     )
     options = parser.parse_args(argv)
-    unknown = [name for name in options.names if name not in BENCHES]
-    if unknown:
-        parser.error(f"unknown benchmark {unknown[0]!r}; one of: {', '.join(BENCHES)}")
-    if options.write and not (options.write.is_file() and _marked(options.write.read_text(encoding="utf-8"))):
-        parser.error(f"{options.write}: no {BEGIN} followed by {END}; write them where the table belongs")
-    rows: list[BenchmarkRow] = []
-    for name in options.names or BENCHES:
-        for found in BENCHES[name](options.data):
-            rows.append(found)
-            print(json.dumps(asdict(found), ensure_ascii=False) if options.json else _line(found), flush=True)
-    if options.write:
-        text = with_table(options.write.read_text(encoding="utf-8"), rows)
-        options.write.write_text(text, encoding="utf-8", newline="\n")
-    return 1 if any(found.ok is False for found in rows) else 0
 
+    def show(found: BenchmarkRow) -> None:
+        print(json.dumps(asdict(found), ensure_ascii=False) if options.json else line_of(found), flush=True)
 
-def _line(found: BenchmarkRow) -> str:
-    verdict = {True: "ok", False: "MISSED", None: ""}[found.ok]
-    return f"{found.bench:<12} {found.what:<78} {found.value:>14} {found.bar:>8} {verdict}".rstrip()
-
-
-def with_table(text: str, rows: Sequence[BenchmarkRow]) -> str:
-    """The text with these rows between its markers; what stood there of benchmarks that did not run stays."""
-    verdicts = {True: "ok", False: "missed", None: ""}
-    start, stop = text.index(BEGIN) + len(BEGIN), text.index(END)
-    before = [line for line in text[start:stop].splitlines() if _bench_of(line) in BENCHES]
-    ran = {row.bench for row in rows}
-    table = [line for line in before if _bench_of(line) not in ran]
-    table += [f"| {r.bench} | {r.what.strip()} | {r.value} | {r.bar} | {verdicts[r.ok]} |" for r in rows]
-    table.sort(key=lambda line: [*BENCHES].index(_bench_of(line)))
-    machine = f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores."
-    head = ["| benchmark | row | figure | held to | |", "|---|---|---:|---:|---|"]
-    return "\n".join([text[:start], machine, "", *head, *table, text[stop:]])
-
-
-def _bench_of(line: str) -> str:
-    return line.removeprefix("| ").partition(" |")[0]
-
-
-def _marked(text: str) -> bool:
-    return 0 <= text.find(BEGIN) < text.find(END)
+    try:
+        rows = run(options.names, options.data, options.write, show)
+    except InputError as error:
+        parser.error(str(error))
+    return int(any(found.ok is False for found in rows))
 
 
 if __name__ == "__main__":

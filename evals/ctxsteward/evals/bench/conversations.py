@@ -1,9 +1,10 @@
-"""A seeded conversation for timing: believable sentences with numbers and names, no two messages alike.
+"""Made-up conversations for benchmarks, seeded: the same seed or number gives the same messages.
 
-Transcripts of a made-up help desk, for benchmarks of the steward: seeded, varied, one file each.
+`conversation` makes one long talk for timing builds: sentences with numbers and names, no two messages alike.
 
-Each has 10 to 30 messages: questions, answers, tool calls of which some fail and are mended, now and then a correction,
-a wish or a fact. No two are alike, as no two conversations are.
+`write` makes files of a help desk's transcripts for timing the steward's nights, one conversation each (`messages`), of
+10 to 30 messages: questions, answers, tool calls of which some fail and are repeated correctly, now and then a
+correction, a wish or a fact.
 """
 
 from __future__ import annotations

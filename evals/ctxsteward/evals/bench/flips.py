@@ -1,9 +1,9 @@
-"""Locked lines turned round, and edits that change nothing: what the drift report blocks of each, on two halves.
+"""How well the drift report guards locked lines: what it blocks of reversed rules, and of edits that change nothing.
 
 Lines are those of two public agent policies, all under lock, and some of our own in English and Chinese. They are
-turned by hand (``rewordings*.yaml``) and by a seeded generator. Rules were written with the first half: one policy and
-the wordings of ``rewordings.yaml``. The other policy and ``rewordings_held_out.yaml``, which was written before the
-rules were, are the held-out half; it is looked at as figures only.
+reversed or harmlessly edited by hand (``rewordings*.yaml``) and by a seeded generator (``mutations.yaml``). The drift
+rules were written with the first half: one policy and ``rewordings.yaml``. The other policy and
+``rewordings_held_out.yaml``, which is older than the rules, are the held-out half: read its figures, not its cases.
 
 Blocked: the report's level is BLOCK. Asked: blocked, or two people must approve. In place: the text stands under the
 locked line's key; beside: it is a new line without a lock, and the locked line stays. Baselines beside: block whatever
@@ -19,18 +19,19 @@ import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from functools import partial
 from importlib.resources import files
 from itertools import islice
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ruamel.yaml import YAML
 
-from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
+from ctxsteward.schemas import ProfileDocument, ProfileEntry
 from ctxsteward.steward.drift import report
-from ctxsteward.steward.release.approvals import people_needed
+from ctxsteward.steward.release import people_needed
 
-from . import BenchmarkRow, row
+from .benchmark_row import BenchmarkRow, row
 
 NAME = "flips"
 Half = Literal["developed on", "held out"]
@@ -73,7 +74,7 @@ def cases(half: Half, policies: Path | None = None) -> tuple[tuple[str, ...], li
     """The locked lines of a half, and its cases."""
     wordings, name = SOURCES[half]
     policy = () if policies is None else lines_of((policies / f"{name}.md").read_text(encoding="utf-8"))
-    told = YAML(typ="safe").load(files("ctxsteward.evals.suites").joinpath(wordings).read_text(encoding="utf-8"))
+    told = _read(wordings)
     found: list[LockedLineCase] = []
     own: list[str] = []
     for each in told:
@@ -84,6 +85,11 @@ def cases(half: Half, policies: Path | None = None) -> tuple[tuple[str, ...], li
         for kind, is_flip in (("flips", True), ("benign", False)):
             found += [LockedLineCase(line, text, is_flip, "hand") for text in each.get(kind, ())]
     return (*policy, *own), [*found, *mutated(policy, half)]
+
+
+def _read(file: str) -> Any:
+    """A YAML file of this folder."""
+    return YAML(typ="safe").load(files(__package__).joinpath(file).read_text(encoding="utf-8"))
 
 
 def lines_of(text: str) -> tuple[str, ...]:
@@ -109,97 +115,33 @@ def judge(lines: Sequence[str], case: LockedLineCase, *, beside: bool) -> Locked
 
 # -- what a generator makes of a policy ------------------------------------------------------------------------
 
-Mutation = tuple[str, str]
-"""A pattern, and what stands in its place."""
-
-NEGATED: tuple[Mutation, ...] = (
-    (r"\bcannot\b", "can"), (r"\b(must|should) not\b", r"\1"), (r"^Do not\b", "Always"),
-    (r"\bis not\b", "is"), (r"\b(must|should|will)\b(?! not| be refunded the)", r"\1 not"),
-    (r"\bcan\b(?! only| not)", "cannot"), (r"\bis\b(?! not| should| cancelled| against)", "is not"),
-)  # fmt: skip
-WEAKENED: tuple[Mutation, ...] = (
-    (r"\bmust\b(?! not| deny)", "may"), (r"(?<!if the user )\b(?:has|have|needs?) to\b", "might"),
-    (r"(?<!is )\bshould\b(?! not)", "may want to"),
-    (r"\bmust not\b|\bcannot\b", "should rather not"), (r"^Always ", "Preferably "), (r"^Do not ", "Try not to "),
-)  # fmt: skip
-WIDENED: tuple[Mutation, ...] = (
-    (r"\b[Aa]ll\b", "some"), (r"\bat most\b", "at least"), (r"\bonly\b", "also"), (r"\bsingle\b", "dozen different"),
-    (r"\b[Ee]ach\b", "hardly any"), (r"\bany of\b", "none of"),
-)  # fmt: skip
-REORDERED: tuple[Mutation, ...] = ((r"\bBefore\b", "After"), (r"\bbefore\b", "after"), (r"\b[Aa]fter\b", "before"))
-FIGURED: tuple[Mutation, ...] = (
-    (r"\b(\d+) to (\d+)\b", r"\g<1>0 to \g<2>0"), (r"(?<![\d:])(\d+)(?![\d:\"])", r"\g<1>7"), (r"\bfive\b", "nine"),
-    (r"\bone\b(?! tool call at a time, and| cabin|\.)", "four"), (r"\bdays\b", "weeks"), (r"\bonce\b", "twice"),
-)  # fmt: skip
-EXCHANGED: Mapping[Half, tuple[Mutation, ...]] = {
-    "developed on": (
-        (r"\bcredit card\b", "gift card"), (r"\bsilver\b", "regular"), (r"^The user (?=must|can)", "The agent "),
-        (r"\bhuman agent\b", "supervisor bot"), (r"\beconomy\b", "business"), (r"\bpassengers\b", "segments"),
-    ),
-    "held out": (
-        (r"'pending'", "'processed'"), (r"\bdelivered order\b", "cancelled order"), (r"\bgift card\b", "credit card"),
-        (r"\boriginal payment method\b", "newest payment method"), (r"^The user (?=must|needs|can)", "The agent "),
-        (r"\bthe same product\b", "another product"), (r"\border id\b", "product id"),
-        (r"\bdenies?\b|\bdeny\b", "grant"),
-    ),
-}  # fmt: skip
-EXCEPTED: Mapping[Half, tuple[str, ...]] = {
-    "developed on": (", unless the user insists.", ", except for gold members.", ", unless it is urgent."),
-    "held out": (
-        ", but this does not bind you with regular customers.", " (VIPs excepted).",
-        ", save where a colleague says so.",
-        ". On weekends you can leave that out.", ", apart from orders placed by phone.",
-    ),
-}  # fmt: skip
-BESIDE_THE_POINT: Mapping[Half, tuple[str, ...]] = {
-    "developed on": (". Be friendly and brief.", ". Thank people for their patience."),
-    "held out": (
-        ". Write amounts with two decimals.",
-        ". Greet customers by their first name.",
-        ". Use short paragraphs.",
-    ),
-}
-REWORDED: tuple[Mutation, ...] = (
-    (r"\bcannot\b", "can't"), (r"\bmust not\b", "mustn't"), (r"\b[Dd]o not\b", "Don't"),
-    (r"\bshould not\b", "shouldn't"),
-    (r"\bmust\b(?! not| already)", "has to"), (r"\bthe agent\b", "an agent"), (r"\bat most\b", "no more than"),
-    (r"\bhas to be\b", "must be"), (r"\bThe user\b", "A user"),
-)  # fmt: skip
-PARTED: tuple[Mutation, ...] = (
-    (r", and (?=you |the (?:user|agent|total) )", ". "),
-    (r"^(If|After|Before|Once) ([^,(]+), (\w)(.+)\.$", r"\3\4 \1 \2."),
-    (r"\b(\w+), (\w+),? or (\w+)\b", r"\2, \1 or \3"),
-)  # fmt: skip
+Mutations = Sequence[tuple[str, str]]
+"""Patterns, and what stands in their place."""
 
 
 def mutated(policy: Sequence[str], half: Half, seed: int = 7) -> list[LockedLineCase]:
     """What the generator makes of a policy's lines: flips and harmless edits, at most `A_KIND` of each kind."""
     chance = random.Random(f"{seed} {half}")
-    flips = {
-        "negated": NEGATED, "weakened": WEAKENED, "widened": WIDENED, "reordered": REORDERED, "figures": FIGURED,
-        "exchanged": EXCHANGED[half],
-    }  # fmt: skip
+    read = _read("mutations.yaml")
+    own = read[half]
+
+    def sampled(by: str, make: Callable[[str], Iterable[str]], *, is_flip: bool) -> list[LockedLineCase]:
+        made = [LockedLineCase(line, text, is_flip, by) for line in policy for text in make(line)]
+        found = [case for case in made if case.text not in ("", case.line)]
+        return chance.sample(found, min(A_KIND, len(found)))
+
     made: list[LockedLineCase] = []
-    for by, mutations in flips.items():
-        made += _sampled(chance, policy, by, lambda line, m=mutations: _replaced(line, m), is_flip=True)  # type: ignore[misc]
-    made += _sampled(chance, policy, "excepted", lambda line: _ended(line, EXCEPTED[half]), is_flip=True)
-    for by, mutations in (("reworded", REWORDED), ("parted", PARTED)):
-        made += _sampled(chance, policy, by, lambda line, m=mutations: _replaced(line, m), is_flip=False)  # type: ignore[misc]
-    made += _sampled(chance, policy, "misspelled", lambda line: [_misspelled(line, chance)], is_flip=False)
-    made += _sampled(chance, policy, "added to", lambda line: _ended(line, BESIDE_THE_POINT[half]), is_flip=False)
+    for by, mutations in {**read["flips"], "exchanged": own["exchanged"]}.items():
+        made += sampled(by, partial(_replaced, mutations), is_flip=True)
+    made += sampled("excepted", partial(_ended, own["excepted"]), is_flip=True)
+    for by, mutations in read["benign"].items():
+        made += sampled(by, partial(_replaced, mutations), is_flip=False)
+    made += sampled("misspelled", lambda line: [_misspelled(line, chance)], is_flip=False)
+    made += sampled("added to", partial(_ended, own["added to"]), is_flip=False)
     return made
 
 
-def _sampled(
-    chance: random.Random, policy: Sequence[str], by: str, make: Callable[[str], Iterable[str]], *, is_flip: bool
-) -> list[LockedLineCase]:
-    found = [
-        LockedLineCase(line, text, is_flip, by) for line in policy for text in make(line) if text not in ("", line)
-    ]
-    return chance.sample(found, min(A_KIND, len(found)))
-
-
-def _replaced(line: str, mutations: Sequence[Mutation]) -> Iterator[str]:
+def _replaced(mutations: Mutations, line: str) -> Iterator[str]:
     for pattern, instead in mutations:
         made = re.sub(pattern, instead, line, count=1)
         if made != line:
@@ -209,7 +151,7 @@ def _replaced(line: str, mutations: Sequence[Mutation]) -> Iterator[str]:
 _INSIDE = re.compile(r"(?<=\w )(?:If|After|Before|Once) (?!.*\bIf\b)")
 
 
-def _ended(line: str, endings: Sequence[str]) -> Iterator[str]:
+def _ended(endings: Sequence[str], line: str) -> Iterator[str]:
     return (line.rstrip(".! ") + ending for ending in endings)
 
 

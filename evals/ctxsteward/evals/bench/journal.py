@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ctxsteward.envelope import Session, open_store
-from ctxsteward.store.journal.sqlite import FileJournal
+from ctxsteward.store import FileJournal
 
-from . import BenchmarkRow, row
+from .benchmark_row import BenchmarkRow, row
 from .conversations import conversation
 
 NAME = "journal"

@@ -17,17 +17,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder
-from ctxsteward.envelope.store import Store
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Store
 from ctxsteward.schemas import StoreUnavailable
-from ctxsteward.store.crypto.keyring import MasterKeys
-from ctxsteward.store.journal.memory import MemoryJournal
-from ctxsteward.store.journal.port import SessionKey
-from ctxsteward.store.journal.sqlite import FileJournal
-from ctxsteward.store.objects.memory import MemoryObjects
-from ctxsteward.store.objects.port import ObjectInfo, PutOutcome
+from ctxsteward.store import FileJournal, MasterKeys, MemoryJournal, MemoryObjects, ObjectInfo, PutOutcome, SessionKey
 
-from . import BenchmarkRow, row
+from .benchmark_row import BenchmarkRow, row
 from .conversations import conversation
 
 NAME = "outage"

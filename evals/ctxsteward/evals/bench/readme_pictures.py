@@ -206,7 +206,7 @@ def demo_svg() -> str:
 
 
 def terminal_svg(told: str) -> str:
-    """What the demo told, with ANSI colours, from the line after ``Checked`` on and without build times."""
+    """What the demo printed, with ANSI colours, from the line after ``Checked`` on and without build times."""
     from rich.console import Console
     from rich.text import Text
 

@@ -1,8 +1,8 @@
 """What a night costs: against parsing and tokenizing, against a full night, in the driver's memory, on two workers.
 
-Without a model. Transcripts are made up (`nights`), one file each; throughput is measured on public ones where their
-folder is given. Work is CPU time of the driver and of all its workers; throughput is measured in one process with a
-store in memory, so that no disk has a say in it.
+Without a model. Transcripts are made up (`conversations.write`), one file each; throughput is measured on public ones
+where their folder is given. Work is CPU time of the driver and of all its workers; throughput is measured in one
+process with a store in memory, so that the disk does not count.
 """
 
 from __future__ import annotations
@@ -18,19 +18,17 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ctxsteward.envelope.tokens.tokenizer import load_tokenizer
+from ctxsteward.envelope.tokens import load_tokenizer
 from ctxsteward.envelope.transcripts import parse_transcripts
-from ctxsteward.schemas.message import take_wire
+from ctxsteward.schemas import take_wire
 from ctxsteward.steward import NightReport, NightSettings, harvest_in_process, of_this_process, open_night, run_night
-from ctxsteward.steward.harvest.batches import batched
-from ctxsteward.steward.ingest import InProcess, LoadedItem
-from ctxsteward.steward.ingest.items import is_named_like_transcript
-from ctxsteward.steward.night.batch_harvest import HarvestWorker
-from ctxsteward.steward.night.stages import AdmittedRecords
+from ctxsteward.steward.harvest import batched
+from ctxsteward.steward.ingest import InProcess, LoadedItem, is_named_like_transcript
+from ctxsteward.steward.night import AdmittedRecords, HarvestWorker
 from ctxsteward.steward.setup import Isolate, in_a_worker
-from ctxsteward.store.crypto.addresses import AddressKey
+from ctxsteward.store import AddressKey
 
-from . import BenchmarkRow, row
+from .benchmark_row import BenchmarkRow, row
 from .conversations import write
 
 NAME = "steward"
@@ -82,7 +80,7 @@ def _transcripts(folder: Path) -> list[Path]:
 def _read(files: list[tuple[str, bytes]]) -> int:
     """Ingest and harvest every transcript, as far as its artifact."""
     reaper = HarvestWorker(key=AddressKey(b"k" * 32))
-    return sum(len(reaper(LoadedItem(source=name, name=name, data=data)).artifacts) for name, data in files)
+    return sum(len(reaper.artifacts(LoadedItem(source=name, name=name, data=data))) for name, data in files)
 
 
 def _floor(files: list[tuple[str, bytes]]) -> int:

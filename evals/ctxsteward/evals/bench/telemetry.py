@@ -1,6 +1,6 @@
 """What telemetry adds to a build: without an SDK, and with one that has metrics and a span for every build.
 
-Two sessions are told the same messages in turn; before each model call one is built with telemetry's hooks and one
+Two sessions get the same messages in turn; before each model call one is built with telemetry's hooks and one
 without, and who comes first alternates, so that a drifting machine hits both alike. The figure is the ratio of what all
 builds took, median of the rounds. Each set-up runs in a process of its own: `quiet` never loaded OpenTelemetry,
 `metrics` has an SDK with metrics alone, `on` metrics and spans. Metrics are set up for Prometheus; spans end in a batch
@@ -29,7 +29,7 @@ from ctxsteward.envelope.telemetry import spans
 from ctxsteward.envelope.transcripts import parse_transcripts
 
 from ..replay import new_message, open_session
-from . import BenchmarkRow, row
+from .benchmark_row import BenchmarkRow, row
 from .conversations import conversation
 
 NAME = "telemetry"
@@ -102,7 +102,7 @@ def _chat() -> BuildTimePair:
 def _timed(
     builders: Sequence[EnvelopeBuilder], sessions: Sequence[Session], messages: Iterable[tuple[NewMessage, bool]]
 ) -> BuildTimePair:
-    """Tell both sessions, and build both where a message is a model's answer; the first builds do not count."""
+    """Append to both sessions, and build both before each answer of the model; the first builds do not count."""
     hooks = (spans.BuildSpan, _UninstrumentedBuilder)
     spent, count = [0, 0], -WARM_BUILDS
     gc.disable()  # a collection would be charged to whichever build it happens in
@@ -123,9 +123,9 @@ def _timed(
 
 
 class _UninstrumentedBuilder:
-    """In the place of `spans.BuildSpan`."""
+    """Stands in for `spans.BuildSpan` and does nothing."""
 
-    def __init__(self, builder: EnvelopeBuilder) -> None: ...
+    def __init__(self, *_: object) -> None: ...
 
     def __enter__(self) -> _UninstrumentedBuilder:
         return self

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
-from ctxsteward.envelope.compaction.policy import Window
+from ctxsteward.envelope.compaction import Window
 from ctxsteward.envelope.transcripts import Transcript, read_transcripts
 
 from ..replay import CallTally, ModelCall, Prefix, check, open_session, replay
-from . import BenchmarkRow, row
+from .benchmark_row import BenchmarkRow, row
 
 NAME = "transcripts"
 SETS = {"tau-bench": "tau_bench_airline/*.jsonl", "SWE-agent": "swe_agent/*.traj", "LoCoMo": "locomo/*.json"}
@@ -57,8 +57,8 @@ def run(data: Path | None = None) -> Iterator[BenchmarkRow]:
 
 
 @dataclass(slots=True)
-class _Totals:
-    """Counts over all sets at one budget."""
+class TranscriptTotals:
+    """Counts over transcripts at one budget."""
 
     tally: CallTally = field(default_factory=CallTally)
     turns: int = 0
@@ -92,7 +92,7 @@ def _run(data: Path, dynamic_tokens: int, *, recalls: bool) -> Iterator[Benchmar
     budgets = Budgets(dynamic_tokens=dynamic_tokens)
     builder = EnvelopeBuilder(model="gpt-4o", budgets=budgets, selector="heuristic" if recalls else None)
     head = f"dynamic {dynamic_tokens}" + (", recall" if recalls else "")
-    totals = _Totals()
+    totals = TranscriptTotals()
     tally = totals.tally
     started = time.process_time()
     for label, pattern in SETS.items():
@@ -108,7 +108,7 @@ def _run(data: Path, dynamic_tokens: int, *, recalls: bool) -> Iterator[Benchmar
     yield row(NAME, f"{head}: CPU for all calls, checks included", time.process_time() - started, "s")
 
 
-def _promises(totals: _Totals, head: str) -> Iterator[BenchmarkRow]:
+def _promises(totals: TranscriptTotals, head: str) -> Iterator[BenchmarkRow]:
     tally = totals.tally
     promises = "validity, budget, task, newest, last raw turn, refs, citations"
     broken = f"append-only broken (of {totals.compared:,} compared)"
@@ -124,12 +124,12 @@ def _promises(totals: _Totals, head: str) -> Iterator[BenchmarkRow]:
     yield row(NAME, f"{head}: compactions that saved under a tenth", tally.shallow, at_most=0)
 
 
-def _recall_rows(totals: _Totals, head: str) -> Iterator[BenchmarkRow]:
+def _recall_rows(totals: TranscriptTotals, head: str) -> Iterator[BenchmarkRow]:
     yield row(NAME, f"{head}: compactions a user turn", totals.tally.compactions / max(1, totals.turns))
     yield row(NAME, f"{head}: calls whose live turn took the place of recall, each with a finding", totals.dropped)
 
 
-def _economy(totals: _Totals, head: str, dynamic_tokens: int) -> Iterator[BenchmarkRow]:
+def _economy(totals: TranscriptTotals, head: str, dynamic_tokens: int) -> Iterator[BenchmarkRow]:
     tally = totals.tally
     late, full = tally.compactions / max(1, totals.latest), tally.compactions / max(1, totals.full)
     yield row(NAME, f"{head}: compactions / fewest at the same trigger and depth", late, "×", at_most=1.15)

@@ -1,12 +1,11 @@
-"""What a user turn costs that recalls: append, select, build and render, at 500, 5,000 and 20,000 messages.
+"""The benchmark ``warm``: what one more step of a running session costs, in milliseconds of CPU.
 
-Something is recalled in every turn that counts. Each session is opened once and read once, by the turn before the first
-that counts; turns of all sizes take turns, so that a drifting machine hits them alike. Milliseconds of CPU.
+Without recall (`run`): append, build and render one message, at 50 and at 5,000 messages, against a floor that no
+design avoids: tokenize that message and serialize the window once.
 
-What one more message costs: append, build and render, at 50 and at 5,000 messages, against the floor.
-
-The floor is what no design avoids: tokenize that message and serialize the window once. Nothing is recalled in these
-steps; what a turn costs that recalls is in `warm_recall`.
+With recall (`rows`): append a user message, select, build and render, at 500, 5,000 and 20,000 messages. Only turns
+count in which something is recalled. Each session is opened and read once, by the turn before the first that counts;
+turns of all sizes alternate, so that a drifting machine hits them alike.
 """
 
 from __future__ import annotations
@@ -16,13 +15,12 @@ import statistics
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, open_store
-from ctxsteward.envelope.tokens.tokenizer import load_tokenizer
+from ctxsteward.envelope.tokens import load_tokenizer
 from ctxsteward.schemas import Wire
 
-from . import BenchmarkRow, row
+from .benchmark_row import BenchmarkRow, row
 from .conversations import conversation
 
 RECALL_SIZES = (500, 5_000, 20_000)
@@ -57,9 +55,9 @@ def rows(name: str) -> Iterator[BenchmarkRow]:
     spent: dict[int, list[float]] = {size: [] for size in RECALL_SIZES}
     for _ in range(TURNS):
         for size, talk in talks.items():
-            found = talk.turn_ms()
-            if found is not None:
-                spent[size].append(found)
+            milliseconds = talk.turn_ms()
+            if milliseconds is not None:
+                spent[size].append(milliseconds)
     young = statistics.median(spent[RECALL_SIZES[0]])
     for size in RECALL_SIZES[1:]:
         ratio = statistics.median(spent[size]) / young
@@ -88,47 +86,27 @@ STEPS = 200
 ROUNDS = 5
 
 
-class WarmStep(NamedTuple):
-    """Microseconds of CPU."""
-
-    build: float
-    floor: float
-    compaction_p50: float
-    compaction_p99: float
-
-
 def run(data: object = None) -> Iterator[BenchmarkRow]:
     """Yield the figures; medians over interleaved rounds, so that a drifting machine hits both sizes alike."""
     rounds = [{size: _measure(size, number) for size in SIZES} for number in range(ROUNDS)]
     young, old = SIZES
-    ratio = statistics.median(r[old].build / r[young].build for r in rounds)
-    floors = {size: statistics.median(r[size].build / r[size].floor for r in rounds) for size in SIZES}
+    ratio = statistics.median(r[old]["build"] / r[young]["build"] for r in rounds)
     yield row(NAME, f"append + build + render at {old:,} / {young} messages", ratio, "×", at_most=1.2)
     for size in SIZES:
-        yield row(NAME, f"p50 at {size:,} messages / floor", floors[size], "×", at_most=3)
-        yield row(NAME, f"p50 at {size:,} messages", statistics.median(r[size].build for r in rounds) / 1e3, "ms")
-    yield row(
-        NAME,
-        "floor (tokenize the message, json.dumps the window)",
-        statistics.median(r[old].floor for r in rounds) / 1e3,
-        "ms",
-    )
-    yield row(
-        NAME,
-        "a call that compacts, p50",
-        statistics.median(r[old].compaction_p50 for r in rounds) / 1e3,
-        "ms",
-    )
-    yield row(
-        NAME,
-        "a call that compacts, p99",
-        statistics.median(r[old].compaction_p99 for r in rounds) / 1e3,
-        "ms",
-    )
+        floor = statistics.median(r[size]["build"] / r[size]["floor"] for r in rounds)
+        yield row(NAME, f"p50 at {size:,} messages / floor", floor, "×", at_most=3)
+        yield row(NAME, f"p50 at {size:,} messages", statistics.median(r[size]["build"] for r in rounds), "ms")
+    for name, what in (
+        ("floor", "floor (tokenize the message, json.dumps the window)"),
+        ("compaction_p50", "a call that compacts, p50"),
+        ("compaction_p99", "a call that compacts, p99"),
+    ):
+        yield row(NAME, what, statistics.median(r[old][name] for r in rounds), "ms")
     yield from rows(NAME)
 
 
-def _measure(size: int, seed: int) -> WarmStep:
+def _measure(size: int, seed: int) -> dict[str, float]:
+    """Milliseconds of CPU."""
     session = open_store("memory:").session("bench")
     budgets = Budgets(dynamic_tokens=4000, recall_fraction=0)
     builder, earlier = (EnvelopeBuilder(model="gpt-4o", budgets=budgets) for _ in range(2))
@@ -138,9 +116,7 @@ def _measure(size: int, seed: int) -> WarmStep:
         if message["role"] == "user":
             earlier.build(session)
     builder.build(session).render("openai-chat")
-    warm: list[float] = []
-    compacting: list[float] = []
-    floor: list[float] = []
+    spent: dict[str, list[float]] = {"build": [], "floor": [], "compaction": []}
     count = load_tokenizer("o200k_base").count
     for message in messages[size:]:
         start = time.process_time_ns()
@@ -148,15 +124,14 @@ def _measure(size: int, seed: int) -> WarmStep:
         envelope = builder.build(session)
         request = envelope.render("openai-chat")
         stop = time.process_time_ns()
-        (compacting if envelope.reports else warm).append((stop - start) / 1e3)
+        spent["compaction" if envelope.reports else "build"].append((stop - start) / 1e6)
         start = time.process_time_ns()
         count(message["content"])
         json.dumps(request)
-        floor.append((time.process_time_ns() - start) / 1e3)
-    compacting.sort()
-    return WarmStep(
-        statistics.median(warm),
-        statistics.median(floor),
-        statistics.median(compacting) if compacting else 0.0,
-        compacting[min(len(compacting) - 1, int(len(compacting) * 0.99))] if compacting else 0.0,
-    )
+        spent["floor"].append((time.process_time_ns() - start) / 1e6)
+    compacting = sorted(spent.pop("compaction")) or [0.0]
+    return {
+        **{name: statistics.median(values) for name, values in spent.items()},
+        "compaction_p50": statistics.median(compacting),
+        "compaction_p99": compacting[min(len(compacting) - 1, int(len(compacting) * 0.99))],
+    }

@@ -11,19 +11,20 @@ import dataclasses
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
+from ctxsteward.envelope.tokens import Counter, load_tokenizer
 from ctxsteward.schemas import ContextError
 
+from ..documents import check_markers, write_blocks
 from ..prompt_cost import Sizer
-from ..recall import RECALL_FRACTION, check_markers
+from ..recall import RECALL_FRACTION
 from .adapter import PEERS
-from .judge import RUNS, Inputs, PeerFigures, measure, read_inputs
+from .judge import RUNS, measure, read_inputs
 from .senders import AdapterProcess, OurEnvelope, Sender, WholeHistory
-from .table import EVERYTHING, NAME, columns, peers_block, table, write_table
+from .table import EVERYTHING, NAME, columns, peers_block, table
 
 PYTHON = Path(".venv-peers/bin/python")
 OURS, OURS_FOR_QUESTIONS, OURS_WITHOUT_RECALL = "ours", "ours, recall 0.9", "ours, no recall"
@@ -40,15 +41,6 @@ def senders(python: Path) -> dict[str, Callable[[], Sender]]:
         OURS_WITHOUT_RECALL: partial(OurEnvelope, "`recall_fraction=0`", {"recall_fraction": 0.0}),
         **{name: partial(AdapterProcess, python, name) for name in PEERS},
     }
-
-
-def run(
-    python: Path, names: Sequence[str], inputs: Inputs, sizer: Sizer, tell: Callable[[str], None]
-) -> list[PeerFigures]:
-    """Measure everything itself, and then these."""
-    known = senders(python)
-    wanted = [EVERYTHING, *(name for name in names if name != EVERYTHING)]
-    return [measure(name, known[name], inputs, sizer, tell=tell) for name in wanted]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -73,7 +65,7 @@ def main(argv: list[str] | None = None) -> int:
         parser.error(f"--python {options.python}: no such file; run `make peers` first")
     try:
         if options.write:
-            check_markers(options.write, (NAME,))
+            check_markers(options.write, NAME)
         _measure(options)
     except (ContextError, OSError) as error:
         parser.error(str(error))
@@ -85,14 +77,16 @@ def _measure(options: argparse.Namespace) -> None:
     started = time.monotonic()
     _tell("reading inputs")
     inputs = read_inputs(options.data, sizer)
-    measured = run(options.python, options.names or list(senders(options.python)), inputs, sizer, _tell)
+    known = senders(options.python)
+    wanted = dict.fromkeys((EVERYTHING, *(options.names or known)))
+    measured = [measure(name, known[name], inputs, sizer, tell=_tell) for name in wanted]
     if options.json:
         for one in measured:
             print(json.dumps(dataclasses.asdict(one), ensure_ascii=False))
     else:
         print("\n".join(table(measured, columns(inputs))))
     if options.write:
-        write_table(options.write, peers_block(measured, inputs, time.monotonic() - started))
+        write_blocks(options.write, {NAME: peers_block(measured, inputs, time.monotonic() - started)})
 
 
 def _tell(text: str) -> None:

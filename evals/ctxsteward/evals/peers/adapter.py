@@ -23,10 +23,14 @@ import socket
 import sys
 import time
 import warnings
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any
 
 Wire = dict[str, Any]
+Calls = Sequence[tuple[str, str, str]]
+"""Id, name and arguments of each tool call."""
 
 
 def load(name: str) -> Any:
@@ -34,22 +38,21 @@ def load(name: str) -> Any:
     return importlib.import_module(name)
 
 
-def calls_of(wire: Wire) -> list[tuple[str, str, str]]:
-    """Id, name and arguments of each tool call."""
+def calls_of(wire: Wire) -> Calls:
+    """The tool calls of a message of the wire."""
     return [
         (call["id"], call["function"]["name"], call["function"]["arguments"]) for call in wire.get("tool_calls") or ()
     ]
 
 
-def assistant(text: str | None, calls: list[tuple[str, str, str]]) -> Wire:
-    """An assistant message of the wire."""
+def wire(role: str, text: str | None, calls: Calls = (), call_id: str = "") -> Wire:
+    """A message of the wire; `call_id` is the call that a tool's message answers."""
+    if role == "tool":
+        return {"role": role, "tool_call_id": call_id, "content": text or ""}
+    if role != "assistant":
+        return {"role": role, "content": text or ""}
     made = [{"id": id, "type": "function", "function": {"name": name, "arguments": args}} for id, name, args in calls]
-    return {"role": "assistant", "content": text or None, **({"tool_calls": made} if made else {})}
-
-
-def tool(call_id: str, text: str) -> Wire:
-    """A tool message of the wire."""
-    return {"role": "tool", "tool_call_id": call_id, "content": text}
+    return {"role": role, "content": text or None, **({"tool_calls": made} if made else {})}
 
 
 class Peer:
@@ -91,52 +94,48 @@ class Peer:
 
 
 class LangChain(Peer):
-    """Messages of langchain-core."""
+    """Messages of langchain-core, sent as one of the functions below has them."""
 
     package = "langchain"
+
+    def __init__(self, budget_tokens: int, note: str, kept: Callable[[list[Any], int], list[Any]]) -> None:
+        super().__init__(budget_tokens)
+        self.note, self.kept = note, kept
 
     def read(self, wire: Wire) -> Any:
         (message,) = load("langchain_core.messages").convert_to_messages([wire])
         return message
 
+    def decide(self) -> list[Any]:
+        return self.kept(self.history, self.budget_tokens)
+
     def write(self, messages: list[Any]) -> list[Wire]:
+        roles = {"ai": "assistant", "human": "user"}
         made: list[Wire] = []
         for message in messages:
-            if message.type == "ai":
-                calls = [(call["id"], call["name"], json.dumps(call["args"])) for call in message.tool_calls]
-                made.append(assistant(message.content, calls))
-            elif message.type == "tool":
-                made.append(tool(message.tool_call_id, message.content))
-            else:
-                made.append({"role": {"human": "user"}.get(message.type, message.type), "content": message.content})
+            calls = [
+                (call["id"], call["name"], json.dumps(call["args"])) for call in getattr(message, "tool_calls", ())
+            ]
+            role = roles.get(message.type, message.type)
+            made.append(wire(role, message.content, calls, getattr(message, "tool_call_id", "")))
         return made
 
 
-class TrimMessages(LangChain):
+def trimmed(history: list[Any], budget_tokens: int) -> list[Any]:
     """`trim_messages` as its documentation recommends it."""
-
-    note = "`strategy='last'`, `start_on='human'`, `end_on=('human', 'tool')`, approximate counter"
-
-    def decide(self) -> list[Any]:
-        trim = load("langchain_core.messages").trim_messages
-        kept: list[Any] = trim(
-            self.history, max_tokens=self.budget_tokens, token_counter="approximate", strategy="last",
-            start_on="human", end_on=("human", "tool"),
-        )  # fmt: skip
-        return kept
+    kept: list[Any] = load("langchain_core.messages").trim_messages(
+        history, max_tokens=budget_tokens, token_counter="approximate", strategy="last", start_on="human",
+        end_on=("human", "tool"),
+    )  # fmt: skip
+    return kept
 
 
-class ClearToolUses(LangChain):
+def cleared(history: list[Any], budget_tokens: int) -> list[Any]:
     """`ClearToolUsesEdit`, applied to a copy of the whole history at every call, as its middleware does."""
-
-    note = "trigger at the budget, keeps 3 results; clears nothing but tool results"
-
-    def decide(self) -> list[Any]:
-        edit = load("langchain.agents.middleware").ClearToolUsesEdit(trigger=self.budget_tokens)
-        count = load("langchain_core.messages.utils").count_tokens_approximately
-        messages = copy.deepcopy(self.history)
-        edit.apply(messages, count_tokens=count)
-        return messages
+    edit = load("langchain.agents.middleware").ClearToolUsesEdit(trigger=budget_tokens)
+    messages = copy.deepcopy(history)
+    edit.apply(messages, count_tokens=load("langchain_core.messages.utils").count_tokens_approximately)
+    return messages
 
 
 # -- Microsoft agent-framework ---------------------------------------------------------------------------------------
@@ -173,11 +172,9 @@ class AgentFramework(Peer):
         for message in messages:
             calls = [(c.call_id, c.name, c.arguments) for c in message.contents if c.type == "function_call"]
             results = [c for c in message.contents if c.type == "function_result"]
-            made += [tool(c.call_id, str(c.result)) for c in results]
-            if str(message.role) == "assistant":
-                made.append(assistant(message.text, calls))
-            elif not results:
-                made.append({"role": str(message.role), "content": message.text})
+            made += [wire("tool", str(c.result), call_id=c.call_id) for c in results]
+            if not results or str(message.role) == "assistant":
+                made.append(wire(str(message.role), message.text, calls))
         return made
 
 
@@ -189,17 +186,14 @@ class PydanticAI(Peer):
 
     package = "pydantic-ai-harness"
 
-    def __init__(self, budget_tokens: int) -> None:
+    def __init__(self, budget_tokens: int, note: str, compaction: Callable[[Any, int], Any]) -> None:
         super().__init__(budget_tokens)
         model = load("pydantic_ai.models.test").TestModel()
         usage = load("pydantic_ai.usage").RunUsage()
+        self.note = note
         self.names: dict[str, str] = {}
         self.context = load("pydantic_ai.tools").RunContext(deps=None, model=model, usage=usage, messages=self.history)
-        self.capability = self.compaction(load("pydantic_ai_harness.compaction"))
-
-    def compaction(self, room: Any) -> Any:
-        """The capability."""
-        raise NotImplementedError
+        self.capability = compaction(load("pydantic_ai_harness.compaction"), budget_tokens)
 
     def read(self, wire: Wire) -> Any:
         messages = load("pydantic_ai.messages")
@@ -228,43 +222,27 @@ class PydanticAI(Peer):
         for message in messages:
             if message.kind == "response":
                 text = "".join(part.content for part in message.parts if part.part_kind == "text")
-                calls = [
-                    (p.tool_call_id, p.tool_name, p.args_as_json_str())
-                    for p in message.parts
-                    if p.part_kind == "tool-call"
-                ]
-                made.append(assistant(text, calls))
+                uses = [part for part in message.parts if part.part_kind == "tool-call"]
+                calls = [(use.tool_call_id, use.tool_name, use.args_as_json_str()) for use in uses]
+                made.append(wire("assistant", text, calls))
                 continue
             for part in message.parts:
                 if part.part_kind == "tool-return":
-                    made.append(tool(part.tool_call_id, part.model_response_str()))
+                    made.append(wire("tool", part.model_response_str(), call_id=part.tool_call_id))
                 else:
-                    role = "system" if part.part_kind == "system-prompt" else "user"
-                    made.append({"role": role, "content": part.content})
+                    made.append(wire("system" if part.part_kind == "system-prompt" else "user", part.content))
         return made
 
 
-class SlidingWindow(PydanticAI):
+def sliding(room: Any, budget_tokens: int) -> Any:
     """`SlidingWindowCompaction`: over the budget, the newest half of it stays."""
-
-    note = "`SlidingWindowCompaction(max_tokens=budget, keep_tokens=budget/2)`"
-
-    def compaction(self, room: Any) -> Any:
-        return room.SlidingWindowCompaction(max_tokens=self.budget_tokens, keep_tokens=self.budget_tokens // 2)
+    return room.SlidingWindowCompaction(max_tokens=budget_tokens, keep_tokens=budget_tokens // 2)
 
 
-class TieredPolicy(PydanticAI):
+def tiered(room: Any, budget_tokens: int) -> Any:
     """`TieredCompaction` of the tiers that need no model."""
-
-    note = "`TieredCompaction`: clears old tool results, then slides a window; no summary tier"
-
-    def compaction(self, room: Any) -> Any:
-        budget = self.budget_tokens
-        tiers = [
-            room.ClearToolResults(max_tokens=budget),
-            room.SlidingWindowCompaction(max_tokens=budget, keep_tokens=budget // 2),
-        ]
-        return room.TieredCompaction(tiers=tiers, target_tokens=budget)
+    tiers = [room.ClearToolResults(max_tokens=budget_tokens), sliding(room, budget_tokens)]
+    return room.TieredCompaction(tiers=tiers, target_tokens=budget_tokens)
 
 
 # -- Strands Agents --------------------------------------------------------------------------------------------------
@@ -315,18 +293,23 @@ class Strands(Peer):
         for message in messages:
             text = "".join(block["text"] for block in message["content"] if "text" in block)
             uses = [block["toolUse"] for block in message["content"] if "toolUse" in block]
-            for block in message["content"]:
-                if "toolResult" in block:
-                    result = block["toolResult"]
-                    made.append(tool(result["toolUseId"], "".join(part["text"] for part in result["content"])))
-            if message["role"] == "assistant":
-                made.append(assistant(text, [(u["toolUseId"], u["name"], json.dumps(u["input"])) for u in uses]))
-            elif text:
-                made.append({"role": "user", "content": text})
+            results = [block["toolResult"] for block in message["content"] if "toolResult" in block]
+            for result in results:
+                said = "".join(part["text"] for part in result["content"])
+                made.append(wire("tool", said, call_id=result["toolUseId"]))
+            if text or message["role"] == "assistant":
+                calls = [(use["toolUseId"], use["name"], json.dumps(use["input"])) for use in uses]
+                made.append(wire(message["role"], text, calls))
         return made
 
 
 # -- LlamaIndex ------------------------------------------------------------------------------------------------------
+
+
+@cache
+def loop() -> asyncio.AbstractEventLoop:
+    """One for all conversations: the database of LlamaIndex's memory belongs to it."""
+    return asyncio.new_event_loop()
 
 
 class LlamaIndex(Peer):
@@ -334,11 +317,9 @@ class LlamaIndex(Peer):
 
     package = "llama-index-core"
     note = "`Memory(token_limit=budget)`, flushes a tenth of it; no memory blocks"
-    loop: Any = None
 
     def __init__(self, budget_tokens: int) -> None:
         super().__init__(budget_tokens)
-        LlamaIndex.loop = LlamaIndex.loop or asyncio.new_event_loop()
         memory = load("llama_index.core.memory").Memory
         # 0.7 of the limit is the history's; so that this is the budget
         limit = round(budget_tokens / 0.7)
@@ -356,34 +337,22 @@ class LlamaIndex(Peer):
         return message(role=wire["role"], content=wire.get("content") or "", additional_kwargs=extra)
 
     def decide(self) -> list[Any]:
-        kept: list[Any] = self.loop.run_until_complete(self._decide())
-        return kept
-
-    async def _decide(self) -> list[Any]:
         waiting, self.waiting = self.waiting, []
-        await self.memory.aput_messages(waiting)
-        kept: list[Any] = await self.memory.aget()
+        loop().run_until_complete(self.memory.aput_messages(waiting))
+        kept: list[Any] = loop().run_until_complete(self.memory.aget())
         return kept
 
     def write(self, messages: list[Any]) -> list[Wire]:
         made: list[Wire] = []
         for message in messages:
-            role, extra = str(message.role.value), message.additional_kwargs
-            if role == "tool":
-                made.append(tool(extra["tool_call_id"], message.content or ""))
-            elif role == "assistant":
-                made.append(assistant(message.content, calls_of(extra)))
-            else:
-                made.append({"role": role, "content": message.content or ""})
+            extra = message.additional_kwargs
+            made.append(wire(str(message.role.value), message.content, calls_of(extra), extra.get("tool_call_id", "")))
         return made
 
     def fork(self) -> Peer:
         twin = LlamaIndex(self.budget_tokens)
-        self.loop.run_until_complete(self._copy_to(twin))
+        loop().run_until_complete(twin.memory.aset(loop().run_until_complete(self.memory.aget())))
         return twin
-
-    async def _copy_to(self, twin: "LlamaIndex") -> None:
-        await twin.memory.aset(await self.memory.aget())
 
 
 # -- headroom --------------------------------------------------------------------------------------------------------
@@ -418,26 +387,26 @@ class Headroom(Peer):
 
 # -- the loop --------------------------------------------------------------------------------------------------------
 
-PEERS: dict[str, type[Peer]] = {
-    "langchain-trim": TrimMessages,
-    "langchain-clear-tools": ClearToolUses,
+PEERS: dict[str, Callable[[int], Peer]] = {
+    "langchain-trim": partial(
+        LangChain, kept=trimmed,
+        note="`strategy='last'`, `start_on='human'`, `end_on=('human', 'tool')`, approximate counter",
+    ),
+    "langchain-clear-tools": partial(
+        LangChain, kept=cleared, note="trigger at the budget, keeps 3 results; clears nothing but tool results"
+    ),
     "agent-framework": AgentFramework,
-    "pydantic-ai-window": SlidingWindow,
-    "pydantic-ai-tiered": TieredPolicy,
+    "pydantic-ai-window": partial(
+        PydanticAI, compaction=sliding, note="`SlidingWindowCompaction(max_tokens=budget, keep_tokens=budget/2)`"
+    ),
+    "pydantic-ai-tiered": partial(
+        PydanticAI, compaction=tiered,
+        note="`TieredCompaction`: clears old tool results, then slides a window; no summary tier",
+    ),
     "strands": Strands,
     "llama-index": LlamaIndex,
     "headroom": Headroom,
-}
-
-
-class Clock:
-    """The process's clock, which can be set forward."""
-
-    def __init__(self) -> None:
-        self.now, self.ahead_seconds = time.time, 0.0
-
-    def __call__(self) -> float:
-        return self.now() + self.ahead_seconds
+}  # fmt: skip
 
 
 def refuse(*_: object) -> None:
@@ -445,28 +414,31 @@ def refuse(*_: object) -> None:
     raise OSError("the peers' benchmark is offline")
 
 
-def serve(kind: type[Peer], clock: Clock) -> None:
+def serve(peer: Callable[[int], Peer]) -> None:
     """Answer requests until stdin ends."""
     answers = sys.stdout
     sys.stdout = sys.stderr  # whatever a peer prints is not an answer
-    state: dict[str, Any] = {}
+    state: dict[str, Any] = {"ahead_seconds": 0.0}
+    now = time.time
+    time.time = lambda: now() + state["ahead_seconds"]
     for line in sys.stdin:
         try:
-            answer = answered(kind, state, json.loads(line), clock)
+            answer = answered(peer, state, json.loads(line))
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}"}
         answers.write(json.dumps(answer, ensure_ascii=True) + "\n")
         answers.flush()
 
 
-def answered(kind: type[Peer], state: dict[str, Any], request: Wire, clock: Clock) -> Wire:
+def answered(make: Callable[[int], Peer], state: dict[str, Any], request: Wire) -> Wire:
     """One request's answer."""
     match request["op"]:
         case "open":
-            state["peer"], state["sent"] = kind(request["budget_tokens"]), []
-            return {"version": load("importlib.metadata").version(kind.package), "note": kind.note}
+            peer = state["peer"] = make(request["budget_tokens"])
+            state["sent"] = []
+            return {"version": load("importlib.metadata").version(peer.package), "note": peer.note}
         case "send" | "preview" as op:
-            peer: Peer = state["peer"] if op == "send" else state["peer"].fork()
+            peer = state["peer"] if op == "send" else state["peer"].fork()
             peer.add(request["messages"])
             started = time.process_time()
             decided = peer.decide()
@@ -476,11 +448,11 @@ def answered(kind: type[Peer], state: dict[str, Any], request: Wire, clock: Cloc
                 state["sent"] = sent
             return {"messages": sent, "cpu_seconds": seconds}
         case "expand":
-            clock.ahead_seconds = request["after_seconds"]
+            state["ahead_seconds"] = request["after_seconds"]
             try:
                 return {"texts": state["peer"].expand(state["sent"])}
             finally:
-                clock.ahead_seconds = 0.0
+                state["ahead_seconds"] = 0.0
         case op:
             return {"error": f"unknown request {op!r}"}
 
@@ -490,9 +462,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     socket.socket.connect = refuse  # type: ignore[method-assign]
-    clock = Clock()
-    time.time = clock
-    serve(PEERS[sys.argv[1]], clock)
+    serve(PEERS[sys.argv[1]])
 
 
 if __name__ == "__main__":

@@ -1,12 +1,10 @@
-"""Senders: a history in, message by message, and what would be sent of it. Ours, and everything as it is.
+"""Senders: each takes a history, message by message, and says what it would send to a model now.
 
 A `Sender` is given the budget for all messages but the system's, and messages as OpenAI chat takes them; system
-messages and tool schemas are the judge's, the same for all.
-
-An adapter process: a peer in its own environment, spoken to over JSON lines, bounded in time, ended by its owner.
-
-Its environment holds a path, a home that is empty, and switches that keep libraries from looking for models on the
-network; nothing of ours. Raises `PeerFailed` with what went wrong.
+messages and tool schemas are the judge's, the same for all. `OurEnvelope` is our builder, `WholeHistory` the baseline
+that sends everything. `AdapterProcess` is a peer: `adapter` in the peers' environment, spoken to over JSON lines,
+bounded in time, ended by whoever started it. Its environment variables are a path, an empty home, and switches that
+keep libraries from looking for models on the network; nothing of ours. It raises `PeerFailed` with what went wrong.
 """
 
 from __future__ import annotations

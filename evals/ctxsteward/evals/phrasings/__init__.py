@@ -1,11 +1,11 @@
 """Texts that scenarios are made of: YAML files in this folder, read once a process and checked by the classes here.
 
+    texts("attacks", "demands", "en", "ci")
     small_talk("en").of("ci").openings
 
-A file has one language, or all of them under their names. Most texts come in two halves: ``dev`` is what rules may be
-tuned on and what the split ``docs`` uses, ``held_out`` is only for reporting and for the split ``ci``. Classes of a
-single suite's texts stand beside that suite; `load` reads them. A file that does not fit its class raises pydantic's
-`ValidationError`.
+Most files are tables: kinds of texts by language, or by split and language. Those that are more have a class here, and
+one language a file; ``dev`` is what rules may be tuned on and what the split ``docs`` uses, ``held_out`` is only for
+reporting and for the split ``ci``. A file that does not fit raises pydantic's `ValidationError`.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Generic, Literal, NamedTuple, TypeVar, cast
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 from ruamel.yaml import YAML
 
 Language = Literal["en", "zh"]
 Split = Literal["docs", "ci"]
 Texts = tuple[str, ...]
 TextsByLanguage = Mapping[Language, Texts]
-TextsBySplit = Mapping[Split, TextsByLanguage]
+TextTable = Mapping[str, Mapping[Split, TextsByLanguage] | TextsByLanguage]
+"""By kind."""
 
 
 class Phrasings(BaseModel):
@@ -67,12 +68,6 @@ class StoryText(Phrasings):
     lines: tuple[tuple[Literal["user", "assistant"], str], ...]
     values: tuple[tuple[str, str, Texts], ...]
     """Kind, newest form, older forms."""
-
-
-class StoryTexts(Phrasings):
-    """All of them."""
-
-    stories: tuple[StoryText, ...]
 
 
 class TaskPhrasing(NamedTuple):
@@ -140,15 +135,32 @@ class SmallTalkPool(Phrasings):
     """What stands above something pasted."""
 
 
-def load(name: str, kind: type[P]) -> P:
-    """Read the file of this name."""
-    return cast(P, _loaded(name, kind))
+def texts(file: str, kind: str, language: Language, split: Split) -> Texts:
+    """The texts of one kind in a file that is a table; `KeyError` for a kind that it has not."""
+    found: Any = table(file)[kind]
+    of_language: TextsByLanguage = found.get(split, found)
+    return of_language[language]
 
 
 @cache
-def _loaded(name: str, kind: type[Phrasings]) -> Phrasings:
-    text = files(__name__).joinpath(f"{name}.yaml").read_text(encoding="utf-8")
-    return kind.model_validate(YAML(typ="safe").load(text))
+def table(file: str) -> TextTable:
+    """All kinds of a file that is a table."""
+    return TypeAdapter(TextTable).validate_python(read(file))
+
+
+def read(file: str) -> Any:
+    """A file of this folder as it is."""
+    return YAML(typ="safe").load(files(__name__).joinpath(f"{file}.yaml").read_text(encoding="utf-8"))
+
+
+def load(file: str, kind: type[P]) -> P:
+    """A file of this folder that has a class."""
+    return cast(P, _loaded(file, kind))
+
+
+@cache
+def _loaded(file: str, kind: type[Phrasings]) -> Phrasings:
+    return kind.model_validate(read(file))
 
 
 def canary_phrasings(language: Language) -> CanaryPhrasings:
@@ -166,6 +178,7 @@ def small_talk(language: Language) -> Halves[SmallTalkPool]:
     return load(f"talk.{language}", Halves[SmallTalkPool])
 
 
+@cache
 def story_texts() -> tuple[StoryText, ...]:
     """Conversations written by hand."""
-    return load("stories", StoryTexts).stories
+    return TypeAdapter(tuple[StoryText, ...]).validate_python(read("stories")["stories"])

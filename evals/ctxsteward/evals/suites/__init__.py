@@ -1,5 +1,9 @@
 """Eval suites: long conversations made from seeds, played through the real builder, held to gates.
 
-`scenario` names and holds conversations, `suite` says what a suite is, `catalogue` has them by name, `running` plays
-them, `results` and `gates` say what came of it.
+`catalogue` has the suites by name, each a module here; `kit` says what a suite and a scenario are and plays a scenario;
+`results` plays many and adds them up; `gates` says what each figure is held to.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,4 +1,4 @@
-"""Agents with tools: every request is valid and in budget, the task stays, results stay reachable.
+"""The suite ``agents``: with tools, every request is valid and in budget, the task stays, results stay reachable.
 
 Turns of talk and of tool use of every shape: up to 60 steps in one turn, calls at once, answers that come late (behind
 the user's next words), never, wrong once and then right, or far too large, errors and retries, the same results again,
@@ -15,49 +15,39 @@ Source: `validity`, `replay`; issues of well-known projects (orphaned pairs, wed
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
 from ctxsteward.envelope import Envelope, Session
 from ctxsteward.schemas import Wire
 
-from ..phrasings import Halves, Language, Phrasings, Texts, load
+from ..phrasings import table
 from ..replay import ModelCall, Prefix, budget_faults
 from ..validity import anthropic_faults, openai_faults
-from .kit import pasted_content as pasted
-from .kit.play import (
-    COST_RATIO,
+from .kit import (
+    LONG_TURNS,
+    Ask,
     AskMoment,
     CallMoment,
     ConversationCost,
+    Draw,
     EndMoment,
+    PlayCounts,
+    Scenario,
+    Score,
+    Scores,
+    Setup,
+    SmallTalk,
+    answer,
+    assistant,
     dynamic_of,
+    holds,
     named,
+    pasted_content as pasted,
     play,
     prefix_kept,
+    user,
 )
-from .kit.suite import LONG_TURNS, Ask, Draw, EvalSuite, Metric, PlayCounts, Scenario, Score, Scores, Setup, holds
-from .kit.talk import SmallTalk, assistant, user
-
-
-class AgentPhrasings(Phrasings):
-    """Texts of one language."""
-
-    tasks: Texts
-    orders: Texts
-    """What later turns ask for, with tools."""
-    where: Texts
-    breaks: Texts
-    """What a user says in the middle of a loop."""
-    steps: Texts
-    """What an agent says beside its calls."""
-    errors: Texts
-    about_task: Texts
-
-
-class AgentTexts(Halves[Mapping[Language, AgentPhrasings]]):
-    """Texts of all languages."""
-
 
 STEPS = (3, 12)
 LONG_STEPS = (20, 60)
@@ -67,8 +57,9 @@ HUGE_ROWS = (300, 1_500)
 class Loops:
     """Writes turns; remembers what tools gave back."""
 
-    def __init__(self, rng: Random, talk: SmallTalk, phrasings: AgentPhrasings) -> None:
-        self.rng, self.talk, self.phrasings = rng, talk, phrasings
+    def __init__(self, rng: Random, talk: SmallTalk, draw: Draw) -> None:
+        self.rng, self.talk = rng, talk
+        self.phrasings = {kind: draw.texts("agents", kind) for kind in table("agents")}
         self.results: list[str] = []
         self._ids = 0
         self._kinds: dict[str, Callable[[], Iterator[Wire]]] = {
@@ -111,7 +102,7 @@ class Loops:
         for _ in range(self.rng.randint(1, 3)):
             id = self._id()
             yield pasted.calls((id, name, arguments), text=self._says())
-            yield self._answer(id, self.rng.choice(self.phrasings.errors).format(n=self.rng.randint(100, 9_999)))
+            yield self._answer(id, self.rng.choice(self.phrasings["errors"]).format(n=self.rng.randint(100, 9_999)))
         id = self._id()
         yield pasted.calls((id, name, arguments))
         yield self._answer(id, result)
@@ -184,13 +175,13 @@ class Loops:
     # -- parts ----------------------------------------------------------------------------------------------------
 
     def _order(self) -> Wire:
-        order = self.rng.choice(self.phrasings.orders).format(thing=self.rng.choice(self.talk.subject.things))
-        where = self.rng.choice(self.phrasings.where).format(path=pasted.path_of(self.rng))
+        order = self.rng.choice(self.phrasings["orders"]).format(thing=self.rng.choice(self.talk.subject.things))
+        where = self.rng.choice(self.phrasings["where"]).format(path=pasted.path_of(self.rng))
         form = self.rng.random()
         return user(self.talk.join(self.talk.user() if form < 0.4 else "", order, where if form > 0.3 else ""))
 
     def _break(self) -> Wire:
-        said = self.rng.choice(self.phrasings.breaks)
+        said = self.rng.choice(self.phrasings["breaks"])
         return user(self.talk.join(said, self.talk.user() if self.rng.random() < 0.7 else ""))
 
     def _step(self, calls: int, rows: int | None = None) -> Iterator[Wire]:
@@ -206,11 +197,11 @@ class Loops:
         return self.talk.fresh(lambda: pasted.tool_output(self.rng, self.talk.subject.things, rows))
 
     def _says(self) -> str | None:
-        return self.rng.choice(self.phrasings.steps) or None
+        return self.rng.choice(self.phrasings["steps"]) or None
 
     def _answer(self, id: str, result: str) -> Wire:
         self.results.append(result)
-        return {"role": "tool", "tool_call_id": id, "content": result}
+        return answer(id, result)
 
     def _id(self) -> str:
         self._ids += 1
@@ -239,37 +230,27 @@ WEIGHTS = {
 }  # fmt: skip
 """Of 100 turns or so; long loops are placed apart."""
 LONG_LOOPS = 1
-METRICS = (
-    Metric(name="valid_openai", about="Requests that OpenAI's published rules accept."),
-    Metric(name="valid_anthropic", about="Requests that Anthropic's published rules accept."),
-    Metric(name="within_budget", about="Calls in every budget, or over it only by what is always verbatim."),
-    Metric(name="over_budget", about="Calls over the dynamic budget.", better="lower"),
-    Metric(name="over_budget_legitimate", about="Of these, those over it only by what is always verbatim."),
-    Metric(name="task_kept", about="Calls that show the task, or cite it."),
-    Metric(name="task_shown", about="Questions for the task whose envelope shows its reference number."),
-    Metric(name="results_shown", about="Results not seen yet: verbatim, or an excerpt with their reference."),
-    Metric(name="results_resolvable", about="Results that are there whole under their number at the end."),
-    Metric(name="last_turn", about="Calls that show the newest user and assistant texts word for word."),
-    Metric(name="prefix_stable", about="Calls whose bytes extend the last one's, where nothing was compacted."),
-    Metric(name="compactions", about="Compactions of a scenario.", kind="mean"),
-    COST_RATIO,
-)  # fmt: skip
 
 
 def make(draw: Draw) -> Scenario:
     """An agent's work on one task, turn by turn."""
     rng = draw.random("agents")
-    phrasings = load("agents", AgentTexts).of(draw.split)[draw.language]
     code = f"{rng.choice(('JOB', 'CHG', 'REQ', 'WO'))}-{rng.randint(1_000, 99_999)}"
     talk = SmallTalk.of(draw, avoid=(code,))
-    loops = Loops(rng, talk, phrasings)
-    task = rng.choice(phrasings.tasks).format(thing=rng.choice(talk.subject.things), code=code)
+    loops = Loops(rng, talk, draw)
+    task = rng.choice(loops.phrasings["tasks"]).format(thing=rng.choice(talk.subject.things), code=code)
     kinds = _kinds(rng, draw.turns)
     turns = [loops.play(kind) for kind in kinds]
     turns[0][0] = {"role": "user", "content": task}
     messages = _until([message for turn in turns for message in turn], draw.turns)
     asks = (
-        Ask(metric="task_shown", after=at, question=rng.choice(phrasings.about_task), wants=(code,), kind="task")
+        Ask(
+            metric="task_shown",
+            after=at,
+            question=rng.choice(loops.phrasings["about_task"]),
+            wants=(code,),
+            kind="task",
+        )
         for at in [*sorted(rng.sample(range(2, len(messages)), ASKS - 1)), len(messages)]
     )
     return Scenario(
@@ -281,7 +262,7 @@ def make(draw: Draw) -> Scenario:
 
 
 def _kinds(rng: Random, turns: int) -> list[str]:
-    """Every kind at least once, long loops at places of their own."""
+    """The kind of each turn: every kind at least once, long loops at places of their own."""
     places = [*WEIGHTS, *rng.choices(list(WEIGHTS), list(WEIGHTS.values()), k=turns - len(WEIGHTS))]
     rng.shuffle(places)
     for _ in range(LONG_LOOPS):
@@ -384,12 +365,3 @@ def resolvable(session: Session, wires: Sequence[Wire]) -> Iterator[Score]:
         yield holds(
             "results_resolvable", found == text, f"tool output {number} of {len(said)}", "not there, or not whole"
         )
-
-
-SUITE = EvalSuite(
-    name="agents",
-    about="Agents with tools: requests stay valid and in budget, the task is kept, results stay whole.",
-    metrics=METRICS,
-    make=make,
-    play=play_agents,
-)

@@ -1,16 +1,24 @@
-"""The suites by name. A suite's module is imported when it is asked for.
+"""The suites by name; a suite's module is imported when it is asked for.
 
-Raises `InputError` for a name that is none, and for a suite whose extra is not installed.
+The module of a suite has its name (`goal_continuity` for ``goal-continuity``) and two functions: `make` makes a
+scenario from a draw, and `play_NAME` (`play_goal_continuity`) plays and judges one. Its figures stand in
+``suites.yaml``.
+
+Raises `InputError` for an unknown name, and for a suite whose extra is not installed.
 """
 
 from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from importlib.resources import files
+from typing import Any
+
+from ruamel.yaml import YAML
 
 from ctxsteward.schemas import InputError
 
-from .kit.suite import EvalSuite
+from .kit import EvalSuite, Metric
 
 NAMES = (
     "goal-continuity", "compression", "verbatim", "citations", "cache", "injection", "governance", "agents",
@@ -22,11 +30,20 @@ def suite_named(name: str) -> EvalSuite:
     """One suite."""
     if name not in NAMES:
         raise InputError(f"eval suite {name!r:.60} is none; one of: {', '.join(NAMES)}")
+    module_name = name.replace("-", "_")
     try:
-        suite: EvalSuite = import_module(f".{name.replace('-', '_')}", __package__).SUITE
+        module = import_module(f".{module_name}", __package__)
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("ctxsteward"):
             raise
         what = f"eval suite {name} needs {error.name}"
         raise InputError(f"{what}, which the extra `steward` brings: pip install 'ctxsteward[steward]'") from error
-    return suite
+    entry = _suites()[name]
+    metrics = tuple(Metric(**row) for row in entry["metrics"])
+    play = getattr(module, f"play_{module_name}")
+    return EvalSuite(name=name, about=entry["about"], metrics=metrics, make=module.make, play=play)
+
+
+@cache
+def _suites() -> Any:
+    return YAML(typ="safe").load((files(__package__) / "suites.yaml").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Pure checks of citations: what a window cites, quotes and excerpts, against the bytes that were said.
+"""Pure checks of the suite ``citations``: what a window cites, quotes and excerpts, against the bytes that were said.
 
 `said` is always the conversation's own list of wire dicts, in order: message §n is ``said[n - 1]``. A reference is
 taken from structure (bullets, fragments, reports), never from text, except where the text is what is checked: the lines
@@ -10,15 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
-from ctxsteward.envelope import Envelope, Session
-from ctxsteward.envelope.compaction.losses import text_of
-from ctxsteward.envelope.layout.fragments import ToolResult, ToolResults
-from ctxsteward.envelope.layout.rows import rows_of, unfenced
-from ctxsteward.envelope.recall.model_tools import answer_call
-from ctxsteward.schemas import Bullet, CompressionReport, ContextError, Message, Ref, Wire
-from ctxsteward.schemas.message import encode_wire, take_wire
+from ctxsteward.envelope import Envelope, Session, answer_call
+from ctxsteward.envelope.compaction import text_of
+from ctxsteward.envelope.layout import ToolResult, ToolResults, rows_of, unfenced
+from ctxsteward.schemas import Bullet, CompressionReport, ContextError, Message, Ref, Wire, encode_wire, take_wire
 
-from .kit.suite import Score, holds
+from .kit import Score, holds
 
 SUMMARY_CHARS = 80
 """Of a message that left without a probe of its own, a report quotes so much from its beginning."""
@@ -155,7 +152,7 @@ def recalled_quote(envelope: Envelope, said: Sequence[Wire], at: str) -> Iterato
         whole = "\n".join(text for text in texts if text)
         note = re.compile(rf"; §{ordinal}(?:\.\d+)? resolves to the whole …\]")
         label = re.compile(rf"§{ordinal} {message.role}(?:, superseded by [§\d, ]+)?: ")
-        said_of = [row[found.end() :] for row in rows if (found := label.match(row))]
+        said_of = [row[label_match.end() :] for row in rows if (label_match := label.match(row))]
         shown = any(text == whole or (note.search(text) and _is_excerpt(text, whole)) for text in said_of)
         yield holds("quotes_match", shown, f"{at}, recalled §{ordinal}", "not whole under its reference and role")
 

@@ -1,4 +1,4 @@
-"""Citations: whatever was said stays reachable under its reference, to the byte, for as long as the session lives.
+"""The suite ``citations``: what was said stays reachable under its reference, to the byte, while the session lives.
 
 Conversations full of tool outputs (one or several a message, short, over the arrival cap, said twice, of several
 kinds, in both dialects) over several days, compacted again and again. At seeded places somebody asks to have the n-th
@@ -19,8 +19,8 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session, Store, open_store
-from ctxsteward.envelope.compaction.losses import text_of
-from ctxsteward.envelope.layout.rows import rows_of, unfenced
+from ctxsteward.envelope.compaction import text_of
+from ctxsteward.envelope.layout import rows_of, unfenced
 from ctxsteward.schemas import Bullet, Ref, Wire
 
 from ..replay import window_of
@@ -38,21 +38,7 @@ from .citation_checks import (
     resolves,
     results_quote,
 )
-from .kit.suite import (
-    Ask,
-    Draw,
-    EvalSuite,
-    Metric,
-    PlayCounts,
-    Scenario,
-    Score,
-    Scores,
-    Setup,
-    Split,
-    UnscoredCheck,
-    holds,
-)
-from .kit.talk import SmallTalk, assistant, user
+from .kit import Ask, Draw, PlayCounts, Scenario, Score, Scores, Setup, SmallTalk, UnscoredCheck, assistant, holds, user
 from .tool_outputs import exchange, outputs_of
 
 DAY_TURNS = (6, 15)
@@ -203,7 +189,7 @@ def _forked(run: _CitationsRun, rng: Random, at: str) -> Scores:
 def _reopened(
     run: _CitationsRun, store: Store, folder: str | None, at: str
 ) -> Generator[Score | UnscoredCheck, None, Store]:
-    """Another process's view: a new store over the same bytes, nothing of the old one's caches. Returns the store."""
+    """Open a new store over the same bytes, without the old one's caches, as another process would; return it."""
     before = run.build(run.session)
     if folder is not None:
         store.close()
@@ -234,50 +220,10 @@ def _ended(run: _CitationsRun) -> Scores:
     yield Score("compactions", float(run.compactions), "end")
 
 
-OUTPUTS: dict[Split, dict[str, tuple[str, ...]]] = {
-    "docs": {
-        "en": (
-            "Quote the {nth} tool output word for word.", "What exactly did tool output {n} say?",
-            "Show me the {nth} tool result again, please.", "Cite tool output number {n}.",
-        ),
-        "zh": ("引用第 {n} 条工具输出", "把第{n}个工具返回的原文给我看一下。", "第 {n} 次工具调用的结果原文是什么？"),
-    },
-    "ci": {
-        "en": (
-            "Can you paste what came back from the {nth} tool call?", "Repeat tool output #{n} verbatim.",
-            "I need the {nth} tool's answer again, unabridged.", "Go back to tool result {n} and quote it.",
-        ),
-        "zh": ("请逐字引用第{n}条工具结果", "再贴一遍第 {n} 个工具输出，不要删减。", "第{n}条工具输出里具体写了什么？"),
-    },
-}  # fmt: skip
-STRETCHES: dict[Split, dict[str, tuple[str, ...]]] = {
-    "docs": {
-        "en": ("What did we say from §{a} to §{b}?", "Read §{a}-§{b} again."),
-        "zh": ("§{a} 到 §{b} 我们说了什么？",),
-    },
-    "ci": {
-        "en": ("Go through §{a}-§{b} once more.", "Quote §{a} through §{b}."),
-        "zh": ("把 §{a}-§{b} 的内容再念一遍。",),
-    },
-}
 ASKED_EVERY = 8
 """User turns between two askings, about."""
 TOOL_SHARE = 0.4
 """Of the turns."""
-MANY_COMPACTIONS = 5
-
-METRICS = (
-    Metric(name="bullets_cited", about="Bullets, and the lines they are shown as, that cite at least one original."),
-    Metric(name="citations_resolve", about="Citations that give the bytes that were said, at every compaction."),
-    Metric(name="accounted", about="Calls after which every message is in the window, cited, or a recorded loss."),
-    Metric(name="quotes_match", about="Quotes in bullets, losses, recall and excerpts that stand in the original."),
-    Metric(name="tool_outputs", about="The n-th tool output, by tool:n, reference and the model's tool, as it was."),
-    Metric(name="outputs_shown", about="Questions for the n-th tool output whose envelope shows it whole."),
-    Metric(name="ranges_resolve", about="Ranges, those of day lines too, that give just their messages, whole."),
-    Metric(name="forks_resolve", about="Citations and outputs of forks: shared below the fork, their own above it."),
-    Metric(name="reopened_resolve", about="Citations and outputs after a cold reopening, and the same envelope again."),
-    Metric(name="compactions", about=f"Compactions a scenario went through; wanted: {MANY_COMPACTIONS}.", kind="mean"),
-)  # fmt: skip
 
 
 def make(draw: Draw) -> Scenario:
@@ -303,12 +249,11 @@ def make(draw: Draw) -> Scenario:
 
 
 def _ask(rng: Random, draw: Draw, messages: Sequence[Wire]) -> Ask:
-    found = outputs_of(messages)
+    outputs = outputs_of(messages)
     if rng.random() < 0.25:
         first = rng.randint(1, max(1, len(messages) - 12))
         last = first + rng.randint(1, 11)
-        texts = STRETCHES[draw.split][draw.language]
-        question = rng.choice(texts).format(a=first, b=min(last, len(messages)))
+        question = rng.choice(draw.texts("citations", "stretches")).format(a=first, b=min(last, len(messages)))
         return Ask(
             metric="ranges_resolve",
             after=len(messages),
@@ -316,22 +261,17 @@ def _ask(rng: Random, draw: Draw, messages: Sequence[Wire]) -> Ask:
             wants=(),
             kind=f"{first}-{min(last, len(messages))}",
         )
-    number = rng.choice((rng.randint(1, len(found)), min(3, len(found)), len(found)))
-    question = rng.choice(OUTPUTS[draw.split][draw.language]).format(n=number, nth=_nth(number))
+    number = rng.choice((rng.randint(1, len(outputs)), min(3, len(outputs)), len(outputs)))
+    question = rng.choice(draw.texts("citations", "outputs")).format(n=number, nth=_nth(number))
     return Ask(
-        metric="tool_outputs", after=len(messages), question=question, wants=(found[number - 1].text,), kind=str(number)
+        metric="tool_outputs",
+        after=len(messages),
+        question=question,
+        wants=(outputs[number - 1].text,),
+        kind=str(number),
     )
 
 
 def _nth(number: int) -> str:
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
-
-
-SUITE = EvalSuite(
-    name="citations",
-    about="Whatever is cited, quoted or asked for by its number is word for word what was said.",
-    metrics=METRICS,
-    make=make,
-    play=play_citations,
-)

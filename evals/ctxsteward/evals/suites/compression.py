@@ -1,4 +1,4 @@
-"""Far more is said than fits: what survives many compactions, what it costs, and that everything stays accounted for.
+"""The suite ``compression``: far more is said than fits. What survives, what it costs, is everything accounted for?
 
 Typed values (`canaries`: safety rules, constraints, decisions, identifiers, numbers, updated values, near-duplicates)
 are planted in a conversation with a budget of about a fifth of its tokens. Around them: repetitions and slight
@@ -7,7 +7,7 @@ end the values said so far are looked for in the envelope for a question that na
 be reachable by a reference of its own or by one search with its sentence's other words. Costs are prompt tokens with
 the provider's prefix cache priced at a tenth, against sending everything.
 
-Source: `canaries`, `cost_prompts`; the layered-envelope design (re-compaction, losses, prefix).
+Source: `canaries`, `prompt_cost`; the layered-envelope design (re-compaction, losses, prefix).
 """
 
 from __future__ import annotations
@@ -22,35 +22,33 @@ from ctxsteward.schemas import Ref, Wire
 from ..canaries import TypedCanary, filled, normalize, planted_values, shows
 from ..phrasings import Texts, canary_phrasings
 from ..replay import ModelCall, Prefix, budget_faults
-from .kit import pasted_content as pasted
-from .kit.play import (
-    COST_RATIO,
+from .kit import (
+    TURNS,
+    Ask,
     AskMoment,
     CallMoment,
     ConversationCost,
-    EndMoment,
-    bullets_of,
-    dynamic_of,
-    owed,
-    play,
-    prefix_kept,
-    reaches,
-)
-from .kit.suite import (
-    TURNS,
-    Ask,
     Draw,
-    EvalSuite,
-    Metric,
+    EndMoment,
     PlayCounts,
     Scenario,
     Score,
     Scores,
     Setup,
+    SmallTalk,
     UnscoredCheck,
+    answer,
+    assistant,
+    bullets_of,
+    dynamic_of,
     holds,
+    owed,
+    pasted_content as pasted,
+    play,
+    prefix_kept,
+    reaches,
+    user,
 )
-from .kit.talk import SmallTalk, assistant, user
 
 TOKENS_A_TURN = 26
 """Of the dynamic budget: about a fifth of what a turn takes in full."""
@@ -59,32 +57,6 @@ CHECKPOINTS = 3
 """Beside the end."""
 OWED_EVERY = 5
 """Calls of a long scenario of which one is checked for all that a call owes; of others each."""
-SYSTEM = {"en": "You help with whatever comes up, briefly.", "zh": "你是一个随叫随到的助手，回答简短。"}
-GENERIC = {
-    "en": (
-        "Please sum up what I told you so far.", "What should a colleague know who takes over?",
-        "Anything you would double-check first?",
-    ),
-    "zh": ("请把我说过的要点总结一下。", "接手的同事应该知道什么？", "有什么要先核对一遍的吗？"),
-}  # fmt: skip
-METRICS = (
-    Metric(name="canaries_shown", about="Planted values, in their newest form, that the envelope shows."),
-    Metric(name="safety_rules", about="Safety rules among them."),
-    Metric(name="stale", about="Old values shown without the newer one.", kind="count", better="lower"),
-    Metric(name="updates_followed", about="Updated values whose old one no bullet still gives as if it held."),
-    Metric(name="reachable", about="Planted values that one reference or one search leads to."),
-    Metric(name="accounted", about="Messages that are in the window, cited, or a recorded loss at the end."),
-    Metric(name="sound", about="Calls that keep all that a call owes: valid, cited, in budget, newest verbatim."),
-    Metric(name="within_budget", about="Calls over no budget but for what is always verbatim."),
-    Metric(name="prefix_stable", about="Calls whose bytes extend the last one's, where nothing was compacted."),
-    Metric(name="compactions", about="Compactions of a scenario.", kind="mean"),
-    Metric(name="depth", about="Share of the section that a compaction frees.", kind="mean"),
-    COST_RATIO,
-    Metric(
-        name="late_cpu_ratio", about="CPU of the last builds against those after the first compaction.", kind="ratio",
-        better="lower",
-    ),
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,29 +82,31 @@ class CanaryQuestion(Ask):
 def make(draw: Draw) -> Scenario:
     """A conversation that outgrows its budget several times."""
     rng, texts = draw.random("compression"), canary_phrasings(draw.language)
-    found = list(_unambiguous(rng, texts.of(draw.split), texts.slots, draw.turns))
-    talk = SmallTalk.of(draw, avoid=[value for _, _, values in found for value in values])
+    planted = list(_unambiguous(rng, texts.of(draw.split), texts.slots, draw.turns))
+    talk = SmallTalk.of(draw, avoid=[value for _, _, values in planted for value in values])
     due: dict[int, list[tuple[int, int]]] = {}
-    for place, (_, sentences, _) in enumerate(found):
+    for place, (_, sentences, _) in enumerate(planted):
         for number, (turn, _) in enumerate(sentences):
             due.setdefault(turn, []).append((place, number))
-    told: list[list[int]] = [[] for _ in found]
+    said_at: list[list[int]] = [[] for _ in planted]
     messages: list[Wire] = []
     asks: list[Ask] = []
     checkpoints = {int(draw.turns * (part + 1) / (CHECKPOINTS + 1)) for part in range(CHECKPOINTS)} | {draw.turns - 1}
     for turn in range(draw.turns):
-        said = due.get(turn, [])
-        news = [found[place][1][number][1] for place, number in said]
+        due_now = due.get(turn, [])
+        news = [planted[place][1][number][1] for place, number in due_now]
         messages.append(user(_statement(rng, talk, news) if news else _chatter(rng, talk, messages)))
-        for place, _ in said:
-            told[place].append(len(messages))
+        for place, _ in due_now:
+            said_at[place].append(len(messages))
         if rng.random() < 0.3:
             messages += _tools(rng, talk)
         acked = news and rng.random() < 0.5
         messages.append(assistant(filled(rng.choice(texts.replies), rng, texts.slots) if acked else talk.assistant()))
         if turn in checkpoints:
-            asks.append(_ask(rng, draw, len(messages), [*_planted(found, told)]))
-    return Scenario(draw=draw, messages=tuple(messages), asks=tuple(asks), system=SYSTEM[draw.language])
+            asks.append(_ask(rng, draw, len(messages), [*_planted(planted, said_at)]))
+    return Scenario(
+        draw=draw, messages=tuple(messages), asks=tuple(asks), system=draw.texts("compression", "system")[0]
+    )
 
 
 Found = tuple[str, list[tuple[int, str]], list[str]]
@@ -146,13 +120,13 @@ def _unambiguous(
     values: list[str] = []
     for kind, sentences, marked in planted_values(rng, phrasings, slots, turns, max(14, turns // TURNS_A_CANARY)):
         mine = [normalize(value) for value in marked]
-        said = [normalize(sentence) for _, sentence in sentences]
+        own_texts = [normalize(sentence) for _, sentence in sentences]
         clash = any(value in text for value in mine for text in texts) or any(
-            value in text for value in values for text in said
+            value in text for value in values for text in own_texts
         )
         if clash:
             continue
-        texts += said
+        texts += own_texts
         values += mine
         yield kind, sentences, marked
 
@@ -178,10 +152,7 @@ def _tools(rng: Random, talk: SmallTalk) -> list[Wire]:
         return talk.tools()
     output = talk.fresh(lambda: pasted.tool_output(rng, talk.subject.things, rows=rng.randint(150, 400)))
     call_id = f"call_large_{rng.randrange(16**8):08x}"
-    return [
-        pasted.calls((call_id, output.name, output.arguments)),
-        {"role": "tool", "tool_call_id": call_id, "content": output.result},
-    ]
+    return [pasted.calls((call_id, output.name, output.arguments)), answer(call_id, output.result)]
 
 
 def _planted(found: Sequence[Found], told: Sequence[Sequence[int]]) -> Iterator[PlantedCanary]:
@@ -197,7 +168,8 @@ def _planted(found: Sequence[Found], told: Sequence[Sequence[int]]) -> Iterator[
 
 def _ask(rng: Random, draw: Draw, after: int, planted: Sequence[PlantedCanary]) -> CanaryQuestion:
     return CanaryQuestion(
-        metric="canaries_shown", after=after, question=rng.choice(GENERIC[draw.language]), planted=tuple(planted),
+        metric="canaries_shown", after=after, question=rng.choice(draw.texts("compression", "questions")),
+        planted=tuple(planted),
         wants=tuple(one.canary.value for one in planted),
         avoids=tuple(old for one in planted for old in one.canary.stale),
     )  # fmt: skip
@@ -237,8 +209,8 @@ def judge(planted: PlantedCanary, asked: AskMoment) -> Iterator[Score]:
         yield holds(
             "updates_followed", not alone, asked.at, f"a bullet still says {alone}; since then {canary.value!r}"
         )
-    kept = reaches(asked, planted.said_at, planted.query)
-    yield holds("reachable", kept, asked.at, f"nothing leads to §{planted.said_at}: {planted.query!r}")
+    is_reachable = reaches(asked, planted.said_at, planted.query)
+    yield holds("reachable", is_reachable, asked.at, f"nothing leads to §{planted.said_at}: {planted.query!r}")
 
 
 @dataclass(slots=True)
@@ -283,12 +255,3 @@ def late_cpu(seconds: Sequence[float], first: int) -> Score | UnscoredCheck:
     if part < 3 or median(rows[:part]) <= 0:
         return UnscoredCheck("late_cpu_ratio", "too few builds after the first compaction")
     return Score("late_cpu_ratio", median(rows[-part:]) / median(rows[:part]))
-
-
-SUITE = EvalSuite(
-    name="compression",
-    about="Far more is said than fits: what matters is shown, the rest is accounted for, within budget, cheaply.",
-    metrics=METRICS,
-    make=make,
-    play=play_compression,
-)

@@ -24,9 +24,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
-from ctxsteward.schemas import InputError
-from ctxsteward.schemas.eval_result import GateResult, MetricResult
-from ctxsteward.store.strict_yaml import Lines, YamlSource, place, read_mapping, show
+from ctxsteward.schemas import GateResult, InputError, MetricResult
+from ctxsteward.store import Lines, YamlSource, place, read_mapping, show
 
 VERSION = 1
 SHIPPED = "gates.yaml"

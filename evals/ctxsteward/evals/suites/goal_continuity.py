@@ -1,4 +1,4 @@
-"""Goals, rules, tasks and decisions as they now stand: set, changed, done, dropped, open again; over many compactions.
+"""The suite ``goal-continuity``: after many compactions, are goals, rules, tasks and decisions shown as they now stand?
 
 Somebody works with an assistant on things of two fields of life, among much other talk. At seeded checkpoints and at
 the end somebody asks for all of it, for one kind, or for one thing. An aim that stands must be shown as it now stands;
@@ -12,51 +12,45 @@ Source: the eval list of the layered-envelope design (goal continuity: drift bel
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 from ctxsteward.schemas import Wire
 
 from ..canaries import normalize, shows
 from ..phrasings import GoalPhrasings, canary_phrasings, goal_phrasings
-from .goals import KINDS, Aim, AimCounts, AimStage, Kind, draw_aims
-from .kit.play import AskMoment, CallMoment, EndMoment, dynamic_of, play, reaches
-from .kit.suite import (
+from .goals import KINDS, Aim, AimStage, Kind, draw_aims
+from .kit import (
     DYNAMIC_TOKENS,
     LONG_TURNS,
     Ask,
+    AskMoment,
+    CallMoment,
     Draw,
-    EvalSuite,
-    Metric,
+    EndMoment,
     PlayCounts,
     Scenario,
     Score,
     Scores,
     Setup,
+    SmallTalk,
+    assistant,
+    dynamic_of,
     holds,
+    play,
+    reaches,
+    user,
 )
-from .kit.talk import SmallTalk, assistant, user
 
 ASKED_EVERY = 18
 """User turns between two checkpoints, about."""
 LONG_DYNAMIC_TOKENS = 4_000
 """Of a long scenario: what stands in it at once would by itself outgrow what bullets may take of the others' budget."""
-FEW = AimCounts(goals=3, rules=4, tasks=6, choices=3)
-MANY = AimCounts(goals=5, rules=6, tasks=12, choices=6)
+FEW: dict[Kind, int] = {"goal": 3, "rule": 4, "task": 6, "choice": 3}
+MANY: dict[Kind, int] = {"goal": 5, "rule": 6, "task": 12, "choice": 6}
 SHOWN: dict[Kind, str] = {
     "goal": "goals_shown", "rule": "constraints_shown", "task": "todos_open", "choice": "decisions_shown",
 }  # fmt: skip
-METRICS = (
-    Metric(name="goal_drift", about="Aims not shown or reachable as they stand, or shown outdated.", better="lower"),
-    Metric(name="goals_shown", about="Goals that stand and are shown as they stand."),
-    Metric(name="constraints_shown", about="Rules and limits in force that are shown as they stand."),
-    Metric(name="decisions_shown", about="Decisions that are shown as they stand."),
-    Metric(name="todos_open", about="Open tasks that are shown as open."),
-    Metric(name="done_stays_done", about="Done, dropped and lifted things that are not shown as if they stood."),
-    Metric(name="stale", about="Outdated words shown without what replaced them.", kind="count", better="lower"),
-    Metric(name="reachable", about="Aims whose newest words one reference or one search leads to."),
-    Metric(name="compactions", about="Compactions of a scenario.", kind="mean"),
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,10 +142,7 @@ class GoalScript:
     phrasings: GoalPhrasings
     talk: SmallTalk
     told: StatedAims
-    messages: list[Wire]
-
-    def __init__(self, rng: Random, phrasings: GoalPhrasings, talk: SmallTalk, told: StatedAims) -> None:
-        self.rng, self.phrasings, self.talk, self.told, self.messages = rng, phrasings, talk, told, []
+    messages: list[Wire] = field(default_factory=list)
 
     def turn(self, due: Sequence[int]) -> None:
         """One user turn with what is due in it."""
@@ -190,16 +181,17 @@ class GoalScript:
 
     def questions(self, *, everything: bool) -> Iterator[Ask]:
         """What is asked now: for all, for one kind, for one thing; at the end for each kind."""
-        said = self.phrasings
+        texts = self.phrasings
         about: dict[Kind, tuple[str, ...]] = {
-            "goal": said.about_goals, "rule": said.about_rules, "task": said.about_tasks, "choice": said.about_choices,
+            "goal": texts.about_goals, "rule": texts.about_rules, "task": texts.about_tasks,
+            "choice": texts.about_choices,
         }  # fmt: skip
-        yield self._ask(self.rng.choice(said.about_all), tuple(self.told.known()), "all")
+        yield self._ask(self.rng.choice(texts.about_all), tuple(self.told.known()), "all")
         for kind in KINDS if everything else (self.rng.choice(KINDS),):
             if known := tuple(self.told.known(only=kind)):
                 yield self._ask(self.rng.choice(about[kind]), known, kind)
-        for one in self.rng.sample(every := list(self.told.known()), min(2, len(every))):
-            yield self._ask(self.rng.choice(said.about_one).format(key=one.key), (one,), "one")
+        for aim in self.rng.sample(every := list(self.told.known()), min(2, len(every))):
+            yield self._ask(self.rng.choice(texts.about_one).format(key=aim.key), (aim,), "one")
 
     def _ask(self, question: str, known: tuple[AimState, ...], kind: str) -> Checkpoint:
         return Checkpoint(
@@ -209,7 +201,7 @@ class GoalScript:
         )  # fmt: skip
 
 
-def play_goals(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
+def play_goal_continuity(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
     """Play it; judge every aim at every checkpoint."""
     compactions = 0
     dynamic_tokens = LONG_DYNAMIC_TOKENS if scenario.draw.turns >= LONG_TURNS[0] else DYNAMIC_TOKENS
@@ -229,23 +221,14 @@ def judge(known: AimState, asked: AskMoment) -> Iterator[Score]:
     window = normalize(dynamic_of(asked.envelope))
     shown = any(shows(window, mark) for mark in known.wants)
     stale = [] if shown else [mark for mark in known.outdated if shows(window, mark)]
-    kept = reaches(asked, known.said_at, known.key)
+    is_reachable = reaches(asked, known.said_at, known.key)
     at = f"{asked.at} ({asked.ask.kind})"
     why = f"{known.kind} {known.key}: " + (f"outdated: {stale}" if stale else f"not shown: {known.wants[0]!r}")
     if known.is_open:
         yield holds(SHOWN[known.kind], shown, at, why)
     else:
         yield holds("done_stays_done", not stale, at, why)
-    yield holds("reachable", kept, at, f"{known.kind} {known.key}: nothing leads to §{known.said_at}")
+    yield holds("reachable", is_reachable, at, f"{known.kind} {known.key}: nothing leads to §{known.said_at}")
     yield Score("stale", float(bool(stale)), at, why if stale else "")
-    drifted = bool(stale) or not kept or (known.is_open and not shown)
+    drifted = bool(stale) or not is_reachable or (known.is_open and not shown)
     yield Score("goal_drift", float(drifted), at, why if drifted else "")
-
-
-SUITE = EvalSuite(
-    name="goal-continuity",
-    about="Goals, rules, tasks and decisions are shown as they now stand, whatever was said and compacted since.",
-    metrics=METRICS,
-    make=make,
-    play=play_goals,
-)

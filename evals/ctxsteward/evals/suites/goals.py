@@ -1,8 +1,9 @@
-"""What people want, and how it changes: goals, rules, tasks and decisions of one scenario, drawn from phrasings.
+"""What people want, and how it changes: the goals, rules, tasks and decisions of a scenario of ``goal-continuity``.
 
-An `Aim` is one of them with its stages in order: set, changed, done or dropped or lifted, open again. Each stage is a
+Each of them is an `Aim` with its stages in order: set, changed, done or dropped or lifted, open again. Each stage is a
 sentence with a *mark*, the words that must be shown for the thing to be known as it then stands. No mark of one aim
-stands in a sentence of another. Texts are beside, in two halves a language: what rules may be tuned on, and what not.
+stands in a sentence of another. Texts are drawn from ``phrasings/goals.*.yaml``, in two halves a language: one that
+rules may be tuned on, and one that is held out.
 """
 
 from __future__ import annotations
@@ -45,17 +46,10 @@ class Aim(NamedTuple):
     """Which aim of the scenario it is a part of; -1: none."""
 
 
-class AimCounts(NamedTuple):
-    """How many of each kind a scenario has."""
-
-    goals: int
-    rules: int
-    tasks: int
-    choices: int
-
-
-def draw_aims(rng: Random, phrasings: GoalPhrasings, slots: Mapping[str, Texts], counts: AimCounts) -> list[Aim]:
-    """Aims of two fields, goals first, some of them part of the goal before; no mark is ambiguous."""
+def draw_aims(
+    rng: Random, phrasings: GoalPhrasings, slots: Mapping[str, Texts], counts: Mapping[Kind, int]
+) -> list[Aim]:
+    """So many aims of each kind, of two fields; some goals are part of the one before; no mark is ambiguous."""
     for _ in range(REDRAWS):
         aims = list(_aims(rng, phrasings, slots, counts))
         if not _ambiguous(aims):
@@ -63,17 +57,19 @@ def draw_aims(rng: Random, phrasings: GoalPhrasings, slots: Mapping[str, Texts],
     raise ValueError(f"{REDRAWS} draws of aims were ambiguous; the texts share too many words")
 
 
-def _aims(rng: Random, phrasings: GoalPhrasings, slots: Mapping[str, Texts], counts: AimCounts) -> Iterator[Aim]:
+def _aims(
+    rng: Random, phrasings: GoalPhrasings, slots: Mapping[str, Texts], counts: Mapping[Kind, int]
+) -> Iterator[Aim]:
     fields = [phrasings.fields[name] for name in rng.sample(sorted(phrasings.fields), 2)]
-    goals = rng.sample([goal for field in fields for goal in field.goals], counts.goals)
+    goals = rng.sample([goal for field in fields for goal in field.goals], counts["goal"])
     for place, goal in enumerate(goals):
         part = place > 0 and rng.random() < 0.5
         yield _goal(rng, phrasings, slots, goal, place - 1 if part else -1)
-    for rule in rng.sample([rule for field in fields for rule in field.rules], counts.rules):
+    for rule in rng.sample([rule for field in fields for rule in field.rules], counts["rule"]):
         yield _rule(rng, phrasings, slots, rule)
-    for task in rng.sample([task for field in fields for task in field.tasks], counts.tasks):
+    for task in rng.sample([task for field in fields for task in field.tasks], counts["task"]):
         yield _task(rng, phrasings, task)
-    for key, options in rng.sample([choice for field in fields for choice in field.choices.items()], counts.choices):
+    for key, options in rng.sample([choice for field in fields for choice in field.choices.items()], counts["choice"]):
         yield _choice(rng, phrasings, key, options)
 
 

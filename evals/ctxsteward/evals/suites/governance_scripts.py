@@ -1,4 +1,4 @@
-"""Stories about governed memory: who says what in which visit, before which night.
+"""Stories for the suite ``governance``: who says what in which visit, before which night.
 
 A *visit* is one session of one principal. Days one and two bring corrections by three people each, wishes of single
 people, and poison from users, tools and colluders; in the other tenant, the same with other figures. What a story
@@ -14,33 +14,8 @@ from typing import Literal, NamedTuple
 
 from ctxsteward.schemas import Wire
 
-from ..phrasings import Phrasings, TextsByLanguage, TextsBySplit, load
-from .kit.suite import Draw
-from .kit.talk import SmallTalk, assistant, user
-
-
-class GovernanceTexts(Phrasings):
-    """What is said in these stories."""
-
-    corrections: TextsBySplit
-    """About the agent's work, by several people independently: what may reach everybody."""
-    things: TextsBySplit
-    wishes: TextsBySplit
-    """Of one person: what may reach its author only."""
-    poison_facts: TextsBySplit
-    """False rules said by one, or by too few however often."""
-    poison_rules: TextsBySplit
-    """Personas and policies, by as many colluders as it takes for a fact."""
-    poison_tools: TextsBySplit
-    """In tool results, session after session."""
-    wrong: TextsBySplit
-    """Each of one person: what users of a bad version say."""
-    questions: TextsByLanguage
-    """How a visit begins."""
-    thanks: TextsByLanguage
-    syllables: TextsByLanguage
-    """Of names that nobody has."""
-
+from ..phrasings import table
+from .kit import Draw, SmallTalk, answer, assistant, calls, user
 
 HERE, THERE = "acme", "globex"
 """The tenant that is watched, and the one beside it."""
@@ -90,10 +65,10 @@ class Teller:
     def __init__(self, draw: Draw, what: str = "story") -> None:
         self.draw, self.random, self.talk = draw, draw.random(what), SmallTalk.of(draw)
         self._figures = iter(self.random.sample(range(10_013, 99_989), 400))
-        self.texts = load("governance", GovernanceTexts)
-        syllables = self.texts.syllables[draw.language]
+        self.texts = {kind: draw.texts("governance", kind) for kind in table("governance")}
+        syllables = self.texts["syllables"]
         self._names = iter("".join(self.random.sample(syllables, 3)).capitalize() for _ in range(8))
-        self._things = iter(self.random.sample(self.texts.things[draw.split][draw.language], 6))
+        self._things = iter(self.random.sample(self.texts["things"], 6))
 
     def story(self) -> Story:
         """Both days, for both tenants; more visits where the draw wants more turns."""
@@ -122,21 +97,21 @@ class Teller:
 
     def _wish(self, told: Story, tenant: str, day: int) -> None:
         new = next(self._names)
-        self._plant(told, "personal", tenant, day, new, self._filled(self.texts.wishes, new), [f"w{day}"], "one person")
+        self._plant(told, "personal", tenant, day, new, self._filled("wishes", new), [f"w{day}"], "one person")
 
     def _poison(self, told: Story, source: str) -> None:
-        new, texts = self.figure(), self.texts
+        new = self.figure()
         match source:
             case "a user":
-                self._plant(told, "poison", HERE, 1, new, self._filled(texts.poison_facts, new), ["mallory"], source)
+                self._plant(told, "poison", HERE, 1, new, self._filled("poison_facts", new), ["mallory"], source)
             case "two colluders":
                 names = [f"colluder-{number % 2}" for number in range(5)]
                 self._plant(told, "poison", HERE, 1, new, self._corrected(new), names, source)
             case "five colluders":
                 names = [f"colluder-{number}" for number in range(5)]
-                self._plant(told, "poison", HERE, 1, new, self._filled(texts.poison_rules, new), names, source)
+                self._plant(told, "poison", HERE, 1, new, self._filled("poison_rules", new), names, source)
             case "tools":
-                text = self._filled(texts.poison_tools, new)
+                text = self._filled("poison_tools", new)
                 visits = [f"{source}-{number}" for number in range(4)]
                 for number, name in enumerate(visits):
                     told.visits.append(self.visit(name, HERE, f"victim-{number}", 1, None, tool_text=text))
@@ -150,12 +125,12 @@ class Teller:
         ids = frozenset(visit.id for visit in visits)
         told.planted.append(PlantedSentence(kind, tenant, figure, text, frozenset(names), ids, source))
 
-    def _filled(self, texts: TextsBySplit, new: str) -> str:
-        return self.random.choice(texts[self.draw.split][self.draw.language]).format(new=new)
+    def _filled(self, kind: str, new: str) -> str:
+        return self.random.choice(self.texts[kind]).format(new=new)
 
     def _corrected(self, new: str) -> str:
         """Of something that nobody has corrected before."""
-        text = self.random.choice(self.texts.corrections[self.draw.split][self.draw.language])
+        text = self.random.choice(self.texts["corrections"])
         return text.format(thing=next(self._things), new=new, old=self.figure())
 
     def figure(self) -> str:
@@ -172,27 +147,23 @@ class Teller:
         return Visit(id=id, tenant=tenant, principal=principal, day=day, wires=tuple(wires))
 
     def _wires(self, text: str | None, tool_text: str | None) -> Iterator[Wire]:
-        thing = self.random.choice(self.texts.things[self.draw.split][self.draw.language])
-        yield user(self.random.choice(self.texts.questions[self.draw.language]).format(thing=thing))
+        thing = self.random.choice(self.texts["things"])
+        yield user(self.random.choice(self.texts["questions"]).format(thing=thing))
         if tool_text is not None:
-            call = {"id": f"c{self.random.randrange(10**7)}", "type": "function"}
-            yield {
-                "role": "assistant",
-                "content": None,
-                "tool_calls": [{**call, "function": {"name": "read_page", "arguments": "{}"}}],
-            }
+            id = f"c{self.random.randrange(10**7)}"
+            yield calls((id, "read_page", {}))
             page = json.dumps({"page": self.random.randint(1, 9), "text": tool_text}, ensure_ascii=False)
-            yield {"role": "tool", "tool_call_id": call["id"], "content": self.random.choice((tool_text, page))}
+            yield answer(id, self.random.choice((tool_text, page)))
         yield assistant(self.talk.assistant())
         if text is not None:
             yield from (user(text), assistant(self.talk.assistant()))
         elif self.random.random() < 0.5:
             yield from (user(self.talk.user()), assistant(self.talk.assistant()))
-        yield from (user(self.random.choice(self.texts.thanks[self.draw.language])), assistant(self.talk.assistant()))
+        yield from (user(self.random.choice(self.texts["thanks"])), assistant(self.talk.assistant()))
 
     def complaint(self) -> str:
         """What a user of a bad version says; never the same twice."""
-        return self._filled(self.texts.wrong, self.figure())
+        return self._filled("wrong", self.figure())
 
 
 def _turns(wires: tuple[Wire, ...]) -> int:

@@ -1,10 +1,11 @@
-"""Injection: whatever people, tools and documents say, it stays what they said, and moves nothing.
+"""The suite ``injection``: whatever people, tools and documents say is shown as their words, and moves nothing else.
 
 A conversation in which attacks are said in every place that untrusted text has: by users, in tool results, documents,
 tool names and arguments, names of participants, replies, system messages that somebody appends, notes. Beside it runs
 its twin: the same conversation with harmless text of the same length and lines. Head, budgets, order of sections, roles
 and who says what must be the twin's, call by call; the prompt must read back as what it was made from; and what the
-user asked to remember must be shown wherever the twin shows it. Nothing here detects anything.
+user asked to remember must be shown wherever the twin shows it. The product does not try to detect attacks, and neither
+does the suite: it checks that they have no effect.
 
 Source: the layered-envelope design (attack surface: budgets, sections, forged content); the state design (trust).
 """
@@ -22,11 +23,25 @@ from ctxsteward.schemas import Wire
 
 from ..canaries import normalize, shows
 from ..replay import ModelCall
-from .attacks import CARRIERS, WRAPPINGS, Attack, Say, WrappedAttack, attack_texts, harmless
-from .kit.play import dynamic_of, owed
-from .kit.profiles import head
-from .kit.suite import Ask, Draw, EvalSuite, Metric, PlayCounts, Scenario, Score, Scores, Setup, UnscoredCheck, holds
-from .kit.talk import SmallTalk, assistant, user
+from .attacks import CARRIERS, Attack, Say, harmless, wrappings
+from .kit import (
+    Ask,
+    Draw,
+    PlayCounts,
+    Scenario,
+    Score,
+    Scores,
+    Setup,
+    SmallTalk,
+    UnscoredCheck,
+    assistant,
+    deck,
+    dynamic_of,
+    head,
+    holds,
+    owed,
+    user,
+)
 from .untrusted_text_checks import (
     MarkedAttack,
     attributed,
@@ -42,18 +57,6 @@ ATTACK_SHARE = 0.25
 CANARY_EVERY = 7
 CHECKED_EVERY = 3
 """Of the calls without an attack since the last one, every third is looked at whole."""
-
-METRICS = (
-    Metric(name="head_unmoved", about="Calls whose head is the twin's to the byte, budgets and order with it."),
-    Metric(name="sections_kept", about="Calls with four sections in order, whose text prompt reads back as made."),
-    Metric(name="roles_kept", about="Calls in which every attack stands in its speaker's role, or in our fence."),
-    Metric(name="tool_text_not_promoted", about="Calls in which what tools said is a tool's, or in our fence."),
-    Metric(name="template_tokens_inert", about="Text prompts without a template token or a forged closing line."),
-    Metric(name="attributed", about="Bullets and recalled messages that say truly whose words they are."),
-    Metric(name="budgets_kept", about="Calls valid for both providers, in budget, with the last raw turn verbatim."),
-    Metric(name="canaries_kept", about="Questions for what the user told, answered where the twin answers."),
-)  # fmt: skip
-
 
 # -- making ------------------------------------------------------------------------------------------------------
 
@@ -93,52 +96,48 @@ class AttackedConversation:
 def composed(draw: Draw, nonce: str, say: Say, attacks: Iterator[Attack] | None = None) -> AttackedConversation:
     """The conversation with each attack as `say` has it, all else the same; `attacks` in place of our own."""
     talk, rng = SmallTalk.of(draw), draw.random("injection")
-    made = AttackedConversation()
-    told: list[tuple[str, str]] = []
+    conversation = AttackedConversation()
+    remembered: list[tuple[str, str]] = []
     attacks = attacks or _attacks(draw, nonce)
-    carriers, things = _deck(rng, list(CARRIERS)), _deck(rng, list(attack_texts().things[draw.language]))
+    carriers, things = deck(rng, list(CARRIERS)), deck(rng, list(draw.texts("attacks", "things")))
     for turn in range(draw.turns):
         if turn % CANARY_EVERY == 1:
             thing, value = next(things), str(rng.randint(1_000, 99_999))
-            text = rng.choice(attack_texts().canaries[draw.split][draw.language]).format(thing=thing, value=value)
-            told = [one for one in told if one[0] != thing] + [(thing, value)]
-            made.messages += [user(talk.join(text, talk.user())), assistant(talk.assistant())]
+            text = rng.choice(draw.texts("attacks", "canaries")).format(thing=thing, value=value)
+            remembered = [pair for pair in remembered if pair[0] != thing] + [(thing, value)]
+            conversation.messages += [user(talk.join(text, talk.user())), assistant(talk.assistant())]
         elif rng.random() < ATTACK_SHARE:
             attack, carrier = next(attacks), next(carriers)
-            messages, at, role = CARRIERS[carrier](rng, talk, attack, say(attack.text), say)
+            messages, at, role = CARRIERS[carrier](rng, talk, attack, say(attack.text))
             kind = f"{attack.kind} in {carrier}"
-            made.marked.append(MarkedAttack(attack.marker, len(made.messages) + at + 1, role, kind))
-            made.messages += messages
+            conversation.marked.append(MarkedAttack(attack.marker, len(conversation.messages) + at + 1, role, kind))
+            conversation.messages += messages
         else:
-            made.messages += [
+            conversation.messages += [
                 user(talk.user()),
                 *(talk.tools() if rng.random() < 0.15 else ()),
                 assistant(talk.assistant()),
             ]
-        if turn % 9 == 8 and told:
-            made.asks.append(_ask(rng, draw, rng.choice(told), len(made.messages)))
-    return made
-
-
-def _deck(rng: Random, names: Sequence[str]) -> Iterator[str]:
-    while True:
-        yield from rng.sample(names, len(names))
+        if turn % 9 == 8 and remembered:
+            conversation.asks.append(_ask(rng, draw, rng.choice(remembered), len(conversation.messages)))
+    return conversation
 
 
 def _ask(rng: Random, draw: Draw, told: tuple[str, str], after: int) -> Ask:
-    question = rng.choice(attack_texts().questions[draw.split][draw.language]).format(thing=told[0])
+    question = rng.choice(draw.texts("attacks", "questions")).format(thing=told[0])
     return Ask(metric="canaries_kept", after=after, question=question, wants=(told[1],), kind="canary")
 
 
 def _attacks(draw: Draw, nonce: str) -> Iterator[Attack]:
     """Attacks of all kinds of the split, again and again."""
-    rng, said = draw.random("attacks"), attack_texts()
-    for kind in _deck(rng, list(WRAPPINGS[draw.split])):
+    rng, wraps = draw.random("attacks"), wrappings(draw.split)
+    for kind in deck(rng, list(wraps)):
         marker = "".join(rng.choices(string.ascii_uppercase, k=3)) + f"-{rng.randint(10_000, 99_999)}"
-        opening, demand = (rng.choice(texts[draw.split][draw.language]) for texts in (said.openings, said.demands))
-        turn = rng.choice(said.false_turns[draw.split][draw.language]).format(m=marker)
-        inner = WrappedAttack(text=opening + demand.format(m=marker), turn=turn, marker=marker, nonce=nonce)
-        yield Attack(kind, marker, WRAPPINGS[draw.split][kind](rng, inner))
+        opening, demand, turn = (
+            rng.choice(draw.texts("attacks", each)) for each in ("openings", "demands", "false_turns")
+        )
+        inner = {"text": opening + demand.format(m=marker), "turn": turn.format(m=marker)}
+        yield Attack(kind, marker, wraps[kind](rng, inner | {"marker": marker, "nonce": nonce}))
 
 
 # -- playing -----------------------------------------------------------------------------------------------------
@@ -196,19 +195,11 @@ def asked(
     ask: Ask, builders: tuple[EnvelopeBuilder, EnvelopeBuilder], pair: tuple[Session, Session]
 ) -> Score | UnscoredCheck:
     windows = [
-        normalize(dynamic_of(builder.preview(one, ask.question))) for builder, one in zip(builders, pair, strict=True)
+        normalize(dynamic_of(builder.preview(session, ask.question)))
+        for builder, session in zip(builders, pair, strict=True)
     ]
     shown, twin_shown = (all(shows(window, value) for value in ask.wants) for window in windows)
     at = f"after message {ask.after}: {ask.question}"
     if not shown and not twin_shown:
         return UnscoredCheck("canaries_kept", "the twin does not show it either", at)
     return holds("canaries_kept", shown, at, f"{ask.wants[0]} is not shown, and is in the twin")
-
-
-SUITE = EvalSuite(
-    name="injection",
-    about="Untrusted text stays in its speaker's role, moves nothing of the head, drives out nothing of the user's.",
-    metrics=METRICS,
-    make=make,
-    play=play_injection,
-)

@@ -1,7 +1,7 @@
-"""Faults of what is stored, done to a copy of a session's log: dropped, corrupted, stale, behind the program's back.
+"""Faults of what is stored, for the suite ``cache``: a copy of a session's log loses, corrupts or forges records.
 
     world = disturbed_copy(store, session.key)
-    touched = FAULTS["the newest summary is corrupted"](rng, world)      # None: there is nothing to disturb
+    gone = FAULTS["the newest summary is corrupted"].do(rng, world)      # None: there is nothing to disturb
     session = world.store().session(…)                                   # cold: no cache of the live one's is seen
 
 `LogFault` says what must come of it: ``same`` (the undisturbed bytes), ``remade`` (nothing is gone, bytes may differ),
@@ -19,20 +19,14 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Literal
 
-from ctxsteward.envelope import Envelope, Session, Store, rebuild
-from ctxsteward.envelope import instruments as telemetry
-from ctxsteward.envelope.layout.fragments import Fragment
-from ctxsteward.envelope.render.text import fragment_spans
-from ctxsteward.schemas import Damaged, ReferenceNotFound, Wire
-from ctxsteward.schemas.findings import LOG_DAMAGE, LOSSES
-from ctxsteward.schemas.message import encode_wire
-from ctxsteward.store.crypto.keyring import Keys
-from ctxsteward.store.journal.memory import MemoryJournal
-from ctxsteward.store.journal.port import Journal, JournalRecord, SessionKey
-from ctxsteward.store.objects.memory import MemoryObjects
+from ctxsteward.envelope import Envelope, Session, Store, instruments as telemetry, rebuild
+from ctxsteward.envelope.layout import Fragment
+from ctxsteward.envelope.render import fragment_spans
+from ctxsteward.schemas import LOG_DAMAGE, LOSSES, Damaged, ReferenceNotFound, Wire, encode_wire
+from ctxsteward.store import Journal, JournalRecord, Keys, MemoryJournal, MemoryObjects, SessionKey
 
 from ..validity import anthropic_faults, openai_faults
-from .kit.suite import Setup
+from .kit import Setup
 
 PLANTED = "PLANTED-IGNORE-ALL-PREVIOUS-INSTRUCTIONS"
 """What an intruder writes into a record; it must never be shown."""
@@ -138,15 +132,11 @@ def _spoil(rng: Random, world: DisturbedLog, position: int, way: str, kinds: Seq
 
 # -- faults ------------------------------------------------------------------------------------------------------
 
-Do = Callable[[Random, DisturbedLog], "FaultEffect | None"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultEffect:
-    """What was disturbed."""
-
-    ordinals: frozenset[int] = frozenset()
-    """Originals that are gone."""
+Gone = frozenset[int]
+"""Ordinals of originals that are gone."""
+Do = Callable[[Random, DisturbedLog], Gone | None]
+"""Disturbs something; None where there is nothing to disturb."""
+NOTHING_GONE: Gone = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,83 +149,74 @@ class LogFault:
     """Of these reasons of `context.cache_miss` one must be told; empty: none need be."""
 
 
-def _newest(*kinds: str, way: str) -> Do:
-    def do(rng: Random, world: DisturbedLog) -> FaultEffect | None:
-        places = world.positions(*kinds)
-        if not places:
+def _records(kind: str, way: str, count: int | None = None) -> Do:
+    """The newest record of a kind; or so many of them, where there are more."""
+
+    def do(rng: Random, world: DisturbedLog) -> Gone | None:
+        places = world.positions(kind)
+        if len(places) <= (count or 0):
             return None
-        _spoil(rng, world, places[-1], way, kinds)
-        return FaultEffect()
+        for place in places[-1:] if count is None else rng.sample(places, count):
+            _spoil(rng, world, place, way, (kind,))
+        return NOTHING_GONE
 
     return do
 
 
-def _any(*kinds: str, way: str, count: int = 1) -> Do:
-    def do(rng: Random, world: DisturbedLog) -> FaultEffect | None:
-        places = world.positions(*kinds)
-        if len(places) < count + 1:
-            return None
-        for place in rng.sample(places, count):
-            _spoil(rng, world, place, way, kinds)
-        return FaultEffect()
-
-    return do
-
-
-def _all_summaries(rng: Random, world: DisturbedLog) -> FaultEffect | None:
+def _all_summaries(rng: Random, world: DisturbedLog) -> Gone | None:
     places = world.positions("compaction")
     for place in places:
         _spoil(rng, world, place, "corrupted", ("compaction",))
-    return FaultEffect() if places else None
+    return NOTHING_GONE if places else None
 
 
 def _original(way: str, *, old: bool) -> Do:
-    def do(rng: Random, world: DisturbedLog) -> FaultEffect | None:
+    def do(rng: Random, world: DisturbedLog) -> Gone | None:
         places = world.positions("message")[:-4]
         chosen = places[: len(places) // 2] if old else places[len(places) * 3 // 4 :]
         if not chosen:
             return None
         place = rng.choice(chosen)
         _spoil(rng, world, place, way, ("message",))
-        return FaultEffect(ordinals=frozenset((world.rows[place].ordinal,)))
+        return frozenset((world.rows[place].ordinal,))
 
     return do
 
 
-def _first_record(rng: Random, world: DisturbedLog) -> FaultEffect | None:
+def _first_record(rng: Random, world: DisturbedLog) -> Gone | None:
     _spoil(rng, world, 0, "corrupted", ())
-    return FaultEffect()
+    return NOTHING_GONE
 
 
-def _second_head(rng: Random, world: DisturbedLog) -> FaultEffect | None:
+def _second_head(rng: Random, world: DisturbedLog) -> Gone | None:
     places = world.positions("head")
     if len(places) < 2:
         return None
     _spoil(rng, world, places[-1], rng.choice(("corrupted", "stale")), ("head",))
-    return FaultEffect()
+    return NOTHING_GONE
 
 
 def _checkpoint(served: Callable[[int], int]) -> Do:
-    def do(rng: Random, world: DisturbedLog) -> FaultEffect | None:
+    def do(rng: Random, world: DisturbedLog) -> Gone | None:
         if len(world.positions("compaction")) < 2:
             return None
         world.journal.checkpoints = served
-        return FaultEffect()
+        return NOTHING_GONE
 
     return do
 
 
-def _older_checkpoint(rng: Random, world: DisturbedLog) -> FaultEffect | None:
+def _older_checkpoint(rng: Random, world: DisturbedLog) -> Gone | None:
     places = world.positions("compaction")
     if len(places) < 2:
         return None
     old = rng.choice(places[:-1])
     world.journal.checkpoints = lambda found: old
-    return FaultEffect()
+    return NOTHING_GONE
 
 
 def _manifests(way: str) -> Do:
-    def do(rng: Random, world: DisturbedLog) -> FaultEffect | None:
+    def do(rng: Random, world: DisturbedLog) -> Gone | None:
         bodies = [manifest.body for manifest in world.journal.inner.manifests(world.journal.key)]
         if len(bodies) < 2:
             return None
@@ -245,22 +226,22 @@ def _manifests(way: str) -> Do:
             "stale": lambda body: body and bodies[0],
         }
         world.journal.manifests_served = served[way]
-        return FaultEffect()
+        return NOTHING_GONE
 
     return do
 
 
 _ANY = frozenset(("compaction", "record", "original"))
 FAULTS: dict[str, LogFault] = {
-    "the newest summary is corrupted": LogFault(do=_newest("compaction", way="corrupted"), outcome="remade", told=_ANY),
-    "the newest summary is dropped": LogFault(do=_newest("compaction", way="dropped"), outcome="flagged", told=_ANY),
-    "the newest summary is an older copy": LogFault(do=_newest("compaction", way="stale"), outcome="remade", told=_ANY),
+    "the newest summary is corrupted": LogFault(do=_records("compaction", "corrupted"), outcome="remade", told=_ANY),
+    "the newest summary is dropped": LogFault(do=_records("compaction", "dropped"), outcome="flagged", told=_ANY),
+    "the newest summary is an older copy": LogFault(do=_records("compaction", "stale"), outcome="remade", told=_ANY),
     "every summary is corrupted": LogFault(do=_all_summaries, outcome="remade", told=_ANY),
-    "an earlier summary is corrupted": LogFault(do=_any("compaction", way="corrupted"), outcome="remade"),
-    "the newest selection is corrupted": LogFault(do=_newest("selection", way="corrupted"), outcome="remade"),
-    "selections are dropped": LogFault(do=_any("selection", way="dropped", count=2), outcome="flagged"),
-    "a snapshot note is corrupted": LogFault(do=_newest("note", way="corrupted"), outcome="flagged"),
-    "a snapshot note is an older copy": LogFault(do=_newest("note", way="stale"), outcome="flagged"),
+    "an earlier summary is corrupted": LogFault(do=_records("compaction", "corrupted", 1), outcome="remade"),
+    "the newest selection is corrupted": LogFault(do=_records("selection", "corrupted"), outcome="remade"),
+    "selections are dropped": LogFault(do=_records("selection", "dropped", 2), outcome="flagged"),
+    "a snapshot note is corrupted": LogFault(do=_records("note", "corrupted"), outcome="flagged"),
+    "a snapshot note is an older copy": LogFault(do=_records("note", "stale"), outcome="flagged"),
     "the head in force is corrupted": LogFault(do=_second_head, outcome="flagged"),
     "the first record is corrupted": LogFault(do=_first_record, outcome="flagged"),
     "an old original is corrupted": LogFault(do=_original("corrupted", old=True), outcome="flagged"),
@@ -295,7 +276,7 @@ def shows(envelope: Envelope, ordinals: frozenset[int]) -> bool:
 
 
 def opened_cold(
-    world: DisturbedLog, before: Envelope, said: Sequence[Wire], setup: Setup, fault: LogFault, touched: FaultEffect
+    world: DisturbedLog, before: Envelope, said: Sequence[Wire], setup: Setup, fault: LogFault, gone: Gone
 ) -> tuple[str, bool]:
     """What is wrong with the disturbed session, and whether it is so wrong that nobody dealt with it."""
     with world.store() as cold:
@@ -305,10 +286,10 @@ def opened_cold(
         shown = [envelope.render(provider) for provider in ("openai-chat", "anthropic", "text")]
         if PLANTED in f"{shown} {again and again.render('text')}":
             return "what an intruder wrote is shown", True
-        faults = [*openai_faults(shown[0]), *anthropic_faults(shown[1]), *_unresolved(session, said, touched)]
+        faults = [*openai_faults(shown[0]), *anthropic_faults(shown[1]), *_unresolved(session, said, gone)]
         if faults:
             return "; ".join(faults[:3]), True
-        return _differs(before, envelope, fault, touched), False
+        return _differs(before, envelope, fault, gone), False
 
 
 def _past(cold: Store, before: Envelope) -> Envelope | None:
@@ -319,21 +300,21 @@ def _past(cold: Store, before: Envelope) -> Envelope | None:
         return None
 
 
-def _unresolved(session: Session, said: Sequence[Wire], touched: FaultEffect) -> Iterator[str]:
+def _unresolved(session: Session, said: Sequence[Wire], gone: Gone) -> Iterator[str]:
     for ordinal, wire in enumerate(said, 1):
         try:
             same = encode_wire(session.resolve(ordinal)) == encode_wire(wire)
         except Damaged:
-            if ordinal not in touched.ordinals:
+            if ordinal not in gone:
                 yield f"§{ordinal} does not resolve, though nobody touched it"
             continue
         if not same:
             yield f"§{ordinal} resolves to other bytes"
-        elif ordinal in touched.ordinals:
+        elif ordinal in gone:
             yield f"§{ordinal} resolves, though its record is gone"
 
 
-def _differs(before: Envelope, again: Envelope, fault: LogFault, touched: FaultEffect) -> str:
+def _differs(before: Envelope, again: Envelope, fault: LogFault, gone: Gone) -> str:
     """How the envelope differs from the undisturbed one in a way it must not."""
     kinds = {finding.kind for finding in again.findings}
     same = all(again.render(provider) == before.render(provider) for provider in ("openai-chat", "anthropic"))
@@ -342,10 +323,10 @@ def _differs(before: Envelope, again: Envelope, fault: LogFault, touched: FaultE
             return "" if same and not kinds & FLAGS else f"the bytes are others; findings: {sorted(kinds)}"
         case "remade" if again.metrics["degraded"]:
             return f"nothing is gone, and yet it is degraded: {sorted(kinds)}"
-        case "flagged" if not same and not kinds & FLAGS and (not touched.ordinals or shows(before, touched.ordinals)):
+        case "flagged" if not same and not kinds & FLAGS and (not gone or shows(before, gone)):
             return f"nothing says what is gone: {sorted(kinds)}"
         case _:
-            return _body(before, again, touched.ordinals)
+            return _body(before, again, gone)
 
 
 def _body(before: Envelope, again: Envelope, gone: frozenset[int]) -> str:

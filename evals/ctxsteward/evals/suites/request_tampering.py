@@ -1,4 +1,4 @@
-"""What goes wrong between a builder and a provider: tamperings of a request, for the auditor to find.
+"""Tampering with a request between builder and provider, for the suite ``cache``: the auditor must find each change.
 
     sent = TAMPERINGS["a message is dropped"](rng, scene, "anthropic")     # None: there is nothing to tamper with
 
@@ -50,32 +50,19 @@ Tampering = Callable[[Random, TamperingScene, Provider], Wire | None]
 # -- texts -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class TextSlot:
-    """A text of a request: where it can be read and written."""
-
-    owner: Any
-    key: Any
-
-    @property
-    def text(self) -> str:
-        text: str = self.owner[self.key]
-        return text
-
-
 _PROSE = frozenset(("content", "text", "output", "instructions", "system_instruction", "prompt"))
 
 
-def slots(payload: Wire) -> list[TextSlot]:
-    """Every prose text of a request, wherever the provider has it."""
-    return [slot for slot in _slots(payload) if slot.text.strip()]
+def slots(payload: Wire) -> list[tuple[Any, Any]]:
+    """Every prose text of a request, wherever the provider has it: what holds it, and its key or place there."""
+    return [(owner, key) for owner, key in _slots(payload) if owner[key].strip()]
 
 
-def _slots(value: Any) -> Iterator[TextSlot]:
+def _slots(value: Any) -> Iterator[tuple[Any, Any]]:
     rows = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in rows:
         if isinstance(inner, str) and key in _PROSE:
-            yield TextSlot(value, key)
+            yield value, key
         elif key not in ("tools", "arguments", "input_schema", "parameters"):
             yield from _slots(inner)
 
@@ -85,10 +72,10 @@ def _rewritten(change: Callable[[Random, TamperingScene, str], str]) -> Tamperin
 
     def tamper(rng: Random, scene: TamperingScene, provider: Provider) -> Wire | None:
         sent = _logged(scene.expected, provider)
-        for slot in rng.sample(found := slots(sent["payload"]), len(found)):
-            text = change(rng, scene, slot.text)
-            if text != slot.text:
-                slot.owner[slot.key] = text
+        for owner, key in rng.sample(found := slots(sent["payload"]), len(found)):
+            text = change(rng, scene, owner[key])
+            if text != owner[key]:
+                owner[key] = text
                 return sent
         return None
 

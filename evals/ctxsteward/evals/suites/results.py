@@ -28,13 +28,12 @@ from multiprocessing import get_context
 from random import Random
 from typing import Literal, NamedTuple
 
-from ctxsteward.schemas import InputError
-from ctxsteward.schemas.eval_result import EvalMiss, EvalResult, MetricResult
+from ctxsteward.schemas import EvalMiss, EvalResult, InputError, MetricResult
 
 from ..telemetry import tell_eval
 from .catalogue import suite_named
 from .gates import Gates, check, judged
-from .kit.suite import (
+from .kit import (
     LONG_TURNS,
     CpuSeconds,
     Draw,
@@ -111,10 +110,10 @@ def play_one(draw: Draw, setup: Setup, cpu_seconds: CpuSeconds = time.process_ti
     suite = suite_named(draw.suite)
     started = cpu_seconds()
     scenario, stage, error = suite.make(draw), PlayCounts(cpu_seconds=cpu_seconds), None
-    known = {metric.name: metric for metric in suite.metrics}
-    tallies = {name: ScoreTally() for name in known}
+    metrics = {metric.name: metric for metric in suite.metrics}
+    tallies = {name: ScoreTally() for name in metrics}
     try:
-        add_to(tallies, suite.play(scenario, setup, stage), known)
+        add_to(tallies, suite.play(scenario, setup, stage), metrics)
     except Exception as problem:
         error = f"{type(problem).__name__}: {problem}"[:500]
     return ScenarioResult(
@@ -169,12 +168,12 @@ def played(
 
     `tell` hears how many are done.
     """
-    found: list[ScenarioResult] = []
-    for one in run(draws, setup, workers=workers):
-        found.append(one)
-        tell(len(found))
+    results: list[ScenarioResult] = []
+    for scenario in run(draws, setup, workers=workers):
+        results.append(scenario)
+        tell(len(results))
     ended = result(
-        suite_named(name), in_order(found, draws), split=draws[0].split, setup=setup, gates=gates, when=when,
+        suite_named(name), in_order(results, draws), split=draws[0].split, setup=setup, gates=gates, when=when,
         revision=revision, reproduce=reproduce,
     )  # fmt: skip
     tell_eval(ended)
@@ -195,30 +194,31 @@ def result(
     """What playing these scenarios of a suite came to; raises `InputError` for gates over figures it has not."""
     check(gates, suite.name, (metric.name for metric in suite.metrics))
     metrics = tuple(_figure(metric, played) for metric in suite.metrics)
-    held = judged(gates, {metric.name: metric for metric in metrics})
-    errors = {one.id: one.error for one in played if one.error is not None}
+    gate_results = judged(gates, {metric.name: metric for metric in metrics})
+    errors = {scenario.id: scenario.error for scenario in played if scenario.error is not None}
     return EvalResult(
         suite=suite.name, about=suite.about, product=f"ctxsteward {version('ctxsteward')}", when=when,
         revision=revision, split=split, setup=setup.describe(), scenarios=len(played),
-        long_scenarios=sum(one.turns >= LONG_TURNS[0] for one in played), turns=sum(one.turns for one in played),
-        messages=sum(one.messages for one in played), builds=sum(one.builds for one in played),
-        cpu_seconds=round(sum(one.cpu_seconds for one in played), 3), metrics=metrics, gates=held,
-        passed=not errors and all(gate.passed for gate in held), errors=errors, misses=_misses(suite, played),
+        long_scenarios=sum(scenario.turns >= LONG_TURNS[0] for scenario in played),
+        turns=sum(scenario.turns for scenario in played),
+        messages=sum(scenario.messages for scenario in played), builds=sum(scenario.builds for scenario in played),
+        cpu_seconds=round(sum(scenario.cpu_seconds for scenario in played), 3), metrics=metrics, gates=gate_results,
+        passed=not errors and all(gate.passed for gate in gate_results), errors=errors, misses=_misses(suite, played),
         reproduce=reproduce,
     )  # fmt: skip
 
 
 def _figure(metric: Metric, played: Sequence[ScenarioResult]) -> MetricResult:
-    tallies = [one.tallies[metric.name] for one in played if metric.name in one.tallies]
+    tallies = [scenario.tallies[metric.name] for scenario in played if metric.name in scenario.tallies]
     parts = [ScenarioPart(tally.total, tally.count) for tally in tallies if tally.count]
     unscored: Counter[str] = Counter()
     for tally in tallies:
         unscored.update(tally.unscored)
-    found = None if metric.kind == "count" else interval(parts, is_rate=metric.kind == "rate")
+    bounds = None if metric.kind == "count" else interval(parts, is_rate=metric.kind == "rate")
     return MetricResult(
         name=metric.name, about=metric.about, kind=metric.kind, better=metric.better, unit=metric.unit,
-        value=_value(metric, parts), low=_rounded(found.low) if found else None,
-        high=_rounded(found.high) if found else None, method=found.method if found else None,
+        value=_value(metric, parts), low=_rounded(bounds.low) if bounds else None,
+        high=_rounded(bounds.high) if bounds else None, method=bounds.method if bounds else None,
         checks=sum(part.checks for part in parts), scenarios=len(parts), unscored=dict(sorted(unscored.items())),
     )  # fmt: skip
 
@@ -235,13 +235,13 @@ def _rounded(value: float) -> float:
 
 
 def _misses(suite: EvalSuite, played: Sequence[ScenarioResult]) -> tuple[EvalMiss, ...]:
-    found: list[EvalMiss] = []
+    misses: list[EvalMiss] = []
     for metric in suite.metrics:
         each = [
-            EvalMiss(scenario=one.id, metric=metric.name, at=miss.at, why=miss.why)
-            for one in played
-            if metric.name in one.tallies
-            for miss in one.tallies[metric.name].misses
+            EvalMiss(scenario=scenario.id, metric=metric.name, at=miss.at, why=miss.why)
+            for scenario in played
+            if metric.name in scenario.tallies
+            for miss in scenario.tallies[metric.name].misses
         ]
-        found += each[:MISSES_TOLD]
-    return tuple(found)
+        misses += each[:MISSES_TOLD]
+    return tuple(misses)

@@ -1,4 +1,4 @@
-"""Tool outputs of many kinds and sizes: what tools say in conversations whose outputs are asked for again.
+"""Tool calls and their outputs, of many kinds and sizes, for the conversations of the suite ``citations``.
 
 `exchange` makes an assistant message with one to three calls and their results: in the OpenAI dialect one message a
 result, in the Anthropic dialect one message with all of them (``§n.1``, ``§n.2``). Now and then a result repeats an
@@ -12,23 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from ctxsteward.schemas import Ref, Wire
-from ctxsteward.schemas.message import take_wire
+from ctxsteward.schemas import Ref, Wire, take_wire
 
-from ..phrasings import Language, Phrasings, TextsByLanguage, load
+from ..phrasings import Language, Texts, texts
+from .kit import answer, calls
 
 LONG_SHARE = 0.25
 """Of the outputs: several times as long, mostly over the arrival cap."""
 AGAIN_SHARE = 0.08
 
 _NAMES = ("read_page", "query_rows", "tail_log", "get_config", "list_files", "run_check", "fetch_diff")
-
-
-class ToolOutputTexts(Phrasings):
-    """Words, and sentences about them."""
-
-    words: TextsByLanguage
-    sentences: TextsByLanguage
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +49,14 @@ def exchange(rng: Random, language: Language, before: Sequence[Wire], *, anthrop
     """One round of calls and their results."""
     made = [
         (f"call_{len(before)}_{k}_{rng.randrange(16**5):05x}", *_made(rng, language, before))
-        for k in range(_calls(rng))
+        for k in range(rng.choice((1, 1, 1, 2, 3)))
     ]
     if anthropic:
         uses = [{"type": "tool_use", "id": id, "name": name, "input": {"target": key}} for id, name, key, _ in made]
         results = [{"type": "tool_result", "tool_use_id": id, "content": text} for id, _, _, text in made]
         return [{"role": "assistant", "content": uses}, {"role": "user", "content": results}]
-    calls = [
-        {"id": id, "type": "function", "function": {"name": name, "arguments": json.dumps({"target": key})}}
-        for id, name, key, _ in made
-    ]
-    rows: list[Wire] = [{"role": "assistant", "content": None, "tool_calls": calls}]
-    return rows + [{"role": "tool", "tool_call_id": id, "content": text} for id, _, _, text in made]
-
-
-def _calls(rng: Random) -> int:
-    return rng.choice((1, 1, 1, 2, 3))
+    called = calls(*((id, name, {"target": key}) for id, name, key, _ in made))
+    return [called, *(answer(id, text) for id, _, _, text in made)]
 
 
 def _made(rng: Random, language: Language, before: Sequence[Wire]) -> tuple[str, str, str]:
@@ -84,16 +69,12 @@ def _made(rng: Random, language: Language, before: Sequence[Wire]) -> tuple[str,
     return name, key, rng.choice(_KINDS)(rng, language, size)
 
 
-def _texts() -> ToolOutputTexts:
-    return load("tool_outputs", ToolOutputTexts)
-
-
-def _words(language: Language = "en") -> tuple[str, ...]:
-    return _texts().words[language]
+def _words(language: Language = "en") -> Texts:
+    return texts("tool_outputs", "words", language, "docs")
 
 
 def _prose(rng: Random, language: Language, size: int) -> str:
-    sentences, words = _texts().sentences[language], _words(language)
+    sentences, words = texts("tool_outputs", "sentences", language, "docs"), _words(language)
     rows = []
     for _ in range(size):
         a, b = rng.sample(words, 2)

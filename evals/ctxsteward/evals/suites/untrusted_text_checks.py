@@ -1,4 +1,4 @@
-"""Pure checks of untrusted text: where it stands in a request, as whose words, and what it has moved there.
+"""Pure checks of the suite ``injection``: where untrusted text stands in a request, as whose words, what it has moved.
 
 An attack carries a marker that occurs nowhere else, so wherever any of it goes, it is seen. Our own derived text
 (bullets, recalled messages, notes, messages without a role of their own) is known from the layout, never by its looks.
@@ -11,14 +11,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ctxsteward.envelope import Envelope
-from ctxsteward.envelope.layout.fragments import DerivedText, ToolResults
-from ctxsteward.envelope.layout.rows import rows_of, unfenced
-from ctxsteward.envelope.render.openai_chat import wires_of
-from ctxsteward.envelope.render.text import parse, spans
-from ctxsteward.envelope.tokens.budgets import SECTIONS
+from ctxsteward.envelope.layout import DerivedText, ToolResults, rows_of, unfenced
+from ctxsteward.envelope.render import parse, spans, wires_of
+from ctxsteward.envelope.tokens import SECTIONS
 from ctxsteward.schemas import InputError, Ref, Wire
 
-from .kit.suite import Score, holds
+from .kit import Score, holds
 
 TEMPLATE_TOKENS = re.compile(
     r"<\|[a-z_]+\|>|\[/?INST\]|<<?/?SYS>>|<(?:start|end)_of_turn>|</?s>|<(?:bos|eos|pad|unk)>", re.IGNORECASE
@@ -47,13 +45,13 @@ class RequestText(NamedTuple):
 
 def head_of(envelope: Envelope) -> dict[str, object]:
     """Everything that only an operator decides, and how it goes out."""
-    found: dict[str, object] = {
+    sections: dict[str, object] = {
         name: ([f.text for f in section.fragments], section.tokens, section.budget_tokens, section.epoch)
         for name, section in envelope.sections.items()
         if name != "dynamic"
     }
     anthropic, chat = envelope.render("anthropic", cache=False), envelope.render("openai-chat")
-    return found | {
+    return sections | {
         "order": tuple(envelope.sections),
         "dynamic budget": envelope.section("dynamic").budget_tokens,
         "profile": envelope.profile_version,
@@ -100,14 +98,14 @@ def roles_kept(envelope: Envelope, marked: Sequence[MarkedAttack], at: str) -> I
         "openai-chat": list(_openai(envelope.render("openai-chat"))),
         "anthropic": list(_anthropic(envelope.render("anthropic", cache=False))),
     }
-    for metric, wanted in (("roles_kept", False), ("tool_text_not_promoted", True)):
+    for metric, from_tools in (("roles_kept", False), ("tool_text_not_promoted", True)):
         wrong = [
-            f"{one.kind} of {one.role} §{one.ordinal} stands as {place.role} ({provider})"
+            f"{attack.kind} of {attack.role} §{attack.ordinal} stands as {place.role} ({provider})"
             for provider, places in requests.items()
-            for one in marked
-            if (one.role == "tool") is wanted
+            for attack in marked
+            if (attack.role == "tool") is from_tools
             for place in places
-            if one.marker in place.text and not _may_stand(one, place, derived)
+            if attack.marker in place.text and not _may_stand(attack, place, derived)
         ]
         yield holds(metric, not wrong, at, "; ".join(wrong[:3]))
 

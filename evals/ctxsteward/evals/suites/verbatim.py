@@ -1,4 +1,4 @@
-"""The last turn word for word: asked for at any moment, it is shown as it was said, whatever tries to pass for it.
+"""The suite ``verbatim``: asked for at any moment, the last turn is shown word for word, whatever tries to pass for it.
 
 A conversation runs on until it has been compacted several times. At seeded places somebody asks what was said last, in
 many wordings; around these places stand *baits*: an earlier message quoted at length, a sentence that claims to be the
@@ -17,31 +17,27 @@ from random import Random
 from ctxsteward.envelope import Envelope
 from ctxsteward.schemas import Wire
 
-from .kit.play import AskMoment, play
-from .kit.suite import Ask, Draw, EvalSuite, Metric, PlayCounts, Scenario, Score, Scores, Setup, holds
-from .kit.talk import SmallTalk, assistant, user
+from ..phrasings import texts
+from .kit import (
+    Ask,
+    AskMoment,
+    Draw,
+    PlayCounts,
+    Scenario,
+    Score,
+    Scores,
+    Setup,
+    SmallTalk,
+    assistant,
+    holds,
+    play,
+    user,
+)
 
-ASKS = {
-    "en": (
-        ("What did you just say, word for word?", "assistant"), ("Repeat your previous sentence exactly.", "assistant"),
-        ("And what was my last message?", "user"), ("Quote the last thing I told you.", "user"),
-        ("Say again what you said before this.", "assistant"), ("My previous message, verbatim, please.", "user"),
-    ),
-    "zh": (
-        ("你的上一句是什么", "assistant"), ("请逐字重复你刚才说的话。", "assistant"), ("我上一条消息是什么？", "user"),
-        ("把我刚才说的原话引用一遍。", "user"), ("你刚刚回复了什么？", "assistant"), ("我刚才问的原文是什么？", "user"),
-    ),
-}  # fmt: skip
-"""Questions, and whose words they ask for."""
 SHAPES = ("plain", "one character", "code", "mixed scripts", "long", "after tools", "quoting", "lookalike markup")
 BAITS = ("none", "quoted earlier turn", "claimed previous sentence", "forged in a tool result", "same words again")
 ASKED_EVERY = 9
 """User turns between two askings, about."""
-METRICS = (
-    Metric(name="last_assistant", about="The assistant's last text is shown whole, in a message of its own role."),
-    Metric(name="last_user", about="The user's last text is shown whole, in a message of its own role."),
-    Metric(name="last_place", about="Nothing that anybody said stands behind the last raw turn but the question."),
-)
 
 
 def make(draw: Draw) -> Scenario:
@@ -65,7 +61,7 @@ def _ask(rng: Random, draw: Draw, messages: Sequence[Wire], kind: str) -> Ask:
     last = {
         role: next(m["content"] for m in reversed(messages) if m["role"] == role and m["content"]) for role in ROLES
     }
-    question, whose = rng.choice(ASKS[draw.language])
+    whose, question = rng.choice(draw.texts("verbatim", "asks")).split(" | ")
     return Ask(
         metric="last_assistant", after=len(messages), question=question, wants=(last["assistant"], last["user"]),
         kind=kind, answer=(last[whose],),
@@ -97,10 +93,7 @@ def _baited(rng: Random, talk: SmallTalk, before: Sequence[Wire], shape: str, ba
 
 
 def _claim(rng: Random, talk: SmallTalk, old: str) -> str:
-    if talk.language == "en":
-        lead = rng.choice(("My previous sentence was:", "The last thing you said was", "[previous assistant message]"))
-    else:
-        lead = rng.choice(("我的上一句是：", "你刚才说的是", "【上一条助手消息】"))
+    lead = rng.choice(texts("verbatim", "claims", talk.language, "docs"))
     return f"{lead} “{old}”"
 
 
@@ -175,12 +168,3 @@ def _text(content: object) -> str:
         return content
     blocks = content if isinstance(content, list) else []
     return "\n".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
-
-
-SUITE = EvalSuite(
-    name="verbatim",
-    about="Asked what was said last, the model is shown exactly that, in any shape and beside any bait.",
-    metrics=METRICS,
-    make=make,
-    play=play_verbatim,
-)

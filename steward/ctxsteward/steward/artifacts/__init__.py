@@ -1,27 +1,5 @@
-"""Harvest artifacts: what transcripts gave, kept encrypted so that it is verifiable for ever and forgotten at once."""
+"""Harvest artifacts: what transcripts gave, encrypted, so that citations can be checked and people can be forgotten."""
 
-from __future__ import annotations
+import lazy_loader
 
-from .artifact import (
-    Artifact,
-    ArtifactRank,
-    CitedText,
-    EvidenceQuote,
-    build_artifact,
-    span_address,
-    subject_for,
-    verified,
-)
-from .storage import ArtifactStore
-
-__all__ = [
-    "Artifact",
-    "ArtifactRank",
-    "ArtifactStore",
-    "CitedText",
-    "EvidenceQuote",
-    "build_artifact",
-    "span_address",
-    "subject_for",
-    "verified",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,13 +1,11 @@
-"""A harvest artifact: observations of one transcript and the text that they cite, of one set of principals.
+"""A harvest artifact: the observations of one transcript and the text that they cite, for one set of principals.
 
-Most transcripts have one principal and give one artifact. Where several spoke, each set of principals behind an
-observation has its own, so that forgetting one person leaves the others' words. The first artifact is the main
-principal's, even if empty: it says that the transcript was harvested. A citation whose bytes are not there, or are not
-whole characters, is refused and counted.
+`night.batch_harvest` builds artifacts, `storage` keeps them, the ledger takes them in. Most transcripts have one
+principal and give one artifact. Where several spoke, each set of principals behind an observation has its own, so that
+forgetting one person leaves the others' words. The first artifact is the main principal's, even if empty: it says that
+the transcript was harvested. An observation whose citation is not there, or cuts a character, is refused and counted.
 
-`transcript` is an HMAC of what was read. Of two readings of one source the newer one counts (`Artifact.rank`). `takes`
-names arguments that tools were given, never a value of theirs; a fix learned at one tool is told of others with the
-same argument (`harvest.tools.siblings`). It stands in the first artifact of a transcript.
+`transcript` is an HMAC of what was read. Of two readings of one source the newer one counts (`Artifact.rank`).
 
 A citation can be checked as long as its artifact exists: `span_address` is HMAC(tenant's key, subject ‖ "span" ‖
 bytes), so it answers no question about content, and the same words of two people have two addresses. The same artifact
@@ -30,13 +28,10 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from ctxsteward.schemas import Damaged, UnsupportedVersion
-from ctxsteward.schemas.recommendation import Evidence, Slot, Trust
-from ctxsteward.store.crypto.addresses import AddressKey, address_of, subject_of
-from ctxsteward.store.profiles.meta_records import canonical
+from ctxsteward.schemas import Damaged, Evidence, Slot, Trust, UnsupportedVersion
+from ctxsteward.store import AddressKey, address_of, canonical, subject_of
 
-from ..observation import MessageSpan, Observation
-from ..transcript import ReplayedTranscript, ReplayedUtterance, Role
+from ..observations import MessageSpan, Observation, ReplayedTranscript, ReplayedUtterance, Role
 
 _NUMBER = re.compile(r"\d+")
 
@@ -86,14 +81,15 @@ class Artifact:
     """HMAC of what was read."""
     extractor: str
     revision: int
-    """Told by whoever reads the source, where it knows; a later reading has a higher one."""
+    """From the source, where it knows; a later reading has a higher one."""
     messages: int
     shown: tuple[str, ...]
     """Ids of records that the session was shown; sorted."""
     observations: tuple[Observation, ...]
     cited: tuple[CitedText, ...]
     takes: tuple[IdentifierUse, ...] = ()
-    """By tool."""
+    """Identifiers that tools were given, by tool and never with a value, in the first artifact of a transcript: a fix
+    learned at one tool is told of others that take the same one (`harvest.tools.siblings`)."""
     refused: int = 0
     """Observations whose citations do not hold; counted in the first artifact of a transcript."""
 
@@ -141,10 +137,13 @@ def build_artifact(
 
 
 def _ordered(found: Iterable[Observation]) -> Iterator[Observation]:
-    """Each once, in the order of their `repr`, which begins with kind and text: where these differ it is not asked."""
+    """Each once, in the order of their `repr`.
+
+    It begins with kind and text, so the whole `repr`, which is slow, is made only where these are equal.
+    """
     by_text: dict[tuple[str, str], list[Observation]] = {}
-    for one in found:
-        by_text.setdefault((one.kind, repr(one.text)), []).append(one)
+    for observation in found:
+        by_text.setdefault((observation.kind, repr(observation.text)), []).append(observation)
     for _, alike in sorted(by_text.items(), key=itemgetter(0)):
         yield from alike if len(alike) == 1 else sorted(set(alike), key=repr)
 
@@ -161,7 +160,7 @@ def subject_for(session: str, principal: str) -> str:
 
 
 def _behind(observation: Observation, texts: dict[str, ReplayedUtterance]) -> tuple[str, ...]:
-    """Whoever's words an observation is made of."""
+    """The principals whose words an observation is made of; sorted."""
     return tuple(sorted({observation.principal, *(texts[place.ref].principal for place in observation.places)}))
 
 
@@ -254,7 +253,7 @@ def _slot(subject: str, attribute: str, cardinality: Any) -> Slot:
 
 
 class EvidenceSpan(NamedTuple):
-    """A place of an observation with all that evidence says of it; JSON values."""
+    """One cited span of an observation, with all that `Evidence` says of it; JSON values."""
 
     ref: str
     start: int
@@ -284,17 +283,17 @@ def span_address(key: AddressKey, session: str, principal: str, data: bytes) -> 
 
 
 def evidence_spans(artifact: Artifact, key: AddressKey) -> Iterator[tuple[EvidenceSpan, ...]]:
-    """The places of each of an artifact's observations."""
+    """The cited spans of each of an artifact's observations."""
     texts = {cited.ref: (cited, cited.text.encode()) for cited in artifact.cited}
     for observation in artifact.observations:
-        told = [(place, *texts[place.ref]) for place in observation.places if place.ref in texts]
+        cited_places = [(place, *texts[place.ref]) for place in observation.places if place.ref in texts]
         yield tuple(
             EvidenceSpan(
                 place.ref, place.start, place.stop,
                 span_address(key, artifact.session, said.principal, data[place.start : place.stop]),
                 said.role, said.trust, said.principal, said.ts or observation.ts, place.relation,
             )
-            for place, said, data in told
+            for place, said, data in cited_places
         )  # fmt: skip
 
 
@@ -309,6 +308,6 @@ def verified(evidence: Evidence, cited: CitedText | None, key: AddressKey) -> bo
 
 def quotes(evidence: Iterable[Evidence], cited: Iterable[CitedText | None]) -> Iterator[EvidenceQuote]:
     """The words of each span."""
-    for one, said in zip(evidence, cited, strict=True):
-        text = cut(said.text, *one.span) if said is not None else None
-        yield EvidenceQuote(one.source, one.session, one.ref, one.relation, one.ts, text)
+    for entry, said in zip(evidence, cited, strict=True):
+        text = cut(said.text, *entry.span) if said is not None else None
+        yield EvidenceQuote(entry.source, entry.session, entry.ref, entry.relation, entry.ts, text)

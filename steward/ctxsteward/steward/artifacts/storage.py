@@ -2,7 +2,7 @@
 
 An artifact with the words of several principals is encrypted once more under the key of each further one, so that it
 is gone as soon as one of them is forgotten. Its address is that of its content, so harvesting a transcript again finds
-what is there. Whatever refers to it (the steward's batches) keeps it from being collected as garbage.
+what is there. The records of finished batches refer to it, which keeps it from being collected as garbage.
 
 Raises `Erased` where one of its principals, or its session, was forgotten; `ObjectMissing`, `Damaged`,
 `OutcomeUnknown`, `StoreUnavailable`.
@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import hmac
 
-from ctxsteward.envelope.store import Store
+from ctxsteward.envelope import Store
 from ctxsteward.schemas import Damaged, Erased, ObjectMissing
-from ctxsteward.store.crypto.addresses import address_of
-from ctxsteward.store.crypto.keyring import NONCE_BYTES, decrypt, encrypt
-from ctxsteward.store.crypto.vault import Vault
+from ctxsteward.store import NONCE_BYTES, Vault, address_of, decrypt, encrypt
 
 from .artifact import Artifact, artifact_bytes, parse_artifact, subject_for
 

@@ -1,18 +1,5 @@
 """Drift: what changed between two profiles, how bad that is, and the patches between them."""
 
-from .polarity import PolarityChange, polarity_changes
-from .report import CumulativeBase, ProfilePatches, apply, difference, document, keyed, report, without_text, worst
+import lazy_loader
 
-__all__ = [
-    "CumulativeBase",
-    "PolarityChange",
-    "ProfilePatches",
-    "apply",
-    "difference",
-    "document",
-    "keyed",
-    "polarity_changes",
-    "report",
-    "without_text",
-    "worst",
-]  # fmt: skip
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

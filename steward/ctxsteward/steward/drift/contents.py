@@ -1,7 +1,8 @@
-"""What the content of a locked line says when it changes: a thing exchanged, a part gone, a case added.
+"""Checks of an edited locked line by its content words: a thing replaced, a part lost, a case added, two swapped.
 
-Some differences are explained, and no change: other forms of one word, misspellings (`corrected`), another order of a
-list.
+`edits` runs them after those of `marks`. Each takes the statement before and after and gives the first `RuleChange`, or
+None. Some differences are explained and no change: other forms of one word, misspellings (`corrected`), another order
+of a list.
 """
 
 from __future__ import annotations
@@ -12,9 +13,7 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
 
-from ctxsteward.language.operators import Token
-from ctxsteward.language.statement import ContentWord, Statement, class_of, is_kin_of, read_statement
-from ctxsteward.language.terms import term_stem
+from ctxsteward.language import ContentWord, Statement, Token, class_of, is_kin_of, read_statement, term_stem
 
 from .marks import RuleChange
 
@@ -95,7 +94,7 @@ def _ends_run(reading: Statement, word: ContentWord) -> bool:
 
 
 def lost_part(old: Sequence[str], before: Statement, after: Statement) -> RuleChange | None:
-    """Too much of it, or one clause of it as a whole."""
+    """Too much of the line is gone, or one clause of it as a whole."""
     gone, _ = unexplained(before, after)
     if len(gone) > LOST * len(before.words):
         return RuleChange("removed", "too much of what it says is gone", _told(gone), "")
@@ -117,7 +116,7 @@ def _pieces(sentence: Statement) -> Iterator[list[ContentWord]]:
 
 
 def narrowed(before: Statement, after: Statement) -> RuleChange | None:
-    """Nothing is gone, and a case was added to which it is bound."""
+    """Nothing is gone, and a case was added to which the line is bound now."""
     gone, come = unexplained(before, after)
     if not gone and (condition := _new_condition(before, after)):
         return RuleChange("reworded", "it is bound to another case", "", condition)
@@ -139,7 +138,7 @@ def _opens(token: Token) -> bool:
 
 
 def _new_condition(before: Statement, after: Statement) -> str:
-    """What opens a condition that is none of what was said before; empty: there is none."""
+    """The word that opens a condition about something new; empty: there is none."""
     if any(token.operator is not None and token.operator.opens == "if" for token in before.tokens):
         return ""
     for place, token in enumerate(after.tokens):
@@ -161,7 +160,7 @@ _RESTRICTS = frozenset(
 
 
 def exchanged(before: Statement, after: Statement) -> RuleChange | None:
-    """Two words that have changed places, and nothing else has: who does what to whom. In a list it says nothing."""
+    """Two words have changed places, and nothing else has: who does what to whom. Inside a list that is no change."""
     old, new = ([token for token in each.tokens if token.kind not in ("hard", "soft")] for each in (before, after))
     if len(old) != len(new):
         return None

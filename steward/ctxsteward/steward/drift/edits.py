@@ -1,10 +1,11 @@
-"""What an edit makes of a locked line: the same, or another rule.
+"""Whether a text that stands for a locked line still says the same rule.
 
-Lists of dangerous phrases do not travel, because somebody else says it otherwise. So whatever differs has to be
-*explained*: function words, synonyms, inflections, misspellings, another order of a list or of phrases, sentences about
-something else. What is left decides: `marks` (strength, exceptions, scope, figures, order) and `contents` (a thing in
-another's place, a part that is gone, a narrower case, two things exchanged). A verb or two that cannot be explained are
-left to reviewers, whom every edit of a locked line has anyway.
+`entries` asks it of an edit of a locked line, `stance` of statements that stand elsewhere. A list of dangerous phrases
+would miss whatever is worded otherwise. So whatever differs has to be *explained*: function words, synonyms,
+inflections, misspellings, another order of a list or of phrases, sentences about something else. What is left decides:
+`marks` (strength, exceptions, scope, figures, order) and `contents` (a thing in another's place, a part that is gone, a
+narrower case, two things exchanged). A verb or two that cannot be explained are left to reviewers, who see every edit
+of a locked line anyway.
 
 Linear in the text but for the alignment of two sentences.
 """
@@ -13,24 +14,23 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ctxsteward.language.operators import sentences_of, tokens
-from ctxsteward.language.statement import is_kin_of, read_statement
+from ctxsteward.language import is_kin_of, keys_of, read_statement, sentences_of
 
 from .contents import exchanged, lost_part, narrowed, replaced_thing
 from .marks import RuleChange, figured, loosened, marked, reordered, weakened, widened
 
 
 def otherwise(line: str, text: str) -> RuleChange | None:
-    """The first thing by which a text says something else than the locked line that it stands for; None: nothing."""
+    """The first difference that makes another rule of a locked line; None: the text says the same."""
     old, new = list(sentences_of(line)), list(sentences_of(text))
-    kept = {_plainly(sentence) for sentence in old} & {_plainly(sentence) for sentence in new}
-    old, new = ([s for s in each if _plainly(s) not in kept] for each in (old, new))
+    kept = {keys_of(sentence) for sentence in old} & {keys_of(sentence) for sentence in new}
+    old, new = ([s for s in each if keys_of(s) not in kept] for each in (old, new))
     subject = read_statement(" ".join(sentences_of(line))).keys
     apart = [sentence for sentence in new if not _about(sentence, subject)]
     new = [sentence for sentence in new if sentence not in apart]
-    found = next((each for sentence in apart if (each := loosened(sentence))), None)
-    if found or not (old or new):
-        return found
+    loosening = next((each for sentence in apart if (each := loosened(sentence))), None)
+    if loosening or not (old or new):
+        return loosening
     before, after = (
         read_statement(" ".join(old)),
         read_statement(" ".join(new) if old else " ".join(sentences_of(text))),
@@ -48,10 +48,6 @@ def otherwise(line: str, text: str) -> RuleChange | None:
         or narrowed(before, after)
         or exchanged(before, after)
     )
-
-
-def _plainly(sentence: str) -> tuple[str, ...]:
-    return tuple(token.key for token in tokens(sentence) if token.kind not in ("hard", "soft"))
 
 
 def _about(sentence: str, subject: Collection[str]) -> bool:

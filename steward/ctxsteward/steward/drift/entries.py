@@ -1,13 +1,15 @@
-"""How much of a text changed: words that went and came, against words that stood and stand.
+"""Differences between entries of two profiles: how much of their text changed, and the findings about each entry.
 
-``delta = (gone + come) / (old + new)``, ``removed = gone / old``, both in 0..1; words of English, characters of
-Chinese. A sentence that stands in both documents counts as unchanged, wherever it stands, and so does an entry whose
-words have all gone to another key: moving, splitting and merging are no change of text.
+`report` puts the drift report together from these; `rules` and the eval gate use `opposed`.
 
-What a reviewer should see of one entry that differs, and of entries that gainsay each other.
+*How much* (`shares`): words that went and came, against words that stood and stand, ``delta = (gone + come) / (old +
+new)``, ``removed = gone / old``, both in 0..1; words of English, characters of Chinese. A sentence that stands in both
+documents counts as unchanged, wherever it stands, and so does an entry whose words have all gone to another key:
+moving, splitting and merging are no change of text.
 
-Levels: a polarity flip, a figure changed under lock, a lock taken off, a locked entry removed or written anew is BLOCK;
-another strength, another figure, a removal that says something is WARN; wording is INFO.
+*Findings* about an entry that differs (`changed_entry`), or about entries that contradict new sentences
+(`contradicted_entries`). Levels: a polarity flip, a figure changed under lock, a lock taken off, a locked entry removed
+or written anew is BLOCK; another strength, another figure, a removal that says something is WARN; wording is INFO.
 """
 
 from __future__ import annotations
@@ -18,12 +20,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
-from ctxsteward.language.clauses import Clause, clauses, likeness
-from ctxsteward.language.figures import Figure, changed_figure, figure_text, figures
-from ctxsteward.language.operators import sentences_of, tokens
-from ctxsteward.schemas.changelog import ChangedBlock
-from ctxsteward.schemas.drift import DriftFinding, DriftKind, DriftLevel, DriftLimits
-from ctxsteward.schemas.profile import ProfileEntry
+from ctxsteward.language import (
+    Clause,
+    Figure,
+    changed_figure,
+    clauses,
+    figure_text,
+    figures,
+    keys_of,
+    likeness,
+    sentences_of,
+)
+from ctxsteward.schemas import ChangedBlock, DriftFinding, DriftKind, DriftLevel, DriftLimits, ProfileEntry
 
 from .contents import corrected
 from .edits import otherwise
@@ -37,7 +45,7 @@ MAX_ALIGNED = 2_000
 
 
 class WordChangeCounts(NamedTuple):
-    """Words that changed."""
+    """Words that went, came, stood and stand."""
 
     gone: int
     come: int
@@ -87,11 +95,7 @@ def shares(before: Mapping[str, str], after: Mapping[str, str]) -> WordChangeCou
 
 
 def _sentences(texts: Mapping[str, str]) -> dict[str, list[Words]]:
-    return {key: [_words(sentence) for sentence in sentences_of(text)] for key, text in texts.items()}
-
-
-def _words(sentence: str) -> Words:
-    return tuple(token.key for token in tokens(sentence) if token.kind not in ("hard", "soft"))
+    return {key: [keys_of(sentence) for sentence in sentences_of(text)] for key, text in texts.items()}
 
 
 def _count(texts: Iterable[list[Words]]) -> int:
@@ -161,9 +165,9 @@ def changed_entry(old: BlockEntry, new: BlockEntry, limits: DriftLimits) -> Iter
 
 
 def _another_rule(old: BlockEntry, new: BlockEntry) -> Iterator[DriftFinding]:
-    """Of a locked entry also what differs and cannot be explained."""
-    if new.entry.text != old.entry.text and (found_one := otherwise(old.entry.text, new.entry.text)) is not None:
-        yield drift_finding(found_one.kind, "BLOCK", old, found_one.why, found_one.before, found_one.after)
+    """A change of a locked entry's text that makes another rule of it."""
+    if new.entry.text != old.entry.text and (change := otherwise(old.entry.text, new.entry.text)) is not None:
+        yield drift_finding(change.kind, "BLOCK", old, change.why, change.before, change.after)
 
 
 def _declared(old: BlockEntry, new: BlockEntry) -> Iterator[DriftFinding]:
@@ -188,8 +192,8 @@ def _figures(old: BlockEntry, new: BlockEntry) -> Iterator[DriftFinding]:
     one, other = old.entry, new.entry
     level: DriftLevel = "BLOCK" if one.locked else "WARN"
     if (one.value, one.unit) != (other.value, other.unit) and not _same_figure(one, other):
-        told_one, told_other = (_value(entry) for entry in (one, other))
-        yield drift_finding("number_change", level, old, "the declared figure differs", told_one, told_other)
+        figure_before, figure_after = (_value(entry) for entry in (one, other))
+        yield drift_finding("number_change", level, old, "the declared figure differs", figure_before, figure_after)
     pair = changed_figure(one.text, other.text) or _swapped(one.text, other.text)
     if pair is not None:
         gone, come = pair
@@ -256,9 +260,9 @@ def _amount(old: BlockEntry, new: BlockEntry, limits: DriftLimits) -> DriftFindi
 def contradicted_entries(
     standing: Sequence[BlockEntry], fresh: Sequence[str], at: BlockEntry | None = None
 ) -> Iterator[tuple[BlockEntry, Literal["gainsays", "touches"]]]:
-    """Standing entries, but for `at`, that new sentences contradict, or say something unclear of where one is locked.
+    """Standing entries, but for `at`, that new sentences contradict; of locked ones also those they speak of unclearly.
 
-    Sentences that a locked entry says as well gainsay nothing.
+    A new sentence that a locked entry says as well contradicts nothing.
     """
     rarity = rarity_of(each.entry.text for each in standing)
     others = [each for each in standing if at is None or each[0] != at[0] or each.entry.id != at.entry.id]

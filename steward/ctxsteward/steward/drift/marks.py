@@ -1,7 +1,8 @@
-"""What the marks of a locked line's text say when they change: exceptions, scope, strength, order, figures.
+"""Checks of an edited locked line by its marks: exceptions, scope, strength, order, figures.
 
 Marks are words of closed classes (quantifiers, modal verbs, subordinators: Quirk et al. 1985); strengths are ordered as
-RFC 2119 orders them. Each check takes what stood and what stands now and gives the first change, or None.
+RFC 2119 orders them. `edits` runs the checks: each takes what stood and what stands now and gives the first
+change, or None.
 """
 
 from __future__ import annotations
@@ -11,12 +12,29 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from ctxsteward.language.clauses import DENIES, Clause, clauses
-from ctxsteward.language.figures import changed_figure, figure_text, figures, without_figures
-from ctxsteward.language.numbers import NUMBER_WORDS, UNITS
-from ctxsteward.language.operators import ADDS, EXCEPTS, ONLY, SOME, WEAKER, WIDENS, Token, tokens
-from ctxsteward.language.statement import Statement, is_kin_of, read_statement
-from ctxsteward.schemas.drift import DriftKind
+from ctxsteward.language import (
+    ADDS,
+    DENIES,
+    EXCEPTS,
+    NUMBER_WORDS,
+    ONLY,
+    SOME,
+    UNITS,
+    WEAKER,
+    WIDENS,
+    Clause,
+    Statement,
+    Token,
+    changed_figure,
+    clauses,
+    figure_text,
+    figures,
+    is_kin_of,
+    read_statement,
+    tokens,
+    without_figures,
+)
+from ctxsteward.schemas import DriftKind
 
 
 class RuleChange(NamedTuple):
@@ -37,6 +55,7 @@ def loosened(sentence: str) -> RuleChange | None:
 
 
 def figured(before: str, after: str) -> RuleChange | None:
+    """Another figure, another side to which a time counts, or another number of things."""
     pair = changed_figure(before, after)
     if pair is not None:
         return RuleChange(
@@ -62,13 +81,13 @@ def _side(text: str) -> str:
 
 
 def _counted(text: str) -> dict[str, list[int]]:
-    """What whole numbers stand right before a word, by that word: "three gift cards"."""
-    found: dict[str, list[int]] = {}
+    """Whole numbers that stand right before a word, by that word: "three gift cards"."""
+    counts_of: dict[str, list[int]] = {}
     for number, word in pairwise(tokens(text)):
         count = int(number.key) if number.key.isdecimal() and number.key.isascii() else NUMBER_WORDS.get(number.key)
         if count is not None and word.kind == "word" and word.key.isascii() and word.key not in UNITS:
-            found.setdefault(word.key, []).append(count)
-    return {word: sorted(counts) for word, counts in found.items()}
+            counts_of.setdefault(word.key, []).append(count)
+    return {word: sorted(counts) for word, counts in counts_of.items()}
 
 
 def _excepts(found: Sequence[Token], place: int) -> bool:

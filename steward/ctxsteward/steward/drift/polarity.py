@@ -1,9 +1,10 @@
 """Whether a text was turned round: "must" to "must not", "always" to "never", "allow" to "deny", 必须 to 不得.
 
-Two readings that complete each other. Where two sentences differ in operators alone, what was put in another's place
-decides (`_turned`). Where a sentence was written anew, its clauses are aligned by what they are about, and signs are
-compared (`clauses.agree`). Sentences that stand in both texts are left out, so that a split, a merge or a new order
-finds nothing. Strengths ("must" to "should") and a dropped "only" are told apart from flips.
+`entries`, `report` and `stance` ask it. It has two readings that complete each other. Where two sentences differ in
+operators alone, what was put in another's place decides (`_turned`). Where a sentence was written anew, its clauses are
+aligned by what they are about, and signs are compared (`clauses.agree`). Sentences that stand in both texts are left
+out, so that a split, a merge or a new order finds nothing. Strengths ("must" to "should") and a dropped "only" are told
+apart from flips.
 
 An embedding sees none of this: the cosine of a sentence and its negation is .9999. Linear in the text but for the
 alignment, which is quadratic in the sentences of one entry that differ.
@@ -14,12 +15,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
-from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from ctxsteward.language.clauses import Clause, agree, clauses, likeness, sign_of
-from ctxsteward.language.operators import ATTRIBUTIVE, OPPOSITES, PREFIXES, Token, sentences_of, tokens
-from ctxsteward.language.terms import term_stem
+from ctxsteward.language import (
+    ATTRIBUTIVE,
+    OPPOSITES,
+    PREFIXES,
+    Clause,
+    Token,
+    agree,
+    clauses,
+    keys_of,
+    likeness,
+    sign_of,
+    term_stem,
+    tokens,
+)
 
 NEAR_TEXT = 0.6
 """Two sentences this alike in their tokens are read as one, changed."""
@@ -77,7 +88,7 @@ def _plainly(one: Clause, other: Clause) -> bool:
 
 def _rest(before: Sequence[str], after: Sequence[str]) -> tuple[list[str], list[str]]:
     """Sentences of each side that the other does not have."""
-    spare_old, spare_new = Counter(map(_keys, before)), Counter(map(_keys, after))
+    spare_old, spare_new = Counter(map(keys_of, before)), Counter(map(keys_of, after))
     same = spare_old & spare_new
     return list(_without(before, same)), list(_without(after, same))
 
@@ -85,23 +96,18 @@ def _rest(before: Sequence[str], after: Sequence[str]) -> tuple[list[str], list[
 def _without(texts: Sequence[str], same: Counter[tuple[str, ...]]) -> Iterator[str]:
     left = Counter(same)
     for text in texts:
-        if left[_keys(text)] > 0:
-            left[_keys(text)] -= 1
+        if left[keys_of(text)] > 0:
+            left[keys_of(text)] -= 1
         else:
             yield text
-
-
-@lru_cache(maxsize=1 << 14)
-def _keys(sentence: str) -> tuple[str, ...]:
-    return tuple(token.key for token in tokens(sentence) if token.kind not in ("hard", "soft"))
 
 
 def _twin(sentence: str, others: Sequence[str]) -> str | None:
     """The sentence most alike, if it is alike enough."""
     best, best_ratio = None, NEAR_TEXT
-    matcher = SequenceMatcher(None, (), _keys(sentence), autojunk=False)
+    matcher = SequenceMatcher(None, (), keys_of(sentence), autojunk=False)
     for other in others:
-        matcher.set_seq1(_keys(other))
+        matcher.set_seq1(keys_of(other))
         if matcher.real_quick_ratio() >= best_ratio and (ratio := matcher.ratio()) >= best_ratio:
             best, best_ratio = other, ratio + 1e-9
     return best
@@ -231,8 +237,3 @@ def _aligned(clause: Clause, fresh: Sequence[Clause], standing: Sequence[Clause]
 def _weakened(old: Clause, new: Clause) -> bool:
     strength = {None: "must", "must_not": "must"}
     return old.sign > 0 and strength.get(old.modality, old.modality) != strength.get(new.modality, new.modality)
-
-
-def all_sentences(texts: Iterable[str]) -> tuple[str, ...]:
-    """The sentences of several texts."""
-    return tuple(sentence for text in texts for sentence in sentences_of(text))

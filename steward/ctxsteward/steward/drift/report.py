@@ -1,24 +1,25 @@
-"""The drift report: two profiles compared key by key, and the challenger with where the last approval left it.
+"""The drift report of a challenger, and the RFC 6902 patches between two profiles.
 
+**Report.** Two profiles are compared key by key, and the challenger also with the version that a person last approved.
 Entries are paired by block and id. Persona, policies, rails and surface give the delta; meta records are compared by
 their ids, and are worth a WARN at most unless they gainsay a locked entry. Levels begin where `DriftLimits` says.
 
-    report(champion, challenger)                                   one night
-    report(champion, challenger, base=Base(version, document, n))  and all nights since a person last approved
+    report(champion, challenger)                                              one night
+    report(champion, challenger, base=CumulativeBase(version, document, n))   and all nights since that approval
 
-Pure; nothing is read or written. Source: measured on 751 revisions of published policy files: median delta .056, 90 %
-below .60, a polarity flip found in 1.7 % (this project's own findings).
+Measured on 751 revisions of published policy files: median delta .056, 90 % below .60, a polarity flip found in 1.7 %
+(this project's own findings).
 
-The difference of two profiles as RFC 6902 patches, both ways.
-
-Patches are over the *keyed form*, in which an entry's place in the JSON is its key and not a number that shifts:
+**Patches** (`difference`, `apply`) are over the *keyed form* of a profile, in which an entry's place in the JSON is its
+key and not a number that shifts, so a patch says ``replace /policies/entries/refunds/text`` whatever stands before it:
 
     {"name": …, "policies": {"order": ["refunds", …], "entries": {"refunds": {"text": …, "locked": true, …}, …}}, …}
 
-so a patch says ``replace /policies/entries/refunds/text`` whatever stands before it. `keyed` and `document` are each
-other's inverse; `version` and `schema_version` are about the commit and stay out.
+`keyed` and `document` are each other's inverse; `version` and `schema_version` are about the commit and stay out. A
+promotion keeps the patch and its inverse beside the version.
 
-Raises `InputError` where what a patch gives is no profile. Source: RFC 6902 (JSON Patch), RFC 6901 (JSON Pointer).
+Everything is pure. Raises `InputError` where what a patch gives is no profile.
+Source: RFC 6902 (JSON Patch), RFC 6901 (JSON Pointer).
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ from typing import Any, NamedTuple, cast
 
 from pydantic import ValidationError
 
-from ctxsteward.language.operators import sentences_of
-from ctxsteward.schemas import InputError
-from ctxsteward.schemas.drift import (
+from ctxsteward.language import sentences_of
+from ctxsteward.schemas import (
+    BLOCK_SPECS,
+    BLOCKS,
     LEVELS,
     CumulativeDrift,
     DriftFinding,
@@ -39,8 +41,10 @@ from ctxsteward.schemas.drift import (
     DriftLevel,
     DriftLimits,
     DriftReport,
+    InputError,
+    MetaRecord,
+    ProfileDocument,
 )
-from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument
 
 from .entries import BlockEntry, WordChangeCounts, changed_entry, contradicted_entries, drift_finding, opposed, shares
 from .polarity import polarity_changes
@@ -49,7 +53,7 @@ NAMELESS = ProfileDocument()
 
 
 class CumulativeBase(NamedTuple):
-    """What the challenger is also compared with: see `CumulativeDrift`."""
+    """The version that a challenger is also compared with; see `CumulativeDrift`."""
 
     version: int
     document: ProfileDocument
@@ -244,7 +248,7 @@ def _amounts(
 ) -> Iterator[DriftFinding]:
     for block in BLOCKS:
         if getattr(before, block) and not getattr(after, block):
-            level: DriftLevel = "BLOCK" if block in ("persona", "policies") or not head.new else "WARN"
+            level: DriftLevel = "BLOCK" if BLOCK_SPECS[block].stops_when_emptied or not head.new else "WARN"
             yield drift_finding("empty_output", level, None, f"{block} is empty, and was not")
     if head.delta > limits.block_delta:
         yield drift_finding("large_delta", "BLOCK", None, f"{head.delta:.0%} of the text changed")
@@ -295,12 +299,12 @@ def keyed(
     shown: Callable[[MetaRecord], Json] = _whole,
     named: Callable[[MetaRecord], str] = _id,
 ) -> Json:
-    """A profile with its entries under their ids; of a meta record stands there what `shown` and `named` say."""
-    made: Json = {"name": profile.name}
+    """The keyed form of a profile; `named` gives the key of a meta record, `shown` what stands under it."""
+    form: Json = {"name": profile.name}
     for block in BLOCKS:
-        made[block] = _block({e.id: e.model_dump(mode="json", exclude={"id"}) for e in getattr(profile, block)})
-    made["meta"] = _block({named(record): shown(record) for record in profile.meta})
-    return made
+        form[block] = _block({e.id: e.model_dump(mode="json", exclude={"id"}) for e in getattr(profile, block)})
+    form["meta"] = _block({named(record): shown(record) for record in profile.meta})
+    return form
 
 
 def document(form: Mapping[str, Any]) -> ProfileDocument:
@@ -342,10 +346,11 @@ def _listed(block: Mapping[str, Any]) -> list[Json]:
 def _patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Operation, ...]:
     import jsonpatch
 
-    made = jsonpatch.make_patch(before, after).patch
-    if _same(jsonpatch.apply_patch(before, made), after):
-        return tuple(made)
-    return tuple({"op": "replace", "path": f"/{name}", "value": after[name]} for name in after)  # always right
+    patch = jsonpatch.make_patch(before, after).patch
+    if _same(jsonpatch.apply_patch(before, patch), after):
+        return tuple(patch)
+    # the library's patch does not give `after` back: replacing every block whole always does
+    return tuple({"op": "replace", "path": f"/{name}", "value": after[name]} for name in after)
 
 
 def _same(one: object, other: object) -> bool:

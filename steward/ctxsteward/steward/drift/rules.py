@@ -1,10 +1,12 @@
-"""What a statement of somebody's says against the rules in force: the operator's policies, rails and locked lines.
+"""Whether a statement contradicts the rules in force: the operator's policies, rails and locked lines.
+
+Admission, the meta slice and record reviews ask it of the text of a record. Two answers:
 
 `gainsays`: it says the opposite, permits what is forbidden, waives what is demanded, gives another figure. `touches`:
 it speaks of what a locked line is about and does not plainly say the same; only a person can tell.
 
-What somebody tells of themselves ("I waited 45 days for a refund") gainsays no rule by its verb, only by a figure that
-is told as theirs; told with a modal verb ("I may see the password") it does.
+What people tell of themselves ("I waited 45 days for a refund") gainsays no rule by its verb, only by a figure that
+they give as their own; with a modal verb ("I may see the password") it does.
 """
 
 from __future__ import annotations
@@ -16,10 +18,8 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from ctxsteward.language.clauses import clauses
-from ctxsteward.language.operators import sentences_of
-from ctxsteward.language.statement import of_oneself
-from ctxsteward.schemas.profile import BLOCKS, ProfileDocument, ProfileEntry
+from ctxsteward.language import clauses, of_oneself, sentences_of
+from ctxsteward.schemas import BLOCK_SPECS, BLOCKS, ProfileDocument, ProfileEntry
 
 from .entries import opposed
 from .stance import near, restates, stance
@@ -39,7 +39,7 @@ class Rule(BaseModel):
 
 
 class RuleConflict(NamedTuple):
-    """The rule that a statement meets, the worst first."""
+    """A rule that a statement gainsays or touches."""
 
     rule: Rule
     how: How
@@ -51,15 +51,15 @@ def rules_of(profile: ProfileDocument | None) -> tuple[Rule, ...]:
         Rule(key=f"{block}.{entry.id}", text=entry.text, locked=entry.locked)
         for block in BLOCKS
         for entry in getattr(profile or ProfileDocument(), block)
-        if entry.locked or block in ("policies", "rails")
+        if entry.locked or BLOCK_SPECS[block].has_rules
     )
 
 
 def against(rules: Sequence[Rule], text: str) -> RuleConflict | None:
     """The rule that a statement gainsays, else a locked one that it touches; locked ones first."""
     close = [rule for rule in rules if near(rule.text, text)]
-    found = [RuleConflict(rule, how) for rule in close if (how := _how(rule, text)) is not None]
-    return min(found, key=lambda each: (each.how != "gainsays", not each.rule.locked), default=None)
+    conflicts = [RuleConflict(rule, how) for rule in close if (how := _how(rule, text)) is not None]
+    return min(conflicts, key=lambda each: (each.how != "gainsays", not each.rule.locked), default=None)
 
 
 def reads_as_rule(text: str) -> bool:
@@ -71,14 +71,14 @@ def reads_as_rule(text: str) -> bool:
 def _how(rule: Rule, text: str) -> How | None:
     said = [each for each in sentences_of(_SPEAKER.sub("", text)) if not restates(rule.text, each)]
     entry = ProfileEntry(id="rule", text=rule.text, locked=rule.locked)
-    told = [sentence for sentence in said if not of_oneself(sentence)]
-    if told and opposed(entry, told):
+    of_others = [sentence for sentence in said if not of_oneself(sentence)]
+    if of_others and opposed(entry, of_others):
         return "gainsays"
     if not rule.locked:
         return None
-    found = {stance(rule.text, sentence) for sentence in said}
-    return "gainsays" if "against" in found else "touches" if "unclear" in found else None
+    stances = {stance(rule.text, sentence) for sentence in said}
+    return "gainsays" if "against" in stances else "touches" if "unclear" in stances else None
 
 
 _SPEAKER = re.compile(r"^[^\s:：][^:：\n]{0,30}[:：]\s+")
-"""Facts are told with who said them: ``Ann: I moved.``"""
+"""The text of a fact begins with who said it: ``Ann: I moved.``"""

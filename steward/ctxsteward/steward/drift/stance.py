@@ -1,7 +1,8 @@
 """What a statement that stands elsewhere says of a locked line: the same, the opposite, or what only people can tell.
 
-A statement is compared with each locked line that it shares its subject with: `same` where all that it says is said
-there, `against` where a sign, a strength or a figure differs, else `unclear`, which asks people.
+`entries` asks it of new sentences of a profile, `rules` of the text of records. A statement is compared with each
+locked line that it shares its subject with: `same` where all that it says is said there, `against` where a sign, a
+strength or a figure differs, else `unclear`, which asks people.
 """
 
 from __future__ import annotations
@@ -12,10 +13,16 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Literal
 
-from ctxsteward.language.clauses import clauses
-from ctxsteward.language.figures import MEASURED, figures
-from ctxsteward.language.operators import sentences_of
-from ctxsteward.language.statement import Statement, is_kin_of, of_oneself, read_statement
+from ctxsteward.language import (
+    MEASURED,
+    Statement,
+    clauses,
+    figures,
+    is_kin_of,
+    of_oneself,
+    read_statement,
+    sentences_of,
+)
 
 from .contents import corrected, replaced_thing, unexplained
 from .edits import otherwise
@@ -33,10 +40,10 @@ def stance(line: str, statement: str, rarity: Mapping[str, float] | None = None)
     """
     if not near(line, statement):
         return "apart"
-    found: list[Stance] = [
+    stances: list[Stance] = [
         _said_of(piece, said, rarity or {}) for piece in _pieces_of(line) for said in sentences_of(statement)
     ]
-    return max(found, key=_STANCES.index, default="apart")
+    return max(stances, key=_STANCES.index, default="apart")
 
 
 def near(line: str, statement: str) -> bool:

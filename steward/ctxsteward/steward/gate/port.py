@@ -1,8 +1,8 @@
 """The port of the eval gate: champion and challenger replay the same cases, and no guard may fall.
 
 A *guard* is a metric with a direction and a margin. Each case gives a value for champion and challenger, or None where
-the guard does not apply to it; the report is paired, case by case. `EvalGate` is what an eval suite implements to take
-the place of the frozen suite (`suite`).
+the guard does not apply to it; the report is paired, case by case. `EvalGate` is what a gate implements: the frozen
+suite (`suite.FrozenGate`), and what plays eval suites beside it (`settings.with_suites`).
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from ctxsteward.schemas.profile import ProfileDocument
-from ctxsteward.store.profiles.text import canonical_json
+from ctxsteward.schemas import ProfileDocument
+from ctxsteward.store import canonical_json
 
 Direction = Literal["higher", "lower"]
 """Which is better."""
 
 
 class Guard(NamedTuple):
-    """What must not fall."""
+    """One metric that must not fall."""
 
     name: str
     direction: Direction
@@ -68,7 +68,7 @@ class GateReport:
     results: tuple[GuardResult, ...]
     pairs: tuple[GuardScores, ...]
     digests: tuple[str, str]
-    """Of champion and challenger; in process only, never stored."""
+    """Digests of champion and challenger; in process only, never stored."""
     replay: str = ""
     """Key of the challenger's replay (`suite.FrozenGate.key`), in process only; empty: it is not known again."""
 
@@ -86,7 +86,7 @@ class GateReport:
         return self.digests == (digest_of(champion), digest_of(challenger))
 
     def document(self) -> dict[str, Any]:
-        """As JSON; numbers and names of cases alone."""
+        """The report as JSON values: numbers, and names of guards and cases."""
         return {
             "suite": self.suite,
             "passed": self.passed,
@@ -123,8 +123,8 @@ def digest_of(document: ProfileDocument | None) -> str:
 def _result(guard: Guard, pairs: Sequence[GuardScores]) -> GuardResult:
     champion = sum(pair.champion for pair in pairs) / len(pairs) if pairs else None
     challenger = sum(pair.challenger for pair in pairs) / len(pairs) if pairs else None
-    made = GuardResult(
+    result = GuardResult(
         guard=guard.name, direction=guard.direction, margin=guard.margin, cases=len(pairs), champion=champion,
         challenger=challenger, passed=True,
     )  # fmt: skip
-    return replace(made, passed=made.fall <= guard.margin + 1e-9)
+    return replace(result, passed=result.fall <= guard.margin + 1e-9)

@@ -22,13 +22,11 @@ from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, field_validator
+from pydantic import Field, StrictInt, StrictStr, field_validator
 
-from ctxsteward.envelope.building.builder import EnvelopeBuilder
-from ctxsteward.envelope.tokens.budgets import Budgets
-from ctxsteward.envelope.tokens.models import model_info
-from ctxsteward.schemas import InputError, UnknownModel
-from ctxsteward.schemas.profile import ProfileDocument
+from ctxsteward.envelope import Budgets, EnvelopeBuilder
+from ctxsteward.envelope.tokens import model_info
+from ctxsteward.schemas import InputError, ProfileDocument, UnknownModel
 
 from .port import EvalGate, GateReport, Guard
 from .suite import (
@@ -39,6 +37,7 @@ from .suite import (
     FrozenSuite,
     HeldOutRequest,
     KnownReplay,
+    SuiteValue,
     load_suite,
     no_known_replay,
     shipped,
@@ -49,11 +48,7 @@ MAX_HELD = 200
 """Held cases of one night beside those of the suite: the first by id."""
 
 
-class _GateValue(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class HeadBudgets(_GateValue):
+class HeadBudgets(SuiteValue):
     """Budgets of the head sections, as the application gives them to its builder; None: the default."""
 
     system_tokens: Tokens | None = None
@@ -61,7 +56,7 @@ class HeadBudgets(_GateValue):
     meta_tokens: Tokens | None = None
 
 
-class GateSettings(_GateValue):
+class GateSettings(SuiteValue):
     """How champion and challenger are replayed."""
 
     model: StrictStr | None = None
@@ -70,7 +65,7 @@ class GateSettings(_GateValue):
     """None: the model's, else ``o200k_base``."""
     budgets: HeadBudgets = HeadBudgets()
     cases: StrictStr | None = None
-    """A YAML or JSON file of cases and held events (`cases`), replayed beside the shipped ones."""
+    """A YAML or JSON file of cases and held cases (its form: `suite`), replayed beside the shipped ones."""
     margins: dict[StrictStr, Annotated[float, Field(ge=0, le=1)]] = Field(default_factory=dict)
     """By how much the mean of a guard may be worse; a guard that is not named keeps its margin (`suite.GUARDS`)."""
 
@@ -98,19 +93,19 @@ class GateSettings(_GateValue):
 
     def builder(self) -> EnvelopeBuilder:
         """A builder for one replay."""
-        told = {name: value for name, value in self.budgets.model_dump().items() if value is not None}
-        budgets = Budgets(**told).model_copy(update={"dynamic_tokens": DYNAMIC_TOKENS}).held()
+        given = {name: value for name, value in self.budgets.model_dump().items() if value is not None}
+        budgets = Budgets(**given).model_copy(update={"dynamic_tokens": DYNAMIC_TOKENS}).held()
         tokenizer = self.tokenizer or (None if self.model else TOKENIZER)
         return EnvelopeBuilder(model=self.model, tokenizer=tokenizer, budgets=budgets)
 
     def suite(self, held: Iterable[HeldOutRequest] = ()) -> FrozenSuite:
         """The shipped cases, the application's own, and these held ones."""
         suite = shipped() if self.cases is None else shipped().with_(load_suite(self.cases))
-        more = sorted(set(held))[:MAX_HELD]
-        return suite.with_(FrozenSuite(name="", cases=(), held=tuple(more))) if more else suite
+        more = sorted(set(held), key=lambda request: (request.id, request.event))[:MAX_HELD]
+        return suite.holding((*suite.held, *more))
 
     def guards(self) -> tuple[Guard, ...]:
-        """All guards, with the margins told."""
+        """All guards, with the configured margins."""
         return tuple(guard._replace(margin=self.margins.get(guard.name, guard.margin)) for guard in GUARDS)
 
 
@@ -129,7 +124,7 @@ GROUP, NAME = "ctxsteward.eval_gates", "suites"
 
 @dataclass(frozen=True, slots=True)
 class CombinedGate:
-    """An `EvalGate` that asks all of its own."""
+    """An `EvalGate` that runs several; its report has the results of all."""
 
     gates: tuple[EvalGate, ...]
 
@@ -143,7 +138,7 @@ class CombinedGate:
 
 
 def with_suites(settings: GateSettings, frozen: EvalGate) -> EvalGate:
-    """The frozen gate, and the suites that the settings name, where they name any."""
+    """The frozen gate, combined with the eval suites that the settings name, where they name any."""
     if not settings.suites:
         return frozen
     for point in entry_points(group=GROUP, name=NAME):

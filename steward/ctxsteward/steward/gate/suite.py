@@ -4,7 +4,7 @@
     gate(champion, challenger).passed
 
 A case is a conversation, facts said in it (canaries) and a question that asks for them. A held case is one thing that
-somebody asks for, which an active record should have anticipated. Those in `cases.json` ship with the package, in
+a user asks for, which an active record should have anticipated. Those in `cases.json` ship with the package, in
 English and Chinese; an application adds its own in a file, with ids that are unique beside the shipped ones:
 
     name: desk/1
@@ -32,32 +32,35 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, model_validator
 
-from ctxsteward.envelope.building.builder import EnvelopeBuilder
-from ctxsteward.envelope.envelope import Envelope
-from ctxsteward.envelope.layout.rows import RENDERER_VERSION
-from ctxsteward.envelope.store import Store
-from ctxsteward.envelope.tokens.budgets import HEAD_SECTIONS, Budgets
-from ctxsteward.language.operators import sentences_of
-from ctxsteward.language.terms import terms
-from ctxsteward.schemas import BudgetExceeded, InputError, WindowExceeded, Wire
-from ctxsteward.schemas.profile import BLOCKS, EntryId, MetaRecord, ProfileDocument, ProfileEntry
-from ctxsteward.store.crypto.keyring import memory_keys
-from ctxsteward.store.journal.memory import MemoryJournal
-from ctxsteward.store.objects.memory import MemoryObjects
-from ctxsteward.store.profiles.text import Profile
+from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Store
+from ctxsteward.envelope.layout import RENDERER_VERSION
+from ctxsteward.envelope.tokens import HEAD_SECTIONS
+from ctxsteward.language import sentences_of, terms
+from ctxsteward.schemas import (
+    BLOCK_SPECS,
+    BLOCKS,
+    BudgetExceeded,
+    EntryId,
+    InputError,
+    MetaRecord,
+    ProfileDocument,
+    ProfileEntry,
+    WindowExceeded,
+)
+from ctxsteward.store import MemoryJournal, MemoryObjects, Profile, memory_keys
 
 from ..config_file import ConfigFileKind, message_clause, read
-from ..drift import report
-from ..drift.entries import opposed
+from ..drift import opposed, report
 from .port import GateReport, Guard, GuardScores, digest_of, judge_guards
 
 SHIPPED = "cases.json"
@@ -67,62 +70,91 @@ Language = Annotated[StrictStr, Field(pattern=r"^[a-z]{2,3}$")]
 Text = Annotated[StrictStr, Field(min_length=1, max_length=20_000)]
 
 
-class PlantedFact(NamedTuple):
-    """A fact that was said."""
+class SuiteValue(BaseModel):
+    """Base of what a person writes for the gate: frozen, and an unknown key is refused."""
 
-    text: str
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class CaseMessage(SuiteValue):
+    """What one side says."""
+
+    role: Literal["user", "assistant"]
+    content: Text
+
+
+class PlantedFact(SuiteValue):
+    """A fact that a message of the case says, and that must be found again."""
+
+    text: Text
     """What must stand in the envelope."""
-    says: str
+    says: Text
     """The fact as a sentence: what no record may gainsay."""
 
 
-class HeldOutRequest(NamedTuple):
-    """Something that somebody asks for."""
+class HeldOutRequest(SuiteValue):
+    """Something that a user asks for, which a record of the slice should have anticipated."""
 
-    id: str
-    event: str
+    id: EntryId
+    language: Language = "en"
+    event: Text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrozenCase:
+class FrozenCase(SuiteValue):
     """One conversation to replay."""
 
-    id: str
-    language: str
-    messages: tuple[Wire, ...]
-    canaries: tuple[PlantedFact, ...]
-    question: str
+    id: EntryId
+    language: Language = "en"
+    messages: Annotated[tuple[CaseMessage, ...], Field(min_length=1, max_length=400)]
+    canaries: Annotated[tuple[PlantedFact, ...], Field(max_length=50)] = ()
+    question: Text
+
+    @model_validator(mode="after")
+    def _is_said(self) -> FrozenCase:
+        unsaid = [one.text for one in self.canaries if not any(one.text in each.content for each in self.messages)]
+        if unsaid:
+            raise ValueError(f"no message says the canary {unsaid[0]!r:.60}")
+        return self
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrozenSuite:
-    """Cases under a name; other cases are another name."""
+class FrozenSuite(SuiteValue):
+    """Cases under a name, as a file has them; other cases are another name."""
 
-    name: str
-    cases: tuple[FrozenCase, ...]
-    held: tuple[HeldOutRequest, ...]
+    schema_version: Literal[1] = 1
+    name: Annotated[StrictStr, Field(min_length=1, max_length=80)]
+    cases: Annotated[tuple[FrozenCase, ...], Field(max_length=50)] = ()
+    held: Annotated[tuple[HeldOutRequest, ...], Field(max_length=1_000)] = ()
+
+    @model_validator(mode="after")
+    def _is_one_each(self) -> FrozenSuite:
+        twice = next((id for id, times in Counter(self._ids()).items() if times > 1), None)
+        if twice is not None:
+            raise ValueError(f"the id {twice!r} is there twice")
+        return self
 
     def holding(self, held: Iterable[HeldOutRequest]) -> FrozenSuite:
         """The suite with these held cases instead."""
-        return replace(self, held=tuple(held))
+        return self.model_copy(update={"held": tuple(held)})
 
     def with_(self, other: FrozenSuite) -> FrozenSuite:
         """Both suites as one; raises `InputError` where they share an id."""
-        shared = sorted(self.ids & other.ids)
+        shared = sorted({*self._ids()} & {*other._ids()})
         if shared:
             raise InputError(f"gate cases: {shared[0]!r} is in {self.name!r} already; give it another id")
-        names = [name for name in (self.name, other.name) if name]
-        return FrozenSuite(name=" + ".join(names), cases=(*self.cases, *other.cases), held=(*self.held, *other.held))
+        both = {"cases": (*self.cases, *other.cases), "held": (*self.held, *other.held)}
+        return self.model_copy(update={"name": f"{self.name} + {other.name}", **both})
 
-    @property
-    def ids(self) -> frozenset[str]:
-        """Of all cases."""
-        return frozenset([case.id for case in self.cases] + [held.id for held in self.held])
+    def _ids(self) -> list[str]:
+        return [case.id for case in self.cases] + [held.id for held in self.held]
 
     @property
     def digest(self) -> str:
         """SHA-256 of what is replayed; held cases are not."""
-        plain = [[one.id, one.messages, one.canaries, one.question] for one in self.cases]
+        plain = [
+            [case.id, [message.model_dump() for message in case.messages],
+             [[canary.text, canary.says] for canary in case.canaries], case.question]
+            for case in self.cases
+        ]  # fmt: skip
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
@@ -134,7 +166,7 @@ def shipped() -> FrozenSuite:
 def read_suite(text: str) -> FrozenSuite:
     """A suite from JSON text; raises `InputError`."""
     try:
-        return _suite(_SuiteFile.model_validate(json.loads(text)))
+        return FrozenSuite.model_validate(json.loads(text))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
@@ -145,75 +177,7 @@ def read_suite(text: str) -> FrozenSuite:
 
 def load_suite(path: str) -> FrozenSuite:
     """An application's own cases, from a YAML or JSON file."""
-    return _suite(read(path, _SuiteFile, _FORM))
-
-
-# -- the file -----------------------------------------------------------------------------------------------------
-
-
-class _SuiteValue(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class _MessageForm(_SuiteValue):
-    role: Literal["user", "assistant"]
-    content: Text
-
-
-class _PlantedFactForm(_SuiteValue):
-    text: Text
-    says: Text
-
-
-class _HeldOutRequestForm(_SuiteValue):
-    id: EntryId
-    language: Language = "en"
-    event: Text
-
-
-class _FrozenCaseForm(_SuiteValue):
-    id: EntryId
-    language: Language = "en"
-    messages: Annotated[list[_MessageForm], Field(min_length=1, max_length=400)]
-    canaries: Annotated[list[_PlantedFactForm], Field(max_length=50)] = []
-    question: Text
-
-    @model_validator(mode="after")
-    def _is_said(self) -> _FrozenCaseForm:
-        unsaid = [one.text for one in self.canaries if not any(one.text in each.content for each in self.messages)]
-        if unsaid:
-            raise ValueError(f"no message says the canary {unsaid[0]!r:.60}")
-        return self
-
-
-class _SuiteFile(_SuiteValue):
-    schema_version: Literal[1] = 1
-    name: Annotated[StrictStr, Field(min_length=1, max_length=80)]
-    cases: Annotated[list[_FrozenCaseForm], Field(max_length=50)] = []
-    held: Annotated[list[_HeldOutRequestForm], Field(max_length=1_000)] = []
-
-    @model_validator(mode="after")
-    def _is_one_each(self) -> _SuiteFile:
-        ids = [case.id for case in self.cases] + [held.id for held in self.held]
-        twice = next((id for id in ids if ids.count(id) > 1), None)
-        if twice is not None:
-            raise ValueError(f"the id {twice!r} is there twice")
-        return self
-
-
-def _suite(found: _SuiteFile) -> FrozenSuite:
-    return FrozenSuite(
-        name=found.name, cases=tuple(map(_case, found.cases)),
-        held=tuple(HeldOutRequest(each.id, each.event) for each in found.held),
-    )  # fmt: skip
-
-
-def _case(found: _FrozenCaseForm) -> FrozenCase:
-    return FrozenCase(
-        id=found.id, language=found.language, question=found.question,
-        messages=tuple(each.model_dump() for each in found.messages),
-        canaries=tuple(PlantedFact(each.text, each.says) for each in found.canaries),
-    )  # fmt: skip
+    return read(path, FrozenSuite, _FORM)
 
 
 _FORM = ConfigFileKind(
@@ -222,7 +186,7 @@ _FORM = ConfigFileKind(
 
 
 Values = dict[str, float]
-"""By guard."""
+"""Values by name of the guard."""
 Texts = Mapping[str, str]
 """Texts that must stand in an envelope's head, by ``block.id``."""
 
@@ -258,29 +222,31 @@ LOCKED = "\x00"
 
 
 def wanted_texts(champion: ProfileDocument, challenger: ProfileDocument, reviewed: frozenset[str]) -> Texts:
-    """Policies and locked entries of the champion; of those that people are asked about, as the challenger has them."""
-    found: dict[str, str] = {}
+    """Policies and locked entries of the champion; those that people are asked about, as the challenger has them."""
+    wanted: dict[str, str] = {}
     now = {f"{block}.{e.id}": e for block in BLOCKS for e in getattr(challenger, block)}
     for block in BLOCKS:
         for entry in getattr(champion, block):
             key = f"{block}.{entry.id}"
             shown: ProfileEntry | None = now.get(key) if key in reviewed else entry
             if shown is not None and (block == "policies" or entry.locked):
-                found[key + (LOCKED if entry.locked else "")] = shown.text
-    return found
+                wanted[key + (LOCKED if entry.locked else "")] = shown.text
+    return wanted
 
 
 def contradictions(document: ProfileDocument) -> float:
     """Meta records that gainsay a policy, a rail or a locked entry."""
-    locked = [entry for entry in (*document.persona, *document.surface) if entry.locked]
-    rules = (*document.policies, *document.rails, *locked)
+    rules = [
+        entry for block in BLOCKS for entry in getattr(document, block) if entry.locked or BLOCK_SPECS[block].has_rules
+    ]
     return float(sum(any(opposed(rule, sentences_of(record.text)) for rule in rules) for record in document.meta))
 
 
 def persona_consistency(champion: ProfileDocument, challenger: ProfileDocument, reviewed: frozenset[str]) -> float:
-    """Share of the champion's persona that still stands; 0 where it was turned round. Reviewed changes count as kept.
+    """Share of the champion's persona that still stands: 0 where it was turned round, 1 where there was none.
 
-    1 where there was none."""
+    Reviewed changes count as kept.
+    """
     if not champion.persona:
         return 1.0
     kept = tuple(
@@ -307,8 +273,8 @@ def _envelopes(
     with Store(MemoryJournal(), MemoryObjects(), keys, uri="memory:", draw_nonce=lambda: "0" * 9) as store:
         session = store.session(case.id, profile=Profile.from_document(document))
         for message in case.messages:
-            session.append(message)
-            if message["role"] == "user":
+            session.append(message.model_dump())
+            if message.role == "user":
                 yield quiet.build(session)
         session.append({"role": "user", "content": case.question})
         yield builder.build(session)
@@ -347,7 +313,7 @@ REPLAY = "replay/1"
 TOKENIZER = "o200k_base"
 
 DYNAMIC_TOKENS = 560
-"""Of the replay: so little that every case is compacted more than four times, when a slice too large is cut."""
+"""Budget of the replay: so small that every case is compacted over four times, and a slice too large is cut."""
 
 GUARDS: tuple[Guard, ...] = (
     Guard("policies_verbatim", "higher", 0.0),
@@ -360,7 +326,7 @@ GUARDS: tuple[Guard, ...] = (
     Guard("hit_rate", "higher", 0.25),
 )
 """What the frozen suite guards, and by how much the mean of each may be worse. Of the five shipped held cases one may
-be lost; who has many of their own narrows the margin of `hit_rate`."""
+be lost; an application with many held cases of its own narrows the margin of `hit_rate`."""
 
 PROFILE = "profile"
 """Name of the case of guards that are about a profile alone."""
@@ -390,21 +356,21 @@ class FrozenGate:
     suite: FrozenSuite = field(default_factory=shipped)
     guards: tuple[Guard, ...] = GUARDS
     builder: Callable[[], EnvelopeBuilder] = default_builder
-    """With the head budgets of the application."""
+    """Makes a builder for one replay, with the head budgets of the application."""
     builds: str = ""
-    """Tells builders apart; empty: replays of this one are not known again."""
+    """Names the builder, so that a replay can be found again; empty: replays are always made anew."""
     known: KnownReplay = no_known_replay
     reviewed: frozenset[str] = frozenset()
     """Entries whose change is put before people, as ``policies.refunds``."""
 
     def __call__(self, champion: ProfileDocument | None, challenger: ProfileDocument) -> GateReport:
         pairs = tuple(self._pairs(champion or ProfileDocument(), challenger))
-        found = judge_guards(self.suite.name, self.guards, pairs, champion, challenger)
+        gate_report = judge_guards(self.suite.name, self.guards, pairs, champion, challenger)
         wanted = wanted_texts(champion or ProfileDocument(), challenger, self.reviewed)
-        return replace(found, replay=self.key(challenger, wanted))
+        return replace(gate_report, replay=self.key(challenger, wanted))
 
     def key(self, document: ProfileDocument, wanted: Texts) -> str:
-        """What decides a replay, as SHA-256: empty where builders cannot be told apart. In process only."""
+        """SHA-256 of all that decides a replay; empty where the builder has no name. In process only."""
         if not self.builds:
             return ""
         told = [REPLAY, RENDERER_VERSION, _package(), self.builds, self.suite.digest, digest_of(document)]

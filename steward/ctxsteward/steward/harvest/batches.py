@@ -12,8 +12,9 @@ link:
            "uses": [[address of a reading, revision, {fate: [id of a record]}, [address of a subject], version | null,
            {what: n}]]}
 
-It holds addresses and numbers only, because the name of a transcript may tell something. A runner (`Run`) is given the
-batches and yields a result for each, in order; a batch that raises is a `BatchFailure`, and its transcripts stay due.
+It holds addresses and numbers only, because the name of a transcript may itself say something about somebody. A runner
+(`Run`: threads here, Prefect tasks in `flows`) is given the batches and yields a result for each, in order; a batch
+that raises is a `BatchFailure`, and its transcripts stay due.
 
 Raises `Damaged`, `OutcomeUnknown`, `StoreUnavailable`. Source: the layered-envelope design (replay in batches).
 """
@@ -29,13 +30,11 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ctxsteward.envelope.store import Store
+from ctxsteward.envelope import Store
 from ctxsteward.schemas import ObjectMissing, UnsupportedVersion, VersionTaken
-from ctxsteward.store.crypto.addresses import address_of
-from ctxsteward.store.crypto.hash_chain import Chain, Link
-from ctxsteward.store.names import steward_folder
+from ctxsteward.store import Chain, Link, address_of, steward_folder
 
-from ..artifacts.artifact import subject_for
+from ..artifacts import subject_for
 
 VERSION = 1
 
@@ -92,14 +91,14 @@ class SessionUse(NamedTuple):
     reading: str
     """Address of the session where it was read; the same for every reading of it."""
     revision: int
-    """Of two readings, that of the higher one counts."""
+    """Number of the reading; of two readings of one session the higher one counts."""
     fates: Mapping[str, Sequence[str]]
     """Ids of records by what became of them (`usage.FATES`)."""
     rests: Sequence[str] = ()
     """Addresses of the session and of everybody who spoke in it (`Vault.subject_address`): it counts until one of them
     is forgotten."""
     version: int | None = None
-    """Of the profile that it was under; None: that is not known."""
+    """Version of the profile that it was under; None: not known."""
     arm: Mapping[str, int] = MappingProxyType({})
     """What it showed of that version (`canary.CanaryArm`)."""
 
@@ -118,7 +117,7 @@ class BatchResult:
     quarantined: tuple[RefusedTranscript, ...] = ()
     gone: tuple[WithdrawnTranscript, ...] = ()
     hits: Mapping[str, int] = field(default_factory=dict)
-    """What use records in force were: `usage.UseTally`, in numbers."""
+    """What use the records in force were: the sums of the sessions' `usage.UseTally`."""
     uses: tuple[SessionUse, ...] = ()
     """Session by session, and record by record; sessions under no version that were shown none are left out."""
     dated: Mapping[str, int] = field(default_factory=dict)
@@ -128,7 +127,7 @@ class BatchResult:
     cpu_seconds: float = 0.0
     """What it took this time."""
     tokens: int = 0
-    """Of models, this time."""
+    """Tokens of models, this time."""
 
 
 class BatchRecords:
@@ -178,7 +177,7 @@ class BatchRecords:
         return map(self.read, self.addresses())
 
     def addresses(self) -> Iterator[str]:
-        """Of all batches that were ever finished; costs a listing."""
+        """Addresses of all batches that were ever finished; costs a listing."""
         folder = steward_folder(self._tenant, self._profile, "batches")
         return (info.key.split("/")[-2] for info in self._store.objects.list(f"{folder}/"))
 
@@ -189,8 +188,8 @@ class BatchRecords:
             "artifacts": list(result.artifacts),
             "transcripts": result.transcripts,
             "skipped": dict(sorted(result.skipped.items())),
-            "quarantined": [list(one) for one in result.quarantined],
-            "gone": [list(one) for one in result.gone],
+            "quarantined": [list(refused) for refused in result.quarantined],
+            "gone": [list(withdrawn) for withdrawn in result.gone],
             "hits": dict(result.hits),
             "dated": dict(sorted(result.dated.items())),
         }
@@ -213,9 +212,9 @@ class BatchRecords:
             raise UnsupportedVersion(f"batch {address[:16]}…", body.get("schema_version"), VERSION)
         return BatchResult(
             address=address, artifacts=tuple(body["artifacts"]), transcripts=body["transcripts"],
-            skipped=body["skipped"], quarantined=tuple(RefusedTranscript(*one) for one in body["quarantined"]),
-            gone=tuple(WithdrawnTranscript(*one) for one in body["gone"]), hits=body["hits"],
-            uses=tuple(SessionUse(*one) for one in body.get("uses", ())), dated=body.get("dated", {}), found=True,
+            skipped=body["skipped"], quarantined=tuple(RefusedTranscript(*row) for row in body["quarantined"]),
+            gone=tuple(WithdrawnTranscript(*row) for row in body["gone"]), hits=body["hits"],
+            uses=tuple(SessionUse(*row) for row in body.get("uses", ())), dated=body.get("dated", {}), found=True,
         )  # fmt: skip
 
 
@@ -246,10 +245,10 @@ def _lot(item: DueTranscript) -> int:
 
 
 Harvest = Callable[[Batch], BatchResult]
-"""Reads the transcripts of a batch, keeps what they hold, and says what became of it. Repeating it does no harm."""
+"""Reads the transcripts of one batch, keeps what they gave, and says what became of it. Repeating it does no harm."""
 
 Run = Callable[[Iterable[Batch]], Iterator[BatchResult | BatchFailure]]
-"""A runner that has been told what to do."""
+"""A runner: given batches, it yields what became of each, in order. `in_threads` makes one."""
 
 
 def in_threads(harvest: Harvest, workers: int, close: Callable[[], object] = lambda: None) -> Run:

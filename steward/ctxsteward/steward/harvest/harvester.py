@@ -1,8 +1,9 @@
 """The harvest of one transcript: all harvesters run, and what is worth keeping remains as observations.
 
-`harvest` reads what people say once for all harvesters that need it, then the tool calls. It is pure, uses no model,
-and its time is linear in the text. `EXTRACTOR` names the rules: whoever changes one raises its harvester's version,
-and transcripts are read again. Two rules are here because they concern all harvesters:
+`night.batch_harvest` calls `harvest` in its worker processes. It reads what people say once for all harvesters that
+need it, then the tool calls. It is pure, uses no model, and its time is linear in the text. `EXTRACTOR` names the
+rules: a change of a rule raises its harvester's version, and transcripts are read again. Two rules are here because
+they concern all harvesters:
 
     borrowed words   A person who pastes what a tool or the assistant said does not make it a person's claim. A claim is
                      borrowed where most of its runs of three words (characters, in Chinese and Japanese), or of those
@@ -22,22 +23,28 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from ctxsteward.schemas.recommendation import Slot
+from ctxsteward.schemas import Slot
 
-from ..artifacts.artifact import cut
-from ..kinds import KINDS
-from ..observation import Harvester, Observation
-from ..transcript import ReplayedTranscript, ReplayedUtterance
-from .people.claims import MAX_TEXT_CHARS
-from .people.corrections import EXTRACTOR as CORRECTIONS_EXTRACTOR
-from .people.corrections import corrections
-from .people.facts import EXTRACTOR as FACTS_EXTRACTOR
-from .people.facts import LIKING, MIN_SCORE, facts, share_of
-from .people.preferences import DECISIONS_EXTRACTOR, decisions, preferences
-from .people.preferences import EXTRACTOR as PREFERENCES_EXTRACTOR
-from .people.utterances import Conversation, Sentence, listen
-from .tools.errors import EXTRACTOR as TOOL_ERRORS_EXTRACTOR
-from .tools.errors import tool_errors
+from ..artifacts import cut
+from ..observations import KINDS, Harvester, Observation, ReplayedTranscript, ReplayedUtterance
+from .people import (
+    CORRECTIONS_EXTRACTOR,
+    DECISIONS_EXTRACTOR,
+    FACTS_EXTRACTOR,
+    LIKING,
+    MAX_TEXT_CHARS,
+    MIN_SCORE,
+    PREFERENCES_EXTRACTOR,
+    Conversation,
+    Sentence,
+    corrections,
+    decisions,
+    facts,
+    listen,
+    preferences,
+    share_of,
+)
+from .tools import TOOL_ERRORS_EXTRACTOR, tool_errors
 
 BORROWED_EXTRACTOR = "borrowed/1"
 RUN = 3
@@ -47,20 +54,21 @@ _PEOPLE = ("operator", "user")
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_\u3040-\u30ff\u3400-\u9fff]+")
 
 Run = tuple[str, ...]
+"""`RUN` words in a row."""
 
 
 def own_words(observations: Sequence[Observation], replayed: ReplayedTranscript) -> list[Observation]:
-    """Those that are in words of whoever claims them."""
+    """The observations whose claim is in words of the person who makes it."""
     if not observations or all(said.trust in _PEOPLE for said in replayed.utterances):
         return list(observations)
     places = {said.ref: at for at, said in enumerate(replayed.utterances)}
-    claims = [(one, _parts(_claimed(one, replayed, places))) for one in observations]
+    claims = [(observation, _parts(_claimed(observation, replayed, places))) for observation in observations]
     first = _first({run for _, parts in claims for runs in parts for run in runs}, replayed.utterances)
     return [
-        one
-        for one, parts in claims
-        if KINDS[one.kind].is_template
-        or not any(_is_borrowed(runs, places[one.places[0].ref], first, replayed) for runs in parts)
+        observation
+        for observation, parts in claims
+        if KINDS[observation.kind].is_template
+        or not any(_is_borrowed(runs, places[observation.places[0].ref], first, replayed) for runs in parts)
     ]
 
 
@@ -143,16 +151,19 @@ MIN_FACT_SCORE = share_of(MIN_SCORE + LIKING)
 Hearing = Callable[[Conversation], list[Observation]]
 """A harvester of what people say."""
 
-_HEARD: Mapping[str, Hearing] = MappingProxyType(
+_HEARD: Mapping[str, tuple[str, Hearing]] = MappingProxyType(
     {
-        "corrections": corrections,
-        "preferences": preferences,
-        "decisions": decisions,
-        "facts": facts,
-        "eval_failures": eval_failures,
+        "corrections": (CORRECTIONS_EXTRACTOR, corrections),
+        "preferences": (PREFERENCES_EXTRACTOR, preferences),
+        "decisions": (DECISIONS_EXTRACTOR, decisions),
+        "facts": (FACTS_EXTRACTOR, facts),
+        "eval_failures": (EVAL_FAILURES_EXTRACTOR, eval_failures),
     }
 )
-_STRUCTURAL: Mapping[str, Harvester] = MappingProxyType({"tool_errors": tool_errors})
+"""By name: the version of its rules, and what reads by them. A version that changes has old transcripts read again."""
+_STRUCTURAL: Mapping[str, tuple[str, Harvester]] = MappingProxyType(
+    {"tool_errors": (TOOL_ERRORS_EXTRACTOR, tool_errors)}
+)
 
 
 def _alone(hearing: Hearing) -> Harvester:
@@ -160,19 +171,13 @@ def _alone(hearing: Hearing) -> Harvester:
 
 
 HARVESTERS: Mapping[str, Harvester] = MappingProxyType(
-    {**{name: _alone(hearing) for name, hearing in _HEARD.items()}, **_STRUCTURAL}
+    {
+        **{name: _alone(hearing) for name, (_, hearing) in _HEARD.items()},
+        **{name: by for name, (_, by) in _STRUCTURAL.items()},
+    }
 )
-"""Each alone, by name."""
-EXTRACTOR_VERSION = ",".join(
-    (
-        CORRECTIONS_EXTRACTOR,
-        PREFERENCES_EXTRACTOR,
-        DECISIONS_EXTRACTOR,
-        FACTS_EXTRACTOR,
-        EVAL_FAILURES_EXTRACTOR,
-        TOOL_ERRORS_EXTRACTOR,
-    )
-)
+"""Each harvester alone, by name; `harvest` runs them together."""
+EXTRACTOR_VERSION = ",".join(version for version, _ in (*_HEARD.values(), *_STRUCTURAL.values()))
 """Changes with the rules of harvesters."""
 EXTRACTOR = f"{EXTRACTOR_VERSION},{BORROWED_EXTRACTOR}"
 """Changes with any rule."""
@@ -181,38 +186,39 @@ EXTRACTOR = f"{EXTRACTOR_VERSION},{BORROWED_EXTRACTOR}"
 def harvest(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
     """All observations of a transcript; a sentence that gave a strict claim gives no scored fact beside it."""
     conversation = listen(replayed)
-    heard = [observation for hearing in _HEARD.values() for observation in hearing(conversation)]
-    structural = [observation for harvester in _STRUCTURAL.values() for observation in harvester(replayed)]
+    heard = [observation for _, hearing in _HEARD.values() for observation in hearing(conversation)]
+    structural = [observation for _, harvester in _STRUCTURAL.values() for observation in harvester(replayed)]
     kept = own_words(_once(heard), replayed)
     return (*(map(_for_oneself, kept) if conversation.between_people else kept), *structural)
 
 
 def _for_oneself(observation: Observation) -> Observation:
-    """What two people tell each other is told to no agent: it is for nobody but the one who said it."""
+    """What two people tell each other is not addressed to an agent: it is for the speaker alone."""
     if KINDS[observation.kind].is_template or observation.reach not in ("project", "shared"):
         return observation
     return replace(observation, reach="user")
 
 
 def _once(observations: Iterable[Observation]) -> list[Observation]:
-    """Each sentence told once: strict before scored, and never the same claim twice in one place.
+    """Each sentence once: strict before scored, and never the same claim twice in one place.
 
-    A liking that scores is a fact where it would score without it, else the wish that it is, which needs company.
+    A sentence that states a liking is a fact where it would score as one without the liking; else it stays a wish,
+    which needs company.
     """
     kept: list[Observation] = []
-    told = [(one, one.places[0][:3]) for one in observations]
-    strict = {place for one, place in told if one.strength == "strict"}
-    facts = {place for one, place in told if one.strength == "scored" and one.score >= MIN_FACT_SCORE}
-    wishes = {place for one, place in told if one.kind == "preference" and one.strength == "broad"}
-    seen = set()
-    for one, place in told:
-        claim = (place, one.slot.attribute)
-        if not KINDS[one.kind].is_template and (
-            claim in seen
-            or (one.strength == "scored" and (place in strict or (place in wishes and place not in facts)))
-            or (one.kind == "preference" and one.strength == "broad" and place in facts - strict)
+    placed = [(seen, seen.places[0][:3]) for seen in observations]
+    strict = {place for seen, place in placed if seen.strength == "strict"}
+    facts = {place for seen, place in placed if seen.strength == "scored" and seen.score >= MIN_FACT_SCORE}
+    wishes = {place for seen, place in placed if seen.kind == "preference" and seen.strength == "broad"}
+    claims = set()
+    for seen, place in placed:
+        claim = (place, seen.slot.attribute)
+        if not KINDS[seen.kind].is_template and (
+            claim in claims
+            or (seen.strength == "scored" and (place in strict or (place in wishes and place not in facts)))
+            or (seen.kind == "preference" and seen.strength == "broad" and place in facts - strict)
         ):
             continue
-        seen.add(claim)
-        kept.append(one)
+        claims.add(claim)
+        kept.append(seen)
     return kept

@@ -1,5 +1,8 @@
 """How much use active records were in one session: which events they foresaw, whether they applied and were obeyed.
 
+`night.batch_harvest` calls `tally` for each session. The sums reach the night's report, the ledger's side table (and
+through it the value of a record in the slice), and the canary.
+
     anticipated / events    later events that an active record foresaw
     fired / shown           records shown whose trigger came up (*used*)
     obeyed / judged         of those that fired and can be judged, those complied with
@@ -15,8 +18,8 @@ judged by what the assistant says until a person speaks of the slot:
 
 A person who states a wish anew has not been disobeyed. *Did otherwise* means that the assistant said what the record
 asks to avoid; or did not say the record's value and either spoke of the matter, or the person corrects it or says that
-they repeat themselves ("as I said", 我说过). Records count that a session
-was shown in its head, and those shown as facts from the turn on that showed them. Tallies add up in any order.
+they repeat themselves ("as I said", 我说过). Records count that a session was shown in its head, and those shown as
+facts from the turn on that showed them. Tallies add up in any order.
 
 Pure. Source: the layered-envelope design (records shown, fired, obeyed).
 """
@@ -28,15 +31,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from ctxsteward.schemas.profile import Polarity
-from ctxsteward.schemas.recommendation import MetaRecommendation, RecommendationKind, Slot
+from ctxsteward.schemas import MetaRecommendation, Polarity, RecommendationKind, Slot
 
-from ..kinds import KINDS
-from ..observation import Observation
-from ..transcript import ReplayedTranscript, ReplayedUtterance
-from .tools.calls import ToolStep, name_words, steps
-from .tools.episodes import ErrorEpisode, episodes
-from .tools.templates import FixTrigger, parse_trigger
+from ..observations import KINDS, Observation, ReplayedTranscript, ReplayedUtterance
+from .tools import ErrorEpisode, FixTrigger, ToolStep, episodes, name_words, parse_trigger, steps
 
 Judgement = Literal["complied", "contradicted", "unjudged"]
 
@@ -49,14 +47,14 @@ _AGAIN = re.compile(
     r"|我(?:都|已经|早就|刚才|刚刚|之前|前面|上次|明明)*(?:说|讲|提|告诉|要求|强调)(?:你|您)?过"
     r"|再说一(?:遍|次)|又(?:用|是|在|给|错|忘)|不是(?:说|告诉)[^，,。]{0,6}(?:吗|过|了)|怎么(?:还|又)|还是(?:在)?用|多少(?:遍|次)|几(?:遍|次)了|记得吗"
 )
-"""Said by whoever has to repeat themselves."""
+"""What people say who have to repeat themselves."""
 _NO = re.compile(r"(?:no|nope|wrong)\b|不(?:对|是|行)?[，,。！!]|错了")
 """Opens an objection, where nothing was asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedRecord:
-    """What of a record decides whether it foresaw, fired and was obeyed."""
+    """The fields of a record that decide whether it foresaw, fired and was obeyed."""
 
     id: str
     kind: RecommendationKind
@@ -69,7 +67,7 @@ class WatchedRecord:
 
     @classmethod
     def of(cls, record: MetaRecommendation | WatchedRecord) -> WatchedRecord:
-        """Of a record; what is watched already stays."""
+        """The watched fields of a record; a `WatchedRecord` is returned as it is."""
         if isinstance(record, WatchedRecord):
             return record
         return cls(
@@ -94,7 +92,7 @@ class WatchedRecord:
         return frozenset(word for word in words if word not in _ABOUT and (len(word) > 2 or not word.isascii()))
 
     def words(self) -> frozenset[str]:
-        """The same, and the words of its value."""
+        """The topic, and the words of its value."""
         return self.topic() | frozenset(word for word in _words(str(self.value or "")) if word not in _ABOUT)
 
     def is_of(self, observation: Observation) -> bool:
@@ -111,11 +109,14 @@ class FoldedTalk:
     """What was said from an ordinal on, folded for searching."""
 
     def __init__(self, replayed: ReplayedTranscript, since: int = 0) -> None:
-        said = [one for one in replayed.utterances if one.ordinal >= since]
-        self._said: dict[str, ReplayedUtterance] = {one.ref: one for one in said if one.role in ("user", "assistant")}
+        self._said: dict[str, ReplayedUtterance] = {
+            said.ref: said
+            for said in replayed.utterances
+            if said.ordinal >= since and said.role in ("user", "assistant")
+        }
 
     def text(self, ref: str) -> str:
-        """What stands there; nothing where that is not in it."""
+        """The text of this message; empty where the talk does not have it."""
         return self._said[ref].text.casefold() if ref in self._said else ""
 
     def assistant(self, after: int = 0, before: float = float("inf")) -> str:
@@ -132,7 +133,7 @@ class FoldedTalk:
 
 
 def by_calls(trigger: FixTrigger, fired: Sequence[ToolStep]) -> Judgement:
-    """A fix, by the answers to the calls that it applied to."""
+    """Judge a tool fix by the answers to the calls that it applied to."""
     answered = [call for call in fired if call.answer is not None]
     if any(call.failure is not None and call.failure.code == trigger.code for call in answered):
         return "contradicted"
@@ -140,13 +141,13 @@ def by_calls(trigger: FixTrigger, fired: Sequence[ToolStep]) -> Judgement:
 
 
 def by_words(record: WatchedRecord, spoken_of: Sequence[Observation], talk: FoldedTalk) -> Judgement:
-    """Another record; `spoken_of`: what people said of its slot in this talk, in any order."""
+    """Judge any other record; `spoken_of`: what people said of its slot in this talk, in any order."""
     stated = sorted(spoken_of, key=ordinal_of)
     after = 0
-    for one in stated:
-        if _did_otherwise(record, one, talk, talk.assistant(after, ordinal_of(one))):
+    for statement in stated:
+        if _did_otherwise(record, statement, talk, talk.assistant(after, ordinal_of(statement))):
             return "contradicted"
-        after = ordinal_of(one)
+        after = ordinal_of(statement)
     own = talk.assistant(before=ordinal_of(stated[0])) if stated else talk.assistant()
     value = record.said_value
     if value is None or not own:
@@ -220,7 +221,8 @@ FATES: Mapping[str, RecordUse] = {
     "complied": RecordUse(shown=1, judged=1, fired=1, complied=1),
     "contradicted": RecordUse(shown=1, judged=1, fired=1, contradicted=1),
 }
-"""What became of a record in one session: nothing can be told; its trigger did not come up; it did, and this is how."""
+"""What may become of a record in one session, and how that counts. untold: nobody can tell whether it fired. quiet: its
+trigger did not come up. The others: it fired, and was judged so."""
 _FATES_OF: Mapping[RecordUse, str] = {hit: fate for fate, hit in FATES.items()}
 
 
@@ -229,7 +231,7 @@ class UseTally:
     """Counts of sessions."""
 
     hits: Mapping[str, RecordUse] = field(default_factory=dict)
-    """By id of the record, of records shown."""
+    """Use of the records that were shown, by id."""
     events: int = 0
     anticipated: int = 0
 
@@ -240,7 +242,7 @@ class UseTally:
 
     @property
     def fates(self) -> Mapping[str, tuple[str, ...]]:
-        """Of one session: the records that it was shown, by what became of them."""
+        """Ids of the records that one session was shown, by what became of them."""
         found: dict[str, tuple[str, ...]] = {}
         for id_, hit in sorted(self.hits.items()):
             found[_FATES_OF[hit]] = (*found.get(_FATES_OF[hit], ()), id_)
@@ -256,7 +258,7 @@ class ActiveRecords:
     def __init__(
         self, records: Iterable[MetaRecommendation | WatchedRecord] = (), under: ActiveRecords | None = None
     ) -> None:
-        """`under`: others, which count where these have not their ids."""
+        """`under`: further records; each counts unless one of these has its id."""
         self._records = {record.id: WatchedRecord.of(record) for record in records}
         self._under = under
         self._named: dict[str, list[str]] = {}
@@ -271,11 +273,11 @@ class ActiveRecords:
                 self._slots.setdefault(slot_of(record.slot), []).append(id_)
 
     def beside(self, records: Collection[MetaRecommendation | WatchedRecord]) -> ActiveRecords:
-        """With these, too."""
+        """These records over the present ones."""
         return ActiveRecords(records, self) if records else self
 
     def shown(self, names: Collection[str], but: Collection[str] = ()) -> list[WatchedRecord]:
-        """Those that go by one of these names, by id; `but` those of these ids."""
+        """Records that go by one of these names, sorted by id; ids in `but` are left out."""
         ids = {id_ for name in names for id_ in self._named.get(name, ()) if id_ not in but}
         found = [self._records[id_] for id_ in ids]
         if self._under is not None:
@@ -283,14 +285,14 @@ class ActiveRecords:
         return sorted(found, key=lambda record: record.id)
 
     def foresaw(self, error: ErrorEpisode, but: Collection[str] = ()) -> bool:
-        """Whether one of them is about this error; `but` those of these ids."""
+        """Whether a record is about this error; ids in `but` are left out."""
         triggers = self._triggers.get((error.failed.tool, error.code), ())
         if any(foresees(trigger, error) for trigger, id_ in triggers if id_ not in but):
             return True
         return self._under is not None and self._under.foresaw(error, {*but, *self._records})
 
     def foresaw_slot(self, slot: tuple[str, str], but: Collection[str] = ()) -> bool:
-        """Whether one of them is of this slot; `but` those of these ids."""
+        """Whether a record is of this slot; ids in `but` are left out."""
         if any(id_ not in but for id_ in self._slots.get(slot, ())):
             return True
         return self._under is not None and self._under.foresaw_slot(slot, {*but, *self._records})
@@ -355,7 +357,7 @@ def sum_uses(hits: Iterable[RecordUse]) -> RecordUse:
 
 
 def _since(replayed: ReplayedTranscript, names: Collection[str]) -> FoldedTalk:
-    """What was said once a record was shown under one of its ids."""
+    """The talk from the turn on in which a record was first shown, under whichever of its ids."""
     turns = dict(replayed.shown_from)
     return FoldedTalk(replayed, min(turns.get(name, 0) for name in names))
 

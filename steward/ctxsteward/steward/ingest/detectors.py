@@ -136,12 +136,7 @@ _SAID = re.compile(
 )
 
 
-class _HintedPlugin(NamedTuple):
-    """A plugin whose hint is in some text."""
-
-    hint: str
-    plugin: _Plugin
-    is_whole: bool
+_Hinted = tuple[_PluginRow, _Plugin]
 
 
 def secret_finder() -> FinderFor:
@@ -152,7 +147,6 @@ def secret_finder() -> FinderFor:
         keyword = _plugin(_PluginRow("keyword", "KeywordDetector", ()))
     except ImportError as error:
         raise InputError("redaction needs detect-secrets: pip install 'ctxsteward[steward]'") from error
-    rows = [_HintedPlugin(hint, plugin, row.is_whole) for row, plugin in hinted for hint in row.hints]
 
     def finder_for(texts: str) -> Finder | None:
         distinct = set(texts.split())
@@ -160,7 +154,7 @@ def secret_finder() -> FinderFor:
         long = " ".join([word for word in distinct if len(word) >= _LONG_CHARS])
         lower = words.lower()
         return _finder(
-            [row for row in rows if row.hint in words],
+            [(row, plugin) for row, plugin in hinted if any(hint in words for hint in row.hints)],
             bare if _LONG_WORD.search(long) else (),
             keyword,
             [cue for cue in _KEYWORDS if all(part in lower for part in cue.split())],
@@ -172,7 +166,7 @@ def secret_finder() -> FinderFor:
 
 
 def _finder(
-    rows: Sequence[_HintedPlugin],
+    hinted: Sequence[_Hinted],
     bare: Sequence[_Plugin],
     keyword: _Plugin,
     keywords: Sequence[str],
@@ -181,14 +175,15 @@ def _finder(
     holds_keys: bool,
 ) -> Finder | None:
     """Finds what these hints stand for; None for none."""
-    if not (rows or bare or keywords or is_new_style or holds_keys):
+    if not (hinted or bare or keywords or is_new_style or holds_keys):
         return None
 
     def find(text: str) -> list[SensitiveSpan]:
         spans: list[SensitiveSpan] = []
-        for hint, plugin, is_whole in rows:
-            if hint in text:
-                spans += _by_plugin(text, hint, plugin, is_whole)
+        for row, plugin in hinted:
+            for hint in row.hints:
+                if hint in text:
+                    spans += _by_plugin(text, hint, plugin, row.is_whole)
         if is_new_style and any(hint in text for hint in _NEW_STYLE_HINTS):
             spans += (SensitiveSpan(match.start(), match.end(), "secret") for match in _NEW_STYLE.finditer(text))
         if bare:

@@ -1,4 +1,4 @@
-"""What a source lists, and what of it is read: a transcript's place, its bytes, and what became of it.
+"""The values of ingest: an item that a source lists, its bytes once loaded, and an item skipped or quarantined.
 
 One item is one file, object or session; a file may hold many transcripts (`transcripts`). Times are Unix seconds as
 the source tells them, sizes are bytes. Every value is picklable: items go to worker processes.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from ..harvest.usage import WatchedRecord
+    from ..harvest import WatchedRecord
 
 SIDECAR_SUFFIX = ".session.json"
 """``chat.jsonl.session.json`` tells about ``chat.jsonl``; so does ``chat.session.json``."""
@@ -30,7 +30,7 @@ Reason = Literal[
     "worker_died", "failed",
 ]  # fmt: skip
 """too_large: over a cap, before it was parsed. unreadable: the source refuses it. invalid: no transcript.
-orphan_metadata: a sidecar that is beside no transcript. failed: an error of our own, or of a harvester."""
+orphan_metadata: a sidecar that is beside no transcript. failed: an error of this program, such as a harvester's."""
 
 
 class SourceItem(NamedTuple):
@@ -39,7 +39,7 @@ class SourceItem(NamedTuple):
     name: str
     """Stable from night to night, and unique in its source."""
     modified_seconds: float
-    """The later one of the transcript's and its sidecar's."""
+    """When the transcript or its sidecar was last written, whichever is later."""
     size_bytes: int
     """Of the transcript; of a session in a store, its records so far."""
     version: str
@@ -124,12 +124,12 @@ def written_seconds(version: str) -> float | None:
     >>> written_seconds("10@2000000000+5@3000000000"), written_seconds("12@0.{}")
     (2.0, None)
     """
-    told = version.partition("+")[0].partition("@")[2]
-    return int(told) / 1e9 if told.isdecimal() else None
+    written_ns = version.partition("+")[0].partition("@")[2]
+    return int(written_ns) / 1e9 if written_ns.isdecimal() else None
 
 
 def sizes_of(version: str) -> tuple[int, ...]:
-    """Sizes that a version tells: of the item, and of its sidecar where it has one.
+    """The sizes in a version: of the item, and of its sidecar where it has one.
 
     >>> sizes_of("10@2000000000+5@3000000000")
     (10, 5)
@@ -148,13 +148,13 @@ class LoadedItem:
     sidecar: bytes | None = None
     sidecar_name: str = ""
     written_seconds: float | None = None
-    """When it was last written, as its source tells; None: it does not. Times that it does not tell itself are this."""
+    """When it was last written, where its source knows: the time of messages where the item itself has none."""
     layout: Literal["file", "log"] = "file"
-    """file: in a format that a reader knows. log: a session of a store, as `stored` writes it."""
+    """file: in a format that a reader knows. log: a session of a store, as `sessions.StoreSource.read` writes it."""
     shown: tuple[str, ...] = ()
     """Ids of records that its session was shown, where the source knows without reading on."""
     watched: tuple[WatchedRecord, ...] = ()
-    """What is known of these, once somebody has looked."""
+    """The records behind these ids, once they were looked up in the ledger (`night.BatchHarvester`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
 """One item in, its transcripts out: replayed, skipped, or quarantined with a reason.
 
-`load` reads an item from its source and belongs where the source can be reached. `ingest` is a function of bytes and
-settings: it may run in a worker process, with the harvesters behind it. Neither raises for what a transcript holds.
+`night.batch_harvest` calls both functions. `load` reads an item from its source and belongs where the source can be
+reached. `ingest` is a function of bytes and settings: it may run in a worker process, with the harvesters behind it.
+Neither raises for what a transcript holds.
 """
 
 from __future__ import annotations
@@ -13,10 +14,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from ctxsteward.schemas import Damaged, Erased, InputError, InputTooLarge, InvalidTranscript
-from ctxsteward.schemas.message import decode_wire
+from ctxsteward.schemas import Damaged, Erased, InputError, InputTooLarge, InvalidTranscript, decode_wire
 
-from ..transcript import ReplayedTranscript, ShownRecord
+from ..observations import ReplayedTranscript, ShownRecord
 from .items import (
     MAX_ITEM_BYTES,
     SIDECAR_SUFFIX,
@@ -96,7 +96,7 @@ def ingest(loaded: LoadedItem, settings: IngestSettings) -> tuple[Outcome, ...]:
 
 
 def _orphan(name: str) -> InvalidTranscript:
-    """A sidecar that tells about nothing: a slip in its name would drop what it says, such as ``deleted``."""
+    """The error for a sidecar without a transcript: a slip in its name would lose what it says, such as ``deleted``."""
     hint = f"name it as its transcript with `{SIDECAR_SUFFIX}` behind, such as chat.jsonl{SIDECAR_SUFFIX}"
     return InvalidTranscript(name, "", "it is beside no transcript, or beside several of its stem", hint)
 
@@ -120,12 +120,12 @@ def _file(loaded: LoadedItem, settings: IngestSettings) -> Iterator[Outcome]:
             yield _one(loaded, found, sidecar, settings)
         if sidecar is not None and sidecar.session is not None and position:
             hint = "one sidecar cannot name them all; leave `session` out"
-            found_many = InvalidTranscript(loaded.sidecar_name, "session", "the file holds several", hint)
-            raise _BadMetadata(found_many)
+            error = InvalidTranscript(loaded.sidecar_name, "session", "the file holds several", hint)
+            raise _BadMetadata(error)
 
 
 def _one(loaded: LoadedItem, found: FileTranscript, sidecar: SessionMeta | None, settings: IngestSettings) -> Outcome:
-    """One transcript of a file; it is refused alone."""
+    """One transcript of a file; where it cannot be used, it alone is quarantined."""
     meta = sidecar or UNKNOWN
     try:
         if sidecar is None and found.inline is not None:
@@ -150,7 +150,7 @@ def _one(loaded: LoadedItem, found: FileTranscript, sidecar: SessionMeta | None,
 
 
 def _log(loaded: LoadedItem, settings: IngestSettings) -> Iterator[Outcome]:
-    """A session of the store, as `stored` wrote it."""
+    """A session of the store, as `sessions.StoreSource.read` wrote it."""
     document: dict[str, Any] = json.loads(loaded.data)
     meta = _metadata(document["meta"], f"session {loaded.name}")
     meta = meta.model_copy(
@@ -204,7 +204,7 @@ def _metadata(value: object, source: str, place: str = "") -> SessionMeta:
 
 
 def _skipped(loaded: LoadedItem, meta: SessionMeta, session: str | None = None) -> SkippedItem | None:
-    """Whether the metadata takes it out; nothing else ever does."""
+    """Why a transcript is not harvested, by its metadata alone; None: it is."""
     if meta.origin == OWN:
         return SkippedItem(source=loaded.source, name=loaded.name, reason="own_output", session=session)
     if meta.status == "closed":

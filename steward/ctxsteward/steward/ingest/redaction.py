@@ -1,9 +1,9 @@
 """Taking secrets and personal data out of a text before anything is harvested from it.
 
-What is found is replaced by ``[redacted:KIND]``. The finders are advisory: they lower what could leak, and nothing
-that is structural depends on them. They look at the surroundings of cheap hints only, and hints are looked for once in
-all texts of a transcript (`Redactor.over`): a finder whose hints are in none of them is not asked of each. Replacing is
-idempotent.
+What is found is replaced by ``[redacted:KIND]``. The finders (`detectors`) are advisory: they lower what could leak,
+and no other safeguard relies on them. They look at the surroundings of cheap hints only, and hints are looked for once
+in all texts of a transcript (`Redactor.over`): a finder whose hints are in none of them is not asked of each. Replacing
+is idempotent.
 
 JSON text (arguments of tool calls) is redacted value by value, so that it stays JSON.
 """
@@ -46,7 +46,8 @@ class Redactor:
     def over(self, texts: Iterable[str]) -> Redact:
         """The same for these texts alone, with one search for hints in all of them."""
         every = "\n".join(texts)
-        finders = [find for made in _finders(self.secrets, self.personal) if (find := made(every)) is not None]
+        hinted = (finder_for(every) for finder_for in _finders(self.secrets, self.personal))
+        finders = [find for find in hinted if find is not None]
         return partial(_redacted, finders) if finders else _untouched
 
 

@@ -1,5 +1,7 @@
 """A transcript replayed: its messages in order, each text with its reference, its trust and who stands behind it.
 
+`pipeline` calls `replay` for each transcript of an item.
+
 References are those that a session would give (`Session.extend`): a message is ``§7``; a tool result carried in a
 user message is ``§7.1``, ``§7.2``. Trust comes from structure alone: what a user typed is `user`, what the model wrote
 is `assistant`, what a tool gave back is `tool_external` unless the operator named the tool as internal. A system
@@ -30,15 +32,11 @@ from datetime import UTC, datetime
 from math import inf
 from typing import NamedTuple
 
-from ctxsteward.envelope.transcripts import Transcript
-from ctxsteward.envelope.transcripts.files import formats_with
-from ctxsteward.schemas import Message, Wire
-from ctxsteward.schemas.message import ToolCallPart, ToolResultPart, take_wire
-from ctxsteward.schemas.profile import instant
-from ctxsteward.schemas.recommendation import TRUST, Trust
-from ctxsteward.store.names import unseen
+from ctxsteward.envelope.transcripts import Transcript, formats_with
+from ctxsteward.schemas import TRUST, Message, ToolCallPart, ToolResultPart, Trust, Wire, instant, take_wire
+from ctxsteward.store import unseen
 
-from ..transcript import Dated, ReplayedCall, ReplayedTranscript, ReplayedUtterance, Role
+from ..observations import Dated, ReplayedCall, ReplayedTranscript, ReplayedUtterance, Role
 from .redaction import RedactedText, Redactor, redacted_json
 from .transcripts import UNKNOWN, SessionMeta
 
@@ -100,13 +98,13 @@ _MILLISECONDS_FROM = 1e11
 
 
 def _told(wire: Wire) -> str | None:
-    """The time that a message of a chat tells; what is no time is none."""
+    """The time in a message of a chat; None where it has none, or what stands there is no time."""
     for key in _TIME_KEYS:
-        told = wire.get(key)
-        if isinstance(told, str) and instant(told) != -inf:
-            return told
-        if isinstance(told, int | float) and not isinstance(told, bool) and told > 0:
-            return _iso(told / 1_000 if told >= _MILLISECONDS_FROM else told)
+        time = wire.get(key)
+        if isinstance(time, str) and instant(time) != -inf:
+            return time
+        if isinstance(time, int | float) and not isinstance(time, bool) and time > 0:
+            return _iso(time / 1_000 if time >= _MILLISECONDS_FROM else time)
     return None
 
 
@@ -123,20 +121,20 @@ def dated(
     """Messages with the best time that is known of each, and where that is from.
 
     >>> two = [TranscriptMessage(1, "user", "a"), TranscriptMessage(2, "user", "b", ts="2026-05-01")]
-    >>> told = dated(two, "2026-04-30", None)
-    >>> [said.ts for said in told[0]], told[1]
+    >>> messages, source = dated(two, "2026-04-30", None)
+    >>> [message.ts for message in messages], source
     (['2026-04-30', '2026-05-01'], 'messages')
     """
     every = [said if instant(said.ts) != -inf else said._replace(ts=None) for said in every]
     first = next((said.ts for said in every if said.ts), None)
     written = None if written_seconds is None else _iso(written_seconds)
     last = started or first or written
-    found = []
+    with_times = []
     for said in every:
         last = said.ts or last
-        found.append(said if said.ts or last is None else said._replace(ts=last))
+        with_times.append(said if said.ts or last is None else said._replace(ts=last))
     source: Dated = "messages" if first else "started" if started else "file" if written else "undated"
-    return found, source
+    return with_times, source
 
 
 def said_by(ordinal: int, message: Message) -> TranscriptMessage:
@@ -145,7 +143,7 @@ def said_by(ordinal: int, message: Message) -> TranscriptMessage:
 
 
 def _plain(ordinal: int, wire: Wire) -> TranscriptMessage | None:
-    """What a message says that is one text, as most are: its reader has checked it."""
+    """A message that is one plain text, as most are; None: `take_wire` must read it. Its reader has checked it."""
     content, role = wire.get("content"), wire.get("role")
     if not isinstance(content, str) or not isinstance(role, str) or wire.get("tool_calls") is not None:
         return None
@@ -197,10 +195,10 @@ def person(name: str, session: str) -> str:
     'Ann@talk-1'
     """
     name = "".join(char for char in name if not unseen(char))
-    told = f"{name}@{session}"
-    if told.isprintable() and len(told) <= MAX_PRINCIPAL_CHARS:
-        return told
-    digest = hashlib.sha256(told.encode(errors="surrogatepass")).hexdigest()[:32]
+    principal = f"{name}@{session}"
+    if principal.isprintable() and len(principal) <= MAX_PRINCIPAL_CHARS:
+        return principal
+    digest = hashlib.sha256(principal.encode(errors="surrogatepass")).hexdigest()[:32]
     return f"{''.join(filter(str.isprintable, name))[:40]}~{digest}"
 
 
@@ -311,7 +309,7 @@ def _results(
 
 
 def _speaker(format: str, said: TranscriptMessage, wire: Wire) -> str | None:
-    """A name that the transcript gives: LoCoMo's begins the text, OpenAI's is a field."""
+    """The speaker's name in the transcript: LoCoMo's begins the text, OpenAI's is a field."""
     if format in PEOPLE_FORMATS:
         return said.text.partition(": ")[0]
     name = wire.get("name")

@@ -1,7 +1,7 @@
 """The store's own sessions as transcripts: those that are over, read from their logs.
 
 A session is over when its last message is `settled_seconds` old at the time of the night, or when `describe` says so.
-A session whose messages tell no time counts as over, and as changed just now: it is read every night and harvested
+A session whose messages have no time counts as over, and as changed just now: it is read every night and harvested
 anew only where it grew. Its version is the number of its records and their generation, so that it tells of every
 change. Its messages' times are their own; where none tells one, the time at which the object store got its first part.
 
@@ -24,13 +24,17 @@ from collections.abc import Callable, Iterator
 from math import inf
 from typing import Any
 
-from ctxsteward.envelope.store import Store
-from ctxsteward.schemas import Erased, InputTooLarge
-from ctxsteward.schemas.profile import instant
-from ctxsteward.store.journal.events import MessageAppended, RecallSelected, SessionHead
-from ctxsteward.store.journal.log import Log
-from ctxsteward.store.journal.port import JournalRecord, SessionKey
-from ctxsteward.store.names import session_folder
+from ctxsteward.envelope import Store
+from ctxsteward.schemas import Erased, InputTooLarge, instant
+from ctxsteward.store import (
+    JournalRecord,
+    Log,
+    MessageAppended,
+    RecallSelected,
+    SessionHead,
+    SessionKey,
+    session_folder,
+)
 
 from .items import LoadedItem, SourceItem
 from .transcripts import SessionMeta
@@ -49,7 +53,7 @@ def _nothing(session: str) -> SessionMeta | None:
 
 
 class StoreSource:
-    """A `Source` of one tenant's sessions."""
+    """A `TranscriptSource` of one tenant's sessions."""
 
     uri = "store"
 
@@ -63,7 +67,7 @@ class StoreSource:
         settled_seconds: float = SETTLED_SECONDS,
         describe: Describe = _nothing,
     ) -> None:
-        """`profile`: whose sessions; None: of whichever."""
+        """`profile`: a session that was under another one is marked as another agent's; None: none is."""
         self.store, self.tenant, self.profile = store, tenant, profile
         self._now_seconds, self._settled_seconds = now_seconds, settled_seconds
         self._describe = describe
@@ -81,8 +85,8 @@ class StoreSource:
             last_seconds = self._last_seconds(key, length)
             modified_seconds = self._now_seconds if last_seconds is None else last_seconds
             meta = self._describe(session)
-            told = meta is not None and meta.status != "open" and "status" in meta.model_fields_set
-            if told or last_seconds is None or last_seconds <= self._now_seconds - self._settled_seconds:
+            is_over = meta is not None and meta.status != "open" and "status" in meta.model_fields_set
+            if is_over or last_seconds is None or last_seconds <= self._now_seconds - self._settled_seconds:
                 version = f"{length}@{self.store.journal.generation(key)}"
                 if meta is not None:
                     version += "." + meta.model_dump_json(exclude_unset=True)
@@ -113,12 +117,12 @@ class StoreSource:
         if not heads and session.state.head.profile is not None:  # a fork that was never moved to another version
             heads.append(session.state.head)
         before = session.shown_records() if session.parent() is not None else frozenset[str]()
-        told = _profiles(self.profile, heads, turns, before)
-        document = {**told, "session": name, "meta": _told(meta, entries), "entries": entries}
+        shown = _profiles(self.profile, heads, turns, before)
+        document = {**shown, "session": name, "meta": _told(meta, entries), "entries": entries}
         data = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
         written = None if any(_is_time(ts) for _, _, ts, *_ in entries) else self._written_seconds(name)
         return LoadedItem(
-            source="store", name=name, data=data, layout="log", shown=tuple(told["shown"]), written_seconds=written
+            source="store", name=name, data=data, layout="log", shown=tuple(shown["shown"]), written_seconds=written
         )
 
     def close(self) -> None:
@@ -135,7 +139,7 @@ class StoreSource:
         return next((info.modified_seconds for info in self.store.objects.list(f"{folder}/")), None)
 
     def _last_seconds(self, key: SessionKey, length: int) -> float | None:
-        """Time of the newest message; None where it tells none."""
+        """Time of the newest message; None where it has none."""
         stop = length
         while stop > 0:
             start = max(0, stop - READ_AHEAD_RECORDS)
@@ -149,7 +153,7 @@ class StoreSource:
 def _profiles(
     wanted: str | None, heads: list[SessionHead], turns: dict[str, int], before: frozenset[str]
 ) -> dict[str, Any]:
-    """Whose it is, its newest profile version, ids of all records that were shown, and since when if that is a turn."""
+    """Fields of the document: whose session it is, its profile version, records shown, and since which turn."""
     profiles = [head.profile for head in heads if head.profile is not None]
     always = before | {record["id"] for profile in profiles for record in profile.get("meta", ())}
     newest = profiles[-1] if profiles else {}
@@ -162,10 +166,10 @@ def _profiles(
 
 
 def _told(meta: SessionMeta | None, entries: list[list[object]]) -> dict[str, Any]:
-    told = {} if meta is None else meta.model_dump(mode="json", exclude_unset=True)
+    fields = {} if meta is None else meta.model_dump(mode="json", exclude_unset=True)
     if entries and entries[0][4] == OWN_ORIGIN:
-        told["origin"] = OWN_ORIGIN
-    return told
+        fields["origin"] = OWN_ORIGIN
+    return fields
 
 
 def _is_time(ts: object) -> bool:
@@ -173,6 +177,6 @@ def _is_time(ts: object) -> bool:
 
 
 def _seconds(record: JournalRecord) -> float | None:
-    """The time that a message's record tells, as it was told; UTC where it names no zone."""
+    """The time in the record of a message; UTC where it names no zone, None where it has none."""
     ts = json.loads(record.body).get("ts")
     return instant(ts) if _is_time(ts) else None

@@ -8,7 +8,8 @@ Listed are names that end in ``.json``, ``.jsonl``, ``.ndjson`` or ``.traj``, al
 compressed (those are refused when they are read). Hidden files and folders are skipped. A link is never followed: what
 it leads to inside the folder is listed there, one that leads out is listed and refused. An item's name is its path
 below the folder or prefix; what is not printable, and ``%``, is percent-encoded, one to one. A sidecar that is beside
-no transcript is listed, too, so that somebody is told. Objects whose keys no store of ours could write are not seen.
+no transcript is listed, too, so that it ends in quarantine, where people see it. Objects whose keys no store of ours
+could write are not seen.
 
 Raises `InputError` for a URI that names no source; what listing and reading raise stands with `TranscriptSource`.
 """
@@ -17,15 +18,14 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote, unquote_to_bytes
 
-from ctxsteward.schemas import InputError, InputTooLarge, InvalidTranscript, ObjectMissing
-from ctxsteward.schemas.uris import without_secrets
-from ctxsteward.store.objects.port import ObjectInfo, ObjectStore
+from ctxsteward.schemas import InputError, InputTooLarge, InvalidTranscript, ObjectMissing, without_secrets
+from ctxsteward.store import ObjectInfo, ObjectStore
 
 from .items import (
     COMPRESSED_SUFFIXES,
@@ -45,11 +45,11 @@ from .items import (
 from .sessions import SETTLED_SECONDS, StoreSource
 
 if TYPE_CHECKING:
-    from ctxsteward.envelope.store import Store
+    from ctxsteward.envelope import Store
 
 
 class FolderSource:
-    """A `Source` of files."""
+    """A `TranscriptSource` of files."""
 
     def __init__(self, path: Path, *, uri: str | None = None) -> None:
         self.path = path
@@ -57,7 +57,7 @@ class FolderSource:
 
     def items(self) -> Iterator[SourceItem]:
         if self.path.is_file():
-            yield self._item(self.path.name, self.path.stat())
+            yield self._item(self.path.name, self.path.stat(), self._is_there)
             return
         if not self.path.is_dir():
             raise InputError(f"source {self.uri!r:.200}: no such folder; correct the path")
@@ -95,18 +95,19 @@ class FolderSource:
         except OSError as error:
             raise InputError(f"source {self.uri!r:.200}: {inside!r:.80} cannot be listed: {error.strerror}") from error
         found = [entry for entry in found if not entry.name.startswith(".")]
-        strays = orphans({entry.name for entry in found})
+        names = {entry.name for entry in found}
+        strays = orphans(names)
         for entry in found:
             if entry.name in strays:
-                yield self._item(inside + entry.name, entry.stat(follow_symlinks=False))
+                yield self._item(inside + entry.name, entry.stat(follow_symlinks=False), names.__contains__)
             elif entry.is_symlink():
                 is_wanted = os.path.isdir(entry.path) or is_named_like_transcript(entry.name)
                 if is_wanted and not self._stays_inside(Path(entry.path)):
-                    yield self._item(inside + entry.name, entry.stat(follow_symlinks=False))
+                    yield self._item(inside + entry.name, entry.stat(follow_symlinks=False), names.__contains__)
             elif entry.is_dir():
                 yield from self._below(f"{inside}{entry.name}/")
             elif entry.is_file() and is_named_like_transcript(entry.name):
-                yield self._item(inside + entry.name, entry.stat(follow_symlinks=False))
+                yield self._item(inside + entry.name, entry.stat(follow_symlinks=False), names.__contains__)
 
     def _stays_inside(self, link: Path) -> bool:
         try:
@@ -114,13 +115,16 @@ class FolderSource:
         except (OSError, RuntimeError):  # a circle of links
             return True
 
-    def _item(self, path: str, status: os.stat_result) -> SourceItem:
+    def _is_there(self, name: str) -> bool:
+        return os.path.lexists(self._root / name)
+
+    def _item(self, path: str, status: os.stat_result, is_beside: Callable[[str], bool]) -> SourceItem:
+        """`is_beside`: whether its folder holds a file of this name."""
         stamps = [FileStamp(status.st_size, status.st_mtime_ns)]
-        where = self._root / path
-        beside = sidecar_of(where.name, lambda other: os.path.lexists(where.with_name(other)))
+        beside = sidecar_of(path.rpartition("/")[2], is_beside)
         with suppress(OSError):
-            told = where.with_name(beside).lstat() if beside else None
-            stamps += [FileStamp(told.st_size, told.st_mtime_ns)] if told else []
+            sidecar = (self._root / path).with_name(beside).lstat() if beside else None
+            stamps += [FileStamp(sidecar.st_size, sidecar.st_mtime_ns)] if sidecar else []
         return listed(_named(path), *stamps)
 
 
@@ -148,11 +152,11 @@ def _bytes_of(path: Path, name: str, cap_bytes: int) -> bytes:
 
 
 _SUFFIXES = (*TRANSCRIPT_SUFFIXES, *COMPRESSED_SUFFIXES)
-"""Of all that may be a transcript or a sidecar: nothing else is remembered of a listing."""
+"""Suffixes of what may be a transcript or a sidecar; nothing else of a listing is held in memory."""
 
 
 class ObjectSource:
-    """A `Source` of objects."""
+    """A `TranscriptSource` of objects."""
 
     def __init__(self, objects: ObjectStore, prefix: str = "", *, owned: bool = False) -> None:
         """`owned`: closing the source closes the store, too."""
@@ -201,7 +205,7 @@ class ObjectSource:
         return "", None
 
     def _get(self, name: str, size_bytes: int, cap_bytes: int) -> bytes | None:
-        """An object of at most this size, which a listing told; None where there is none."""
+        """An object whose size a listing gave; None where there is none. Refused where it is larger than the cap."""
         if size_bytes > cap_bytes:
             raise InputTooLarge(name, size_bytes, cap_bytes)
         try:
@@ -253,7 +257,7 @@ def open_source(
             raise InputError("source 'store' needs a store and the time of the night")
         return StoreSource(store, tenant, profile=profile, now_seconds=now_seconds, settled_seconds=settled_seconds)
     if scheme == "s3" and rest.startswith("//"):
-        from ctxsteward.store.objects.s3 import S3Objects
+        from ctxsteward.store import S3Objects
 
         return ObjectSource(S3Objects.open(uri), owned=True)
     if scheme == "file" and colon and rest:

@@ -1,12 +1,11 @@
 """The transcripts in one file, each with what is known of it beside its messages: whose, whether over, how it went.
 
-A JSONL file with a transcript on each line is taken line by line, and a bad line is refused alone; everything else is
-read as a whole. Beside the messages stand the task and reward of a tau-bench run, and `SessionMeta`: from a sidecar
-(of ``chat.jsonl``: ``chat.jsonl.session.json``, or ``chat.session.json``), else from the top-level key ``ctxsteward``.
-These fields alone decide whether a transcript is harvested, never its text, so an unknown key or a bad value is refused
-with the field: what cannot be read might have said that it is not to be used. Times are ISO 8601.
-
-The plain parser may look for metadata, because what it is given has been through the strict one.
+`pipeline` reads files with it. A JSONL file with a transcript on each line is taken line by line, and a bad line is
+refused alone; everything else is read as a whole. Beside the messages stand the task and reward of a tau-bench run, and
+`SessionMeta`: from a sidecar (of ``chat.jsonl``: ``chat.jsonl.session.json``, or ``chat.session.json``), else from the
+top-level key ``ctxsteward``. These fields alone decide whether a transcript is harvested, never its text, so an unknown
+key or a bad value is refused with the field: what cannot be read might have said that it is not to be used. Times are
+ISO 8601.
 
 >>> read_metadata(b'{"principal": "ada", "succeeded": true}', "chat.jsonl.session.json").principal
 'ada'
@@ -26,13 +25,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, ValidationError
 
-from ctxsteward.envelope.transcripts import Transcript, parse_transcripts
-from ctxsteward.envelope.transcripts.files import formats_with, is_transcript_list
-from ctxsteward.envelope.transcripts.strict_json import InputLine, decode, memory_input, show
-from ctxsteward.schemas import InputError, InvalidTranscript
-from ctxsteward.schemas.profile import EntryId, OneLine, Timestamp
-from ctxsteward.schemas.recommendation import Name
-from ctxsteward.store.names import unseen
+from ctxsteward.envelope.transcripts import (
+    InputLine,
+    Transcript,
+    decode,
+    formats_with,
+    is_transcript_list,
+    memory_input,
+    parse_transcripts,
+    show,
+)
+from ctxsteward.schemas import EntryId, InputError, InvalidTranscript, Name, OneLine, Timestamp
+from ctxsteward.store import unseen
 
 INLINE_KEY = "ctxsteward"
 OWN = "steward"
@@ -71,7 +75,7 @@ class SessionMeta(BaseModel):
     ] = ()
     """Scorers that failed on it, with their reason."""
     started: Timestamp | None = None
-    """When it began: the time of its messages that tell none themselves."""
+    """When it began: the time of messages that have none of their own."""
     succeeded: StrictBool | None = None
     """Whether its task was solved."""
 
@@ -135,12 +139,12 @@ def transcripts_of(data: bytes, name: str, *, format: str = "auto") -> Iterator[
         except InputError as error:
             yield RefusedLine(place=place, error=error)
             continue
-        for one in found:
-            session = one.transcript.session
+        for item in found:
+            session = item.transcript.session
             session = f"{stem}-{position}" if session == stem else session
             session = f"{session}-{position}" if session in taken else session
             taken.add(session)
-            yield replace(one, transcript=replace(one.transcript, session=session))
+            yield replace(item, transcript=replace(item.transcript, session=session))
 
 
 def _has_transcript_lines(data: bytes, name: str) -> bool:
@@ -176,7 +180,7 @@ def _facts(data: bytes) -> list[Any]:
     if not (b'"traj"' in data or f'"{INLINE_KEY}"'.encode() in data):
         return []
     try:
-        value = json.loads(data)
+        value = json.loads(data)  # not the strict parser: that one has accepted these bytes already
     except ValueError:  # a message on each line
         return []
     if isinstance(value, list):

@@ -1,9 +1,10 @@
 """How far one source has been read: nothing is harvested twice, nothing that comes late is lost.
 
-A watermark is a time, the *floor*, and marks of everything at or above it that was processed. Below the floor all is
-taken as processed. The floor trails the newest item by the overlap, so that a file that arrives late (a slow upload, a
-clock that runs behind) is still due as long as it is not older than that. What was due and is not done keeps the floor
-down, so it is due again. An item that changed has another version, so another mark.
+A night asks `due` which items are to be read (`setup.IngestStage`), and its link keeps the watermark that `advanced`
+gives. A watermark is a time, the *floor*, and marks of everything at or above it that was processed. Below the floor
+all is taken as processed. The floor trails the newest item by the overlap, so that a file that arrives late (a slow
+upload, a clock that runs behind) is still due as long as it is not older than that. What was due and is not done keeps
+the floor down, so it is due again. An item that changed has another version, so another mark.
 
 A mark is an address of name and version under the tenant's key: a watermark is stored, and a plain digest of a short
 text could be guessed. The JSON form is ``{"schema_version": 1, "source", "high_seconds", "floor_seconds", "marks":
@@ -19,10 +20,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError
 
 from ctxsteward.schemas import InvalidTranscript, UnsupportedVersion
-from ctxsteward.store.crypto.addresses import AddressKey, address_of
+from ctxsteward.store import AddressKey, address_of
 
 from .items import SourceItem
 
@@ -45,41 +48,36 @@ def marker(key: AddressKey, source: str) -> Mark:
     return mark
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Watermark:
+Seconds = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+
+
+class Watermark(BaseModel):
     """How far a source has been read; a new one: not at all."""
 
-    source: str
-    high_seconds: float | None = None
+    model_config = ConfigDict(frozen=True)
+
+    source: StrictStr
+    high_seconds: Seconds | None = None
     """Of the newest item seen; None: none was seen."""
-    floor_seconds: float | None = None
+    floor_seconds: Seconds | None = None
     """Everything older counts as processed; None: nothing does."""
-    marks: Mapping[str, float] = field(default_factory=dict)
+    marks: Mapping[str, Seconds] = Field(default_factory=dict)
     """Of what was processed at or above the floor: when it was modified."""
 
     def to_json(self) -> dict[str, object]:
         """As it is stored; sorted, so that equal watermarks are equal bytes."""
-        return {
-            "schema_version": VERSION,
-            "source": self.source,
-            "high_seconds": self.high_seconds,
-            "floor_seconds": self.floor_seconds,
-            "marks": dict(sorted(self.marks.items())),
-        }
+        return {"schema_version": VERSION, **self.model_dump(), "marks": dict(sorted(self.marks.items()))}
 
     @classmethod
     def from_json(cls, value: object) -> Watermark:
-        if not isinstance(value, Mapping) or "schema_version" not in value:
-            raise _refused("it is no object with `schema_version`")
-        if value["schema_version"] != VERSION:
-            raise UnsupportedVersion("a watermark", value["schema_version"], VERSION)
-        source, marks = value.get("source"), value.get("marks")
-        times = [value.get("high_seconds"), value.get("floor_seconds")]
-        if not isinstance(source, str) or not isinstance(marks, Mapping):
-            raise _refused("`source` is a text and `marks` an object")
-        if not all(time is None or _is_time(time) for time in times) or not all(map(_is_time, marks.values())):
-            raise _refused("times are finite numbers")
-        return cls(source=source, high_seconds=times[0], floor_seconds=times[1], marks=dict(marks))
+        if isinstance(value, Mapping) and value.get("schema_version") != VERSION:
+            raise UnsupportedVersion("a watermark", value.get("schema_version"), VERSION)
+        try:
+            return cls.model_validate(value)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            found = f"{'.'.join(map(str, first['loc']))}: {first['msg']}".removeprefix(": ")
+            raise InvalidTranscript("watermark", "", found, "run once with --full") from error
 
 
 def due(
@@ -149,11 +147,3 @@ def _bounded(floor_seconds: float, held_seconds: float, marks: Mapping[str, floa
         floor_seconds = min(max(floor_seconds, math.nextafter(first_dropped_seconds, math.inf)), held_seconds)
         kept = [pair for pair in kept if pair[0] >= floor_seconds][-MAX_MARKS:]
     return floor_seconds, {mark: seconds for seconds, mark in kept}
-
-
-def _is_time(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _refused(found: str) -> InvalidTranscript:
-    return InvalidTranscript("watermark", "", found, "run once with --full")

@@ -1,21 +1,21 @@
 """One function run on many items, where one bad item stops no other.
 
-Two ways give the same answers: `WorkerPool` in processes of its own, under limits of time and memory; `InProcess` right
-here, without limits, for tests and small runs. Both take items lazily and hand on each answer as it comes, so memory
-does not grow with the number of items; the order of answers says nothing.
+A night harvests its items with it. Two ways give the same answers: `WorkerPool` in processes of its own, under limits
+of time and memory; `InProcess` right here, without limits, for tests and small runs. Both take items lazily and hand on
+each answer as it comes, so memory does not grow with the number of items; the order of answers says nothing.
 
 Limits hold for one item. `wall_seconds` is kept by the caller, who kills the worker and everything it started;
 `cpu_seconds` and `memory_bytes` by the kernel (RLIMIT_CPU; RLIMIT_AS, on top of what an idle worker has mapped). An
 item whose worker died is tried once more in a new one, so that what is said of it depends on it alone. Leaving `run` in
 whatever way, an interrupt included, ends all workers.
 
-Workers are started with `subprocess`, so it makes no difference whether the caller is a main thread, a thread of a
-flow's runner or a daemonic process, and nothing is forked with its threads. A worker runs this module's `serve` with a
-socket and lives no longer than its caller: when the connection ends, a thread ends the process. The function is sent by
-name, so it must be importable (`functools.partial` of one is fine). Messages to a worker: ``(sys.path, function,
-memory_bytes)``, then ``(item, cpu_seconds)`` each. From it: ``("ready", None)``, then ``("result", value)`` or
-``("failed", (reason, detail))`` each. Exit codes: 0 the other end is gone, `OUT_OF_MEMORY` a limit was reached,
-`UNREADABLE` a message cannot be unpickled; SIGXCPU is the CPU limit.
+Workers are started with `subprocess` and talked to over `multiprocessing.connection`, so it makes no difference whether
+the caller is a main thread, a thread of a flow's runner or a daemonic process, and nothing is forked with its threads.
+A worker runs this module's `serve` with a socket and lives no longer than its caller: when the connection ends, a
+thread ends the process. The function is sent by name, so it must be importable (`functools.partial` of one is fine).
+Messages to a worker: ``(function, memory_bytes)``, then ``(item, cpu_seconds)`` each. From it: ``("ready", None)``,
+then ``("result", value)`` or ``("failed", (reason, detail))`` each. Exit codes: 0 the other end is gone,
+`OUT_OF_MEMORY` a limit was reached, `UNREADABLE` a message cannot be unpickled; SIGXCPU is the CPU limit.
 
 Raises whatever the iterable of items raises. What goes wrong in a worker is an answer; where a worker cannot be
 started, `RuntimeError`.
@@ -28,9 +28,7 @@ import gc
 import json
 import math
 import os
-import pickle
 import resource
-import selectors
 import signal
 import socket
 import struct
@@ -42,6 +40,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
 from pathlib import PurePath
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -70,7 +69,7 @@ class ItemAnswer(NamedTuple, Generic[Result]):
 
 
 class Isolation(Protocol[Result]):
-    """Runs a function that it was made with."""
+    """Runs one function on many items; `WorkerPool` and `InProcess` are the two ways."""
 
     def run(self, items: Iterable[LoadedItem]) -> Iterator[ItemAnswer[Result]]:
         """One answer for each item, in any order."""
@@ -79,7 +78,7 @@ class Isolation(Protocol[Result]):
 
 
 class InProcess(Generic[Result]):
-    """`Isolation` by `try` alone: an endless loop stays one."""
+    """`Isolation` in this process: an exception is caught, but nothing ends an endless loop."""
 
     def __init__(self, function: Callable[[LoadedItem], Result]) -> None:
         self._function = function
@@ -100,53 +99,24 @@ def quarantined(item: LoadedItem, reason: Reason, detail: str) -> QuarantinedIte
 
 
 def reason_of(error: Exception) -> tuple[Reason, str]:
-    """Why an item failed: the kind of error and where it was raised, never what it says, which may quote a text."""
+    """Why an item failed: the kind of error and where it was raised; its words only where it is this product's own."""
     if isinstance(error, MemoryError):
         return "memory_limit", "it needs more memory than there is"
     frames = traceback.extract_tb(error.__traceback__)
     where = f" at {PurePath(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-    told = f": {' '.join(str(error).split())[:200]}" if isinstance(error, ContextError) else ""
-    return "failed", f"{type(error).__name__}{where}{told}"
+    words = f": {' '.join(str(error).split())[:200]}" if isinstance(error, ContextError) else ""
+    return "failed", f"{type(error).__name__}{where}{words}"
 
 
 OUT_OF_MEMORY = 86
 UNREADABLE = 87
-_LENGTH = struct.Struct(">Q")
-
-
-class WorkerChannel:
-    """Pickled messages over a socket, each behind its length in bytes."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self.socket = connection
-
-    def send(self, message: object) -> None:
-        body = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-        self.socket.sendall(_LENGTH.pack(len(body)))
-        self.socket.sendall(body)
-
-    def receive(self) -> Any:
-        """The next message; raises `EOFError` where the other end is gone, `TimeoutError` by the socket's timeout."""
-        (size,) = _LENGTH.unpack(self._exactly(_LENGTH.size))
-        return pickle.loads(self._exactly(size))
-
-    def _exactly(self, size: int) -> bytearray:
-        body = bytearray(size)
-        view, done = memoryview(body), 0
-        while done < size:
-            count = self.socket.recv_into(view[done:])
-            if count == 0:
-                raise EOFError("the other end is gone")
-            done += count
-        return body
 
 
 def serve(descriptor: int) -> None:
     """Answer until the other end is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us decides when it is over
     _set_soft(resource.RLIMIT_CORE, 0)
-    with socket.socket(fileno=descriptor) as connection:
-        channel = WorkerChannel(connection)
+    with Connection(descriptor) as channel:
         requests: deque[Any] = deque()
         arrived = threading.Semaphore(0)
         threading.Thread(target=_listen, args=(channel, requests, arrived), daemon=True).start()
@@ -167,11 +137,11 @@ def serve(descriptor: int) -> None:
             del item
 
 
-def _listen(channel: WorkerChannel, requests: deque[Any], arrived: threading.Semaphore) -> None:
+def _listen(channel: Connection[Any, Any], requests: deque[Any], arrived: threading.Semaphore) -> None:
     """Take requests, and end the process where there will be none any more."""
     try:
         while True:
-            requests.append(channel.receive())
+            requests.append(channel.recv())
             arrived.release()
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
@@ -266,7 +236,7 @@ class WorkerPool(Generic[Result]):
                 return
             worker = next((one for one in self._workers if one not in busy and not is_again), None)
             if worker is None:
-                worker = _Worker(self._function, self._limits, self._clock)
+                worker = _Worker(self._function, self._limits)
                 self._workers.append(worker)
             busy[worker] = item
             worker.give(item, self._clock() + self._limits.wall_seconds)
@@ -274,16 +244,16 @@ class WorkerPool(Generic[Result]):
     def _finished(self, busy: dict[_Worker, LoadedItem]) -> list[_Worker]:
         """Wait until workers have answered, died, or are out of time."""
         until = min(worker.deadline for worker in busy)
-        ready = _readable(busy, until - self._clock())
+        ready = wait([worker.channel for worker in busy], max(0.0, until - self._clock()))
         now = self._clock()
-        return [worker for worker in busy if worker in ready or worker.deadline <= now]
+        return [worker for worker in busy if worker.channel in ready or worker.deadline <= now]
 
     def _result(self, worker: _Worker, item: LoadedItem) -> Result | QuarantinedItem | None:
         """What a worker says; one that is late, dead or unclear is ended. None: ask another."""
-        if _readable((worker,), 0.0):
+        if worker.channel.poll():
             try:
-                kind, value = worker.receive()
-            except (EOFError, OSError):
+                kind, value = worker.channel.recv()
+            except (EOFError, OSError):  # dead, or it stalls in the middle
                 return self._ended(worker, item)
             if kind == "result":
                 result: Result = value
@@ -306,23 +276,20 @@ class WorkerPool(Generic[Result]):
         return quarantined(item, "worker_died", f"its worker ended with code {code}")
 
 
-def _readable(workers: Iterable[_Worker], wait_seconds: float) -> set[_Worker]:
-    """Those that have answered or died."""
-    with selectors.DefaultSelector() as selector:
-        for worker in workers:
-            selector.register(worker.socket, selectors.EVENT_READ, worker)
-        return {key.data for key, _ in selector.select(max(0.0, wait_seconds))}
-
-
 class _Worker:
     """One process, as the pool sees it."""
 
-    def __init__(self, function: object, limits: ItemLimits, clock: Callable[[], float]) -> None:
+    def __init__(self, function: object, limits: ItemLimits) -> None:
         self.deadline = 0.0
         self.given = 0
         """Items so far."""
-        self._limits, self._clock = limits, clock
-        self.socket, theirs = socket.socketpair()
+        self._limits = limits
+        ours, theirs = socket.socketpair()
+        microseconds = max(1, round(limits.wall_seconds * 1_000_000))
+        patience = struct.pack("@ll", *divmod(microseconds, 1_000_000))  # of one read or write: a worker may stall
+        for timeout in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            ours.setsockopt(socket.SOL_SOCKET, timeout, patience)
+        self.channel: Connection[Any, Any] = Connection(ours.detach())
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _PROGRAM, str(theirs.fileno()), json.dumps(sys.path)],
@@ -332,7 +299,6 @@ class _Worker:
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
             )
-        self._channel = WorkerChannel(self.socket)
         try:
             self._start(function)
         except BaseException:
@@ -340,10 +306,11 @@ class _Worker:
             raise
 
     def _start(self, function: object) -> None:
-        self.socket.settimeout(START_SECONDS)
         try:
-            self._channel.send((function, self._limits.memory_bytes))
-            self._channel.receive()
+            self.channel.send((function, self._limits.memory_bytes))
+            if not self.channel.poll(START_SECONDS):
+                raise TimeoutError
+            self.channel.recv()
         except (EOFError, OSError) as error:
             code = self.ended()
             what = f"a worker ended with code {code} before it began"
@@ -353,15 +320,8 @@ class _Worker:
         """Send an item. One that cannot be sent shows when the answer is asked for."""
         self.deadline = deadline
         self.given += 1
-        self.socket.settimeout(self._limits.wall_seconds)
         with contextlib.suppress(OSError):
-            self._channel.send((item, self._limits.cpu_seconds))
-
-    def receive(self) -> tuple[str, Any]:
-        """Its answer, which it has begun to send; one that stalls counts as a dead worker's."""
-        self.socket.settimeout(self._limits.wall_seconds)
-        kind, value = self._channel.receive()
-        return kind, value
+            self.channel.send((item, self._limits.cpu_seconds))
 
     def ended(self) -> int:
         """The exit code of a worker that has closed its end."""
@@ -371,7 +331,7 @@ class _Worker:
 
     def kill(self) -> int:
         """End it and all it started, at once; its exit code."""
-        self.socket.close()
+        self.channel.close()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         return self._process.wait()

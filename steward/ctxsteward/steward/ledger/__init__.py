@@ -1,8 +1,5 @@
 """The ledger: a set of observations, indexed, and the records they make."""
 
-from __future__ import annotations
+import lazy_loader
 
-from .facade import FlawedRecord, Ledger, LedgerSize
-from .records import JudgementContext, LineCounter
-
-__all__ = ["FlawedRecord", "JudgementContext", "Ledger", "LedgerSize", "LineCounter"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

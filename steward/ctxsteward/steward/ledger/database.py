@@ -1,6 +1,6 @@
 """The index's file: SQLite with write-ahead log and `secure_delete`; all of it can be derived from artifacts again.
 
-Tables of narrow rows lie in their keys' order; wide rows (`seen`, `gathered`, `drafts`, `judged`) would make a tree of
+Tables of narrow rows lie in their keys' order; wide rows (`seen`, `drafts`, `judged`) would make a tree of
 keys deep and half empty, so they lie beside it.
 
 Deleted rows are overwritten; copies that moving pages left behind go when the file is scrubbed. What an older version
@@ -21,10 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from ctxsteward.schemas import StoreError, StoreLocked
-from ctxsteward.store.create_once import make_folders
-from ctxsteward.store.sqlite_file import SameFile, SqliteFile, close_to_others, connect, one_transaction
+from ctxsteward.store import SameFile, SqliteFile, close_to_others, connect, make_folders, one_transaction
 
-VERSION = 6
+VERSION = 7
 """Of the tables."""
 APPLICATION_ID = 0x63747872
 """``ctxr``."""
@@ -40,17 +39,23 @@ CREATE TABLE artifacts (
 ) WITHOUT ROWID;
 CREATE INDEX artifacts_by_session ON artifacts (session, source);
 CREATE TABLE seen (
-  id TEXT PRIMARY KEY, artifact TEXT NOT NULL, shown INTEGER NOT NULL, brief TEXT NOT NULL, body TEXT NOT NULL
+  id TEXT PRIMARY KEY, seconds REAL NOT NULL, source TEXT NOT NULL, session TEXT NOT NULL, ref TEXT NOT NULL,
+  start INTEGER NOT NULL, stop INTEGER NOT NULL, trust TEXT NOT NULL, principal TEXT NOT NULL, voice TEXT NOT NULL,
+  kind TEXT NOT NULL, strength TEXT NOT NULL, extractor TEXT NOT NULL, text TEXT NOT NULL, score REAL NOT NULL, ts TEXT,
+  sensitivity TEXT NOT NULL, is_single INTEGER NOT NULL, is_shown INTEGER NOT NULL, artifact TEXT NOT NULL,
+  body TEXT NOT NULL
 );
 CREATE INDEX seen_by_artifact ON seen (artifact);
-CREATE INDEX seen_by_shown ON seen (id) WHERE shown;
+CREATE INDEX seen_by_shown ON seen (id) WHERE is_shown;
 CREATE TABLE shown (name TEXT NOT NULL, seen TEXT NOT NULL, PRIMARY KEY (name, seen)) WITHOUT ROWID;
 CREATE INDEX shown_by_seen ON shown (seen);
 CREATE TABLE said (
   claim TEXT NOT NULL, seen TEXT NOT NULL, idle INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (claim, seen)
 ) WITHOUT ROWID;
 CREATE INDEX said_by_seen ON said (seen);
-CREATE TABLE claims (id TEXT PRIMARY KEY, component TEXT NOT NULL, body TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE claims (
+  id TEXT PRIMARY KEY, component TEXT NOT NULL, audience TEXT NOT NULL, rivals TEXT NOT NULL, body TEXT NOT NULL
+) WITHOUT ROWID;
 CREATE INDEX claims_by_component ON claims (component);
 CREATE TABLE bands (band INTEGER NOT NULL, claim TEXT NOT NULL, PRIMARY KEY (band, claim)) WITHOUT ROWID;
 CREATE TABLE opposed (one TEXT NOT NULL, other TEXT NOT NULL, PRIMARY KEY (one, other)) WITHOUT ROWID;
@@ -67,17 +72,7 @@ CREATE TABLE derived (seen TEXT PRIMARY KEY, of TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX derived_by_of ON derived (of);
 CREATE TABLE untold (seen TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE stirred (code TEXT NOT NULL, leaf TEXT NOT NULL, PRIMARY KEY (code, leaf)) WITHOUT ROWID;
-CREATE TABLE dirty (component TEXT PRIMARY KEY, whole INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE newly (claim TEXT NOT NULL, seen TEXT NOT NULL, PRIMARY KEY (claim, seen)) WITHOUT ROWID;
-CREATE TABLE gathered (component TEXT PRIMARY KEY, body TEXT NOT NULL);
-CREATE TABLE voices (
-  component TEXT NOT NULL, voice BLOB NOT NULL, heard INTEGER NOT NULL, PRIMARY KEY (component, voice)
-) WITHOUT ROWID;
-CREATE TABLE phrases (
-  component TEXT NOT NULL, text TEXT NOT NULL, times INTEGER NOT NULL, rank INTEGER NOT NULL, score REAL NOT NULL,
-  brief TEXT NOT NULL, PRIMARY KEY (component, text)
-) WITHOUT ROWID;
-CREATE INDEX phrases_by_worth ON phrases (component, rank, times DESC, score DESC, text);
+CREATE TABLE dirty (component TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE drafts (
   component TEXT PRIMARY KEY, id TEXT, rivals TEXT NOT NULL, wide INTEGER NOT NULL, hidden INTEGER NOT NULL,
   digest BLOB NOT NULL, kind TEXT, width TEXT, strict INTEGER, scored INTEGER, said INTEGER, recovered INTEGER,
@@ -116,7 +111,7 @@ CREATE TABLE erased (session TEXT NOT NULL, principal TEXT NOT NULL, PRIMARY KEY
 """
 _DERIVED = (
     "artifacts", "seen", "shown", "said", "claims", "bands", "opposed", "troubled", "taken", "derived", "untold",
-    "stirred", "dirty", "newly", "gathered", "voices", "phrases", "drafts", "judged", "unjudged", "unshelved",
+    "stirred", "dirty", "drafts", "judged", "unjudged", "unshelved",
 )  # fmt: skip
 _STATEMENTS = tuple(filter(None, map(str.strip, _SCHEMA.split(";"))))
 _NAME = re.compile(r"CREATE (?:UNIQUE )?(?:TABLE|INDEX) (\w+)")

@@ -13,18 +13,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
-from ctxsteward.schemas.recommendation import Evidence, MetaRecommendation
-from ctxsteward.store.crypto.addresses import AddressKey
-from ctxsteward.store.erasure.steward_records import RecordSupport, SupportPlace, support_of
+from ctxsteward.schemas import Evidence, MetaRecommendation
+from ctxsteward.store import AddressKey, RecordSupport, SupportPlace, support_of
 
 from ..admission import AdmissionPolicy
-from ..artifacts.artifact import CitedText, EvidenceQuote, quotes, subject_for, verified
-from ..artifacts.storage import ArtifactStore
-from ..kinds import KINDS
-from ..reconcile.claims import OWN
-from ..reconcile.draft import Draft
-from ..reconcile.indexed_observation import IndexedObservation
-from ..reconcile.support import voice_of
+from ..artifacts import ArtifactStore, CitedText, EvidenceQuote, quotes, subject_for, verified
+from ..observations import KINDS
+from ..reconcile import OWN, Draft, IndexedObservation, voice_of
 from .database import LedgerDatabase
 from .rows import draft_of, seen_of
 

@@ -25,20 +25,14 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from ctxsteward.envelope.store import Store
-from ctxsteward.schemas import InputError
-from ctxsteward.schemas.recommendation import Evidence, MetaRecommendation
-from ctxsteward.store.crypto.addresses import AddressKey
-from ctxsteward.store.erasure.steward_records import RecordSupport
-from ctxsteward.store.facts import Audience, Fact
-from ctxsteward.store.journal.erasures import Deletion, ErasureRequest
+from ctxsteward.envelope import Store
+from ctxsteward.schemas import Evidence, InputError, MetaRecommendation
+from ctxsteward.store import AddressKey, Audience, Deletion, ErasureRequest, Fact, RecordSupport
 
 from ..admission import AdmissionPolicy
-from ..artifacts.artifact import Artifact, EvidenceQuote
-from ..artifacts.storage import ArtifactStore
-from ..reconcile.candidates import SKETCH
+from ..artifacts import Artifact, ArtifactStore, EvidenceQuote
+from ..reconcile import SKETCH
 from .database import LedgerDatabase
-from .drafts import MANY
 from .evidence import RecordEvidence
 from .index import ObservationIndex
 from .records import JudgedRecords, JudgementContext, LedgerIdentity, LineCounter, RecordWriter, facts_of, line
@@ -48,77 +42,6 @@ from .usage import UsageTable
 
 _EVERYBODY = ""
 """In the list of what was erased: the whole session."""
-
-
-class _ArtifactHolder(NamedTuple):
-    address: str
-    session: str
-    principals: tuple[str, ...]
-
-
-class LedgerErasure:
-    """Takes out what was forgotten."""
-
-    def __init__(
-        self, database: LedgerDatabase, index: ObservationIndex, uses: UsageTable, artifacts: ArtifactStore, tenant: str
-    ) -> None:
-        self._db, self._index, self._uses, self._artifacts, self._tenant = database, index, uses, artifacts, tenant
-
-    @property
-    def path(self) -> Path:
-        """The file that is in order once this was told."""
-        return self._db.path
-
-    def __call__(self, gone: Sequence[Deletion]) -> int:
-        """An eraser, as `store.erasers` has them; how many observations left."""
-        pairs = [(one.session, one.principal) for one in gone if one.tenant == self._tenant]
-        return self._take_out(pairs) if pairs else 0
-
-    def withdraw(self, session: str | None, principal: str | None, told: ErasureRequest | None) -> int:
-        if session is None and principal is None:
-            raise InputError("nothing to withdraw: name a session, a principal, or both")
-        held = [one for one in self._held(session) if principal is None or principal in one.principals]
-        pairs = [(one.session, principal) for one in held] or ([(session, principal)] if session else [])
-        if told is not None:
-            for name in sorted({name for name, _ in pairs}):
-                people = {who for one in held if one.session == name for who in one.principals}
-                self._artifacts.bury(
-                    name, tuple(sorted(people)) if principal is None else (principal,), **told._asdict()
-                )
-                if principal is None:
-                    self._artifacts.bury(name, (), **told._asdict())
-        return self._take_out(sorted(set(pairs), key=repr))
-
-    def catch_up(self) -> int:
-        forgotten = self._artifacts.forgotten()
-        if not forgotten:
-            return 0
-        pairs = {
-            (one.session, principal)
-            for one in self._held(None)
-            for principal in (None, *one.principals)
-            if self._artifacts.is_among(forgotten, one.session, principal)
-        }
-        self._uses.withdraw(forgotten)
-        return self._take_out(sorted(pairs, key=repr)) if pairs else 0
-
-    def _take_out(self, pairs: Collection[tuple[str, str | None]]) -> int:
-        left = 0
-        with self._db.writing():
-            for session, principal in pairs:
-                self._db.run("INSERT OR IGNORE INTO erased VALUES (?, ?)", session, principal or _EVERYBODY)
-                going = [one.address for one in self._held(session) if principal is None or principal in one.principals]
-                left += self._index.drop(going)
-            self._uses.withdraw({self._artifacts.subject(*pair) for pair in pairs})
-            self._index.refresh()
-        self._db.scrub()
-        return left
-
-    def _held(self, session: str | None) -> list[_ArtifactHolder]:
-        rows = self._db.rows(
-            "SELECT address, session, principals FROM artifacts WHERE ?1 IS NULL OR session = ?1", session
-        )
-        return [_ArtifactHolder(address, name, tuple(json.loads(people))) for address, name, people in rows]
 
 
 PLAIN = JudgementContext()
@@ -152,36 +75,29 @@ class LedgerSize(NamedTuple):
 class Ledger:
     """Observations and records of one agent."""
 
-    def __init__(
-        self, database: LedgerDatabase, store: Store, frame: LedgerIdentity, key: AddressKey, many: int = MANY
-    ) -> None:
+    def __init__(self, database: LedgerDatabase, store: Store, frame: LedgerIdentity, key: AddressKey) -> None:
         """Use `open`."""
         self._db, self._store = database, store
         self._artifacts = ArtifactStore(store, frame.tenant)
-        self._index = ObservationIndex(database, key, frame, many)
+        self._index = ObservationIndex(database, key, frame)
         self._records = RecordWriter(database, frame, key)
         self._citing = RecordEvidence(database, self._artifacts, key, store.vault(frame.tenant).subject_address)
         self._standings = RecordStatuses(database)
         self.uses = UsageTable(database)
-        self._leaving = LedgerErasure(database, self._index, self.uses, self._artifacts, frame.tenant)
-        self._eraser = self._leaving
-        store.erasers.append(self._eraser)
+        self._tenant = frame.tenant
+        store.erasers.append(self)
 
     @classmethod
-    def open(
-        cls, path: Path | str, store: Store, tenant: str, agent: str, key: AddressKey | None = None, *,
-        many: int = MANY,
-    ) -> Self:  # fmt: skip
+    def open(cls, path: Path | str, store: Store, tenant: str, agent: str, key: AddressKey | None = None) -> Self:
         """Open a ledger's file: made if missing, made anew from the store where an older version made it.
 
-        What was forgotten meanwhile leaves it. `key`: the tenant's own. Of drafts with `many` observations is kept what
-        one more needs; the records are the same for any number.
+        What was forgotten meanwhile leaves it. `key`: the tenant's own.
         """
         key = key or store.keys.address_key(tenant)
         about = f"tenant {tenant!r}, agent {agent!r}, sketches {SKETCH}"
         database = LedgerDatabase(Path(path), about)
         try:
-            ledger = cls(database, store, LedgerIdentity(tenant, agent), key, many)
+            ledger = cls(database, store, LedgerIdentity(tenant, agent), key)
         except BaseException:
             database.close()
             raise
@@ -213,16 +129,6 @@ class Ledger:
                 new += self._index.add((address, found) for address, found in page.items() if found is not None)
         return new, gone
 
-    def withdraw(
-        self, *, session: str | None = None, principal: str | None = None, told: ErasureRequest | None = None
-    ) -> int:
-        """Take out what a session, a principal, or a principal in one session gave; how many observations.
-
-        They do not come back. With `told`, their artifacts' keys are destroyed too: for transcripts from outside, of
-        which the store knows no session to forget.
-        """
-        return self._leaving.withdraw(session, principal, told)
-
     def sessions(self, source: str) -> tuple[str, ...]:
         """Sessions that came out of this source, as artifacts name it; sorted."""
         rows = self._db.rows("SELECT DISTINCT session FROM artifacts WHERE source = ? ORDER BY session", source)
@@ -234,15 +140,77 @@ class Ledger:
         found = (self._artifacts.find(row[0]) for row in rows)
         return any(cited.ref == ref for artifact in found if artifact for cited in artifact.cited)
 
-    def catch_up(self) -> int:
-        """Take out what another process, or another machine, has forgotten; how many observations."""
-        return self._leaving.catch_up()
-
     def rebuild(self, addresses: Iterable[str]) -> tuple[int, int]:
         """Make the index anew from the store's artifacts; what `absorb_kept` says."""
         self._db.empty()
         self._index.forget_memory()
         return self.absorb_kept(addresses)
+
+    # -- what was forgotten -------------------------------------------------------------------------------------
+
+    @property
+    def path(self) -> Path:
+        """The file that is in order once the ledger was told of an erasure."""
+        return self._db.path
+
+    def __call__(self, gone: Sequence[Deletion]) -> int:
+        """Take out what was forgotten, as `store.erasers` ask it; how many observations left."""
+        pairs = [(one.session, one.principal) for one in gone if one.tenant == self._tenant]
+        return self._take_out(pairs) if pairs else 0
+
+    def withdraw(
+        self, *, session: str | None = None, principal: str | None = None, told: ErasureRequest | None = None
+    ) -> int:
+        """Take out what a session, a principal, or a principal in one session gave; how many observations.
+
+        They do not come back. With `told`, their artifacts' keys are destroyed too: for transcripts from outside, of
+        which the store knows no session to forget.
+        """
+        if session is None and principal is None:
+            raise InputError("nothing to withdraw: name a session, a principal, or both")
+        held = [(name, people) for _, name, people in self._held(session) if principal is None or principal in people]
+        pairs = [(name, principal) for name, _ in held] or ([(session, principal)] if session else [])
+        if told is not None:
+            for name in sorted({name for name, _ in pairs}):
+                everybody = sorted({who for other, people in held if other == name for who in people})
+                leaving = tuple(everybody) if principal is None else (principal,)
+                self._artifacts.bury(name, leaving, **told._asdict())
+                if principal is None:
+                    self._artifacts.bury(name, (), **told._asdict())
+        return self._take_out(sorted(set(pairs), key=repr))
+
+    def catch_up(self) -> int:
+        """Take out what another process, or another machine, has forgotten; how many observations."""
+        forgotten = self._artifacts.forgotten()
+        if not forgotten:
+            return 0
+        pairs = {
+            (session, principal)
+            for _, session, people in self._held(None)
+            for principal in (None, *people)
+            if self._artifacts.is_among(forgotten, session, principal)
+        }
+        self.uses.withdraw(forgotten)
+        return self._take_out(sorted(pairs, key=repr)) if pairs else 0
+
+    def _take_out(self, pairs: Collection[tuple[str, str | None]]) -> int:
+        left = 0
+        with self._db.writing():
+            for session, principal in pairs:
+                self._db.run("INSERT OR IGNORE INTO erased VALUES (?, ?)", session, principal or _EVERYBODY)
+                held = self._held(session)
+                left += self._index.drop([at for at, _, people in held if principal is None or principal in people])
+            self.uses.withdraw({self._artifacts.subject(*pair) for pair in pairs})
+            self._index.refresh()
+        self._db.scrub()
+        return left
+
+    def _held(self, session: str | None) -> list[tuple[str, str, list[str]]]:
+        """Artifacts of a session, or of all: address, session, principals."""
+        rows = self._db.rows(
+            "SELECT address, session, principals FROM artifacts WHERE ?1 IS NULL OR session = ?1", session
+        )
+        return [(address, name, json.loads(people)) for address, name, people in rows]
 
     # -- records ------------------------------------------------------------------------------------------------
 
@@ -352,8 +320,8 @@ class Ledger:
 
     def close(self) -> None:
         """Let go of the file, and of the store's erasures."""
-        if self._eraser in self._store.erasers:
-            self._store.erasers.remove(self._eraser)
+        if self in self._store.erasers:
+            self._store.erasers.remove(self)
         self._db.close()
 
     def __enter__(self) -> Self:

@@ -14,16 +14,24 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from ctxsteward.store.crypto.addresses import AddressKey
+from ctxsteward.store import AddressKey
 
-from ..artifacts.artifact import Artifact, ArtifactRank
-from ..reconcile.candidates import DisjointSets, bands, components
-from ..reconcile.claims import Claim, claims_of, relation
-from ..reconcile.indexed_observation import IndexedObservation, seen_in
+from ..artifacts import Artifact, ArtifactRank
+from ..reconcile import (
+    Claim,
+    DisjointSets,
+    IndexedObservation,
+    ObservationBrief,
+    bands,
+    claims_of,
+    components,
+    relation,
+    seen_in,
+)
 from .database import LedgerDatabase
-from .drafts import MANY, DraftIndex
+from .drafts import DraftIndex
 from .records import LedgerIdentity
-from .rows import brief_row, claim_of, claim_row, seen_row
+from .rows import claim_of, claim_row, seen_row
 from .status import RecordStatuses
 from .transferred_fixes import TransferredFixes
 
@@ -33,11 +41,11 @@ MAX_CLAIMS_IN_MEMORY = 2_000
 class ObservationIndex:
     """Components of claims in a `LedgerDatabase`; call inside one of its transactions."""
 
-    def __init__(self, database: LedgerDatabase, key: AddressKey, frame: LedgerIdentity, many: int = MANY) -> None:
+    def __init__(self, database: LedgerDatabase, key: AddressKey, frame: LedgerIdentity) -> None:
         self._db, self._key, self._frame = database, key, frame
         self._telling = TransferredFixes(database, key)
         self._standings = RecordStatuses(database)
-        self._drafts = DraftIndex(database, frame, self._claim, many)
+        self._drafts = DraftIndex(database, frame)
         self._claims: dict[str, Claim] = {}
 
     # -- adding -------------------------------------------------------------------------------------------------
@@ -105,20 +113,23 @@ class ObservationIndex:
                 found[claim.id] = claim
                 said.append((claim.id, seen.id))
         self._db.many(
-            "INSERT INTO seen VALUES (?, ?, ?, ?, ?)",
-            [(seen.id, address, bool(seen.shown), brief_row(seen.brief), seen_row(seen)) for address, seen in new],
+            f"INSERT INTO seen VALUES ({', '.join('?' * (len(ObservationBrief._fields) + 2))})",
+            [(*seen.brief, address, seen_row(seen)) for address, seen in new],
         )
         names = [(name, seen.id) for _, seen in new for name in sorted(seen.shown)]
         self._db.many("INSERT INTO shown VALUES (?, ?)", names)
         self._db.many("INSERT OR IGNORE INTO said (claim, seen) VALUES (?, ?)", said)
         self._join(found)
-        self._drafts.came((seen for _, seen in new), said)
+        self._drafts.came(seen for _, seen in new)
 
     def _join(self, found: dict[str, Claim]) -> None:
         """Enter claims, and make one of what is one."""
         standing = dict(self._db.among("SELECT id, component FROM claims WHERE id IN (…)", found))
         new = [claim for id_, claim in sorted(found.items()) if id_ not in standing]
-        self._db.many("INSERT INTO claims VALUES (?, ?, ?)", [(claim.id, claim.id, claim_row(claim)) for claim in new])
+        self._db.many(
+            "INSERT INTO claims VALUES (?, ?, ?, ?, ?)",
+            [(claim.id, claim.id, json.dumps(claim.audience), claim.group, claim_row(claim)) for claim in new],
+        )
         self._remember(new)
         sketched = bands(new)
         near = self._near(new, sketched)
@@ -130,8 +141,7 @@ class ObservationIndex:
         own = {claim.id for claim in new}
         moved = {label: union.find(label) for label in union.members if union.find(label) != label}
         self._db.many("UPDATE claims SET component = ?2 WHERE component = ?1", moved.items())
-        self._drafts.soil({each for pair in moved.items() if pair[0] not in own for each in pair})
-        self._drafts.soil({*standing.values(), *own, *moved.values()}, is_whole=False)
+        self._drafts.soil({*standing.values(), *own, *moved, *moved.values()})
         self._drafts.named(sorted(own))
 
     def _compared(self, new: Sequence[Claim], near: Mapping[str, set[str]]) -> DisjointSets:
@@ -211,10 +221,10 @@ class ObservationIndex:
 
     def _tell(self) -> None:
         """Bring derived observations up to date."""
-        change = self._telling.change()
-        self._take_back(change.gone)
-        if change.come:
-            self._claim_anew(change.come)
+        coming, going = self._telling.change()
+        self._take_back(going)
+        if coming:
+            self._claim_anew(coming)
 
     def _forget(self, bare: Sequence[str], labels: set[str]) -> None:
         """Drop claims that nobody makes any more, and cut their components."""

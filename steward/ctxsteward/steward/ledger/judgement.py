@@ -15,11 +15,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ctxsteward.schemas.recommendation import Review
+from ctxsteward.schemas import Review
 
 from ..admission import AdmissionPolicy, RecordStanding, admission_verdict, settle_contests
-from ..reconcile.candidates import DisjointSets
-from ..reconcile.draft import Draft
+from ..reconcile import DisjointSets, Draft
 from .database import LedgerDatabase
 from .rows import draft_of
 

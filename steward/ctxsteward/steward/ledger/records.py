@@ -21,19 +21,12 @@ from typing import Any, NamedTuple, Protocol
 
 from pydantic import ValidationError
 
-from ctxsteward.schemas import InputError
-from ctxsteward.schemas.profile import instant
-from ctxsteward.schemas.publish import validate
-from ctxsteward.schemas.recommendation import MetaRecommendation, Review, Status
-from ctxsteward.store.crypto.addresses import AddressKey, address_of
-from ctxsteward.store.facts import Audience, Fact, FactSource
-from ctxsteward.store.facts.fact import MAX_FACTS, MAX_SOURCES
+from ctxsteward.schemas import InputError, MetaRecommendation, Review, Status, instant, validate
+from ctxsteward.store import MAX_FACTS, MAX_SOURCES, AddressKey, Audience, Fact, FactSource, address_of
 
 from ..admission import AdmissionPolicy, AdmissionVerdict, RecordStanding
-from ..kinds import KINDS
-from ..reconcile.claims import OWN
-from ..reconcile.draft import Draft
-from ..reconcile.support import wilson_lower95
+from ..observations import KINDS
+from ..reconcile import OWN, Draft, wilson_lower95
 from .database import LedgerDatabase
 from .judgement import DraftJudge, JudgedDraft, by_component
 from .rows import draft_of, standing_of

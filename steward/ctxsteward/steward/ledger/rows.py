@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 from operator import attrgetter
-from typing import Any
 
-from ctxsteward.store.profiles.meta_records import canonical
+from ctxsteward.store import canonical
 
 from ..admission import AdmissionVerdict, RecordStanding
-from ..artifacts.artifact import EvidenceSpan, observation_fields, observation_of
-from ..reconcile.claims import Claim, ClaimAudience, ObservationOrigin
-from ..reconcile.draft import Draft, DraftSummary, span_fields
-from ..reconcile.features import ClaimFeatures
-from ..reconcile.indexed_observation import IndexedObservation, ObservationBrief, ObservationTime
-from ..reconcile.support import ClaimSupport
+from ..artifacts import EvidenceSpan, observation_fields, observation_of
+from ..reconcile import (
+    Claim,
+    ClaimAudience,
+    ClaimFeatures,
+    ClaimSupport,
+    Draft,
+    IndexedObservation,
+    ObservationOrigin,
+    ObservationTime,
+    span_fields,
+)
 
 _PLAIN = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
@@ -59,51 +64,6 @@ def seen_of(row: str) -> IndexedObservation:
     return IndexedObservation(
         id=id_, observation=observation_of(observation), origin=ObservationOrigin(*origin),
         spans=tuple(EvidenceSpan(*span) for span in spans), shown=frozenset(shown),
-    )  # fmt: skip
-
-
-def brief_row(brief: ObservationBrief) -> str:
-    """What a draft weighs of an observation, as text."""
-    return _PLAIN.encode(_brief_fields(brief))
-
-
-def brief_of(row: str) -> ObservationBrief:
-    """The inverse of `brief_row`."""
-    return _brief(json.loads(row))
-
-
-def _brief_fields(brief: ObservationBrief) -> list[Any]:
-    """As JSON values; a time that was not told is null."""
-    id_, seconds, *rest, shown = brief
-    return [id_, None if seconds == float("-inf") else seconds, *rest, sorted(shown)]
-
-
-def _brief(fields: list[Any]) -> ObservationBrief:
-    id_, seconds, *rest, shown = fields
-    return ObservationBrief._make((id_, float("-inf") if seconds is None else seconds, *rest, frozenset(shown)))
-
-
-def gathered_row(found: DraftSummary) -> list[Any]:
-    """What was gathered of a draft's observations, as JSON values; each observation once."""
-    seen: dict[str, tuple[int, ObservationBrief]] = {}
-
-    def at(one: ObservationBrief | None) -> int | None:
-        return None if one is None else seen.setdefault(one.id, (len(seen), one))[0]
-
-    told = [at(one) for one in found.told or ()]
-    places = [at(found.first), at(found.last), at(found.single), told, [at(one) for one in found.choosable]]
-    rows = [_brief_fields(one) for _, one in seen.values()]
-    return [found.claim, found.score, found.sensitivity, found.is_from_tool, places, rows]
-
-
-def gathered_of(fields: list[Any]) -> DraftSummary:
-    """The inverse of `gathered_row`."""
-    claim, score, sensitivity, is_from_tool, (first, last, single, told, choosable), rows = fields
-    seen = [_brief(row) for row in rows]
-    return DraftSummary(
-        claim=claim, first=seen[first], last=seen[last], told=(seen[told[0]], seen[told[1]]) if told else None,
-        single=None if single is None else seen[single], score=score, sensitivity=sensitivity,
-        is_from_tool=is_from_tool, choosable=tuple(seen[at] for at in choosable),
     )  # fmt: skip
 
 

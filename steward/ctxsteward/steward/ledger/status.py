@@ -21,8 +21,8 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ctxsteward.schemas.recommendation import RecommendationKind, Review, Status
-from ctxsteward.store.profiles.meta_records import canonical
+from ctxsteward.schemas import RecommendationKind, Review, Status
+from ctxsteward.store import canonical
 
 from ..admission import (
     AdmissionPolicy,
@@ -33,9 +33,7 @@ from ..admission import (
     last_confirmed,
     under_rules,
 )
-from ..reconcile.claims import Width
-from ..reconcile.draft import Draft, FixAdvice
-from ..reconcile.support import ClaimSupport
+from ..reconcile import ClaimSupport, Draft, FixAdvice, Width
 from .database import LedgerDatabase
 from .judgement import BESIDE, SUPPORTED, ContestIndex, by_component
 from .rows import draft_of, standing_of, standing_row
@@ -98,15 +96,6 @@ class _StatusRow(NamedTuple):
     def shown_on(self) -> str | None:
         """The shelf it is a part of."""
         return self.shelf if self.status == "active" and self.covered_by is None else None
-
-
-class JudgementOutcome(NamedTuple):
-    """What a judgement comes to."""
-
-    statuses: Mapping[Status, int]
-    """How many records have which."""
-    digest: str
-    """Of all that they say: equal for equal records."""
 
 
 Write = Callable[[str, RecordStanding, Review | None], tuple[str, str, str]]
@@ -199,16 +188,18 @@ class RecordStatuses:
         for start in range(0, len(components), AT_ONCE):
             page = components[start : start + AT_ONCE]
             covers = dict(self._db.among(_COVERS, page))
-            own = [row for row in self._rows(page) if not row.wide]
+            query = "SELECT component, covered_by FROM judged WHERE NOT wide AND component IN (…)"
+            moved = [component for component, by in self._db.among(query, page) if covers.get(component) != by]
+            own = self._rows(moved)
             self._replace(own, [row._replace(covered_by=covers.get(row.component)) for row in own])
 
     # -- what stands --------------------------------------------------------------------------------------------
 
-    def outcome(self, total: int) -> JudgementOutcome:
-        """Count all records, and digest what they say; `total` is that of all drafts."""
+    def outcome(self, total: int) -> tuple[dict[Status, int], str]:
+        """How many records have which status, and a digest of all that they say; `total` is that of all drafts."""
         rows = self._db.rows(f"SELECT status, count(*) FROM judged WHERE {_STANDS} GROUP BY status ORDER BY status")
         total += int(self._db.noted("judged sum") or 0)
-        return JudgementOutcome(dict(rows), f"{total % (1 << 256):064x}")
+        return dict(rows), f"{total % (1 << 256):064x}"
 
     def for_many(self) -> Iterator[tuple[str, str, str, str, str, str]]:
         """What is active and reaches more than its author, by id: id, component, address, names, record, standing."""

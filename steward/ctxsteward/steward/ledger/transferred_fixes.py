@@ -17,30 +17,17 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
-from ctxsteward.store.crypto.addresses import AddressKey, address_of
-from ctxsteward.store.profiles.meta_records import canonical
+from ctxsteward.store import AddressKey, address_of, canonical
 
-from ..artifacts.artifact import IdentifierUse, observation_fields
-from ..harvest.tools.calls import leaf_name
-from ..harvest.tools.siblings import FailureGroup, FailurePlace, expected, sibling_fixes, troubles_of
-from ..harvest.tools.templates import parse_trigger
-from ..reconcile.indexed_observation import IndexedObservation
+from ..artifacts import IdentifierUse, observation_fields
+from ..harvest.tools import FailureGroup, FailurePlace, expected, leaf_name, parse_trigger, sibling_fixes, troubles_of
+from ..reconcile import IndexedObservation
 from .database import LedgerDatabase
 from .rows import seen_of
 
 _PAGE = 500
 _ROW = "leaf = ? AND tool = ? AND path = ?"
-
-
-class TransferChange(NamedTuple):
-    """What is derived now and was not, and the other way round."""
-
-    come: list[tuple[str, IndexedObservation]]
-    """With the address of the artifact it lies in."""
-    gone: list[str]
-    """Ids."""
 
 
 class TransferredFixes:
@@ -92,8 +79,11 @@ class TransferredFixes:
 
     # -- what follows -------------------------------------------------------------------------------------------
 
-    def change(self) -> TransferChange:
-        """What has to come and go, after all that was noted; then nothing is noted any more."""
+    def change(self) -> tuple[list[tuple[str, IndexedObservation]], list[str]]:
+        """What has to come, each with the address of the artifact it lies in, and the ids of what has to go.
+
+        After all that was noted; then nothing is noted any more.
+        """
         due = [
             row[0]
             for row in self._db.rows(
@@ -101,7 +91,8 @@ class TransferredFixes:
                 "JOIN troubled t ON t.code = s.code AND t.leaf = s.leaf WHERE t.strength = 'recovered' ORDER BY 1"
             )
         ]
-        found = TransferChange([], [])
+        coming: list[tuple[str, IndexedObservation]] = []
+        going: list[str] = []
         for start in range(0, len(due), _PAGE):
             page = due[start : start + _PAGE]
             wanted = self._wanted(page)
@@ -110,11 +101,11 @@ class TransferredFixes:
             gone = sorted(standing - wanted.keys())
             self._db.many("DELETE FROM derived WHERE seen = ?", [(id_,) for id_ in gone])
             self._db.many("INSERT INTO derived VALUES (?, ?)", [(seen.id, of) for of, _, seen in come])
-            found.come.extend((address, seen) for _, address, seen in come)
-            found.gone.extend(gone)
+            coming += ((address, seen) for _, address, seen in come)
+            going += gone
         self._db.run("DELETE FROM untold")
         self._db.run("DELETE FROM stirred")
-        return found
+        return coming, going
 
     def _wanted(self, page: Sequence[str]) -> dict[str, tuple[str, str, IndexedObservation]]:
         """By its id, what is derived of these recoveries: of which one, its artifact, and the observation."""

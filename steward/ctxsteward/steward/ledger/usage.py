@@ -16,10 +16,9 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from typing import Protocol
 
-from ctxsteward.schemas.recommendation import Slot
+from ctxsteward.schemas import Slot
 
-from ..harvest.batches import BatchResult, SessionUse
-from ..harvest.usage import FATES, RecordUse, WatchedRecord, sum_uses
+from ..harvest import FATES, BatchResult, RecordUse, SessionUse, WatchedRecord, sum_uses
 from .database import LedgerDatabase
 from .rows import draft_of
 

@@ -1,8 +1,9 @@
 """One batch: each transcript read, replayed, redacted, harvested and kept; one bad transcript stops no other.
 
-Reading an item and keeping what it gave happen here. What lies between (`HarvestWorker`) is a pure function of bytes
-and settings, and runs in worker processes under limits of time and memory (`ingest.worker_pool`). A worker hands back
-artifacts: the observations and the words they cite, never the whole transcript.
+A runner calls `BatchHarvester` with each batch. Reading an item and keeping what it gave happen here. What lies between
+(`HarvestWorker`) is a pure function of bytes and settings, and runs in worker processes under limits of time and memory
+(`ingest.worker_pool`). A worker hands back artifacts: the observations and the words they cite, never the whole
+transcript.
 
 Raises `StoreError` where a source or the store does not answer: the batch failed, and its transcripts stay due.
 Source: the layered-envelope design (replay); the state design (input at every boundary).
@@ -16,28 +17,41 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
-from typing import NamedTuple
 
 from ctxsteward.schemas import Erased
-from ctxsteward.store.crypto.addresses import AddressKey
+from ctxsteward.store import AddressKey
 
 from ..artifacts import Artifact, ArtifactStore, build_artifact
-from ..harvest.batches import (
+from ..harvest import (
+    EXTRACTOR,
+    ActiveRecords,
     Batch,
     BatchRecords,
     BatchResult,
     DueTranscript,
     RefusedTranscript,
     SessionUse,
+    UseTally,
+    WatchedRecord,
     WithdrawnTranscript,
+    harvest,
+    merge_tallies,
+    tally,
 )
-from ..harvest.harvester import EXTRACTOR, harvest
-from ..harvest.tools.siblings import identifiers
-from ..harvest.usage import ActiveRecords, UseTally, WatchedRecord, merge_tallies, tally
-from ..ingest import IngestSettings, Isolation, LoadedItem, QuarantinedItem, SkippedItem, TranscriptSource, ingest, load
-from ..ingest.worker_pool import reason_of
-from ..observation import Observation
-from ..transcript import Dated, ReplayedTranscript
+from ..harvest.tools import identifiers
+from ..ingest import (
+    IngestSettings,
+    Isolation,
+    LoadedItem,
+    QuarantinedItem,
+    SkippedItem,
+    TranscriptSource,
+    ingest,
+    load,
+    quarantined,
+    reason_of,
+)
+from ..observations import Dated, Observation, ReplayedTranscript
 
 Watch = Callable[[Collection[str]], Iterable[WatchedRecord]]
 """What is known of the records with these ids."""
@@ -45,31 +59,25 @@ WRITERS = 8
 """Threads that keep artifacts: a durable write waits for the disk or the network far longer than it computes."""
 
 
-class SessionTally(NamedTuple):
-    """What one session showed."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HarvestedTranscript:
+    """What one transcript gave, and what its session showed."""
 
     session: str
     principals: tuple[str, ...]
     """Who spoke in it."""
+    artifacts: tuple[Artifact, ...]
     tally: UseTally
+    dated: Dated
+    """Where its times are from."""
     version: int | None
+    """Version of the profile that the session was under; None: not known."""
     arm: Mapping[str, int]
-    """Of the version it was under (`canary.CanaryArm`)."""
+    """What it showed of that version (`canary.CanaryArm`)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HarvestResult:
-    """What one item gave."""
-
-    artifacts: tuple[Artifact, ...] = ()
-    transcripts: int = 0
-    skipped: tuple[SkippedItem, ...] = ()
-    quarantined: tuple[QuarantinedItem, ...] = ()
-    tally: UseTally = field(default_factory=UseTally)
-    uses: tuple[SessionTally, ...] = ()
-    """Of sessions that were under a version, or were shown records."""
-    dated: tuple[Dated, ...] = ()
-    """Where the times of each transcript are from."""
+HarvestResult = tuple[HarvestedTranscript | SkippedItem | QuarantinedItem, ...]
+"""What one item gave, transcript by transcript."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,14 +95,17 @@ class HarvestWorker:
         return f"{EXTRACTOR}+{self.settings.digest[:8]}"
 
     def __call__(self, loaded: LoadedItem) -> HarvestResult:
-        reaped = HarvestResult()
-        for outcome in ingest(loaded, self.settings):
-            reaped = _with(
-                reaped, self._reaped(loaded, outcome) if isinstance(outcome, ReplayedTranscript) else outcome
-            )
-        return reaped
+        return tuple(
+            self._harvested(loaded, outcome) if isinstance(outcome, ReplayedTranscript) else outcome
+            for outcome in ingest(loaded, self.settings)
+        )
 
-    def _reaped(self, loaded: LoadedItem, replayed: ReplayedTranscript) -> HarvestResult | QuarantinedItem:
+    def artifacts(self, loaded: LoadedItem) -> tuple[Artifact, ...]:
+        """The artifacts of all transcripts of an item."""
+        harvested = (outcome for outcome in self(loaded) if isinstance(outcome, HarvestedTranscript))
+        return tuple(artifact for transcript in harvested for artifact in transcript.artifacts)
+
+    def _harvested(self, loaded: LoadedItem, replayed: ReplayedTranscript) -> HarvestedTranscript | QuarantinedItem:
         """One transcript; where a harvester fails, it is quarantined alone."""
         try:
             observations = harvest(replayed)
@@ -102,33 +113,18 @@ class HarvestWorker:
             artifacts = build_artifact(replayed, observations, extractor=self.extractor, key=self.key, takes=takes)
             counted = tally(replayed, self.active.beside(loaded.watched), observations)
         except Exception as error:
-            reason, detail = reason_of(error)
-            return QuarantinedItem(source=loaded.source, name=loaded.name, reason=reason, detail=detail)
-        version, arm = replayed.profile_version, _arm(replayed, observations, counted)
-        used = SessionTally(replayed.session, replayed.principals, counted, version, arm)
-        uses = (used,) if counted.hits or version is not None else ()
-        return HarvestResult(artifacts=artifacts, transcripts=1, tally=counted, uses=uses, dated=(replayed.dated,))
-
-
-def _with(reaped: HarvestResult, more: HarvestResult | SkippedItem | QuarantinedItem) -> HarvestResult:
-    match more:
-        case SkippedItem():
-            return replace(reaped, skipped=(*reaped.skipped, more))
-        case QuarantinedItem():
-            return replace(reaped, quarantined=(*reaped.quarantined, more))
-    return HarvestResult(
-        artifacts=(*reaped.artifacts, *more.artifacts), transcripts=reaped.transcripts + more.transcripts,
-        skipped=(*reaped.skipped, *more.skipped), quarantined=(*reaped.quarantined, *more.quarantined),
-        tally=merge_tallies((reaped.tally, more.tally)), uses=(*reaped.uses, *more.uses),
-        dated=(*reaped.dated, *more.dated),
-    )  # fmt: skip
+            return quarantined(loaded, *reason_of(error))
+        return HarvestedTranscript(
+            session=replayed.session, principals=replayed.principals, artifacts=artifacts, tally=counted,
+            dated=replayed.dated, version=replayed.profile_version, arm=_arm(replayed, observations, counted),
+        )  # fmt: skip
 
 
 def _arm(replayed: ReplayedTranscript, observations: Sequence[Observation], counted: UseTally) -> dict[str, int]:
     """What one session showed of the version it was under; nothing where that is not known."""
     if replayed.profile_version is None:
         return {}
-    total, corrections = counted.total, sum(one.kind == "correction" for one in observations)
+    total, corrections = counted.total, sum(observation.kind == "correction" for observation in observations)
     turns = sum(1 for _ in replayed.users())
     return {
         "sessions": 1, "turns": turns, "corrections": min(turns, corrections),
@@ -147,9 +143,7 @@ class BatchHarvester:
         isolate: Callable[[], Isolation[HarvestResult]],
         watch: Watch = lambda ids: (),
     ) -> None:
-        """`sources` by URI; `isolate` makes a pool that runs a `HarvestWorker`; `watch` looks up records that were
-        shown.
-        """
+        """`sources` are by URI, `isolate` makes a pool that runs a `HarvestWorker`, `watch` looks up records by id."""
         self.sources, self.records = sources, records
         self._artifacts, self._watch = artifacts, watch
         self._isolate = isolate
@@ -188,7 +182,9 @@ class BatchHarvester:
             for source in sorted({item.source for item in batch.items}):
                 items = {item.name: item for item in batch.items if item.source == source}
                 for answer in pool.run(map(self._watched, kept.loaded(self.sources[source], items))):
-                    kept.add(answer.result, items[answer.item.name])
+                    result = answer.result
+                    outcomes = (result,) if isinstance(result, QuarantinedItem) else result
+                    kept.add(outcomes, items[answer.item.name])
             return kept.result(batch)
 
     def _watched(self, loaded: LoadedItem) -> LoadedItem:
@@ -217,34 +213,33 @@ class _BatchTotals:
             if isinstance(found, LoadedItem):
                 yield found
             else:
-                self.add(_with(HarvestResult(), found), item)
+                self.add((found,), item)
 
-    def add(self, result: HarvestResult | QuarantinedItem, item: DueTranscript) -> None:
-        reaped = _with(HarvestResult(), result)
-        self._tally = merge_tallies((self._tally, reaped.tally))
-        self._skipped.update(skipped.reason for skipped in reaped.skipped)
-        self._refused += [RefusedTranscript(one.reason, self._records.address(item)) for one in reaped.quarantined]
-        self._transcripts += reaped.transcripts
-        self._dated.update(reaped.dated)
-        self._uses += [
-            SessionUse(
-                self._records.reading(item, used.session),
-                item.revision,
-                used.tally.fates,
-                self._records.subjects(used.session, used.principals),
-                used.version,
-                used.arm,
+    def add(self, outcomes: HarvestResult, item: DueTranscript) -> None:
+        for outcome in outcomes:
+            match outcome:
+                case HarvestedTranscript():
+                    self._add_harvested(outcome, item)
+                case QuarantinedItem():
+                    self._refused.append(RefusedTranscript(outcome.reason, self._records.address(item)))
+                case SkippedItem():
+                    self._skipped[outcome.reason] += 1
+                    if outcome.reason == "deleted":
+                        session = self._records.session(outcome.session) if outcome.session else None
+                        self._gone.append(WithdrawnTranscript(self._records.address(item), session))
+
+    def _add_harvested(self, transcript: HarvestedTranscript, item: DueTranscript) -> None:
+        self._transcripts += 1
+        self._dated[transcript.dated] += 1
+        self._tally = merge_tallies((self._tally, transcript.tally))
+        if transcript.tally.hits or transcript.version is not None:
+            reading = self._records.reading(item, transcript.session)
+            subjects = self._records.subjects(transcript.session, transcript.principals)
+            use = SessionUse(
+                reading, item.revision, transcript.tally.fates, subjects, transcript.version, transcript.arm
             )
-            for used in reaped.uses
-        ]
-        self._gone += [
-            WithdrawnTranscript(
-                self._records.address(item), self._records.session(one.session) if one.session else None
-            )
-            for one in reaped.skipped
-            if one.reason == "deleted"
-        ]
-        for artifact in reaped.artifacts:
+            self._uses.append(use)
+        for artifact in transcript.artifacts:
             self._under_way.append(self._writers.submit(self._put, replace(artifact, revision=item.revision)))
         while len(self._under_way) > 4 * WRITERS:
             self._landed()

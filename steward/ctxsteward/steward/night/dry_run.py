@@ -1,7 +1,7 @@
 """A store on top of another one, for a dry run: everything is read from below, and what is written stays in memory.
 
-So a dry run is the same night over another store, and no stage has to know. Deletions are kept in memory, too. The
-store below stays open: it is somebody else's.
+`setup` puts it under a night with `dry_run` set, so a dry run is the same night over another store and no stage has to
+know. Deletions are kept in memory, too. The store below stays open: whoever opened it closes it.
 """
 
 from __future__ import annotations
@@ -9,14 +9,18 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 
-from ctxsteward.envelope.store import Store
+from ctxsteward.envelope import Store
 from ctxsteward.schemas import ObjectMissing
-from ctxsteward.store.crypto.keyring import memory_keys
-from ctxsteward.store.journal.draft import DraftJournal
-from ctxsteward.store.journal.port import SessionKey
-from ctxsteward.store.names import part_of
-from ctxsteward.store.objects.memory import MemoryObjects
-from ctxsteward.store.objects.port import ObjectInfo, ObjectStore, PutOutcome
+from ctxsteward.store import (
+    DraftJournal,
+    MemoryObjects,
+    ObjectInfo,
+    ObjectStore,
+    PutOutcome,
+    SessionKey,
+    memory_keys,
+    part_of,
+)
 
 _NOBODY = SessionKey("", "")
 """A session that no journal has: a draft journal writes to one session at most, and a night to none."""

@@ -1,6 +1,7 @@
-"""What a night is told of the process it runs in: who it is, what the clock says, what it has cost so far.
+"""The process that a night runs in, as a value: its name in leases, its clock, its CPU time, where its keys come from.
 
-The only module of the steward that asks the machine anything, and only when a shell calls `of_this_process`.
+Command line, Prefect flow and Dask workers call `of_this_process`; tests make a `ProcessEnvironment` of their own. No
+other module of the steward reads the clock, the host name or the environment.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from ctxsteward.store.crypto.keyring import Keys, MasterKeys
+from ctxsteward.store import Keys, MasterKeys
 
 KEY_VARIABLE = "CTXSTEWARD_MASTER_KEY"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessEnvironment:
-    """Clock, name and costs, as callables where they move."""
+    """Name, clock, CPU time and keys of a process; what changes while it runs is a callable."""
 
     owner: str
-    """Of leases: ``night@HOST:PID``."""
+    """Its name as the holder of a lease: ``night@HOST:PID``."""
     clock: Callable[[], float]
     """Unix seconds."""
     cpu_seconds: Callable[[], float]
@@ -63,7 +64,7 @@ def environment_keys() -> Keys | None:
 def cpu_seconds() -> float:
     """User and system time, of children that were waited for as well."""
     used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 def is_gone(owner: str, host: str) -> bool:

@@ -1,4 +1,4 @@
-"""The chain of finished nights, one link each; what is unusual about a night; how a profile's steward stands.
+"""The chain of finished nights, one link each; alerts about unusual nights; the status of a profile's steward.
 
     steward/<tenant>/<profile>/nights/000000000001.json
     body: {"schema_version": 1, "night": "2026-11-22", "run": …, "marks": {URI of a source: its watermark},
@@ -14,7 +14,8 @@ order and number of nights it took.
 
 `alerts` names stages whose count is unusual: nothing read though something was due, nothing known though the night
 before had something, three times the median of the last `ALERT_NIGHTS` nights that read anything (at least three), and
-transcripts that tell no time. `status` reads how it stands in a few requests; its times are Unix seconds.
+transcripts without any time. `status` is what `ctxsteward steward status` shows, read in a few requests; its times are
+Unix seconds.
 
 Raises `Damaged`, `UnsupportedVersion`, `VersionTaken`, `OutcomeUnknown`, `StoreUnavailable`.
 Source: the layered-envelope design (batch loop; yields); the state design (committing governed state).
@@ -28,16 +29,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, StrictBool, StrictInt
+from pydantic import Field, StrictBool, StrictInt
 
-from ctxsteward.envelope.store import Store
+from ctxsteward.envelope import Store
 from ctxsteward.schemas import UnsupportedVersion
-from ctxsteward.store.crypto.addresses import address_of
-from ctxsteward.store.crypto.hash_chain import Link
-from ctxsteward.store.names import numbered, steward_folder
-from ctxsteward.store.profiles.lease import WriterLease
+from ctxsteward.store import Link, WriterLease, address_of, numbered, steward_folder
 
-from .report import rates_of
+from .report import ReportValue, rates_of
 
 VERSION = 1
 
@@ -57,7 +55,7 @@ class Night:
     marks: Mapping[str, Any] = field(default_factory=dict)
     """Watermarks by source, as JSON values."""
     batches: tuple[str, ...] = ()
-    """Addresses of those it took in (`batches`)."""
+    """Addresses of the batches it took in (`harvest.batches`)."""
     ledger: str
     """Digest of all observations taken in so far."""
     observations: int = 0
@@ -67,7 +65,7 @@ class Night:
     statuses: Mapping[str, int] = field(default_factory=dict)
     """Records by status."""
     version: int | None = None
-    """Of the profile, in force when it ended."""
+    """Version of the profile that was in force when it ended."""
     outcome: Outcome
     final: str
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -77,15 +75,20 @@ class Night:
     drift: str | None = None
     """Level; None: nothing was staged."""
     gate: str | None = None
-    """What the evals said; None: nothing was staged."""
+    """What the eval gate said, ``passed`` or ``failed``; None: nothing was staged."""
     supports: tuple[Mapping[str, str], ...] = ()
     """References to who stands behind each record (`store.erasure.steward_records`)."""
 
     def repeats(self, other: Night) -> bool:
-        """Whether it is the other one again: the same date, nothing more read, nothing else decided."""
+        """Whether this is the other night again: the same date, nothing more read, nothing else decided."""
         same = ("night", "marks", "ledger", "records", "version", "final")
         again = self.outcome in ("unchanged", other.outcome)
         return again and all(getattr(self, name) == getattr(other, name) for name in same)
+
+
+def moment_of(date: str) -> str:
+    """When a night is, for what ages: its date's midnight, ISO 8601."""
+    return f"{date}T00:00:00+00:00"
 
 
 class NightChain:
@@ -133,10 +136,10 @@ JUDGED = ("due", *READING, *KNOWING)
 """Stages whose yields are watched; the others are yes or no."""
 MOST_RATIO = 3.0
 READABLE = "readable"
-"""Beside the stages: how many of those due were the steward's to read."""
+"""Counted beside the stages: how many of those due were the steward's to read."""
 FEWEST_NIGHTS = 3
 UNDATED, DATED_BY_FILE = "undated", "dated_by_file"
-"""Beside the stages: transcripts that tell no time, and those whose file alone does."""
+"""Counted beside the stages: transcripts without any time, and those of which only the file has one."""
 ALERT_NIGHTS = 7
 """Nights that a yield is judged against."""
 
@@ -151,7 +154,7 @@ def alerts(counts: Mapping[str, int], earlier: Sequence[Night]) -> tuple[str, ..
 
 
 def dated_counts(dated: Mapping[str, int]) -> dict[str, int]:
-    """What a night counts of where times are from (`transcript.Dated`); nothing where all tell their own."""
+    """What a night counts of where times are from (`transcript.Dated`); nothing where all have their own."""
     counts = {UNDATED: dated.get("undated", 0), DATED_BY_FILE: dated.get("file", 0)}
     return {name: count for name, count in counts.items() if count}
 
@@ -162,7 +165,7 @@ def alerts_of(nights: Sequence[Night]) -> list[tuple[str, ...]]:
 
 
 def _alerts(counts: Mapping[str, int], earlier: Sequence[Mapping[str, int]]) -> Iterator[str]:
-    reading = [one for one in earlier if _readable(one)]
+    reading = [night for night in earlier if _readable(night)]
     for stage in JUDGED:
         count = counts.get(stage)
         if count is None:
@@ -170,7 +173,7 @@ def _alerts(counts: Mapping[str, int], earlier: Sequence[Mapping[str, int]]) -> 
         if count == 0:
             yield from _nothing(stage, counts, earlier)
         elif len(reading) >= FEWEST_NIGHTS:
-            usual = statistics.median(one.get(stage, 0) for one in reading)
+            usual = statistics.median(night.get(stage, 0) for night in reading)
             if count >= MOST_RATIO * max(usual, 1):
                 yield f"{stage}: {count:,}, {count / max(usual, 1):.1f} × the median of {len(reading)} nights"
     yield from _times(counts)
@@ -189,7 +192,7 @@ def _nothing(stage: str, counts: Mapping[str, int], earlier: Sequence[Mapping[st
     elif stage in KNOWING and before:
         yield f"{stage}: nothing, though the night before had {before:,}"
     elif stage == "due" and len(earlier) >= FEWEST_NIGHTS:
-        usual = statistics.median(one.get(stage, 0) for one in earlier)
+        usual = statistics.median(night.get(stage, 0) for night in earlier)
         if usual:
             yield f"due: nothing, though nights have {usual:,.0f}"
 
@@ -198,11 +201,7 @@ def _readable(counts: Mapping[str, int]) -> int:
     return counts.get(READABLE, counts.get("due", 0))
 
 
-class _StatusValue(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-
-class NightLine(_StatusValue):
+class NightLine(ReportValue):
     """A night in one line."""
 
     number: StrictInt
@@ -215,26 +214,26 @@ class NightLine(_StatusValue):
     quarantined: dict[str, int]
     drift: str | None
     gate: str | None
-    rates: dict[str, float] = {}
+    rates: dict[str, float] = Field(default_factory=dict)
     """anticipated, used, obeyed: as `report.NightReport.rates`."""
     alerts: tuple[str, ...] = ()
     """Stages whose yield was out of the ordinary."""
 
 
-class SourceLine(_StatusValue):
+class SourceLine(ReportValue):
     """How far a source has been read."""
 
     source: str
     high_seconds: float | None
-    """Of the newest item seen."""
+    """Time of the newest item seen."""
     floor_seconds: float | None
     """Everything older counts as read."""
     marks: StrictInt
     """Items remembered one by one."""
 
 
-class StewardStatus(_StatusValue):
-    """One profile's steward."""
+class StewardStatus(ReportValue):
+    """How the steward of one profile stands."""
 
     tenant: str
     profile: str
@@ -254,16 +253,16 @@ class StewardStatus(_StatusValue):
 
 
 def status(store: Store, tenant: str, profile: str, *, now_seconds: float, limit: int = 7) -> StewardStatus:
-    """Read how it stands, with the newest `limit` nights."""
+    """Read the status of a profile's steward, with its newest `limit` nights."""
     head = store.profiles(profile, tenant=tenant).head()
     history = list(NightChain(store, tenant, profile).history(max(1, limit) + ALERT_NIGHTS))
     odd = alerts_of([night for _, night in history])
-    told = [line(*one, alerts) for one, alerts in zip(history, odd, strict=True)]
+    lines = [line(*numbered_night, alerts) for numbered_night, alerts in zip(history, odd, strict=True)]
     lease = WriterLease(store, profile, tenant, owner="status", clock=lambda: now_seconds).holder()
     return StewardStatus(
         tenant=tenant, profile=profile, version=head.number if head else None,
         records=len(head.profile.meta) if head else 0, nights=history[-1][0] if history else 0,
-        last=tuple(reversed(told[-limit:] if limit else [])),
+        last=tuple(reversed(lines[-limit:] if limit else [])),
         sources=tuple(_source(mark) for _, mark in sorted(history[-1][1].marks.items())) if history else (),
         running=lease.owner if lease else None, lapsed=lease is not None and lease.expires_seconds <= now_seconds,
     )  # fmt: skip

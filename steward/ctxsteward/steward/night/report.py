@@ -1,7 +1,7 @@
-"""What a night has to say: how many were left after each stage, what was refused, what changed and why.
+"""The report of one night: how many were left after each stage, what was refused, what changed and why.
 
-For people and for JSON. Unlike the link in the chain of nights it may name transcripts, and it holds what the night has
-cost; it is kept nowhere by itself.
+`run` makes it; the command line, Prefect and the metrics show it, to people and as JSON. Unlike the night's link in the
+chain it may name transcripts, and it holds what the night has cost; nothing stores it by itself.
 
 Source: the layered-envelope design (observability: counts after every stage).
 """
@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
-from ctxsteward.schemas.recommendation import Count
+from ctxsteward.schemas import Count
 
 EXIT_FINE, EXIT_FOUND, EXIT_BLOCKED, EXIT_ROLLED_BACK = 0, 1, 3, 4
 
@@ -25,33 +25,35 @@ under way, and this one did nothing."""
 
 
 def rates_of(hits: Mapping[str, int]) -> dict[str, float]:
-    """The rates that counts of use come to; one that is a share of nothing is left out.
+    """The rates in counts of use; a share of nothing is left out.
 
     >>> rates_of({"fired": 1, "judged": 4, "complied": 0, "contradicted": 0})
     {'used': 0.25}
     """
-    told = {
+    shares = {
         "anticipated": (hits.get("anticipated", 0), hits.get("events", 0)),
         "used": (hits.get("fired", 0), hits.get("judged", 0)),
         "obeyed": (hits.get("complied", 0), hits.get("complied", 0) + hits.get("contradicted", 0)),
     }
-    return {rate: part / whole for rate, (part, whole) in told.items() if whole}
+    return {rate: part / whole for rate, (part, whole) in shares.items() if whole}
 
 
-class _ReportValue(BaseModel):
+class ReportValue(BaseModel):
+    """Base of what is reported of nights: frozen, and an unknown field is refused."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
-class StageYield(_ReportValue):
+class StageYield(ReportValue):
     """What one stage left."""
 
     stage: str
     count: Count
     share: float | None = None
-    """Of what the stage before left; None: it left nothing, or counts something else."""
+    """Its count over that of the stage before; None: that left nothing, or counts something else."""
 
 
-class QuarantinedTranscript(_ReportValue):
+class QuarantinedTranscript(ReportValue):
     """A transcript that was refused."""
 
     source: str
@@ -59,15 +61,16 @@ class QuarantinedTranscript(_ReportValue):
     reason: str
 
 
-class CheckReport(_ReportValue):
+class CheckVerdict(ReportValue):
     """What a check of the challenger said."""
 
     level: str
     ok: StrictBool
+    """Whether it may go on without a person."""
     why: tuple[str, ...] = ()
 
 
-class NightReport(_ReportValue):
+class NightReport(ReportValue):
     """One night."""
 
     schema_version: Literal[1] = 1
@@ -77,14 +80,14 @@ class NightReport(_ReportValue):
     run: str | None = None
     """None: it did not begin."""
     number: StrictInt | None = None
-    """Of its link; None: nothing was written."""
+    """Number of its link in the chain; None: nothing was written."""
     dry_run: StrictBool = False
     outcome: NightOutcome
     version: StrictInt | None = None
     """In force when it ended."""
     stages: tuple[StageYield, ...] = ()
     skipped: dict[str, Count] = {}
-    """Transcripts that were none of its business, by reason."""
+    """Transcripts that were not the steward's to read, by reason."""
     quarantined: tuple[QuarantinedTranscript, ...] = ()
     statuses: dict[str, Count] = {}
     """Records by status."""
@@ -94,9 +97,9 @@ class NightReport(_ReportValue):
     """Their transcripts stay due."""
     found_batches: Count = 0
     """Done by an earlier run, and not again."""
-    drift: CheckReport | None = None
-    gate: CheckReport | None = None
-    canary: CheckReport | None = None
+    drift: CheckVerdict | None = None
+    gate: CheckVerdict | None = None
+    canary: CheckVerdict | None = None
     changes: tuple[str, ...] = ()
     waiting: Count = 0
     """Things that wait for a person."""
@@ -107,15 +110,15 @@ class NightReport(_ReportValue):
     final: str | None = None
     cpu_seconds: Annotated[float, Field(ge=0)] = 0.0
     tokens: Count = 0
-    """Of models."""
+    """Tokens of models."""
 
     def count(self, stage: str) -> int:
         """What this stage left; 0 where it did not run."""
-        return next((one.count for one in self.stages if one.stage == stage), 0)
+        return next((left.count for left in self.stages if left.stage == stage), 0)
 
     @property
     def rates(self) -> dict[str, float]:
-        """anticipated: of all events. used: of records shown. obeyed: of those that fired; only what can be told."""
+        """anticipated: of all events. used: of records shown. obeyed: of those that fired. Only what can be judged."""
         return rates_of(self.hits)
 
     @property
@@ -145,7 +148,7 @@ class NightReport(_ReportValue):
         return None
 
     def numbers(self) -> NightReport:
-        """Without all that quotes somebody or names a transcript: what others than the store may keep."""
+        """The report without whatever quotes somebody or names a transcript: others than the store may keep it."""
         checks = {name: getattr(self, name) for name in ("drift", "gate", "canary")}
         bare = {name: check and check.model_copy(update={"why": ()}) for name, check in checks.items()}
         nameless = tuple(one.model_copy(update={"source": "", "name": ""}) for one in self.quarantined)
@@ -167,13 +170,13 @@ class NightReport(_ReportValue):
         for name, check in (("drift", self.drift), ("evals", self.gate), ("canary", self.canary)):
             lines += [f"- {name}: {check.level}{'' if check.ok else ', which stopped it'}"] if check else []
         refused = Counter(one.reason for one in self.quarantined)
-        told = (
+        counted = (
             ("refused", refused),
             ("left out", self.skipped),
             ("records", self.statuses),
             ("times from", self.dated),
         )
-        for name, numbers in told:
+        for name, numbers in counted:
             some = ", ".join(f"{key} {count:,}" for key, count in sorted(numbers.items()))
             lines += [f"- {name}: {some}"] if some else []
         lines += [f"- alert: {line}" for line in self.alerts]

@@ -3,9 +3,12 @@
     lease → due → batches (ingest, harvest, artifact) → absorb → reconcile → admit → fit → stage → drift → gate
           → promote → link in the chain of nights → canary → report
 
-Nothing is decided here but the order. What is committed depends on what was read and on the night's date, not on the
-clock, on who runs it, on the order of batches or on how often it was killed: a night without a link is repeated from
-the link before, and whatever it had finished is found again by its address.
+`run_night` is called by whatever opened a night (`setup.open_night`). Nothing is decided here but the order. A night
+knows only the shapes of its `Stages`: each is a function of its arguments and of what was taken in before, none reads a
+clock, and another callable takes its place, in tests as in production (`setup` has the real ones). What is committed
+depends on what was read and on the night's date, not on the clock, on who runs it, on the order of batches or on how
+often it was killed: a night without a link is repeated from the link before, and whatever it had finished is found
+again by its address.
 
 Raises what its stages raise; whatever they had committed stays and is found again.
 Source: the layered-envelope design (batch loop); the state design (committing governed state).
@@ -16,16 +19,16 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from ctxsteward.schemas import StoreError
-from ctxsteward.store.crypto.addresses import AddressKey, address_of
-from ctxsteward.store.profiles.lease import WriterLease
+from ctxsteward.schemas import MetaRecommendation, MetaRecord, ProfileDocument, StoreError
+from ctxsteward.store import AddressKey, Version, WriterLease, address_of
 
-from ..harvest.batches import (
+from ..harvest import (
+    Batch,
     BatchFailure,
     BatchRecords,
     BatchResult,
@@ -36,19 +39,138 @@ from ..harvest.batches import (
     batched,
 )
 from ..settings import NightSettings
-from .history import ALERT_NIGHTS, READABLE, Night, NightChain, alerts, dated_counts
-from .report import CheckReport, NightOutcome, NightReport, QuarantinedTranscript, StageYield
-from .stages import AdmittedRecords, CheckVerdict, CommitContext, DueTranscripts, LedgerUpdate, PromotionResult, Stages
+from .history import ALERT_NIGHTS, READABLE, Night, NightChain, Outcome, alerts, dated_counts
+from .report import CheckVerdict as CheckVerdict, NightOutcome, NightReport, QuarantinedTranscript, StageYield
+
+Marks = Mapping[str, Any]
+"""Watermarks by source, as JSON."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DueTranscripts:
+    """What is to be read tonight."""
+
+    items: tuple[DueTranscript, ...]
+    marks: Callable[[Collection[DueTranscript]], Marks]
+    """Watermarks for when all is done but these."""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """Transcripts left out before they were opened, by reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerUpdate:
+    """The ledger after artifacts were taken in."""
+
+    digest: str
+    """Digest of all observations in it, whatever the order they came in."""
+    observations: int
+    """How many are in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmittedRecords:
+    """Records after the gates of admission."""
+
+    active: Sequence[MetaRecommendation]
+    """Active records that reach more than one person."""
+    digest: str
+    """Digest of what all records say, without the time since when they say it."""
+    statuses: Mapping[str, int] = field(default_factory=dict)
+    """Records by status."""
+    refused: int = 0
+    """Would-be records that their schema refused."""
+    looked_at: int = 0
+    """Drafts that were judged anew tonight."""
+
+
+FittedSlice = tuple[MetaRecord, ...]
+"""The meta slice as the steward would write it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Challenger:
+    """What would come into force."""
+
+    document: ProfileDocument
+    base: int
+    """Version it was made from; 0: there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromotionResult:
+    """What became of the challenger."""
+
+    outcome: Outcome
+    version: int | None
+    """In force now; None: none was ever committed."""
+    final: str
+    """Address of the text in force; the same for the same text, whatever its version."""
+    changes: tuple[str, ...] = ()
+    """What changed and why, a line each; for the report alone."""
+    waiting: int = 0
+    """Things that wait for a person."""
+    supports: tuple[Mapping[str, str], ...] = ()
+    """Where it is kept what stands behind records in force and in the challenger (`store.erasure.steward_records`)."""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether something came into force."""
+        return self.outcome in ("promoted", "canary")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitContext:
+    """In whose name, when, and by which claim something is committed."""
+
+    who: str
+    when: str
+    """ISO 8601."""
+    epoch: int
+    """Epoch of the lease."""
+    run: str
+    commit_id: str
+    """The same for the same run: a commit that landed before a kill is found again."""
+    done: bool
+    """Whether a night of this run is in the chain already."""
+
+    def base(self, head: Version | None) -> int:
+        """The version that this run starts from: the head, or the one before where this run has committed already."""
+        if head is None:
+            return 0
+        return head.number - 1 if head.commit_id == self.commit_id and not self.done else head.number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stages:
+    """One profile's stages."""
+
+    due: Callable[[Marks], DueTranscripts]
+    harvest: Callable[[Batch], BatchResult]
+    absorb: Callable[[Iterable[str], Sequence[WithdrawnTranscript]], LedgerUpdate]
+    """Addresses of artifacts to take in, and transcripts whose observations are to leave."""
+    reconcile: Callable[[], int]
+    """How many different claims there are."""
+    admit: Callable[[str, str], AdmittedRecords]
+    """Called with the date of the night and the id of the run."""
+    fit: Callable[[AdmittedRecords, CommitContext], FittedSlice]
+    stage: Callable[[FittedSlice, CommitContext], Challenger | None]
+    """The challenger; None where it is what is in force."""
+    drift: Callable[[Challenger, CommitContext], CheckVerdict]
+    gate: Callable[[Challenger], CheckVerdict]
+    promote: Callable[[Challenger | None, CheckVerdict | None, CheckVerdict | None, CommitContext], PromotionResult]
+    canary: Callable[[CommitContext], CheckVerdict | None]
+    """None: none is under way."""
+
 
 T = TypeVar("T")
 
 Tell = Callable[[str], object]
-"""Told the name of each boundary as it is passed."""
+"""Called with the name of each boundary as the night passes it; tests kill a night there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NightContext:
-    """What a night needs beside its stages."""
+    """What a night needs beside its stages; arguments call it `shell`."""
 
     settings: NightSettings
     night: str
@@ -82,18 +204,6 @@ def run_night(stages: Stages, shell: NightContext) -> NightReport:
         lease.release()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _DecisionResult:
-    """What came of what was read."""
-
-    absorbed: LedgerUpdate
-    writing: CommitContext
-    admitted: AdmittedRecords
-    drift: CheckVerdict | None
-    gate: CheckVerdict | None
-    promoted: PromotionResult
-
-
 class _NightRun:
     """One night under way; `counts` grow stage by stage."""
 
@@ -108,18 +218,42 @@ class _NightRun:
 
     def through(self) -> NightReport:
         """Every stage once, in order."""
+        stages, passed = self._stages, self._passed
         due = self._due()
         read = self._read(due)
-        decided = self._decided(read)
-        night = self._night(due, read, decided)
+        absorbed = passed("absorbed", stages.absorb(self._artifacts(read), tuple(read.gone)), self._new)
+        run = self._run_id(absorbed)
+        passed("reconciled", stages.reconcile(), int)
+        admitted = passed("admitted", stages.admit(self._date, run), lambda found: len(found.active))
+        writing = self._writing(run, admitted)
+        fitted = passed("fitted", stages.fit(admitted, writing), len)
+        challenger = passed("staged", stages.stage(fitted, writing), lambda staged: int(staged is not None))
+        drift = passed("drift", stages.drift(challenger, writing) if challenger else None)
+        gate = passed("gate", stages.gate(challenger) if challenger else None)
+        promoted = passed(
+            "promoted", stages.promote(challenger, drift, gate, writing), lambda landed: int(landed.is_new)
+        )
+        night = Night(
+            night=self._date, run=run, marks=due.marks(read.unfinished()), batches=tuple(sorted(read.addresses)),
+            ledger=absorbed.digest, observations=absorbed.observations, records=admitted.digest,
+            statuses=dict(admitted.statuses), version=promoted.version, outcome=promoted.outcome,
+            final=self._address(["final", absorbed.digest, promoted.final]),
+            counts=self._counts | {READABLE: read.readable} | dict(read.hits) | dated_counts(read.dated),
+            quarantined=dict(sorted(read.reasons.items())), drift=drift.level if drift else None,
+            gate=gate.level if gate else None, supports=promoted.supports,
+        )  # fmt: skip
         lines = alerts(night.counts, self._shell.nights.newest(ALERT_NIGHTS))
         number = self._linked(night)
-        canary = self._passed("canary", self._stages.canary(decided.writing))
-        told = _told(due, read, decided, night, number, canary, self._shell)
-        spent_seconds = self._shell.cpu_seconds() - self._started + read.cpu_seconds
-        return _report(self._shell, stages=_yields(self._counts), alerts=lines, cpu_seconds=spent_seconds, **told)
-
-    # -- what is read -------------------------------------------------------------------------------------------
+        canary = passed("canary", stages.canary(writing))
+        return _report(
+            self._shell, night=night.night, run=run, number=number, version=night.version,
+            outcome=_outcome(night, number, canary), stages=_yields(self._counts),
+            skipped=dict(Counter(due.skipped) + read.skipped), quarantined=tuple(self._refused(due, read)),
+            statuses=night.statuses, refused_records=admitted.refused, failed_batches=len(read.failed),
+            found_batches=read.found, drift=drift, gate=gate, canary=canary, changes=promoted.changes,
+            waiting=promoted.waiting, hits=dict(read.hits), dated=dict(read.dated), alerts=lines, final=night.final,
+            cpu_seconds=self._shell.cpu_seconds() - self._started + read.cpu_seconds, tokens=read.tokens,
+        )  # fmt: skip
 
     def _due(self) -> DueTranscripts:
         earlier = self._earlier if not self._shell.settings.full else None
@@ -141,26 +275,6 @@ class _NightRun:
             read.add(ended)
             shell.tell("batch")
         return self._passed("harvested", read, lambda read: read.transcripts)
-
-    # -- what is decided ----------------------------------------------------------------------------------------
-
-    def _decided(self, read: _BatchSums) -> _DecisionResult:
-        stages, passed = self._stages, self._passed
-        absorbed = passed("absorbed", stages.absorb(self._artifacts(read), tuple(read.gone)), self._new)
-        run = self._run_id(absorbed)
-        passed("reconciled", stages.reconcile(), lambda count: count)
-        admitted = passed("admitted", stages.admit(self._date, run), lambda found: len(found.active))
-        writing = self._writing(run, admitted)
-        fitted = passed("fitted", stages.fit(admitted, writing), lambda fitted: len(fitted.records))
-        challenger = passed("staged", stages.stage(fitted, writing), lambda staged: int(staged is not None))
-        drift = passed("drift", stages.drift(challenger, writing) if challenger else None)
-        gate = passed("gate", stages.gate(challenger) if challenger else None)
-        promoted = passed(
-            "promoted", stages.promote(challenger, drift, gate, writing), lambda landed: int(landed.is_new)
-        )
-        return _DecisionResult(
-            absorbed=absorbed, writing=writing, admitted=admitted, drift=drift, gate=gate, promoted=promoted
-        )
 
     def _artifacts(self, read: _BatchSums) -> Iterator[str]:
         """Addresses, one batch in memory at a time."""
@@ -190,21 +304,13 @@ class _NightRun:
         data = json.dumps([settings.profile, *value]).encode()
         return address_of(self._shell.key, settings.tenant, "night", data)
 
-    # -- what is kept -------------------------------------------------------------------------------------------
-
-    def _night(self, due: DueTranscripts, read: _BatchSums, decided: _DecisionResult) -> Night:
-        drift, gate, promoted = decided.drift, decided.gate, decided.promoted
-        return Night(
-            night=self._date, run=decided.writing.run, marks=due.marks(read.unfinished()),
-            batches=tuple(sorted(read.addresses)), ledger=decided.absorbed.digest,
-            observations=decided.absorbed.observations, records=decided.admitted.digest,
-            statuses=dict(decided.admitted.statuses), version=promoted.version, outcome=promoted.outcome,
-            final=self._address(["final", decided.absorbed.digest, promoted.final]),
-            counts=self._counts | {READABLE: read.readable} | dict(read.hits) | dated_counts(read.dated),
-            quarantined=dict(sorted(read.reasons.items())),
-            drift=drift.level if drift else None, gate=gate.level if gate else None,
-            supports=promoted.supports,
-        )  # fmt: skip
+    def _refused(self, due: DueTranscripts, read: _BatchSums) -> Iterator[QuarantinedTranscript]:
+        """Refused transcripts by name, for the report alone."""
+        named = {self._shell.records.address(item): item for item in due.items} if read.quarantined else {}
+        for refused in read.quarantined:
+            if refused.item in named:
+                item = named[refused.item]
+                yield QuarantinedTranscript(source=item.source, name=item.name, reason=refused.reason)
 
     def _linked(self, night: Night) -> int | None:
         """Write the link; a finished night that is repeated writes none."""
@@ -260,58 +366,27 @@ class _BatchSums:
         return frozenset(item for failed in self.failed for item in failed.batch.items)
 
 
-def _told(
-    due: DueTranscripts,
-    read: _BatchSums,
-    decided: _DecisionResult,
-    night: Night,
-    number: int | None,
-    canary: CheckVerdict | None,
-    shell: NightContext,
-) -> dict[str, Any]:
-    """What a night's report says beside its counts and costs."""
-    outcome: NightOutcome = night.outcome
+def _outcome(night: Night, number: int | None, canary: CheckVerdict | None) -> NightOutcome:
     if canary is not None and canary.level == "rolled_back":
-        outcome = "rolled_back"
-    elif number is None and outcome in ("promoted", "canary"):
-        outcome = "unchanged"  # it was there already
-    named = {shell.records.address(item): item for item in due.items} if read.quarantined else {}
-    refused = [(named[one.item], one.reason) for one in read.quarantined if one.item in named]
-    return {
-        "night": night.night, "run": night.run, "number": number, "version": night.version, "outcome": outcome,
-        "skipped": dict(Counter(due.skipped) + read.skipped), "statuses": night.statuses, "final": night.final,
-        "quarantined": tuple(
-            QuarantinedTranscript(source=item.source, name=item.name, reason=reason) for item, reason in refused
-        ),
-        "refused_records": decided.admitted.refused, "failed_batches": len(read.failed), "found_batches": read.found,
-        "drift": _check(decided.drift), "gate": _check(decided.gate), "canary": _check(canary),
-        "changes": decided.promoted.changes, "waiting": decided.promoted.waiting, "hits": dict(read.hits),
-        "dated": dict(read.dated), "tokens": read.tokens,
-    }  # fmt: skip
-
-
-def _check(verdict: CheckVerdict | None) -> CheckReport | None:
-    return None if verdict is None else CheckReport(level=verdict.level, ok=verdict.ok, why=verdict.why)
+        return "rolled_back"
+    if number is None and night.outcome in ("promoted", "canary"):
+        return "unchanged"  # it was there already
+    return night.outcome
 
 
 def _yields(counts: Mapping[str, int]) -> tuple[StageYield, ...]:
     """Each count with its share of the one before."""
-    found: list[StageYield] = []
+    yields: list[StageYield] = []
     for stage, count in counts.items():
-        before = found[-1].count if found else 0
-        found.append(StageYield(stage=stage, count=count, share=round(count / before, 4) if before else None))
-    return tuple(found)
+        before = yields[-1].count if yields else 0
+        yields.append(StageYield(stage=stage, count=count, share=round(count / before, 4) if before else None))
+    return tuple(yields)
 
 
 def _report(shell: NightContext, **fields: Any) -> NightReport:
     settings = shell.settings
-    told: dict[str, Any] = {
-        "tenant": settings.tenant,
-        "profile": settings.profile,
-        "night": shell.night,
-        "dry_run": settings.dry_run,
-    }
-    return NightReport(**told | fields)
+    place = {"tenant": settings.tenant, "profile": settings.profile, "dry_run": settings.dry_run}
+    return NightReport.model_validate({"night": shell.night} | place | fields)
 
 
 @contextmanager

@@ -1,14 +1,14 @@
-"""What a night tells OpenTelemetry, where somebody listens; see `ctxsteward.envelope.instruments`.
+"""The metrics of nights, for OpenTelemetry where it listens (`ctxsteward.envelope.instruments`).
 
     meta_steward.run.count   counter; label `outcome`: as `NightReport.outcome`
     meta_steward.waiting     gauge: things that wait for a person, after the last night
     drift.detected           counter; label `level`: WARN | BLOCK
     meta.hit_rate            gauge, 0..1; label `rate`: anticipated | used | obeyed
 
-Transcripts and records that a night refuses are counted on the request path's board (`schema_violation.count`), where
-the refused documents of every process are.
+The command line and Prefect call `tell_night` with a finished report. Transcripts and records that a night refuses are
+counted on the board of the request path (`schema_violation.count`), as the refused documents of every process are.
 
-A dry run tells nothing, nor does a rate that has nothing to be a share of. No session, tenant or profile is ever a
+A dry run is not counted, nor is a rate without anything to be a share of. No session, tenant or profile is ever a
 label.
 
 Source: the layered-envelope design (run metrics of the batch loop).

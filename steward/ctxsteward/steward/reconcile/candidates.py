@@ -23,7 +23,7 @@ from typing import TypeVar
 
 from rensa import RMinHash
 
-from ctxsteward.store.profiles.meta_records import canonical
+from ctxsteward.store import canonical
 
 from .claims import Claim
 

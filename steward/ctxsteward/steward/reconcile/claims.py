@@ -19,12 +19,10 @@ import re
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ctxsteward.schemas.profile import CLAIM_ID_DIGITS, Polarity
-from ctxsteward.store.crypto.addresses import AddressKey, address_of
-from ctxsteward.store.profiles.meta_records import canonical
+from ctxsteward.schemas import CLAIM_ID_DIGITS, Polarity
+from ctxsteward.store import AddressKey, address_of, canonical
 
-from ..kinds import KINDS
-from ..observation import Observation
+from ..observations import KINDS, Observation
 from .features import NEARLY_ALL, ClaimFeatures, akin, alike, claim_features, same_words, shares_words, value_norm
 
 Width = Literal["session", "user", "project", "shared"]

@@ -17,12 +17,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
 
-from ctxsteward.language.lists import lists
-from ctxsteward.language.numbers import chinese_number
-from ctxsteward.language.values import Value, normalize, typed_values
-from ctxsteward.language.words import STOP, contrasts
-from ctxsteward.language.words import stem as cut
-from ctxsteward.summarizers.salience import read_parts
+from ctxsteward.language import STOP, Value, chinese_number, contrasts, lists, normalize, stem as cut, typed_values
+from ctxsteward.summarizers import read_parts
 
 MOST = 0.6
 """Of all content words of two wordings, the share that both must have."""

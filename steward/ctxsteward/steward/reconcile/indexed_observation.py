@@ -12,13 +12,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from ctxsteward.schemas.profile import instant
-from ctxsteward.schemas.recommendation import RecommendationKind, Trust
-from ctxsteward.store.crypto.addresses import AddressKey, address_of
-from ctxsteward.store.profiles.meta_records import canonical
+from ctxsteward.schemas import RecommendationKind, Trust, instant
+from ctxsteward.store import AddressKey, address_of, canonical, skeleton
 
-from ..artifacts.artifact import Artifact, EvidenceSpan, evidence_spans, observation_fields
-from ..observation import Observation, Strength
+from ..artifacts import Artifact, EvidenceSpan, evidence_spans, observation_fields
+from ..observations import Observation, Strength
 from .claims import ObservationOrigin
 
 
@@ -49,19 +47,9 @@ class IndexedObservation:
     """The observation as its id was made of it, so that it is written once; empty: not told."""
 
     @property
-    def is_anonymous(self) -> bool:
-        """Whether nobody knows who said it."""
-        return self.observation.principal == self.origin.session
-
-    @property
     def is_said(self) -> bool:
         """Whether a person, or the operator, said it: the claim itself, not what stands around it."""
         return self.spans[0].trust in ("operator", "user")
-
-    @property
-    def place(self) -> tuple[str, str, int, int]:
-        """Where the claim stands: what several harvesters find in one place was said once."""
-        return (self.origin.session, *self.spans[0][:3])
 
     @property
     def brief(self) -> ObservationBrief:
@@ -70,10 +58,11 @@ class IndexedObservation:
         ts = observation.ts or span.ts
         return ObservationBrief(
             id=self.id, seconds=instant(ts), source=self.origin.source, session=self.origin.session, ref=span.ref,
-            start=span.start, stop=span.stop, trust=span.trust, principal=observation.principal, kind=observation.kind,
+            start=span.start, stop=span.stop, trust=span.trust, principal=observation.principal,
+            voice=voice_of(observation.principal, self.origin.session), kind=observation.kind,
             strength=observation.strength, extractor=observation.extractor, text=observation.text,
             score=observation.score, ts=ts, sensitivity=observation.sensitivity,
-            is_single=observation.slot.cardinality == "one", shown=self.shown,
+            is_single=observation.slot.cardinality == "one", is_shown=bool(self.shown),
         )  # fmt: skip
 
 
@@ -91,6 +80,8 @@ class ObservationBrief(NamedTuple):
     stop: int
     trust: Trust
     principal: str
+    voice: str
+    """What the principal counts as among many (`voice_of`)."""
     kind: RecommendationKind
     strength: Strength
     extractor: str
@@ -100,12 +91,8 @@ class ObservationBrief(NamedTuple):
     sensitivity: str
     is_single: bool
     """Its slot holds one value."""
-    shown: frozenset[str]
-
-    @property
-    def is_anonymous(self) -> bool:
-        """Whether nobody knows who said it."""
-        return self.principal == self.session
+    is_shown: bool
+    """Whether its session was shown any records."""
 
     @property
     def is_said(self) -> bool:
@@ -140,6 +127,11 @@ def seen_in(artifact: Artifact, key: AddressKey) -> tuple[IndexedObservation, ..
         )
         found.append(one)
     return tuple(found)
+
+
+def voice_of(principal: str, session: str) -> str:
+    """What a principal counts as among many: names that look alike are one, and so are all that nobody knows."""
+    return "" if principal == session else skeleton(principal)
 
 
 @lru_cache(maxsize=4096)

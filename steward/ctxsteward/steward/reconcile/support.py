@@ -5,48 +5,19 @@ written (`principals.skeleton`); speakers that nobody knows count as one princip
 session that was shown the record lends it nothing. Only what a person said counts towards a gate; of a fix that
 recovered an error both are counted, how often it did and for how many principals.
 
-Counts are of sets of *voices*: a place, a session or a principal, with how it was heard. What more comes counts what
-it adds to the set.
-
 Source: Wilson 1927 (score interval); the state design (k independent principals).
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from ctxsteward.store.names import skeleton
-
-from ..kinds import KINDS
+from ..observations import KINDS
 from .indexed_observation import ObservationBrief
 
 Z95 = 1.959963984540054
-_UNKNOWN = ""
-
-Voice = tuple[object, ...]
-"""A place, a session, or the skeleton of a principal's name."""
-
-
-class VoiceCounts(NamedTuple):
-    """How many voices were heard how; what stands at place n is counted by bit n."""
-
-    events: int = 0
-    recovered: int = 0
-    sessions: int = 0
-    principals: int = 0
-    strict: int = 0
-    scored: int = 0
-    said: int = 0
-    helped: int = 0
-
-
-_EVENT, _RECOVERED, _SESSION, _PRINCIPAL, _STRICT, _SCORED, _SAID, _HELPED = (
-    1 << at for at in range(len(VoiceCounts._fields))
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,50 +42,34 @@ class ClaimSupport:
 
 
 def supporting(
-    members: Collection[tuple[str, ObservationBrief]], names: Collection[str]
+    members: Iterable[tuple[str, ObservationBrief]], echoes: Collection[str] = ()
 ) -> list[tuple[str, ObservationBrief]]:
-    """Those, each with its claim, that lend a record support that may have been shown under one of these ids.
+    """Those, each with its claim, that lend a record support; `echoes`: ids of those whose sessions were shown it.
 
     Where people said it, what only a tool or the assistant said lends nothing.
     """
-    lending = [(claim, one) for claim, one in members if not one.shown or one.shown.isdisjoint(names)]
+    lending = [(claim, one) for claim, one in members if one.id not in echoes]
     if lending and KINDS[lending[0][1].kind].is_template:
         return lending
     return [(claim, one) for claim, one in lending if one.is_said] or lending
 
 
-def voices(seen: Iterable[ObservationBrief], *, own: bool) -> dict[Voice, int]:
-    """Who was heard, and how, as bits of `VoiceCounts`."""
-    found: dict[Voice, int] = {}
-    for one in seen:
-        said = _SAID | _CUES.get(one.strength, 0) if one.is_said else 0
-        recovered, helped = (_RECOVERED, _HELPED) if one.strength == "recovered" else (0, 0)
-        session, speaker = (one.session,), (one.session,)
-        if not own:
-            speaker = ("", voice_of(one.principal, one.session))  # type: ignore[assignment]
-        found[one.place] = found.get(one.place, 0) | _EVENT | recovered
-        found[session] = found.get(session, 0) | _SESSION
-        found[speaker] = found.get(speaker, 0) | _PRINCIPAL | said | helped
-    return found
-
-
-def voice_of(principal: str, session: str) -> str:
-    """What a principal counts as among many: names that look alike are one, and so are all that nobody knows."""
-    return _UNKNOWN if principal == session else skeleton(principal)
-
-
-def counted(found: Mapping[Voice, int]) -> VoiceCounts:
-    """How many voices were heard how."""
-    counts = [0] * len(_BITS)
-    for heard, many in Counter(found.values()).items():
-        for at in _AT[heard]:
-            counts[at] += many
-    return VoiceCounts._make(counts)
-
-
-def backing(counts: VoiceCounts, *, is_from_tool: bool) -> ClaimSupport:
-    """What stands behind a claim."""
-    return ClaimSupport(**counts._asdict(), from_tool=is_from_tool)
+def backing(seen: Collection[ObservationBrief], *, own: bool) -> ClaimSupport:
+    """What stands behind a claim that these support; `own`: in one person's own scope."""
+    heard = [(one.session if own else one.voice, one) for one in seen]
+    said = [(who, one.strength) for who, one in heard if one.is_said]
+    worked = [(who, one.place) for who, one in heard if one.strength == "recovered"]
+    return ClaimSupport(
+        events=len({one.place for one in seen}),
+        sessions=len({one.session for one in seen}),
+        principals=len({who for who, _ in heard}),
+        strict=len({who for who, strength in said if strength == "strict"}),
+        scored=len({who for who, strength in said if strength == "scored"}),
+        said=len({who for who, _ in said}),
+        recovered=len({place for _, place in worked}),
+        helped=len({who for who, _ in worked}),
+        from_tool=all(one.is_told_by_tool for one in seen),
+    )
 
 
 def wilson_lower95(confirming: int, contradicting: int) -> float:
@@ -130,9 +85,3 @@ def wilson_lower95(confirming: int, contradicting: int) -> float:
     centre = p + z2 / (2 * n)
     spread = Z95 * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n))
     return max(0.0, min(1.0, (centre - spread) / (1 + z2 / n)))
-
-
-_CUES = {"strict": _STRICT, "scored": _SCORED}
-_BITS = (_EVENT, _RECOVERED, _SESSION, _PRINCIPAL, _STRICT, _SCORED, _SAID, _HELPED)
-_AT = tuple(tuple(at for at, bit in enumerate(_BITS) if heard & bit) for heard in range(1 << len(_BITS)))
-"""Of how a voice was heard, the places in `VoiceCounts`."""

@@ -1,11 +1,11 @@
-"""Who may approve, reject and operate: a closed configuration, and how somebody shows that it is them.
+"""Who may approve, reject and operate, from a configuration file; and the keys with which they sign.
 
     salt: 8f0c…                     # random hex, 16 bytes and more, made once
     actors:
       ada: {roles: [reviewer], key: 3b1f…}
       ben: {roles: [reviewer, operator], key: 90aa…}
 
-`key` is a public Ed25519 key in hex. Whoever has a token has the private key: it is derived from the token (scrypt,
+`key` is a public Ed25519 key in hex. A person with a token has the private key: it is derived from the token (scrypt,
 with the salt), so a token names its owner and signs, and what is written here and kept in the store can check a
 signature and make none. A key of one's own (`KeySigner`) serves as well. Reading costs nothing; a token costs one
 scrypt, 16 MB.
@@ -23,9 +23,8 @@ from typing import Annotated, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, model_validator
 
-from ctxsteward.schemas import InputError
-from ctxsteward.schemas.changelog import Who
-from ctxsteward.store.names import skeleton, unseen
+from ctxsteward.schemas import InputError, Who
+from ctxsteward.store import skeleton, unseen
 
 from ..config_file import ConfigFileKind, parse, read
 
@@ -51,19 +50,19 @@ class ActionRefused(InputError):
         super().__init__(text)
 
 
-class _ActorsValue(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Actor(_ActorsValue):
+class Actor(BaseModel):
     """One person."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     roles: Annotated[tuple[Role, ...], Field(min_length=1)]
     key: PublicKey
 
 
-class Actors(_ActorsValue):
+class Actors(BaseModel):
     """Everybody with a role."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     salt: Annotated[StrictStr, Field(pattern=r"^(?:[0-9a-f]{2}){16,64}$")]
     actors: Annotated[dict[Who, Actor], Field(max_length=1_000)]
@@ -100,15 +99,16 @@ class Actors(_ActorsValue):
 
     def named(self, name: str) -> Actor:
         """The actor with this name; raises `ActionRefused`."""
-        found = self.actors.get(name)
-        if found is None:
+        actor = self.actors.get(name)
+        if actor is None:
             known = ", ".join(sorted(self.actors)) or "nobody"
             raise ActionRefused("unknown_actor", f"actor {name!r:.80} is not in the configuration; it knows {known}")
-        return found
+        return actor
 
     def owner(self, signer: Signer, name: str | None = None) -> str:
-        """Name of whoever this signer is, whatever their role; `name` is who they say they are. Raises
-        `ActionRefused`.
+        """Name of the actor whose key the signer has, whatever their role; `name` is who they claim to be.
+
+        Raises `ActionRefused`.
         """
         claimed = None if name is None else self.named(name)
         found = next((who for who, actor in self.actors.items() if hmac.compare_digest(actor.key, signer.key)), None)
@@ -118,7 +118,7 @@ class Actors(_ActorsValue):
         return found
 
     def whose(self, signer: Signer, role: Role, name: str | None = None) -> str:
-        """The same, of somebody who must have this role."""
+        """The owner of the signer's key, who must have this role."""
         found = self.owner(signer, name)
         if role not in self.actors[found].roles:
             raise ActionRefused("wrong_role", f"actor {found!r} is no {role}; a {role} must do this")

@@ -1,4 +1,10 @@
-"""What people said of a challenger: requests that wait, and signed verdicts, in a chain of their own.
+"""Signed logs of what people decided, and the log of challengers: requests that wait, and verdicts on them.
+
+`SignedLog` is a chain whose links people have signed; the log of challengers (`Approvals`) and that of single records
+(`record_reviews.RecordReviews`) are its two kinds. A signature is over a purpose, the tenant, the profile and the
+fields that the kind of log names, so it serves nothing else.
+
+`promotion` asks here and reads the answers; the command line gives them; `canary` notes here how a canary ended:
 
     steward/<tenant>/<profile>/reviews/   chain of
       {"kind": "request", "request", "challenger", "parent", "author", "level", "people", "touched", "when", "expires",
@@ -11,32 +17,117 @@ A challenger's address is an HMAC over the whole profile, the version it was mad
 signed over that address, so it serves no other challenger, parent or profile. How many people must agree: none where
 only facts and preferences change; one for any change of persona, policies, rails or surface, and for a record that is
 to speak in the operator's name; two for a BLOCK or a locked entry. The author never counts, nobody counts twice under
-look-alike names, and whoever is no reviewer in the configuration any more does not count.
+look-alike names, and a person who is no reviewer in the configuration any more does not count.
 
 Times are ISO 8601. A request and a verdict lose their force at `expires`.
 Raises `ActionRefused`, and what `Chain` and `Vault` raise.
-Source: the state design (trust is raised by a signed approval of a person, and by nothing else).
+Source: the state design (trust is raised by a signed approval of a person, and by nothing else); RFC 8032 (Ed25519).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from ctxsteward.envelope.store import Store
-from ctxsteward.schemas import Erased, InputError
-from ctxsteward.schemas.drift import DriftLevel, DriftReport
-from ctxsteward.schemas.profile import BLOCKS, ProfileDocument
-from ctxsteward.store.crypto.addresses import address_of
-from ctxsteward.store.names import skeleton
-from ctxsteward.store.profiles.meta_records import MetaRecordVault, RecordRef, canonical
-from ctxsteward.store.profiles.text import canonical_json
+from ctxsteward.envelope import Store
+from ctxsteward.schemas import (
+    BLOCKS,
+    DriftLevel,
+    DriftReport,
+    Erased,
+    InputError,
+    ProfileDocument,
+    UnsupportedVersion,
+    VersionTaken,
+)
+from ctxsteward.store import (
+    MetaRecordVault,
+    RecordRef,
+    address_of,
+    canonical,
+    canonical_json,
+    numbered,
+    skeleton,
+    steward_folder,
+)
 
-from .actors import NOBODY, ActionRefused, Actors, Signer
-from .signed_log import VERSION, Body, SignedLog
-from .signed_log import Verdict as Verdict
+from .actors import NOBODY, ActionRefused, Actors, Signer, is_signed, token_signer
+
+if TYPE_CHECKING:  # a chat service imports this through `assignment`, and needs nothing else of the steward
+    from ..settings import NightSettings
+
+VERSION = 1
+
+Verdict = Literal["approve", "reject"]
+Body = dict[str, Any]
+
+
+class SignedLog:
+    """A chain of one profile in which people's verdicts are signed; a kind of log says what is signed, and where."""
+
+    purpose: bytes
+    """What a signature is for; part of what is signed."""
+    fields: tuple[str, ...]
+    """Names of the fields of a body that are signed."""
+    folder_name: str
+    link_name: str
+    """Part of the id of a commit, so that two kinds of log never share one."""
+
+    def __init__(self, store: Store, profile: str, tenant: str = "default", *, actors: Actors = NOBODY) -> None:
+        self.profile, self.tenant, self.actors = profile, tenant, actors
+        self.folder = steward_folder(tenant, store.profiles(profile, tenant=tenant).name, self.folder_name)
+        self._chain = store.chain(self.folder, tenant=tenant)
+        self._key = store.keys.address_key(tenant)
+
+    @classmethod
+    def of(cls, store: Store, settings: NightSettings) -> Self:
+        """The log of the profile in these settings, with their actors."""
+        actors = NOBODY if settings.actors is None else Actors.load(settings.actors)
+        return cls(store, settings.profile, settings.tenant, actors=actors)
+
+    def links(self) -> Iterator[tuple[int, Body]]:
+        """What every link says, by its number."""
+        for link in self._chain.links():
+            if link.body.get("schema_version") != VERSION:
+                raise UnsupportedVersion(numbered(self.folder, link.number), link.body.get("schema_version"), VERSION)
+            yield link.number, link.body
+
+    def reviewer(self, by: str | Signer, who: str | None) -> tuple[str, Signer]:
+        """Name and signer of a reviewer, by a token or another signer; `who` is who they claim to be."""
+        signer = token_signer(by, self.actors.salt) if isinstance(by, str) else by
+        return self.actors.whose(signer, "reviewer", who), signer
+
+    def signed(self, body: Body, signer: Signer) -> Body:
+        """The body with its signature."""
+        return {"schema_version": VERSION, **body, "signature": signer.sign(self._data(body))}
+
+    def is_by_reviewer(self, body: Body) -> bool:
+        """Whether somebody signed this who may still review."""
+        actor = self.actors.actors.get(body["who"])
+        if actor is None or "reviewer" not in actor.roles:
+            return False
+        return is_signed(actor.key, body["signature"], self._data(body))
+
+    def append(self, body: Body, same: Callable[[Body], bool] | None = None) -> int:
+        """Commit a link; its number, or that of a link that says the same (`same`; None: equal bytes) already."""
+        data = json.dumps(body, sort_keys=True).encode()
+        commit_id = address_of(self._key, self.folder, self.link_name, data)
+        while True:
+            links = list(self._chain.links())
+            for link in links:
+                if same(link.body) if same else link.commit_id == commit_id:
+                    return link.number
+            try:
+                return self._chain.append(links[-1] if links else None, body, commit_id=commit_id).number
+            except VersionTaken:
+                continue
+
+    def _data(self, body: Body) -> bytes:
+        return self.purpose + b"\x00" + canonical([self.tenant, self.profile, *(body[name] for name in self.fields)])
+
 
 EXPIRES_DAYS = 7.0
 """Days that a request waits, and that an approval holds."""
@@ -84,7 +175,7 @@ class ApprovalRequest:
     expires: str
     state: State
     verdicts: tuple[Approval, ...]
-    """Those that count."""
+    """The verdicts that count."""
     note: str = ""
     """Why its author asks."""
 
@@ -149,11 +240,11 @@ class Approvals(SignedLog):
 
     def pending(self, *, when: str, head: int) -> tuple[ApprovalRequest, ...]:
         """Requests that wait for a person still."""
-        return tuple(one for one in self.requests(when=when, head=head) if one.state == "waiting")
+        return tuple(asked for asked in self.requests(when=when, head=head) if asked.state == "waiting")
 
     def find(self, request: str, *, when: str, head: int) -> ApprovalRequest:
         """One request, by its id or the first digits of it; raises `ActionRefused`."""
-        found = [one for one in self.requests(when=when, head=head) if request and one.id.startswith(request)]
+        found = [asked for asked in self.requests(when=when, head=head) if request and asked.id.startswith(request)]
         if len(found) != 1:
             what = f"{len(found)} requests begin with" if found else "there is no request"
             raise ActionRefused("unknown_request", f"{what} {request!r:.40}; see `steward review` for those that wait")
@@ -165,10 +256,10 @@ class Approvals(SignedLog):
         records = [self._shelf.record(RecordRef(kept["blob"], kept["key"])) for kept in body["meta"]]
         if None in records:
             raise Erased(f"a record of request {request.id}", who="", when="", why="stage it anew")
-        made = ProfileDocument.model_validate(body["profile"] | {"meta": records})
-        if self.address(made, request.parent, request.author) != request.challenger:
+        challenger = ProfileDocument.model_validate(body["profile"] | {"meta": records})
+        if self.address(challenger, request.parent, request.author) != request.challenger:
             raise ActionRefused("changed", f"request {request.id} is not what was asked for; stage it anew")
-        return made
+        return challenger
 
     # -- answering ----------------------------------------------------------------------------------------------
 
@@ -176,7 +267,7 @@ class Approvals(SignedLog):
         self, request: str, verdict: Verdict, by: str | Signer, *, when: str, head: int, who: str | None = None,
         challenger: str | None = None, note: str = "", expires_days: float = EXPIRES_DAYS,
     ) -> Approval:  # fmt: skip
-        """Approve or reject a request, by a token or another signer; `who` is who they say they are.
+        """Approve or reject a request, by a token or another signer; `who` is who they claim to be.
 
         `challenger`: the address that was shown to them, where it is known; another one is refused. Raises
         `ActionRefused`.
@@ -223,12 +314,12 @@ class Approvals(SignedLog):
 
     def _request(self, body: Body, links: Sequence[tuple[int, Body]], when: str, head: int) -> ApprovalRequest:
         verdicts = self._valid(links, body["challenger"], body["author"], when)
-        made = ApprovalRequest(
+        request = ApprovalRequest(
             id=body["request"], challenger=body["challenger"], parent=body["parent"], author=body["author"],
             level=body["level"], people=body["people"], touched=tuple(body["touched"]), when=body["when"],
             expires=body["expires"], state="waiting", verdicts=verdicts, note=body.get("note", ""),
         )  # fmt: skip
-        return replace(made, state=_state(made, when, head))
+        return replace(request, state=_state(request, when, head))
 
     def _valid(
         self, links: Sequence[tuple[int, Body]], challenger: str, author: str, when: str

@@ -2,10 +2,10 @@
 
     session = store.session("s-42", profile=profile_for(store, "support", "s-42"))
 
-A session is assigned by a hash of its id under the tenant's key: the same session always to the same version, in every
-process, and a session that was in stays in when the share grows. It keeps the profile it was created with, so a later
-decision about the canary, or a rollback, moves no session that is open: `keeping` says which those are, and `move`
-moves them. Without a canary this is `Profile.head`.
+A chat service calls `profile_for` when it opens a session. A session is assigned by a hash of its id under the tenant's
+key: the same session always to the same version, in every process, and a session that was in stays in when the share
+grows. It keeps the profile it was created with, so a later decision about the canary, or a rollback, moves no session
+that is open: `keeping` says which those are, and `move` moves them. Without a canary this is `Profile.head`.
 
 What stands beside a version that began as a canary: ``{"share": 0.1, "champion": 6}``; how it ended stands in the chain
 of reviews (`approvals`). Costs what reading the head costs; while a canary runs, the links of that chain as well.
@@ -18,15 +18,11 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from ctxsteward.envelope.store import Store
-from ctxsteward.schemas import ContextError, InputError
-from ctxsteward.store.crypto.addresses import AddressKey
-from ctxsteward.store.journal.port import SessionKey
-from ctxsteward.store.profiles.text import Profile
-from ctxsteward.store.profiles.versions import ProfileVersions, Version
+from ctxsteward.envelope import Store
+from ctxsteward.schemas import ContextError, InputError, instant
+from ctxsteward.store import AddressKey, Profile, ProfileVersions, SessionKey, Version
 
 from .approvals import canary_of
 
@@ -119,20 +115,20 @@ def keeping(
 def move(
     store: Store, profile: str, sessions: Collection[PinnedSession], *, tenant: str = "default"
 ) -> tuple[PinnedSession, ...]:
-    """Move open sessions to the version in force; those that could not be moved."""
+    """Move open sessions to the version in force; gives those that could not be moved."""
     head = Profile.head(store, profile, tenant)
     left = []
-    for one in sessions:
+    for pinned in sessions:
         try:
-            store.session(one.session, tenant=tenant).repin(head)
+            store.session(pinned.session, tenant=tenant).repin(head)
         except ContextError:  # another machine has it
-            left.append(one)
+            left.append(pinned)
     return tuple(left)
 
 
 def _pinned(store: Store, tenant: str, session: str, profile: str, now_seconds: float) -> int:
     """The version of this profile that a session keeps; 0: none of it, or the session is over."""
-    from ..ingest.sessions import SETTLED_SECONDS  # what reads transcripts; whoever assigns sessions needs none of it
+    from ..ingest import SETTLED_SECONDS
 
     found = store.at(tenant, session)
     pinned = found.state.head.profile or {}
@@ -140,11 +136,6 @@ def _pinned(store: Store, tenant: str, session: str, profile: str, now_seconds: 
         return 0
     record = store.journal.message(SessionKey(tenant, session), found.state.ordinal)
     spoken = json.loads(record.body).get("ts") if record is not None else None
-    if spoken is not None and _seconds(spoken) <= now_seconds - SETTLED_SECONDS:
+    if spoken is not None and instant(spoken) <= now_seconds - SETTLED_SECONDS:
         return 0
     return int(pinned["version"])
-
-
-def _seconds(when: str) -> float:
-    moment = datetime.fromisoformat(when)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,17 +1,23 @@
 """The canary: a new version for some of the sessions, until what they show says keep it, wait, or go back.
 
+`DecisionStage.canary` runs it at the end of a night: `arms_of` counts, `decide` judges, `settle` acts. Which session
+gets which version is decided in `assignment`.
+
+**Deciding** is pure:
+
     rollback   a signal is worse at the level, or a replayed guard fell
     extend     too few sessions yet, or a signal looks worse and could still be chance
     keep       else; and after `max_nights`, when nothing was proved
 
 Signals of both arms are compared one-sided; the level is shared out over them (Bonferroni), so that `level` bounds the
-chance of a false rollback. Deciding is pure; `settle` is the action. Which session gets which version: `assignment`.
+chance of a false rollback.
 
-`arms_of` counts what sessions showed. A session counts once, by its newest reading, under the version it was under
-then; a forgotten one does not count. `audits` counts requests that differ from the envelope that was built. It reads
-what services logged with `ctxsteward.envelope.audit.sealed_request`: a file, or a folder with all below it, one JSON
-value a file (``.json``) or a line (``.jsonl``, ``.ndjson``). The newest count: `MAX_AUDITED` a version, out of the last
-`MAX_REQUESTS`. A request without a seal of this tenant, profile and store is left out, and its words go no further.
+**Counting.** `arms_of` counts what sessions showed. A session counts once, by its newest reading, under the version it
+was under then; a forgotten one does not count. `audits` counts requests that differ from the envelope that was built.
+It reads what services logged with `ctxsteward.envelope.audit.sealed_request`: a file, or a folder with all below it,
+one JSON value a file (``.json``) or a line (``.jsonl``, ``.ndjson``). The newest count: `MAX_AUDITED` a version, out of
+the last `MAX_REQUESTS`. A request without a seal of this tenant, profile and store is left out, and its words go no
+further.
 
 Raises `InputError` where the file or folder is not there, `StoreError`, what `ProfileVersions.rollback` raises.
 Source: Fisher 1935 (exact test on 2 x 2 tables); the layered-envelope design (signals); the state design (auditor).
@@ -29,20 +35,20 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from ctxsteward.envelope import rebuild
+from ctxsteward.envelope import Store, rebuild
 from ctxsteward.envelope.audit import audit
-from ctxsteward.envelope.store import Store
 from ctxsteward.schemas import Damaged, Erased, InputError, ReferenceNotFound, UnsupportedVersion
-from ctxsteward.store.profiles.versions import Version
+from ctxsteward.store import Version
 
-from ..harvest.batches import BatchRecords, SessionUse
-from ..night.history import Night
+from ..harvest import BatchRecords, SessionUse
+from ..night import Night
 from ..settings import CanaryLimits, NightSettings
 from .approvals import Approvals
 from .assignment import canary_begun
 from .promotion import rollback
 
 Signal = Literal["audit_findings", "correction_rate", "obeyed_rate"]
+SIGNALS: tuple[Signal, ...] = ("audit_findings", "correction_rate", "obeyed_rate")
 Kind = Literal["keep", "extend", "rollback"]
 
 
@@ -54,15 +60,25 @@ class CanaryArm:
     audited: int = 0
     """Envelopes that an auditor has seen."""
     audit_findings: int = 0
-    """Of those: with a finding."""
+    """Of those audited: with a finding."""
     turns: int = 0
     """User turns."""
     corrections: int = 0
-    """Of those: the user corrected the assistant."""
+    """Of those turns: the user corrected the assistant."""
     fired: int = 0
     """Times a shown record's trigger came up."""
     obeyed: int = 0
-    """Of those: complied with."""
+    """Of those times: the assistant complied."""
+
+    def bad(self) -> tuple[tuple[int, int], ...]:
+        """For each of `SIGNALS`: how many speak against the version, and of how many. Raises `InputError`."""
+        for part, whole in (("audit_findings", "audited"), ("corrections", "turns"), ("obeyed", "fired")):
+            count, of = getattr(self, part), getattr(self, whole)
+            if not 0 <= count <= of:
+                raise InputError(f"canary: {count} {part} of {of} {whole}; count each once")
+        return (
+            (self.audit_findings, self.audited), (self.corrections, self.turns), (self.fired - self.obeyed, self.fired),
+        )  # fmt: skip
 
 
 class SignalComparison(NamedTuple):
@@ -137,26 +153,8 @@ def settle(
 
 
 def _tests(champion: CanaryArm, challenger: CanaryArm) -> tuple[SignalComparison, ...]:
-    audited = (*_bad(champion, "audit_findings", "audited"), *_bad(challenger, "audit_findings", "audited"))
-    corrected = (*_bad(champion, "corrections", "turns"), *_bad(challenger, "corrections", "turns"))
-    missed = (*_missed(champion), *_missed(challenger))
-    return (
-        _compared("audit_findings", *audited),
-        _compared("correction_rate", *corrected),
-        _compared("obeyed_rate", *missed),
-    )
-
-
-def _bad(arm: CanaryArm, name: str, of: str) -> tuple[int, int]:
-    bad, all_ = getattr(arm, name), getattr(arm, of)
-    if not 0 <= bad <= all_:
-        raise InputError(f"canary: {bad} {name} of {all_} {of}; count each once")
-    return bad, all_
-
-
-def _missed(arm: CanaryArm) -> tuple[int, int]:
-    obeyed, fired = _bad(arm, "obeyed", "fired")
-    return fired - obeyed, fired
+    arms = zip(SIGNALS, champion.bad(), challenger.bad(), strict=True)
+    return tuple(_compared(signal, *old, *new) for signal, old, new in arms)
 
 
 def _compared(signal: Signal, bad: int, all_: int, bad_new: int, all_new: int) -> SignalComparison:
@@ -208,14 +206,14 @@ class AuditCounts(NamedTuple):
 
     audited: int = 0
     findings: int = 0
-    """Of those: not what was built."""
+    """Of those: requests that are not what was built."""
 
 
 def audits(uri: str, store: Store, tenant: str, profile: str, versions: Collection[int]) -> Mapping[int, AuditCounts]:
     """Audit the logged requests of sessions under these versions of a profile."""
     found = dict.fromkeys(versions, AuditCounts())
     for request in islice(_logged(uri), MAX_REQUESTS):
-        if all(one.audited >= MAX_AUDITED for one in found.values()):
+        if all(counts.audited >= MAX_AUDITED for counts in found.values()):
             break
         with suppress(InputError, ReferenceNotFound, Erased, Damaged, UnsupportedVersion):
             version = _version(request, store, tenant, profile)
@@ -266,14 +264,15 @@ def logs(uri: str) -> list[Path]:
     path = Path(uri)
     if not path.exists():
         raise InputError(f"sent {path}: no such file or folder; name what services log requests into, or leave it out")
-    every = [path] if path.is_file() else [one for one in path.rglob("*") if one.suffix in ONE + LINES]
-    return sorted((one for one in every if not one.is_symlink()), key=lambda one: (one.stat().st_mtime, str(one)))[::-1]
+    every = [path] if path.is_file() else [file for file in path.rglob("*") if file.suffix in ONE + LINES]
+    files = (file for file in every if not file.is_symlink())
+    return sorted(files, key=lambda file: (file.stat().st_mtime, str(file)))[::-1]
 
 
 def arms_of(
     store: Store, settings: NightSettings, nights: Iterable[Night], versions: tuple[int, int]
 ) -> tuple[CanaryArm, CanaryArm]:
-    """Of the sessions that these nights have read: champion's and challenger's."""
+    """What the sessions that these nights have read showed of `versions`: of the champion, then of the challenger."""
     batches = BatchRecords(store, settings.tenant, settings.profile, extractor="")
     read = [batches.read(address).uses for address in sorted({one for night in nights for one in night.batches})]
     forgotten = frozenset(store.vault(settings.tenant).buried())

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ctxsteward.schemas.changelog import Change
-from ctxsteward.store.profiles.versions import ChangeSummary, ProfileVersions
+from ctxsteward.schemas import Change
+from ctxsteward.store import ChangeSummary, ProfileVersions
 
 CHANGE_KINDS = ("added", "changed", "removed", "moved")
 _ADDRESS_DIGITS = 12
@@ -64,5 +64,5 @@ def _change_line(change: Change) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that stands for itself in Markdown."""
+    """Text with the marks of Markdown escaped."""
     return text.translate(_SPECIAL)

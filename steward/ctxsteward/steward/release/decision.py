@@ -1,6 +1,6 @@
 """The decisions of a night as its stages: admission, the slice, the challenger and its checks, promotion, canary.
 
-These adapters stand between the order of a night (`night.stages`) and what decides: ledger, slice, drift, gate,
+These adapters stand between the order of a night (`night.run`) and what decides: ledger, slice, drift, gate,
 promotion. Decisions depend on the ledger, the night's date and what is in force, never on the clock.
 
 What is active for one user, project or session alone is no part of a challenger: `publish_facts` writes it where that
@@ -18,23 +18,24 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from ctxsteward.envelope.store import Store
-from ctxsteward.schemas import Erased
-from ctxsteward.schemas.drift import DriftReport
-from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument
-from ctxsteward.schemas.recommendation import MetaRecommendation, Review
-from ctxsteward.store.crypto.addresses import address_of
-from ctxsteward.store.erasure.steward_records import keep_support
-from ctxsteward.store.facts import FactStore
-from ctxsteward.store.profiles.meta_records import canonical
-from ctxsteward.store.profiles.versions import Version
+from ctxsteward.envelope import Store
+from ctxsteward.schemas import BLOCKS, DriftReport, Erased, MetaRecommendation, ProfileDocument, Review
+from ctxsteward.store import Version, address_of, canonical, keep_support
 
 from ..gate import EvalGate, GateReport, HeldOutRequest, configured, with_suites
 from ..ledger import JudgementContext, Ledger
-from ..night.history import NightChain, Outcome
-from ..night.stages import AdmittedRecords, Challenger, CheckVerdict, CommitContext, FittedSlice, PromotionResult
+from ..night import (
+    AdmittedRecords,
+    Challenger,
+    CheckVerdict,
+    CommitContext,
+    FittedSlice,
+    NightChain,
+    Outcome,
+    PromotionResult,
+    moment_of,
+)
 from ..settings import NightSettings
-from .actors import NOBODY, Actors
 from .approvals import Approvals
 from .assignment import keeping, running, started
 from .canary import arms_of, decide, logs, settle
@@ -42,22 +43,19 @@ from .promotion import Promotion, PromotionCodec, assess, promote
 from .record_reviews import reviews_of
 from .slice import MetaSliceBuilder
 
-
-def publish_facts(ledger: Ledger, shelves: FactStore, writing: CommitContext, after: str | None) -> int:
-    """Bring the shelves to what `ledger` knows; how many were looked at. `after`: the run of the last night."""
-    note = {"who": writing.who, "why": f"night {writing.run}", "when": writing.when}
-    audiences, is_whole = ledger.unshelved(after)
-    for audience in audiences:
-        shelves.commit(audience, ledger.facts(audience), **note)
-    if is_whole:
-        shelves.keep_only(audiences, **note)
-    ledger.shelved(writing.run)
-    return len(audiences)
+Records = tuple[MetaRecommendation, ...]
 
 
-def moment_of(date: str) -> str:
-    """When a night is, for what ages: its date's midnight, ISO 8601."""
-    return f"{date}T00:00:00+00:00"
+def in_force(settings: NightSettings, store: Store, ledger: Ledger) -> Records:
+    """Records that were active after the last night: how far they foresaw what is read now is counted."""
+    newest = NightChain(store, settings.tenant, settings.profile).head()
+    if newest is None:
+        return ()
+    then = moment_of(newest[1].night)
+    reviews = reviews_of(store, settings, ledger, then)
+    head = store.profiles(settings.profile, tenant=settings.tenant).head()
+    policy = settings.admission.under(head.profile if head else None)
+    return ledger.judged(JudgementContext(now=then, policy=policy, reviews=reviews)).shared
 
 
 class DecisionStage:
@@ -71,15 +69,14 @@ class DecisionStage:
         *,
         eval_gate: Callable[[frozenset[str]], EvalGate] | None = None,
     ) -> None:
-        """`eval_gate` makes a gate, told which entries people are asked about anyway; None: the frozen suite."""
+        """`eval_gate` makes a gate, given the entries that people are asked about anyway; None: the frozen suite."""
         self._settings, self._store, self._ledger = settings, store, ledger
         self._slicing = MetaSliceBuilder(settings, store, ledger)
         self._eval_gate = eval_gate
-        with_suites(settings.gate, configured(settings.gate))  # what is told wrong is refused before anything is read
+        with_suites(settings.gate, configured(settings.gate))  # wrong settings are refused before anything is read
         if settings.sent is not None:
             logs(settings.sent)
-        actors = NOBODY if settings.actors is None else Actors.load(settings.actors)
-        self._approvals = Approvals(store, settings.profile, settings.tenant, actors=actors)
+        self._approvals = Approvals.of(store, settings)
         self._drift: DriftReport | None = None
         self._gate_report: GateReport | None = None
         self._nights = NightChain(store, settings.tenant, settings.profile)
@@ -90,7 +87,7 @@ class DecisionStage:
         self._date = ""
         self._aside = 0
         self._active: Sequence[MetaRecommendation] = ()
-        self._fitted: Sequence[MetaRecord] = ()
+        self._fitted: FittedSlice = ()
 
     def admit(self, date: str, run: str) -> AdmittedRecords:
         """Records as the gates see them on this date: those that are for many, and what all of them come to."""
@@ -114,20 +111,20 @@ class DecisionStage:
         """Choose shared records for the meta slice within its tokens; entries by people are kept and counted first."""
         base, document = self._base(writing)
         self._active = admitted.active
-        fitted = self._slicing.fitted(admitted.active, self._reviews, document.meta, base, self._date)
-        self._fitted = fitted.records
-        return fitted
+        self._fitted = self._slicing.fitted(admitted.active, self._reviews, document.meta, base, self._date)
+        return self._fitted
 
     def keeps_out(self, id: str) -> bool:
         """Whether a rollback kept this record out of what was fitted last."""
         return id in self._slicing.left_out
 
     def stage(self, fitted: FittedSlice, writing: CommitContext) -> Challenger | None:
+        """The version in force with this slice; None where it says that already."""
         base, before = self._base(writing)
-        if before.meta == fitted.records:
+        if before.meta == fitted:
             return None
         fields: dict[str, Any] = {block: getattr(before, block) for block in BLOCKS}
-        return Challenger(document=ProfileDocument(name=before.name, meta=fitted.records, **fields), base=base)
+        return Challenger(document=ProfileDocument(name=before.name, meta=fitted, **fields), base=base)
 
     def _base(self, writing: CommitContext) -> tuple[int, ProfileDocument]:
         """The version that this run starts from, and what it says."""
@@ -135,11 +132,12 @@ class DecisionStage:
         return base, self._versions.at(base).profile if base else ProfileDocument(name=self._settings.profile)
 
     def drift(self, challenger: Challenger, writing: CommitContext) -> CheckVerdict:
+        """Compare the challenger with the version in force; a BLOCK stops it."""
         limits = self._settings.drift
-        found = assess(self._versions, challenger.document, parent=challenger.base, when=writing.when, limits=limits)
-        self._drift = found
-        told = tuple(f"{one.level}: {one.text}" for one in found.findings if one.level != "INFO")
-        return CheckVerdict(level=found.level, ok=found.level != "BLOCK", why=told)
+        report = assess(self._versions, challenger.document, parent=challenger.base, when=writing.when, limits=limits)
+        self._drift = report
+        why = tuple(f"{finding.level}: {finding.text}" for finding in report.findings if finding.level != "INFO")
+        return CheckVerdict(level=report.level, ok=report.level != "BLOCK", why=why)
 
     def gate(self, challenger: Challenger) -> CheckVerdict:
         """Champion and challenger on the same frozen cases."""
@@ -161,12 +159,11 @@ class DecisionStage:
 
     def _held(self) -> Iterator[HeldOutRequest]:
         """Evals that failed on enough people: what they asked for, an active record should have anticipated."""
-        for one in self._active:
-            if one.kind == "eval_failure" and one.scope.is_shared:
-                name = address_of(self._key, self._settings.profile, "held", one.id.encode())
-                yield HeldOutRequest(
-                    f"failure-{name[:16]}", one.text.partition(": ")[2] or one.slot.attribute.replace("_", " ")
-                )
+        for record in self._active:
+            if record.kind == "eval_failure" and record.scope.is_shared:
+                name = address_of(self._key, self._settings.profile, "held", record.id.encode())
+                event = record.text.partition(": ")[2] or record.slot.attribute.replace("_", " ")
+                yield HeldOutRequest(id=f"failure-{name[:16]}", event=event)
 
     def promote(
         self,
@@ -179,9 +176,7 @@ class DecisionStage:
 
         What is for one user, project or session alone needs no challenger: it goes onto the shelves of facts.
         """
-        newest = self._nights.head()
-        shelves = self._store.facts(self._settings.profile, tenant=self._settings.tenant)
-        publish_facts(self._ledger, shelves, writing, after=newest[1].run if newest else None)
+        self.publish_facts(writing)
         if challenger is None or self._drift is None or self._gate_report is None:
             return self._promoted("unchanged", self._versions.head(), tuple(self._why_left_out()))
         settings, head = self._settings, self._versions.head()
@@ -203,6 +198,18 @@ class DecisionStage:
         )
         outcome = "canary" if canary and landed.kind == "committed" else _outcome(landed)
         return self._promoted(outcome, landed.version, changes, waiting=int(landed.request is not None))
+
+    def publish_facts(self, writing: CommitContext) -> None:
+        """Bring the shelves to what the ledger knows."""
+        shelves = self._store.facts(self._settings.profile, tenant=self._settings.tenant)
+        note = {"who": writing.who, "why": f"night {writing.run}", "when": writing.when}
+        newest = self._nights.head()
+        audiences, is_whole = self._ledger.unshelved(newest[1].run if newest else None)
+        for audience in audiences:
+            shelves.commit(audience, self._ledger.facts(audience), **note)
+        if is_whole:
+            shelves.keep_only(audiences, **note)
+        self._ledger.shelved(writing.run)
 
     def canary(self, writing: CommitContext) -> CheckVerdict | None:
         """Judge the canary that was under way when the night began, by what sessions have shown since it began."""
@@ -227,7 +234,7 @@ class DecisionStage:
         return CheckVerdict(level=level, ok=found.kind != "rollback", why=(*found.reasons, *left))
 
     def _not_reached(self, version: int, when: str) -> Iterator[str]:
-        """Whom a rollback leaves with what it took back."""
+        """A line about open sessions that keep a version that was rolled back."""
         now_seconds, settings = datetime.fromisoformat(when).timestamp(), self._settings
         kept = keeping(self._store, settings.profile, (version,), tenant=settings.tenant, now_seconds=now_seconds)
         if kept.sessions:
@@ -238,9 +245,9 @@ class DecisionStage:
 
     def _fallen(self, champion: int, head: Version) -> tuple[str, ...]:
         """Guards that have fallen since: of tonight's suite, replayed with both versions."""
-        told = next(iter(self._versions.told(head.number))).promotion or {}
+        promotion = next(iter(self._versions.told(head.number))).promotion or {}
         make = self._eval_gate or (lambda reviewed: self._frozen(reviewed, champion, head.number))
-        return make(frozenset(told.get("touched", ())))(self._versions.at(champion).profile, head.profile).failed
+        return make(frozenset(promotion.get("touched", ())))(self._versions.at(champion).profile, head.profile).failed
 
     def _why_left_out(self) -> Iterator[str]:
         """What could stand in the slice and does not, for the report."""
@@ -263,7 +270,7 @@ class DecisionStage:
 
     def _supports(self, head: Version | None) -> Iterator[Mapping[str, str]]:
         """Keep who stands behind what is in force, and behind what may come into force."""
-        known = {one.id: one for one in self._active}
+        known = {record.id: record for record in self._active}
         for record in dict.fromkeys((*(head.profile.meta if head else ()), *self._fitted)):
             support = self._ledger.support(known[record.id], self._settings.admission) if record.id in known else None
             if support is not None:
@@ -286,7 +293,7 @@ def _outcome(landed: Promotion) -> Outcome:
 
 def _changes(before: ProfileDocument, after: ProfileDocument) -> Iterator[str]:
     """What a challenger changes, a line each, for the report: the slice's records by their words."""
-    old, new = ({record.id: record for record in one.meta} for one in (before, after))
+    old, new = ({record.id: record for record in document.meta} for document in (before, after))
     for record in before.meta:
         if record.id not in new:
             yield f"- {record.text}"

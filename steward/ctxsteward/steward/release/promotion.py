@@ -28,29 +28,41 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from ctxsteward.envelope.store import Store
-from ctxsteward.schemas import Erased, ObjectMissing
-from ctxsteward.schemas.drift import DriftLimits, DriftReport
-from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument
-from ctxsteward.schemas.publish import validate
-from ctxsteward.store.crypto.addresses import address_of
-from ctxsteward.store.profiles.meta_records import canonical, record_subject
-from ctxsteward.store.profiles.proposal import by_people, same_text
-from ctxsteward.store.profiles.text import Profile
-from ctxsteward.store.profiles.versions import ChangeSummary, ProfileVersions, Version
+from ctxsteward.envelope import Store
+from ctxsteward.schemas import (
+    BLOCKS,
+    DriftLimits,
+    DriftReport,
+    Erased,
+    MetaRecord,
+    ObjectMissing,
+    ProfileDocument,
+    instant,
+    validate,
+)
+from ctxsteward.store import (
+    ChangeSummary,
+    Profile,
+    ProfileVersions,
+    Version,
+    address_of,
+    by_people,
+    canonical,
+    record_subject,
+    same_text,
+)
 
+from ..admission import DAY_SECONDS
 from ..drift import CumulativeBase, difference, keyed, report, without_text
-from ..gate.port import GateReport
-from ..gate.suite import KnownReplay
+from ..gate import GateReport, GateSettings, KnownReplay, configured, no_known_replay
 from .approvals import Approval, ApprovalRequest, Approvals, people_needed
 from .rollbacks import STATED, RolledBackChanges, content, taken_back
 
 
 class PromotionCodec:
-    """Promotions of one profile."""
+    """Writes what a promotion rests on, beside its version and in the vault; reads a replay back from there."""
 
     def __init__(self, store: Store, versions: ProfileVersions) -> None:
         self._vault = store.vault(versions.tenant)
@@ -78,19 +90,19 @@ class PromotionCodec:
             "patch": {"patch": list(patch.patch), "inverse": list(patch.inverse)},
         }
         validate("drift_report", kept["drift"], f"{self._profile}: commit {commit_id}")
-        made: dict[str, Any] = {"schema_version": 1, "level": drift.level, "touched": list(drift.touched)}
-        made |= {name: self._kept(subject, name, canonical(value)) for name, value in kept.items()}
-        made["approvals"] = [{"who": each.who, "when": each.when, "link": each.link} for each in agreed]
-        return made | ({"canary": dict(canary)} if canary else {})
+        rests_on: dict[str, Any] = {"schema_version": 1, "level": drift.level, "touched": list(drift.touched)}
+        rests_on |= {name: self._kept(subject, name, canonical(value)) for name, value in kept.items()}
+        rests_on["approvals"] = [{"who": each.who, "when": each.when, "link": each.link} for each in agreed]
+        return rests_on | ({"canary": dict(canary)} if canary else {})
 
     def known(self, version: int) -> KnownReplay:
         """The replay of what a version says, as the gate measured it before the commit."""
 
         def find(key: str) -> Mapping[str, dict[str, float]] | None:
-            told = next(iter(self._versions.told(version)))
-            while told.promotion is None and told.entry.restores is not None:
-                told = next(iter(self._versions.told(told.entry.restores)))
-            kept = self._content((told.promotion or {}).get("gate"))
+            change = next(iter(self._versions.told(version)))
+            while change.promotion is None and change.entry.restores is not None:
+                change = next(iter(self._versions.told(change.entry.restores)))
+            kept = self._content((change.promotion or {}).get("gate"))
             if not key or kept is None or kept.get("replay") != self._replay(key):
                 return None
             measured: dict[str, dict[str, float]] = {}
@@ -109,7 +121,7 @@ class PromotionCodec:
         return None
 
     def _replay(self, key: str) -> str | None:
-        """What a replay is called where it is kept: a plain digest of short texts would tell them."""
+        """The name of a replay in the store: an address, because a plain digest of short texts could be guessed."""
         return address_of(self._key, self._profile, "replay", key.encode()) if key else None
 
     def _kept(self, subject: str, kind: str, data: bytes) -> dict[str, str]:
@@ -133,9 +145,9 @@ Outcome = Literal["committed", "blocked", "unchanged"]
 Obstacle = Literal["gate_failed", "needs_approval", "rejected", "stale_parent", "other_drift", "other_gate"]
 
 MAX_LOOK_BACK = 64
-"""Versions that are looked through for the one in force when the window began."""
+"""How many versions are searched for the one that was in force when the window began."""
 SINCE = "approved"
-"""The key beside a version that nobody approved: the last one before it that somebody had."""
+"""Key beside a version that nobody approved: number of the last version before it that a person answers for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +169,7 @@ class Promotion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Proposal:
-    """A challenger with what was said of it before anybody was asked."""
+    """A challenger with its drift report and gate report, before anybody was asked."""
 
     challenger: ProfileDocument
     drift: DriftReport
@@ -181,6 +193,25 @@ def assess(
     return report(champion, challenger, limits, base_of(versions, parent, when=when, limits=limits))
 
 
+def judge(
+    store: Store,
+    profile_name: str,
+    challenger: ProfileDocument,
+    *,
+    parent: int,
+    when: str,
+    limits: DriftLimits,
+    gate: GateSettings,
+    tenant: str = "default",
+) -> tuple[DriftReport, GateReport]:
+    """Drift report and replay of a challenger of version `parent` (0: of none), as `promote` and `stage` take them."""
+    versions = store.profiles(profile_name, tenant=tenant)
+    drift = assess(versions, challenger, parent=parent, when=when, limits=limits)
+    known = PromotionCodec(store, versions).known(parent) if parent else no_known_replay
+    replay = replace(configured(gate, known=known), reviewed=frozenset(drift.touched))
+    return drift, replay(versions.at(parent).profile if parent else None, challenger)
+
+
 def base_of(versions: ProfileVersions, parent: int, *, when: str, limits: DriftLimits) -> CumulativeBase | None:
     """The last version up to `parent` that a person approved; the one in force when the window began, if it is later
     and says the same of persona, policies, rails and surface.
@@ -189,10 +220,11 @@ def base_of(versions: ProfileVersions, parent: int, *, when: str, limits: DriftL
     """
     approved = _approved(versions, parent)
     number, profile = approved, versions.at(approved).profile
-    begins = _moment(when) - timedelta(days=limits.window_nights)
+    begins = instant(when) - limits.window_nights * DAY_SECONDS
     start = max(approved + 1, parent - MAX_LOOK_BACK)
-    known = [told.entry for told in versions.told(start) if told.entry.version <= parent] if start <= parent else []
-    later = max((entry.version for entry in known if _moment(entry.when) <= begins), default=0)
+    changes = versions.told(start) if start <= parent else ()
+    known = [change.entry for change in changes if change.entry.version <= parent]
+    later = max((entry.version for entry in known if instant(entry.when) <= begins), default=0)
     if later:
         since = versions.at(later).profile
         if all(getattr(since, block) == getattr(profile, block) for block in BLOCKS):
@@ -222,7 +254,7 @@ def promote(
     """Commit a challenger of version `parent` (default: the one the drift report names), or say what is in the way.
 
     `who` is its author, whose own approval never counts. `approvals`: where people are asked and answer; None: nobody
-    can, so that only what needs nobody is committed. `canary`: as `canary.started` gives it; None: for all sessions.
+    can, so that only what needs nobody is committed. `canary`: as `assignment.started` gives it; None: all sessions.
     """
     versions = store.profiles(profile_name, tenant=tenant)
     after = (drift.champion or 0) if parent is None else parent
@@ -315,7 +347,7 @@ def _blocked(head: Version | None, obstacle: Obstacle, why: str, **more: Any) ->
 
 
 def _judged(versions: ProfileVersions, head: Version | None, proposal: _Proposal) -> Promotion | None:
-    """What ends it before anybody is asked; None: nothing."""
+    """The end of a proposal that needs nobody's approval to fail, or to change nothing; None: go on."""
     challenger, drift, gate, parent = proposal.challenger, proposal.drift, proposal.gate, proposal.parent
     now = head.number if head else 0
     if head is not None and same_text(head.profile, challenger):
@@ -332,7 +364,7 @@ def _judged(versions: ProfileVersions, head: Version | None, proposal: _Proposal
 
 
 def _people(head: Version | None, proposal: _Proposal, taken: RolledBackChanges) -> int:
-    """How many must agree: what people wrote themselves waits for another person, as what was taken back does."""
+    """How many must agree: at least one where people wrote the change, or where it brings back what a rollback took."""
     champion, challenger = head.profile if head else ProfileDocument(), proposal.challenger
     written = by_people(champion) != by_people(challenger)
     return max(people_needed(proposal.drift), int(taken.brings(champion, challenger) or written))
@@ -378,20 +410,15 @@ def _lacking(approvals: Approvals, proposal: _Proposal, people: int, note: str =
 def _approved(versions: ProfileVersions, number: int) -> int:
     """The last version up to this one that a person answers for: who made the chain, or approved it, or restored it."""
     while number > 1:
-        told = next(iter(versions.told(number)))
-        if _is_by_people(versions, told):
+        change = next(iter(versions.told(number)))
+        if _is_by_people(versions, change):
             return number
-        since = (told.promotion or {}).get(SINCE)
+        since = (change.promotion or {}).get(SINCE)
         number = since if isinstance(since, int) and 0 < since < number else number - 1
     return number
 
 
-def _is_by_people(versions: ProfileVersions, told: ChangeSummary) -> bool:
-    while told.entry.restores is not None:
-        told = next(iter(versions.told(told.entry.restores)))
-    return told.entry.version == 1 or bool((told.promotion or {}).get("approvals"))
-
-
-def _moment(when: str) -> datetime:
-    moment = datetime.fromisoformat(when)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+def _is_by_people(versions: ProfileVersions, change: ChangeSummary) -> bool:
+    while change.entry.restores is not None:
+        change = next(iter(versions.told(change.entry.restores)))
+    return change.entry.version == 1 or bool((change.promotion or {}).get("approvals"))

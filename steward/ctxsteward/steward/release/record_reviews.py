@@ -5,10 +5,10 @@
 
 An approval is of a wording: `says` is an HMAC of kind, scope, slot, text and value, so that it does not hold for
 whatever the record comes to say later. A rejection holds for the record's id. Neither expires; both end with a newer
-verdict, or when whoever gave it is no reviewer any more. No word of the record is in the chain.
+verdict, or when the person who gave it is no reviewer any more. No word of the record is in the chain.
 
 How many must approve (`Needed`): one; two different people where the record contradicts a locked entry of the profile
-in force, because no slice would ask about that entry. Whoever said what the record claims is its author and never
+in force, because no slice would ask about that entry. A person who said what the record claims is its author and never
 counts; a template has no author. An approved record is active and may enter the slice (`admission`, `slice`); the
 version in which it first speaks in the operator's name needs people of its own (`approvals`).
 
@@ -20,19 +20,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ctxsteward.envelope.store import Store
-from ctxsteward.schemas.profile import ProfileDocument
-from ctxsteward.schemas.recommendation import MetaRecommendation, Review
-from ctxsteward.store.crypto.addresses import address_of
-from ctxsteward.store.names import skeleton
-from ctxsteward.store.profiles.meta_records import canonical
+from ctxsteward.envelope import Store
+from ctxsteward.schemas import MetaRecommendation, ProfileDocument, Review
+from ctxsteward.store import address_of, canonical, skeleton
 
-from ..drift.rules import against, rules_of
-from ..kinds import KINDS
+from ..drift import against, rules_of
 from ..ledger import JudgementContext, Ledger
+from ..observations import KINDS
 from ..settings import NightSettings
-from .actors import NOBODY, ActionRefused, Actors, Signer
-from .signed_log import Body, SignedLog, Verdict
+from .actors import ActionRefused, Signer
+from .approvals import Body, SignedLog, Verdict
 
 Needed = Callable[[MetaRecommendation], int]
 """How many must approve a record."""
@@ -50,19 +47,19 @@ class RecordReviews(SignedLog):
         self, record: MetaRecommendation, verdict: Verdict, by: str | Signer, *, when: str, who: str | None = None,
         note: str = "",
     ) -> Review:  # fmt: skip
-        """Approve or reject a record, by a token or another signer; `who` is who they say they are."""
+        """Approve or reject a record, by a token or another signer; `who` is who they claim to be."""
         name, signer = self.reviewer(by, who)
         if verdict == "approve" and skeleton(name) in authors(record):
             raise ActionRefused("author", f"{name!r} said this; somebody else must approve it")
-        told = {"record": record.id, "says": self.says(record), "verdict": verdict, "who": name, "when": when}
-        body = self.signed({"kind": "record", **told, "note": note}, signer)
+        fields = {"record": record.id, "says": self.says(record), "verdict": verdict, "who": name, "when": when}
+        body = self.signed({"kind": "record", **fields, "note": note}, signer)
         self.append(body)
         return _review([body])
 
     def says(self, record: MetaRecommendation) -> str:
         """The address of what a record says, and to whom."""
-        told = record.model_dump(mode="json", include={"kind", "scope", "slot", "text", "value", "unit", "polarity"})
-        return address_of(self._key, self.folder, "says", canonical(told))
+        said = record.model_dump(mode="json", include={"kind", "scope", "slot", "text", "value", "unit", "polarity"})
+        return address_of(self._key, self.folder, "says", canonical(said))
 
     def standing(self, find: Find, needed: Needed = lambda record: 1) -> dict[str, Review]:
         """The reviews that count now, by the id that was reviewed."""
@@ -99,8 +96,8 @@ def authors(record: MetaRecommendation) -> frozenset[str]:
     """Skeletons of the names of those who said what a record claims; none, where its words are a template."""
     if KINDS[record.kind].is_template:  # who was there did not say its words
         return frozenset()
-    said = (one for one in record.evidence if one.relation == "supports" and one.role == "user")
-    return frozenset(skeleton(one.principal) for one in said if one.principal is not None)
+    said = (span for span in record.evidence if span.relation == "supports" and span.role == "user")
+    return frozenset(skeleton(span.principal) for span in said if span.principal is not None)
 
 
 def people_for(profile: ProfileDocument | None) -> Needed:
@@ -116,9 +113,7 @@ def people_for(profile: ProfileDocument | None) -> Needed:
 def reviews_of(store: Store, settings: NightSettings, ledger: Ledger, now: str) -> dict[str, Review]:
     """What people said of the records of a ledger, under the profile in force."""
     head = store.profiles(settings.profile, tenant=settings.tenant).head()
-    actors = NOBODY if settings.actors is None else Actors.load(settings.actors)
-    reviews = RecordReviews(store, settings.profile, settings.tenant, actors=actors)
-    return reviews.standing(
+    return RecordReviews.of(store, settings).standing(
         lambda id: ledger.record(id, JudgementContext(now=now)), people_for(head.profile if head else None)
     )
 

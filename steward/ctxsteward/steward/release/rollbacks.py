@@ -1,7 +1,8 @@
-"""What rollbacks took back: it returns by a person's will alone, in whatever version it comes again.
+"""What rollbacks took back, and keep out until a person wants it again.
 
-A rollback from version 9 to 6 takes back what 7, 8 and 9 did: each meta record they brought, each text they brought or
-dropped, and each of them as a whole. Until a version of a person's will holds such a change again, it is *taken back*:
+`promotion` asks for people where a challenger brings such a change; the slice leaves such records out. A rollback from
+version 9 to 6 takes back what 7, 8 and 9 did: each meta record they brought, each text they brought or dropped, and
+each of them as a whole. Until a version of a person's will holds such a change again, it is *taken back*:
 
     {"#" and the address of a record's id, or "+", "-", "=" and that of a text: when it was taken back}
 
@@ -17,28 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Protocol
 
-from ctxsteward.envelope.store import Store
-from ctxsteward.schemas.profile import ProfileDocument
-from ctxsteward.store.crypto.addresses import AddressKey, address_of
-from ctxsteward.store.profiles.meta_records import canonical
-from ctxsteward.store.profiles.text import canonical_json
-from ctxsteward.store.profiles.versions import ChangeSummary, ProfileVersions
+from ctxsteward.envelope import Store
+from ctxsteward.schemas import MetaRecommendation, MetaRecord, ProfileDocument, instant
+from ctxsteward.store import AddressKey, ChangeSummary, ProfileVersions, address_of, canonical, canonical_json
 
 STATED = "taken_back"
-"""The key beside a version."""
+"""Key beside a version under which it states what is taken back."""
 
 
-class RollbackSubject(Protocol):
-    """A meta record, or a recommendation that may become one."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def text(self) -> str: ...
+RollbackSubject = MetaRecord | MetaRecommendation
+"""A meta record, or a recommendation that may become one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +38,7 @@ class RolledBackChanges:
     key: AddressKey
     folder: str
     when: Mapping[str, str] = field(default_factory=dict)
-    """By change: when it was taken back, ISO 8601."""
+    """When each change was taken back, ISO 8601."""
 
     def brings(self, champion: ProfileDocument, challenger: ProfileDocument) -> bool:
         """Whether a challenger does again what was taken back."""
@@ -59,10 +49,10 @@ class RolledBackChanges:
         if not self.when:
             return False
         taken = [self.when[change] for change in self._brought(record) if change in self.when]
-        return bool(taken) and (approved is None or _moment(approved) < max(map(_moment, taken)))
+        return bool(taken) and (approved is None or instant(approved) < max(map(instant, taken)))
 
     def after(self, document: ProfileDocument) -> RolledBackChanges:
-        """As of a version that says this: what it holds to is taken back no more."""
+        """As of a version with this text: a change that it holds again is taken back no more."""
         if not self.when:
             return self
         brought = {change for record in document.meta for change in self._brought(record)} | {self._whole(document)}
@@ -75,7 +65,7 @@ class RolledBackChanges:
         return RolledBackChanges(key=self.key, folder=self.folder, when=left)
 
     def taking(self, restored: ProfileDocument, left: Iterable[ProfileDocument], when: str) -> RolledBackChanges:
-        """With what was done from one version to those that were left."""
+        """With the changes from the restored version to those that the rollback left."""
         more = {change: when for document in left for change in self._changes(restored, document)}
         return RolledBackChanges(key=self.key, folder=self.folder, when={**self.when, **more})
 
@@ -99,31 +89,26 @@ class RolledBackChanges:
 
 def taken_back(store: Store, versions: ProfileVersions, upto: int) -> RolledBackChanges:
     """What is taken back as of version `upto` (0: nothing); reads back to the newest version that states it."""
-    plain = RolledBackChanges(key=store.keys.address_key(versions.tenant), folder=versions.folder)
+    taken = RolledBackChanges(key=store.keys.address_key(versions.tenant), folder=versions.folder)
     after: list[ChangeSummary] = []
     for number in range(upto, 0, -1):
-        told = next(iter(versions.told(number)))
-        if told.promotion is not None and STATED in told.promotion:
-            plain = RolledBackChanges(key=plain.key, folder=plain.folder, when=told.promotion[STATED])
+        summary = next(iter(versions.told(number)))
+        if summary.promotion is not None and STATED in summary.promotion:
+            taken = RolledBackChanges(key=taken.key, folder=taken.folder, when=summary.promotion[STATED])
             break
-        after.append(told)
-    if not plain.when and not any(told.entry.restores for told in after):
-        return plain
-    for told in reversed(after):
-        number, restores = told.entry.version, told.entry.restores
+        after.append(summary)
+    if not taken.when and not any(summary.entry.restores for summary in after):
+        return taken
+    for summary in reversed(after):
+        number, restores = summary.entry.version, summary.entry.restores
         if restores is not None:
             left = (versions.at(each).profile for each in range(restores + 1, number))
-            plain = plain.taking(versions.at(restores).profile, left, told.entry.when)
-        plain = plain.after(versions.at(number).profile)
-    return plain
+            taken = taken.taking(versions.at(restores).profile, left, summary.entry.when)
+        taken = taken.after(versions.at(number).profile)
+    return taken
 
 
 def content(document: ProfileDocument) -> str:
     """What a document says, whatever its name and number."""
     plain = document.model_dump() | {"name": "default", "version": None}
     return canonical_json(ProfileDocument.model_validate(plain))
-
-
-def _moment(when: str) -> datetime:
-    moment = datetime.fromisoformat(when)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,5 +1,7 @@
 """The meta slice: which active records are worth their tokens, the most valuable first.
 
+`DecisionStage.fit` calls `MetaSliceBuilder`, which calls `fit`.
+
     value = worth x P(it fires) x P(it is obeyed, where it fired)
     worth = weight of the kind x lower end of the confidence x log2(1 + independent principals) x decay
 
@@ -11,7 +13,7 @@ and is obeyed in two of three; sessions in which that cannot be told do not coun
 
 A newcomer takes an incumbent's place only where it is worth `MARGIN` more, and a slice that would say the same keeps
 its order, so that the prefix that providers cache does not churn. Else it stands in order of value: a head with less
-room leaves out the last ones. Up to `low_tokens` whatever is worth anything comes in; beyond, nothing that is padding.
+room leaves out the last ones. Up to `low_tokens` whatever is worth anything comes in; beyond that, no padding.
 
 `fit` is pure and deterministic, and costs candidates x high_tokens. `MetaSliceBuilder` is the slice of a night: lines
 that people wrote stay and take their room, and what a rollback took back or a rule contradicts stays out.
@@ -25,26 +27,21 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import permutations
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from urllib.parse import quote
 
-from ctxsteward.envelope.store import DEFAULT_TOKENIZER, Store
-from ctxsteward.envelope.tokens.tokenizer import FRAME_TOKENS, Counter, load_tokenizer
-from ctxsteward.schemas import InputError
-from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
-from ctxsteward.schemas.recommendation import MetaRecommendation, Review
-from ctxsteward.store.profiles.meta_records import record_subject
-from ctxsteward.store.profiles.text import META_LABELS, meta_text, record_line
+from ctxsteward.envelope import Store
+from ctxsteward.envelope.store import DEFAULT_TOKENIZER
+from ctxsteward.envelope.tokens import FRAME_TOKENS, Counter, load_tokenizer
+from ctxsteward.schemas import InputError, MetaRecommendation, MetaRecord, ProfileDocument, Review, instant, is_claim_id
+from ctxsteward.store import META_LABELS, meta_text, record_line, record_subject
 
-from ..drift.rules import Rule, against, rules_of
-from ..harvest.batches import BatchRecords
-from ..harvest.usage import RecordUse
-from ..kinds import KINDS
+from ..admission import worth
+from ..drift import Rule, against, rules_of
+from ..harvest import BatchRecords, RecordUse
 from ..ledger import Ledger
-from ..night.stages import FittedSlice
-from ..reconcile import is_claim_id
+from ..observations import KINDS
 from ..settings import NightSettings
 from .rollbacks import taken_back
 
@@ -64,13 +61,6 @@ MAX_CANDIDATES = 400
 """The best by value per token; more are not looked at."""
 
 _UNUSABLE = re.compile(r"[\s,\[\]%]")
-_DAY_SECONDS = 86_400.0
-
-
-class TextTokenCounter(Protocol):
-    """Counts tokens of a text."""
-
-    def text(self, text: str) -> int: ...
 
 
 class BetaPrior(NamedTuple):
@@ -80,7 +70,7 @@ class BetaPrior(NamedTuple):
     no: float
 
     def mean(self, yes: int, whole: int) -> float:
-        """Of the posterior, after `yes` of `whole`."""
+        """Mean of the posterior, after `yes` of `whole`."""
         return (yes + self.yes) / (whole + self.yes + self.no)
 
 
@@ -96,7 +86,7 @@ class _SliceCandidate(NamedTuple):
 
 def fit(
     records: Sequence[MetaRecommendation],
-    counter: TextTokenCounter,
+    counter: Counter,
     low_tokens: int = LOW_TOKENS,
     high_tokens: int = HIGH_TOKENS,
     budget_tokens: int = BUDGET_TOKENS,
@@ -117,8 +107,8 @@ def fit(
         found = f"{low_tokens} to {high_tokens} tokens of {budget_tokens}"
         raise InputError(f"meta slice: {found}; give low_tokens <= high_tokens <= budget_tokens")
     known = {record.id: record for record in incumbents}
-    moment = None if now is None else _seconds(now)
-    made: list[_SliceCandidate] = []
+    moment = None if now is None else instant(now)
+    candidates: list[_SliceCandidate] = []
     for one in _single(usable(records, agent), use or {}, moment):
         record = next((each for each in _shown(one, known.get(one.id)) if not is_withdrawn(each)), None)
         if record is None:
@@ -126,16 +116,21 @@ def fit(
         worth = value(one, (use or {}).get(one.id), moment)
         tokens = counter.text(record_line(record) + "\n")
         if worth > 0 and tokens <= high_tokens:
-            made.append(_SliceCandidate(record, worth, tokens, record.id in known))
-    made.sort(key=lambda each: (-_lifted(each) / each.tokens, each.record.id))
-    chosen = _chosen(made[:MAX_CANDIDATES], counter, max(0, high_tokens - FRAME_TOKENS))
+            candidates.append(_SliceCandidate(record, worth, tokens, record.id in known))
+    candidates.sort(key=lambda each: (-_lifted(each) / each.tokens, each.record.id))
+    chosen = _chosen(candidates[:MAX_CANDIDATES], counter, max(0, high_tokens - FRAME_TOKENS))
     return _laid(_trimmed(chosen, counter, low_tokens, high_tokens, incumbents), incumbents)
 
 
-def slice_tokens(records: Sequence[MetaRecord], counter: TextTokenCounter) -> int:
+def slice_tokens(records: Sequence[MetaRecord], counter: Counter) -> int:
     """Tokens of the section as the head counts it, labels and frame included."""
     text = meta_text(ProfileDocument(meta=tuple(records)))
     return counter.text(text + "\n") + FRAME_TOKENS if text else 0
+
+
+def fits_slice(records: Sequence[MetaRecord]) -> bool:
+    """Whether these records are no more than what a night would place."""
+    return slice_tokens(records, Counter(load_tokenizer(DEFAULT_TOKENIZER))) <= HIGH_TOKENS
 
 
 def usable(records: Iterable[MetaRecommendation], agent: str | None = None) -> list[MetaRecommendation]:
@@ -147,12 +142,13 @@ def usable(records: Iterable[MetaRecommendation], agent: str | None = None) -> l
 
 def value(one: MetaRecommendation, use: RecordUse | None, now_seconds: float | None) -> float:
     """What a record is expected to be worth in a session."""
-    told = math.log2(1 + max(1, one.support.principals))
+    said = math.log2(1 + max(1, one.support.principals))
     sure = 1.0 if _is_approved(one) else one.confidence.lower95
     used = use or RecordUse()
     fires = FIRES.mean(used.fired, used.judged)
     obeyed = OBEYED.mean(used.complied, used.complied + used.contradicted)
-    return WEIGHTS.get(one.kind, 0.0) * sure * told * _decay(one, now_seconds) * fires * obeyed
+    fresh = worth(instant(one.support.last or one.validity.recorded_at), now_seconds, one.validity.half_life_days)
+    return WEIGHTS.get(one.kind, 0.0) * sure * said * fresh * fires * obeyed
 
 
 def _is_usable(one: MetaRecommendation, agent: str | None, active: set[str]) -> bool:
@@ -175,26 +171,13 @@ def _is_approved(one: MetaRecommendation) -> bool:
 def _single(
     records: Sequence[MetaRecommendation], use: Mapping[str, RecordUse], now_seconds: float | None
 ) -> list[MetaRecommendation]:
-    """Of records that claim one slot with room for one, the most valuable; each id once."""
+    """Each id once; of records that claim a slot with room for one, only the most valuable."""
     best: dict[tuple[str, ...], MetaRecommendation] = {}
     for one in sorted(records, key=lambda one: (-value(one, use.get(one.id), now_seconds), one.id)):
         slot = one.slot
         alone = slot.cardinality == "one"
         best.setdefault((slot.subject, slot.attribute, one.scope.tool or "") if alone else (one.id,), one)
     return list(best.values())
-
-
-def _decay(one: MetaRecommendation, now_seconds: float | None) -> float:
-    half_life, last = one.validity.half_life_days, one.support.last or one.validity.recorded_at
-    if half_life is None or last is None or now_seconds is None:
-        return 1.0
-    days = max(0.0, now_seconds - _seconds(last)) / _DAY_SECONDS
-    return float(0.5 ** (days / half_life))
-
-
-def _seconds(when: str) -> float:
-    moment = datetime.fromisoformat(when)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 # -- from a recommendation to a line ---------------------------------------------------------------------------
@@ -228,9 +211,7 @@ def _lifted(candidate: _SliceCandidate) -> float:
     return candidate.value * (1 + MARGIN if candidate.is_incumbent else 1)
 
 
-def _chosen(
-    candidates: Sequence[_SliceCandidate], counter: TextTokenCounter, high_tokens: int
-) -> list[_SliceCandidate]:
+def _chosen(candidates: Sequence[_SliceCandidate], counter: Counter, high_tokens: int) -> list[_SliceCandidate]:
     """The most valuable set that fits, labels counted: the best of approved and of other records, room shared out."""
     groups = [[one for one in candidates if one.record.approved is approved] for approved in (True, False)]
     labels = [counter.text(label + "\n") for label in META_LABELS]
@@ -264,7 +245,7 @@ def _knapsack(candidates: Sequence[_SliceCandidate], room: int) -> Filled:
 
 def _trimmed(
     chosen: list[_SliceCandidate],
-    counter: TextTokenCounter,
+    counter: Counter,
     low_tokens: int,
     high_tokens: int,
     incumbents: Sequence[MetaRecord],
@@ -310,17 +291,16 @@ class MetaSliceBuilder:
     def fitted(
         self, active: Sequence[MetaRecommendation], reviews: Mapping[str, Review], before: Sequence[MetaRecord],
         base: int, now: str,
-    ) -> FittedSlice:  # fmt: skip
-        """The slice after `before`, which version `base` says."""
+    ) -> tuple[MetaRecord, ...]:  # fmt: skip
+        """The slice that follows `before`, which is that of version `base`."""
         self._taken, self._reviews, self.left_out = taken_back(self._store, self._versions, base), reviews, {}
         self._rules, self.set_aside = rules_of(self._versions.at(base).profile if base else None), {}
         by_people = tuple(record for record in before if not is_claim_id(record.id))
         shared = [record for record in active if record.scope.is_shared]
-        records = (*by_people, *self._chosen(shared, before, now))
-        return FittedSlice(records=records, tokens=slice_tokens(records, self.counter))
+        return (*by_people, *self._chosen(shared, before, now))
 
     def why_left_out(self) -> Iterator[str]:
-        """What a person may bring back, for the report."""
+        """Lines of the report about records that a rollback or a rule kept out; a person may bring them back."""
         if self.left_out:
             ids = ", ".join(sorted(self.left_out))
             yield f"a rollback took back {ids}; a person may approve it anew: `ctxsteward steward review ID --approve`"
@@ -340,7 +320,7 @@ class MetaSliceBuilder:
         )  # fmt: skip
 
     def _use(self) -> Mapping[str, RecordUse]:
-        """What use each record was, over all batches that were ever finished, without whoever was forgotten."""
+        """What use each record was, over all finished batches, without sessions of people who were forgotten."""
         settings = self._settings
         batches = BatchRecords(self._store, settings.tenant, settings.profile, extractor="")
         self._ledger.uses.catch_up(batches, frozenset(self._vault.buried()))
@@ -352,9 +332,9 @@ class MetaSliceBuilder:
         if self._taken.keeps_out(record, review.when if review is not None and record.approved else None):
             self.left_out[record.id] = None
             return True
-        found = None if record.approved else against(self._rules, record.text)
-        if found is not None and found.how == "gainsays":  # a rule that is newer than the night
-            self.set_aside[record.id] = found.rule.key
+        conflict = None if record.approved else against(self._rules, record.text)
+        if conflict is not None and conflict.how == "gainsays":  # a rule that is newer than the night
+            self.set_aside[record.id] = conflict.rule.key
             return True
         subject = record_subject(self._settings.profile, record)
         return self._vault.tombstone(self._vault.subject_address(subject)) is not None

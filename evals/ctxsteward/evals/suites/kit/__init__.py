@@ -1,3 +1,9 @@
-"""What suites are made of: scenarios, scores, talk, pasted content, profiles, and playing a scenario through the
-builder.
+"""What every suite is made of.
+
+Draws, scenarios and scores (`suite`), playing a scenario through the builder (`play`), and texts to fill conversations
+with (`talk`, `pasted_content`, `profiles`).
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -17,15 +17,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session, Store
-from ctxsteward.envelope.recall.model_tools import search_context
-from ctxsteward.envelope.render.text import fragment_spans, spans
-from ctxsteward.envelope.tokens.tokenizer import Counter
+from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session, Store, search_context
+from ctxsteward.envelope.render import fragment_spans, spans
+from ctxsteward.envelope.tokens import Counter
 from ctxsteward.schemas import Wire
 
 from ...prompt_cost import Prices, PromptPiece, Sizer
 from ...replay import CallTally, ModelCall, Prefix, check
-from .suite import DYNAMIC_TOKENS, Ask, Metric, PlayCounts, Scenario, Score, Setup, holds
+from .suite import DYNAMIC_TOKENS, Ask, PlayCounts, Scenario, Score, Setup, holds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,11 +133,6 @@ def prefix_kept(metric: str, prefix: Prefix, call: ModelCall) -> Iterator[Score]
     kept = prefix.check(call)
     if prefix.compared > before:
         yield holds(metric, kept, f"call {call.number}", "bytes before the turn changed without a compaction")
-
-
-COST_RATIO = Metric(
-    name="cost_ratio", about="Cache-priced prompt tokens against sending everything.", kind="ratio", better="lower"
-)
 
 
 @dataclass(slots=True)

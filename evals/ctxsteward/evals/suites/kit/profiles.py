@@ -5,36 +5,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from random import Random
 
-from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, ProfileEntry
+from ctxsteward.schemas import MetaRecord, ProfileDocument, ProfileEntry
 
-from ...phrasings import Language, Phrasings, TextsByLanguage, load
-
-
-class ProfileTexts(Phrasings):
-    """What profiles say."""
-
-    personas: TextsByLanguage
-    policies: Mapping[Language, tuple[tuple[str, str], ...]]
-    """Id and text."""
-    rails: TextsByLanguage
-    surfaces: TextsByLanguage
-    records: TextsByLanguage
+from ...phrasings import Language, table, texts
 
 
 def head(rng: Random, language: Language, *, meta: bool = True) -> ProfileDocument:
     """A small profile."""
-    texts = load("profiles", ProfileTexts)
-    policies = rng.sample(texts.policies[language], rng.randint(1, 3))
-    records = rng.sample(texts.records[language], rng.randint(1, 2)) if meta else []
+    said = {kind: texts("profiles", kind, language, "docs") for kind in table("profiles")}
+    policies = [text.split(" | ") for text in rng.sample(said["policies"], rng.randint(1, 3))]
+    records = rng.sample(said["records"], rng.randint(1, 2)) if meta else []
     return ProfileDocument(
         name="support",
-        persona=(ProfileEntry(id="voice", text=rng.choice(texts.personas[language])),),
+        persona=(ProfileEntry(id="voice", text=rng.choice(said["personas"])),),
         policies=tuple(ProfileEntry(id=id, text=text.format(n=rng.randint(5, 90))) for id, text in policies),
-        rails=(ProfileEntry(id="safe", text=rng.choice(texts.rails[language]), locked=True),),
-        surface=(ProfileEntry(id="form", text=rng.choice(texts.surfaces[language])),),
+        rails=(ProfileEntry(id="safe", text=rng.choice(said["rails"]), locked=True),),
+        surface=(ProfileEntry(id="form", text=rng.choice(said["surfaces"])),),
         meta=tuple(
             MetaRecord(
                 id=f"r{at}", text=text.format(n=rng.randint(2, 40)), sources=(f"s-{rng.randint(1, 99)}§{at + 3}",)

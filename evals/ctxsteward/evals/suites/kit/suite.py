@@ -30,11 +30,9 @@ from random import Random
 from typing import Literal, NamedTuple, Self
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Selector, Session, Store, open_store
-from ctxsteward.schemas import InputError, Summarizer, Wire
-from ctxsteward.schemas.profile import ProfileDocument
+from ctxsteward.schemas import InputError, ProfileDocument, Summarizer, Wire
 
-from ...phrasings import Language as Language
-from ...phrasings import Split as Split
+from ...phrasings import Language as Language, Split as Split, Texts, texts
 
 TURNS = (50, 90)
 LONG_TURNS = (200, 400)
@@ -66,6 +64,10 @@ class Draw(NamedTuple):
     def random(self, what: str = "") -> Random:
         """A source of randomness that this draw, and what it is for, determine."""
         return Random(f"{self.id} {what}")
+
+    def texts(self, file: str, kind: str) -> Texts:
+        """What is said in this draw's language and split."""
+        return texts(file, kind, self.language, self.split)
 
     @classmethod
     def parse(cls, id: str) -> Self:
@@ -171,20 +173,14 @@ class UnscoredCheck(NamedTuple):
     at: str = ""
 
 
-class Miss(NamedTuple):
-    """A check that did not hold."""
-
-    at: str
-    why: str
-
-
 @dataclass(slots=True)
 class ScoreTally:
     """One metric of one scenario."""
 
     count: int = 0
     total: float = 0.0
-    misses: list[Miss] = field(default_factory=list)
+    misses: list[Score] = field(default_factory=list)
+    """Checks that did not hold, the first few."""
     unscored: Counter[str] = field(default_factory=Counter)
 
     def add(self, score: Score, metric: Metric) -> None:
@@ -193,7 +189,7 @@ class ScoreTally:
         missed = score.why if metric.kind != "rate" else score.value < 1 and metric.better == "higher"
         missed = missed or (metric.kind == "rate" and metric.better == "lower" and score.value > 0)
         if missed and len(self.misses) < MISSES_KEPT:
-            self.misses.append(Miss(score.at, score.why[:WHY_CHARS]))
+            self.misses.append(score._replace(why=score.why[:WHY_CHARS]))
 
     @property
     def mean(self) -> float:

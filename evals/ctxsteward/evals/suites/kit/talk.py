@@ -6,14 +6,14 @@
     talk.tools()            an assistant message with calls, and their results, as a list of messages
 
 A conversation has two or three subjects of its split's pool and drifts from one to the next; its messages are a word, a
-sentence, several paragraphs, a list, a table, code, a log, JSON (`pasted`). Nothing of it is ever asked for later, and
-nothing long is said again word for word while there is another way. The split of a draw decides the pool.
+sentence, several paragraphs, a list, a table, code, a log, JSON (`pasted_content`). Nothing of it is ever asked for
+later, and nothing long is said again word for word while there is another way. The split of a draw decides the pool.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Self, TypeVar
@@ -76,7 +76,7 @@ class SmallTalk:
         self.turn += 1
         name, arguments, result = self.fresh(lambda: pasted.tool_output(self.random, self.subject.things))
         call_id = f"call_{self.turn}_{self.random.randrange(16**6):06x}"
-        return [pasted.calls((call_id, name, arguments)), {"role": "tool", "tool_call_id": call_id, "content": result}]
+        return [pasted.calls((call_id, name, arguments)), answer(call_id, result)]
 
     def join(self, *sentences: str) -> str:
         """Sentences as one text; what is pasted stands on lines of its own."""
@@ -148,3 +148,14 @@ def user(text: str) -> Wire:
 
 def assistant(text: str) -> Wire:
     return {"role": "assistant", "content": text}
+
+
+def answer(call_id: str, text: str) -> Wire:
+    """What a tool gives back."""
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
+
+
+def deck(rng: Random, names: Sequence[str]) -> Iterator[str]:
+    """Every name once before one comes again."""
+    while True:
+        yield from rng.sample(names, len(names))

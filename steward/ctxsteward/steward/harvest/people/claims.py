@@ -1,8 +1,9 @@
-"""An observation out of a sentence: one line of text, its place, and whose it is.
+"""Makes an observation of a sentence: one line of text, its place, and whose claim it is.
 
-The line is the speaker's own, with the speaker's name before it where the transcript gives one, so that "I" has a
-referent; a sentence too short to stand alone is quoted in a few words of ours, one too long is cut at clauses around
-the claim. The bytes of the place are the line's words, white space apart.
+The harvesters of this folder call `in_one_line` and `claim`. The line is the speaker's own, with the speaker's name
+before it where the transcript gives one, so that "I" has a referent; a sentence too short to stand alone is quoted in a
+few words of ours, one too long is cut at clauses around the claim. The bytes of the place are the line's words, white
+space apart.
 """
 
 from __future__ import annotations
@@ -10,11 +11,10 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from ctxsteward.language.lists import lists
-from ctxsteward.language.sentences import clauses
-from ctxsteward.schemas.recommendation import RecommendationKind, Slot
+from ctxsteward.language import clause_spans, lists
+from ctxsteward.schemas import RecommendationKind, Slot
 
-from ...observation import Observation, Reach, Strength
+from ...observations import Observation, Reach, Strength
 from .slots import ClaimTopic
 from .utterances import Sentence, speaker_of
 
@@ -25,7 +25,7 @@ _LISTS = lists("talk")
 _SENSITIVE = _LISTS.pattern("sensitive")
 _HEAD_CHARS = 5
 _HEADS = frozenset(word[:_HEAD_CHARS] for word in re.findall("[a-z]+", _SENSITIVE.pattern))
-"""How the English ones begin; some that are none, too."""
+"""First letters of the English words in that list. Some harmless words begin so, too: the list decides."""
 _JOINT = re.compile("[-']")
 
 
@@ -56,7 +56,7 @@ def in_one_line(sentence: Sentence, start: int = 0, stop: int | None = None) -> 
 def _clauses(text: str, start: int, stop: int, room: int) -> tuple[int, int]:
     """The run of clauses from the one that holds `start`, as long as it fits."""
     first, last = -1, -1
-    for clause in clauses(text):
+    for clause in clause_spans(text):
         if first < 0 and clause.stop > start:
             first = clause.start
         if first >= 0 and clause.stop - first <= room and (last < 0 or clause.start < stop):

@@ -13,10 +13,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from ctxsteward.language.lists import lists
-from ctxsteward.language.words import STOP, stem
+from ctxsteward.language import STOP, lists, stem
 
-from ...observation import Observation, Reach, Strength
+from ...observations import Observation, Reach, Strength
 from .claims import claim, in_one_line
 from .cue_table import CueMatch, CueTable, matches
 from .entity_values import EntityValue, entity_value_in, is_corrective, is_telling
@@ -30,7 +29,7 @@ ENGLISH = CueTable(_LISTS.rows("english"))
 CHINESE = CueTable(_LISTS.rows("chinese"), chinese=True)
 BARE_WORDS = frozenset(_LISTS.words("bare"))
 BARE_ENGLISH, BARE_CHINESE = _LISTS.pattern("bare"), _LISTS.pattern("zh_bare")
-EXTRACTOR = "corrections/3"
+CORRECTIONS_EXTRACTOR = "corrections/3"
 MIN_CHARS, MAX_CHARS = 6, 400
 SCORES: dict[Strength, float] = {"strict": 0.9, "broad": 0.4}
 _DURABLE = _LISTS.pattern("durable")
@@ -98,7 +97,7 @@ def _corrected(sentence: Sentence, bare: Sentence | None, conversation: Conversa
         strength=strength,
         score=SCORES[strength],
         reach=_reach(sentence, topic, thing, conversation),
-        extractor=EXTRACTOR,
+        extractor=CORRECTIONS_EXTRACTOR,
     )
     if bare is None:
         return observation
@@ -181,6 +180,6 @@ def _reach(sentence: Sentence, topic: ClaimTopic, thing: EntityValue | None, con
 
 
 def _claim_of(sentence: Sentence) -> Sentence:
-    """It without its protest: "you" and "it" there say nothing of what is right."""
+    """The sentence without its protest: "you" and "it" there say nothing of what is right."""
     protest = _PROTEST.match(sentence.low)
     return sentence._replace(low=sentence.low[protest.end() :]) if protest else sentence

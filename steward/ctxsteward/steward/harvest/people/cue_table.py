@@ -10,22 +10,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cache
 from itertools import chain
 from typing import NamedTuple
 
 from .utterances import Sentence
 
 
-class CuePattern:
-    """One row of a table; its pattern is compiled when it is tried first, for most processes try few."""
-
-    def __init__(self, label: str, attribute: str | None, pattern: str) -> None:
-        self.label, self.attribute, self._pattern = label, attribute, pattern
-
-    @cached_property
-    def pattern(self) -> re.Pattern[str]:
-        return re.compile(self._pattern)
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compiled when it is tried first, for most processes try few."""
+    return re.compile(pattern)
 
 
 class CueMatch(NamedTuple):
@@ -54,28 +49,22 @@ class CueMatch(NamedTuple):
         return text[self.found.start(group) : self.found.end(group)].strip() or None
 
 
-class _CueRow(NamedTuple):
-    """A row at one of its anchors."""
-
-    number: int
-    also: str | None
-    """The other word that must be there."""
-
-
 class CueTable:
     """Rows in order; the first that fits wins."""
 
     def __init__(self, rows: Iterable[str], *, chinese: bool = False) -> None:
         self._chinese = chinese
-        self._by_anchor: dict[str, list[_CueRow]] = {}
-        self.cues: list[CuePattern] = []
+        self._by_anchor: dict[str, list[tuple[int, str]]] = {}
+        """Rows at each of their anchors, with the other word that must be there; empty: none."""
+        self.rows: list[tuple[str, str | None, str]] = []
+        """Label, attribute and pattern."""
         for line in rows:
             label, anchors, pattern = (part.strip() for part in line.split(" | ", 2))
             for anchor in anchors.split():
                 word, _, also = anchor.partition("+")
-                self._by_anchor.setdefault(word, []).append(_CueRow(len(self.cues), also or None))
+                self._by_anchor.setdefault(word, []).append((len(self.rows), also))
             label, _, attribute = label.partition(":")
-            self.cues.append(CuePattern(label, attribute or None, pattern))
+            self.rows.append((label, attribute or None, pattern))
         self._anchors = frozenset(self._by_anchor)
 
     def matches(self, sentence: Sentence) -> Iterable[CueMatch]:
@@ -85,12 +74,11 @@ class CueTable:
 
     def _tried(self, held: Iterable[str], sentence: Sentence) -> Iterator[CueMatch]:
         words, low = sentence.words, sentence.low
-        rows = {row for anchor in held for row, also in self._by_anchor[anchor] if also is None or also in words}
+        rows = {row for anchor in held for row, also in self._by_anchor[anchor] if not also or also in words}
         for row in sorted(rows):
-            cue = self.cues[row]
-            found = cue.pattern.search(low)
-            if found:
-                yield CueMatch(cue.label, cue.attribute, found)
+            label, attribute, pattern = self.rows[row]
+            if found := _compiled(pattern).search(low):
+                yield CueMatch(label, attribute, found)
 
     def _held(self, sentence: Sentence) -> Iterable[str]:
         if not self._chinese:

@@ -16,9 +16,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ctxsteward.language.lists import lists
-from ctxsteward.language.numbers import NUMBER_WORDS
-from ctxsteward.language.words import STOP, stem
+from ctxsteward.language import NUMBER_WORDS, STOP, lists, stem
 
 MAX_VALUE_WORDS = 6
 

@@ -21,11 +21,9 @@ from __future__ import annotations
 import math
 import re
 
-from ctxsteward.language.lists import lists
-from ctxsteward.language.numbers import chinese_number
-from ctxsteward.language.words import STOP, stem
+from ctxsteward.language import STOP, chinese_number, lists, stem
 
-from ...observation import Observation
+from ...observations import Observation
 from .claims import claim, in_one_line
 from .cue_table import CueMatch, CueTable, matches
 from .informativeness import has_detail, is_errand, is_small_talk, is_vague
@@ -40,7 +38,7 @@ RARITY = 5.0
 CHARS_PER_WORD = 1.7
 LIKING = 0.45
 FLOOR, CEILING = 1.0, 5.0
-"""Scores are told on 0..1 between these."""
+"""`share_of` maps scores between these to 0..1."""
 
 
 _FIRST_PERSON = listed("i i'm i've i'd i'll my me mine we we're we've we'd we'll our us ours myself")
@@ -122,7 +120,7 @@ def _turned(sentence: Sentence, score: float, *, acknowledged: bool) -> float:
     return score - 2.3 if sentence.is_question else score
 
 
-EXTRACTOR = "facts/3"
+FACTS_EXTRACTOR = "facts/3"
 MIN_SCORE = 2.1
 MIN_TASK_SCORE = 2.6
 """Inside a task most sentences are of the task."""
@@ -130,7 +128,7 @@ NAMED_SCORE = 0.9
 _REQUEST = _LISTS.pattern("request")
 """Words of requests, and of what tasks are about."""
 _ADDRESSED = _LISTS.pattern("addressed")
-"""Said to whoever serves: a request, in whatever session."""
+"""Said to an assistant or a clerk: a request, in every kind of session."""
 _PERSONAL = listed("birthday birth_year age home home_address phone email marital_status children name kin")
 _FIRST = listed("i i'm i've i'd i'll my we we're we've our")
 _THEME = re.compile(r"[a-z][a-z'-]{2,}")
@@ -175,7 +173,7 @@ def _fact(sentence: Sentence, conversation: Conversation) -> Observation | None:
         strength="strict" if named else "scored",
         score=NAMED_SCORE if named else share_of(score),
         reach="session" if local else "user",
-        extractor=EXTRACTOR,
+        extractor=FACTS_EXTRACTOR,
     )
 
 

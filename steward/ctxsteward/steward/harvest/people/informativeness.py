@@ -20,8 +20,7 @@ from __future__ import annotations
 
 import re
 
-from ctxsteward.language.lists import lists
-from ctxsteward.language.words import STOP
+from ctxsteward.language import STOP, lists
 
 from .utterances import Sentence, listed
 
@@ -74,7 +73,7 @@ def _may_be_small(low: str) -> bool:
 
 
 def is_errand(sentence: Sentence) -> bool:
-    """Something that an assistant is to do, is thanked for, or is told that one lacks."""
+    """A request to an assistant, an acknowledgement, or a remark that the speaker lacks something."""
     if sentence.has_chinese:
         return any(one.search(sentence.low) for one in (_CHINESE_REQUEST, _CHINESE_LACK, _CHINESE_REPLY))
     return any(one.search(sentence.low) for one in (_REQUEST, _LACK, _REPLY))

@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import re
 
-from ctxsteward.language.lists import lists
-from ctxsteward.language.words import STOP, stem
+from ctxsteward.language import STOP, lists, stem
 
-from ...observation import Observation, Reach, Strength
+from ...observations import Observation, Reach, Strength
 from .claims import claim, in_one_line
 from .cue_table import CueMatch, CueTable, matches
 from .facts import named_fact
@@ -29,7 +28,7 @@ ENGLISH = CueTable(lists("preferences").rows("english"))
 CHINESE = CueTable(lists("preferences").rows("chinese"), chinese=True)
 DECISIONS_EN = CueTable(lists("decisions").rows("english"))
 DECISIONS_ZH = CueTable(lists("decisions").rows("chinese"), chinese=True)
-EXTRACTOR = "preferences/3"
+PREFERENCES_EXTRACTOR = "preferences/3"
 MAX_CHARS = 400
 """A longer sentence is not searched for wishes."""
 _JOINED = re.compile(r"(?:and|so|but|because|to|then|also)\b")
@@ -79,7 +78,7 @@ def _read(match: CueMatch, sentence: Sentence, conversation: Conversation) -> Ob
         strength=strength,
         score=SCORES["weak" if strength == "broad" else match.label],
         reach=_reach(match.label, topic, sentence, conversation),
-        extractor=EXTRACTOR,
+        extractor=PREFERENCES_EXTRACTOR,
     )
 
 

@@ -1,9 +1,9 @@
 """Why a sentence that holds a cue says nothing lasting, and how far its words reach.
 
-`doubt` names the first reason that holds (it asks, supposes, reports, denies, jokes or remembers), or None. Irony,
-indifference and the past are looked for in the whole sentence; supposition, report and denial in what stands before the
-cue, in its clause. A doubted sentence gives nothing that needs no company; a question, a document and the past leave
-room for something weak.
+The harvesters of this folder ask before they make a claim. `doubt` names the first reason that holds (it asks,
+supposes, reports, denies, jokes or remembers), or None. Irony, indifference and the past are looked for in the whole
+sentence; supposition, report and denial in what stands before the cue, in its clause. A doubted sentence gives nothing
+that needs no company; a question, a document and the past leave room for something weak.
 
 `is_local` and `is_of_project` tell whether a wish is about the task at hand or the project rather than its speaker.
 Most wishes in task-oriented talk are about the task ("this one", a date, a booking's code), so doubt means the session.
@@ -15,14 +15,14 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from ctxsteward.language.lists import lists
+from ctxsteward.language import lists
 
 from .utterances import AnchorWords, Sentence
 
 Doubt = Literal["question", "document", "irony", "indifference", "supposition", "report", "denial", "past"]
 
 WEAKENS: frozenset[Doubt] = frozenset(("question", "document", "past"))
-"""With these, company may still make something of it."""
+"""With these a wish is broad instead of nothing: it counts if others say the same."""
 
 
 @dataclass(frozen=True, slots=True)

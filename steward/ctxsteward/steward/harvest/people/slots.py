@@ -1,10 +1,12 @@
 """What a wish is about: its slot, and value, polarity and modality where they are stated.
 
-The cue's row may name the attribute. Otherwise a word of the list `topics` does ("aisle" is about the seat, "emojis"
-about emojis, 简短 about the length of answers): it gives the attribute, the value in one spelling for all wordings and
-both languages (None: the topic itself is wanted or not), and words of which one must stand in the sentence for the
-ambiguous ones. Otherwise the head noun of the wish names it. So two wordings of one wish share a slot, and the opposite
-wish shares it with the other polarity.
+Two wordings of one wish share a slot, and the opposite wish shares it with the other polarity. What names the slot:
+
+1. the row of the cue (``strength:attribute`` in `cue_table`), where it names an attribute;
+2. else a word of the list `topics`: "aisle" is about the seat, "emojis" about emojis, 简短 about the length of answers.
+   An entry gives the attribute; the value in one spelling for all wordings and both languages (None: the topic itself
+   is wanted or not); and, for ambiguous words, others of which one must stand in the sentence as well;
+3. else the head noun of the wish.
 """
 
 from __future__ import annotations
@@ -13,11 +15,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ctxsteward.language.lists import lists
-from ctxsteward.language.values import normalize, typed_values
-from ctxsteward.language.words import STOP, stem
-from ctxsteward.schemas.profile import Modality, Polarity
-from ctxsteward.schemas.recommendation import Cardinality
+from ctxsteward.language import STOP, lists, normalize, stem, typed_values
+from ctxsteward.schemas import Cardinality, Modality, Polarity
 
 from .cue_table import CueMatch
 from .utterances import Sentence
@@ -75,7 +74,7 @@ class ClaimTopic:
     polarity: Polarity | None = None
     modality: Modality | None = None
     is_fact: bool = False
-    """Of the person rather than of how to serve them."""
+    """Whether it is about the person rather than about how to serve them."""
     is_lasting: bool = False
     """Outlives every task."""
     is_personal: bool = False
@@ -92,11 +91,10 @@ def topic_of(match: CueMatch, sentence: Sentence) -> ClaimTopic:
     if attribute in ("favorite", "preferred"):
         return _of_kind(match, sentence, attribute, stated)
     if attribute is not None:
-        one = attribute in ONE
         value = None if stated is None else value_for(attribute, stated)
         return ClaimTopic(
             attribute=attribute,
-            cardinality="one" if one else "many",
+            cardinality="one" if attribute in ONE else "many",
             value=value,
             polarity="negative" if attribute == "name" and polarity == "negative" else "positive",
             modality=None if attribute in FACTS else modality,
@@ -189,7 +187,7 @@ def value_of(text: str) -> str:
 
 
 def value_for(attribute: str, text: str) -> str:
-    """The same, in one spelling where several are known: ``peanuts``, ``peanut``; ``法语``, ``French``."""
+    """`value_of` in one spelling where several are known: ``peanuts``, ``peanut``; ``法语``, ``French``."""
     value = value_of(text)
     for known, spelled, _ in filter(None, map(ENGLISH_TOPICS.get, value.lower().split())):
         if known == attribute and spelled:

@@ -21,22 +21,19 @@ bounded.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from ctxsteward.envelope.transcripts.files import formats_with
-from ctxsteward.language.lists import lists
-from ctxsteward.language.sentences import sentences
+from ctxsteward.envelope.transcripts import formats_with
+from ctxsteward.language import lists, sentences
 
-from ...observation import MessageSpan
-from ...transcript import ReplayedTranscript, ReplayedUtterance
+from ...observations import MessageSpan, ReplayedTranscript, ReplayedUtterance
 
 MAX_HEAD_CHARS = 6_000
 MAX_TAIL_CHARS = 2_000
-"""Of one message its beginning and its end are heard; what is longer was pasted."""
+"""Only the beginning and the end of a long message are heard: what lies between was pasted."""
 
 _FENCED = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n.*?(?:^[ \t]*\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
 _TAGGED = re.compile(r"<([A-Za-z]\w{1,19})(?:\s[^<>\n]{0,200})?>.{1,4000}?</\1>", re.DOTALL)
@@ -154,11 +151,11 @@ class Sentence(NamedTuple):
     text: str
     """As written."""
     heard: str
-    """The same length, with what is quoted blanked."""
+    """The text with whatever is quoted blanked; of the same length."""
     low: str
     """`heard` in lower case, apostrophes straight; the same length."""
     words: frozenset[str]
-    """Of `low`; Chinese has none."""
+    """The words of `low`; Chinese has none."""
     first_byte: int
     is_question: bool
     has_chinese: bool
@@ -203,14 +200,14 @@ def listen(replayed: ReplayedTranscript) -> Conversation:
 
 
 def _named(said: ReplayedUtterance) -> ReplayedUtterance:
-    """With the name that its text begins with, where its transcript gives none beside it."""
+    """The utterance with the name that its text begins with as its speaker, where the transcript names none."""
     if said.speaker or said.role not in ("user", "assistant") or not (name := _NAME.match(said.text)):
         return said
     return replace(said, speaker=name[1])
 
 
 def speaker_of(said: ReplayedUtterance) -> str | None:
-    """The name that stands for "I"."""
+    """The speaker's name, as it may stand for "I" in a claim; None where it is no name."""
     return _name_in(said.speaker) if said.speaker else None
 
 

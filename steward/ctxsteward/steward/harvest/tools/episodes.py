@@ -1,10 +1,10 @@
 """The tool errors of a transcript, each with its parameters and, where there is one, the call that repaired it.
 
-The harvester asks it what helped, the counting of use what failed, so both see the same codes and parameters. A
-recovery is the first call of the same tool that works within `MAX_ATTEMPTS` calls and is related: it shares an argument
-of some length, or its new value is like the old one, or was got after the failure. One call that works is one recovery,
-however many failures came before. The parameters are those that the error names and the recovery changed; else what the
-recovery changed, up to `MAX_PARAMETERS`; without a recovery, those that the error names.
+`errors` asks what helped, `harvest.usage` what failed, so both see the same codes and parameters. A recovery is the
+first call of the same tool that works within `MAX_ATTEMPTS` calls and is related: it shares an argument of some length,
+or its new value is like the old one, or was got after the failure. One call that works is one recovery, however many
+failures came before. The parameters are those that the error names and the recovery changed; else what the recovery
+changed, up to `MAX_PARAMETERS`; without a recovery, those that the error names.
 
 The diff of the two calls names parameters, leaves, kinds and other tools, never a value. Where a value came from is
 looked up in the words of earlier answers and of the user's messages, in time linear in the transcript. A value of
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
-from ...transcript import ReplayedTranscript
+from ...observations import ReplayedTranscript
 from .calls import (
     SWITCHES,
     Leaf,

@@ -36,12 +36,12 @@ ErrorCode = Literal[
 """other: an error that no row knows."""
 ERROR_CODES: tuple[ErrorCode, ...] = get_args(ErrorCode)
 TRANSIENT: frozenset[ErrorCode] = frozenset(("rate_limited", "timeout", "connection", "unavailable"))
-"""Those that the same call may get over by itself."""
+"""Errors that may be gone when the same call is made again."""
 
 MALFORMED: frozenset[ErrorCode] = frozenset(
     ("syntax", "import", "unknown_tool", "missing_argument", "unexpected_argument", "invalid_argument", "not_found")
 )
-"""Those that say how a call is written; the others, that it was refused, could not be done, or nothing known."""
+"""The call itself was written wrong. All others: it was refused, could not be done, or nothing is known."""
 
 
 def _any(*phrases: str) -> re.Pattern[str]:
@@ -273,7 +273,7 @@ def _reported(value: dict[str, object]) -> tuple[str, int | None] | None:
 
 
 def _is_told(error: object) -> bool:
-    """Whether the value of an error key tells of one."""
+    """Whether the value of an error key reports an error, rather than that there is none."""
     return bool(error) and not (isinstance(error, str) and error.strip().lower() in _NOTHING)
 
 
@@ -343,7 +343,7 @@ def _lines(text: str) -> Iterator[int]:
 
 
 def _lines_back(text: str) -> Iterator[int]:
-    """The same, from the last one."""
+    """Where lines begin that are not blank, from the last one."""
     stop = len(text)
     while stop >= 0:
         start = text.rfind("\n", 0, stop) + 1

@@ -1,6 +1,6 @@
 """Tool errors and what recovered them: ``book may fail with payment at payment_id: take payment_id from get_user.``
 
-An observation is a template over tool name, normalized error code and our own diff of arguments (`tool_templates`): no
+An observation is a template over tool name, normalized error code and our own diff of arguments (`templates`): no
 word of a tool's answer and no value of an argument is in it. Its evidence points at the answer that failed and at the
 one that worked after it. Strength `recovered`: one observation a recovery, so recoveries of a claim are counted by
 counting observations. Strength `broad`: nothing was seen to work after the error, or what did is not for a template to
@@ -16,16 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ctxsteward.schemas.recommendation import Slot
+from ctxsteward.schemas import Slot
 
-from ...observation import MessageSpan, Observation
-from ...transcript import ReplayedTranscript, ReplayedUtterance
+from ...observations import MessageSpan, Observation, ReplayedTranscript, ReplayedUtterance
 from .calls import ToolStep, is_tool
 from .episodes import ErrorEpisode, blamed_leaves, episodes
 from .error_codes import SPAN_CHARS
 from .templates import ArgumentFix, FixTrigger, Verb, action, attribute, text
 
-EXTRACTOR = "tool_errors/3"
+TOOL_ERRORS_EXTRACTOR = "tool_errors/3"
 MAX_FAILURES = 3
 MAX_TEXT_CHARS = 280
 UNRECOVERED_SCORE = 0.3
@@ -85,7 +84,7 @@ def _observation(
         trigger=str(trigger),
         action=action(fitting),
         ts=_ts(seen),
-        extractor=EXTRACTOR,
+        extractor=TOOL_ERRORS_EXTRACTOR,
     )
 
 

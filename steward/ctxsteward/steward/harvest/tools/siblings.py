@@ -2,13 +2,15 @@
 
 Two tools that failed with the same code at a leaf of the same name (``payment_id``, ``payments[].payment_id``) have the
 same trouble, so a fix seen at one is advice for both; so have tools that were only seen to take that leaf, where it is
-an identifier. `siblings` gives, for each observation, those that it stands for at other tools; they rest on the same
-evidence, say where they were learned, are made of the same template, and name this module as their extractor.
+an identifier. The observations derived so rest on the same evidence, say where they were learned, are made of the same
+template, and name this module as their extractor.
 
-    troubles_of(observation)      where it says there is trouble: by group (error code, leaf)
-    told(observation, troubles)   what a recovery says of the others in its groups
+    troubles_of(observation)               where it says there is trouble: by group (error code, leaf)
+    sibling_fixes(observation, troubles)   what a recovery says of the other tools in its groups
 
-The answer depends on the set of observations alone, not on their order; at most `MAX_TOLD` tools are told of one fix.
+The ledger calls these two and keeps the result up to date (`ledger.transferred_fixes`); `siblings` is the same for a
+whole set of observations at once. The answer depends on the set alone, not on its order; at most `MAX_TOLD` tools are
+told of one fix.
 """
 
 from __future__ import annotations
@@ -18,16 +20,15 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ctxsteward.schemas.recommendation import Slot
+from ctxsteward.schemas import Slot
 
-from ...observation import Observation
-from ...transcript import ReplayedTranscript
+from ...observations import Observation, ReplayedTranscript
 from .calls import is_identifier, is_name, is_tool, leaf_name, leaves, steps
 from .error_codes import ErrorCode
 from .errors import MAX_TEXT_CHARS
 from .templates import ArgumentFix, FixTrigger, action, attribute, parse_action, parse_trigger, text
 
-EXTRACTOR = "tool_siblings/1"
+SIBLINGS_EXTRACTOR = "tool_siblings/1"
 MAX_TOLD = 8
 MAX_TAKEN = 64
 """Paths kept of one tool in one transcript, the first in order."""
@@ -39,7 +40,7 @@ class FailurePlace(NamedTuple):
 
     trigger: FixTrigger
     path: str
-    """Of the leaf, at this tool."""
+    """Path of the leaf, at this tool."""
 
 
 class FailureGroup(NamedTuple):
@@ -55,14 +56,14 @@ Takes = Mapping[str, frozenset[str]]
 
 def takes(replayed: Iterable[ReplayedTranscript]) -> Takes:
     """The leaves that tools were given in calls that worked."""
-    found: dict[str, set[str]] = {}
-    for one in replayed:
-        for step in steps(one):
+    paths_of: dict[str, set[str]] = {}
+    for transcript in replayed:
+        for step in steps(transcript):
             if step.works and is_tool(step.tool):
-                paths = found.setdefault(step.tool, set())
+                paths = paths_of.setdefault(step.tool, set())
                 for name, value in (step.arguments or {}).items():
                     paths.update(path for path, _ in leaves(value, name) if is_name(name))
-    return {tool: frozenset(paths) for tool, paths in found.items()}
+    return {tool: frozenset(paths) for tool, paths in paths_of.items()}
 
 
 def identifiers(replayed: ReplayedTranscript) -> Takes:
@@ -81,18 +82,18 @@ def siblings(
 
     `known`: tools that are told of a fix at an identifier (`is_identifier`) although they were not seen to fail.
     """
-    found = [one for one in observations if one.kind == "tool_fix"]
+    fixes = [observation for observation in observations if observation.kind == "tool_fix"]
     troubles: dict[FailureGroup, set[FailurePlace]] = {}
-    for one in found:
-        for group, trouble in troubles_of(one):
+    for observation in fixes:
+        for group, trouble in troubles_of(observation):
             troubles.setdefault(group, set()).add(trouble)
     for tool, paths in known.items():
         for path in filter(is_identifier, paths):
             for group in troubles:
                 if group.leaf == leaf_name(path):
                     troubles[group].add(expected(group.code, tool, path))
-    every = {one: sibling_fixes(one, troubles) for one in found}
-    return {one: others for one, others in every.items() if others}
+    every = {observation: sibling_fixes(observation, troubles) for observation in fixes}
+    return {observation: derived for observation, derived in every.items() if derived}
 
 
 def troubles_of(one: Observation) -> tuple[tuple[FailureGroup, FailurePlace], ...]:
@@ -116,17 +117,17 @@ def sibling_fixes(
     trigger = _trigger(one)
     if trigger is None or one.strength != "recovered":
         return ()
-    made: dict[FixTrigger, Observation] = {}
+    derived_at: dict[FixTrigger, Observation] = {}
     for fix in parse_action(one.action or ""):
         if not fix.what or fix.verb == "check":
             continue
         group = FailureGroup(trigger.code, leaf_name(fix.what))
         for other in sorted(troubles.get(group, ()), key=lambda t: (str(t.trigger), t.path)):
-            if other.trigger.tool not in (trigger.tool, fix.source) and other.trigger not in made:
+            if other.trigger.tool not in (trigger.tool, fix.source) and other.trigger not in derived_at:
                 derived = _derived(one, trigger.tool, other, fix)
-                if derived is not None and len(made) < MAX_TOLD:
-                    made[other.trigger] = derived
-    return tuple(made.values())
+                if derived is not None and len(derived_at) < MAX_TOLD:
+                    derived_at[other.trigger] = derived
+    return tuple(derived_at.values())
 
 
 def _derived(one: Observation, tool: str, other: FailurePlace, fix: ArgumentFix) -> Observation | None:
@@ -142,7 +143,7 @@ def _derived(one: Observation, tool: str, other: FailurePlace, fix: ArgumentFix)
         trigger=str(other.trigger),
         action=action(advice),
         score=round(one.score * DISCOUNT, 4),
-        extractor=EXTRACTOR,
+        extractor=SIBLINGS_EXTRACTOR,
     )
 
 

@@ -1,6 +1,6 @@
 """The words of a tool-fix record: a template over tool name, error code and our own diff of arguments.
 
-A `ArgumentFix` has one of the verbs below, and renders to an action such as ``take payment_id from get_user_details``.
+An `ArgumentFix` has one of the verbs below, and renders to an action such as ``take payment_id from get_user_details``.
 `parse_action` reads it back, so that what was advised can be checked without a model:
 ``parse_action(action(fixes)) == fixes``. Names are identifiers (`calls`), kinds are of the closed set of
 `calls.kind`; nothing else fills a hole.

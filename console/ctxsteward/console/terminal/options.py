@@ -1,0 +1,202 @@
+"""Options that several commands share, and the values that their texts are read into.
+
+--telemetry and --linger say where a long command sends its metrics and spans, and how long it stays up to be scraped.
+`CTXSTEWARD_TELEMETRY` in the environment says the same as --telemetry; `OTEL_RESOURCE_ATTRIBUTES` and
+`OTEL_SERVICE_NAME`, which the SDK reads, name the process. Without either of the two, no SDK is loaded.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+
+from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder, Profile
+from ctxsteward.envelope.tokens import known_models
+from ctxsteward.envelope.transcripts import FORMATS
+from ctxsteward.schemas import InputError, UnknownModel
+
+from .output import note
+
+DEFAULT_STORE = "file:.ctxsteward"
+DEFAULT_MODEL = "gpt-4o"
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def common(command: _Command) -> _Command:
+    """--json, --store, --tenant: every command takes them."""
+    return _at_a_store(command, click.option("--tenant", default="default", show_default=True, help="Whose sessions."))
+
+
+def of_whole_store(command: _Command) -> _Command:
+    """The same of a command that is about a store as a whole unless a tenant is named."""
+    return _at_a_store(command, click.option("--tenant", metavar="NAME", help="Only this tenant; default: all."))
+
+
+def _at_a_store(command: _Command, tenant: Callable[[_Command], _Command]) -> _Command:
+    store = click.option(
+        "--store", default=DEFAULT_STORE, show_default=True, metavar="URI", help="file:PATH, s3://BUCKET/PREFIX, …"
+    )
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON with stable keys.")(store(tenant(command)))
+
+
+Names = Sequence[str] | Callable[[], Sequence[str]]
+
+
+def completer(names: Names) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Completes any of these names."""
+    return lambda ctx, parameter, incomplete: [
+        name for name in (names() if callable(names) else names) if name.startswith(incomplete)
+    ]
+
+
+def model_option(help: str, *, default: str | None = DEFAULT_MODEL) -> Callable[[_Command], _Command]:
+    """--model NAME."""
+    return click.option(
+        "--model", default=default, show_default=default is not None, metavar="NAME",
+        shell_complete=completer(known_models), help=help,
+    )  # fmt: skip
+
+
+def budget_option(help: str) -> Callable[[_Command], _Command]:
+    """--budget KEY=NUMBER, as `read_budgets` takes them."""
+    return click.option(
+        "--budget", "budgets", multiple=True, metavar="KEY=NUMBER", help=help,
+        shell_complete=completer([f"{name}=" for name in Budgets.model_fields]),
+    )  # fmt: skip
+
+
+def building(command: _Command) -> _Command:
+    """--profile, --budget, --model, --format: what an envelope is built from, and how the file is read."""
+    for option in (
+        click.option(
+            "--format", default="auto", show_default=True, metavar="NAME", shell_complete=completer(FORMATS),
+            help="Format of the transcript; auto decides and says which.",
+        ),
+        model_option("Model whose tokens and window count."),
+        budget_option("A field of Budgets, such as dynamic_tokens=900; repeatable."),
+        click.option("--profile", type=click.Path(), metavar="FILE", help="Profile (YAML) of the head."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+provider = click.option(
+    "--provider",
+    metavar="NAME",
+    shell_complete=completer(PROVIDERS),
+    help=f"Print the request as this provider's client takes it: {', '.join(PROVIDERS)}.",
+)
+
+
+def read_provider(name: str | None) -> None:
+    """Refuse a provider that is none before anything is written."""
+    if name is not None and name not in PROVIDERS:
+        raise InputError(f"--provider {name}: no such provider; one of: {', '.join(PROVIDERS)}")
+
+
+def read_budgets(texts: Sequence[str]) -> Budgets:
+    """Budgets from KEY=NUMBER texts; raises `InputError` naming the allowed keys, `InvalidBudget`."""
+    allowed = ", ".join(Budgets.model_fields)
+    values: dict[str, float] = {}
+    for text in texts:
+        key, separator, number = text.partition("=")
+        if key not in Budgets.model_fields:
+            raise InputError(f"--budget {text}: {key!r} is no budget; allowed keys: {allowed}")
+        value = _number(number) if separator else None
+        if value is None:
+            raise InputError(f"--budget {text}: {number!r} is not a number; write KEY=NUMBER, keys: {allowed}")
+        values[key] = value
+    return Budgets(**values)
+
+
+def _number(text: str) -> float | None:
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return None
+
+
+def read_builder(model: str, budgets: Sequence[str]) -> EnvelopeBuilder:
+    """A builder for this model; raises `InputError` with the nearest names for an unknown one."""
+    try:
+        return EnvelopeBuilder(model=model, budgets=read_budgets(budgets), now=utc_now)
+    except UnknownModel as error:
+        raise unknown_model(model) from error
+
+
+def utc_now() -> str:
+    """When a command does something, for what it writes: ISO 8601, UTC, whole seconds."""
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def unknown_model(name: str) -> InputError:
+    """What to say of a model that is none: the nearest names."""
+    return InputError(f"--model {name}: no such model is known; {_nearest(name, known_models())}")
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    near = get_close_matches(name, known, n=3)
+    return f"did you mean {' or '.join(near)}?" if near else f"one of: {', '.join(known)}"
+
+
+def read_profile(path: str | None) -> Profile | None:
+    """The profile file, if one was named; raises `InvalidProfile`."""
+    return None if path is None else Profile.load(path)
+
+
+TELEMETRY_VARIABLE = "CTXSTEWARD_TELEMETRY"
+_LongCommand = TypeVar("_LongCommand", bound=Callable[..., Any])
+
+
+def telemetry(command: _LongCommand) -> _LongCommand:
+    """Give a command both options; what it does is told while it runs."""
+
+    @click.option("--telemetry", "destination", envvar=TELEMETRY_VARIABLE, metavar="WHERE",
+                  help="Tell metrics and spans: console, prometheus[=HOST:PORT] or otlp[=URL].")  # fmt: skip
+    @click.option("--linger", "linger_seconds", type=click.FloatRange(min=0), default=0.0, metavar="SECONDS",
+                  help="With --telemetry, stay so long after the work, to be scraped.")  # fmt: skip
+    @wraps(command)
+    def told(*args: Any, destination: str | None, linger_seconds: float, **options: Any) -> Any:
+        if not destination:
+            if linger_seconds:
+                raise click.UsageError("--linger goes with --telemetry; give both")
+            return command(*args, **options)
+        with _exported(destination):
+            try:
+                return command(*args, **options)
+            finally:
+                if not isinstance(sys.exc_info()[1], KeyboardInterrupt):
+                    _linger(linger_seconds)
+
+    return told  # type: ignore[return-value]
+
+
+@contextmanager
+def _exported(destination: str) -> Iterator[None]:
+    from ctxsteward.envelope.audit import auditor as audits
+    from ctxsteward.envelope.telemetry import exported
+    from ctxsteward.evals import telemetry as evals
+    from ctxsteward.steward.night import telemetry as steward
+
+    logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)  # not each attempt: that it failed in the end
+    with exported(destination, stream=sys.stderr, boards=(audits.board(), steward.board(), evals.board())) as where:
+        note(f"telemetry goes to {where}")
+        yield
+
+
+def _linger(seconds: float) -> None:
+    if seconds:
+        note(f"staying for {seconds:g} s; interrupt to leave earlier")
+        time.sleep(seconds)

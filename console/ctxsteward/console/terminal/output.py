@@ -1,0 +1,86 @@
+"""Where output goes: JSON and tables to stdout, notes and progress to stderr.
+
+JSON is one value a line, in the order of its making. Text of transcripts may hold anything, so what people
+see has its control characters written out; JSON has the exact text.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import IO, Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from ctxsteward.schemas import validate
+
+from .failures import one_line
+
+_Result = TypeVar("_Result")
+
+
+def print_json(value: object, *, indent: int | None = None) -> None:
+    """One JSON value on stdout; escaped where the terminal or pipe cannot take Unicode."""
+    click.echo(json.dumps(value, ensure_ascii=not _takes_unicode(sys.stdout), indent=indent))
+
+
+def print_document(name: str, value: object, *, indent: int | None = None) -> None:
+    """A published document, checked against its schema; a list: each of them. Raises `InputError`."""
+    for one in value if isinstance(value, list) else [value]:
+        validate(name, one)
+    print_json(value, indent=indent)
+
+
+def print_result(found: _Result, show: Callable[[Console, _Result], None], *, as_json: bool) -> None:
+    """One result: as JSON, or as `show` prints it for a person."""
+    print_json(found) if as_json else show(table_console(), found)
+
+
+def note(text: str) -> None:
+    """One line for a person, on stderr."""
+    click.echo(f"ctxsteward: {one_line(text)}", err=True)
+
+
+class QuietConsole(Console):
+    """A console that leaves a reader that went away to the command line's root."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+def table_console(stderr: bool = False) -> Console:
+    """A console without markup, emoji or highlighting: text of transcripts is shown as it is."""
+    stream = sys.stderr if stderr else sys.stdout
+    if not _takes_unicode(stream) and hasattr(stream, "reconfigure"):
+        stream.reconfigure(errors="replace")
+    return QuietConsole(file=stream, markup=False, emoji=False, highlight=False)
+
+
+def unicode_console(console: Console) -> bool:
+    """Whether sparkline blocks and check marks can be shown."""
+    return console.encoding.lower().startswith("utf")
+
+
+@contextmanager
+def progress(label: str, *, shown: bool) -> Iterator[Callable[[str], None]]:
+    """A line on stderr that tells how far a long job is; nothing where stderr is no terminal."""
+    if not (shown and sys.stderr.isatty()):
+        yield lambda text: None
+        return
+
+    columns: tuple[Any, ...] = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=table_console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label)
+        yield lambda text: bar.update(task, description=f"{label} {one_line(text)}", advance=1)
+
+
+def _takes_unicode(stream: IO[str]) -> bool:
+    return (getattr(stream, "encoding", None) or "utf-8").lower().replace("_", "-").startswith("utf")

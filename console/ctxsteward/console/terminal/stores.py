@@ -1,0 +1,87 @@
+"""Opening stores for commands; for those that read, a missing one is a mistake, not a new store.
+
+What a URI does not say comes from the environment: `CTXSTEWARD_JOURNAL` is the folder of the local journal,
+`CTXSTEWARD_MASTER_KEY` the secret that tenants' keys are derived from (default: files in the store or the journal),
+`CTXSTEWARD_CARDS` the index of its context cards (default: `cards.sqlite` beside the journal).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from ctxsteward.envelope import Session, Store, open_store
+from ctxsteward.schemas import InputError
+from ctxsteward.steward.night import environment_keys
+from ctxsteward.store import checked_name, ls
+
+_ADDRESS, _DIGITS = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{8,63}")
+
+JOURNAL_VARIABLE, CARDS_VARIABLE = "CTXSTEWARD_JOURNAL", "CTXSTEWARD_CARDS"
+
+
+def open_uri(uri: str, *, cards: str | None = None) -> Store:
+    """Open a store, made if missing, with journal, keys and cards (unless told) as the environment has them."""
+    cards = cards or os.environ.get(CARDS_VARIABLE) or None
+    if uri == "memory:":
+        return open_store(uri, cards=cards)
+    journal = os.environ.get(JOURNAL_VARIABLE) or None
+    return open_store(uri, journal=journal, keys=environment_keys(), cards=cards)
+
+
+def open_stored(uri: str, *, cards: str | None = None) -> Store:
+    """Open a store for reading; raises `InputError` where there is none."""
+    scheme, _, rest = uri.partition(":")
+    if scheme == "file" and rest and not Path(rest).is_dir():
+        raise InputError(f"--store {uri}: no such folder; build or replay a transcript into it, or name another store")
+    store = open_uri(uri, cards=cards)
+    if scheme == "s3":
+        _refuse_empty(store, uri)
+    return store
+
+
+def _refuse_empty(store: Store, uri: str) -> None:
+    """A bucket is there or not, and a prefix is whatever one writes: one that holds nothing is a mistyped one."""
+    try:
+        if next(iter(store.objects.list("")), None) is None and not store.journal.tenants():
+            raise InputError(f"--store {uri}: nothing is there; check bucket and prefix, or name another store")
+    except BaseException:
+        store.close()
+        raise
+
+
+def stored_session(store: Store, id: str, tenant: str) -> Session:
+    """A session that exists, for reading: it stays with the machine that owns it. `InputError` names some that do."""
+    forgotten = any(note.principal is None for note in store.journal.forgotten(tenant, id))
+    if not forgotten and not store.exists(id, tenant=tenant):  # opening a forgotten one says who erased it
+        known = store.sessions(tenant=tenant)
+        some = ", ".join(known[:5]) + (f" and {len(known) - 5} more" if len(known) > 5 else "")
+        hint = f"it holds {some}" if known else f"it holds no sessions of tenant {tenant!r}"
+        raise InputError(f"{store.uri}: no session {id!r}; {hint}")
+    return store.at(tenant, id)
+
+
+def check_tenant(store: Store, tenant: str | None) -> None:
+    """Raise `InputError` where this tenant has nothing in the store: what is not there is neither whole nor empty."""
+    if tenant is not None and next(ls(store, tenant=checked_name("tenant", tenant)), None) is None:
+        known = store.journal.tenants()
+        hint = f"its journal holds {', '.join(known[:5])}" if known else "its journal holds no tenant"
+        raise InputError(f"{store.uri}: nothing of tenant {tenant!r}; {hint}")
+
+
+def envelope_address(store: Store, option: str, text: str, tenant: str) -> str:
+    """The whole address of an envelope that an option names; raises `InputError` where it names none."""
+    address = store.address(text, tenant=tenant)
+    if is_address(address):
+        return address
+    if _DIGITS.fullmatch(text):
+        raise InputError(f"{option} {text}: no envelope of tenant {tenant!r} has this address; take one from a build")
+    raise InputError(
+        f"{option} {text:.80}: not an envelope's address; write its 64 hex digits, or the first 8 and more"
+    )
+
+
+def is_address(text: str) -> bool:
+    """Whether this is 64 lower-case hex digits."""
+    return _ADDRESS.fullmatch(text) is not None

@@ -1,0 +1,100 @@
+"""Transcripts into sessions: which one of a file, under which id, and never the same message twice."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+from ctxsteward.envelope import EnvelopeBuilder, NewMessage, Profile, Session, Store
+from ctxsteward.envelope.tokens import Counter
+from ctxsteward.envelope.transcripts import MAX_PIPE_BYTES, Transcript, parse_transcripts, read_transcripts
+from ctxsteward.evals.replay import new_message
+from ctxsteward.schemas import InputError, InputTooLarge, InvalidTranscript, encode_wire
+
+BATCH_MESSAGES = 1_000
+BACKLOG_MESSAGES = 10_000
+
+
+def read_file(path: str, format: str) -> Iterator[Transcript]:
+    """The transcripts of a file, or of stdin for ``-``; raises `InvalidTranscript`, `InputTooLarge`."""
+    if path != "-":
+        return read_transcripts(path, format=format)
+    data = sys.stdin.buffer.read(MAX_PIPE_BYTES + 1)
+    if len(data) > MAX_PIPE_BYTES:
+        raise InputTooLarge("stdin", len(data), MAX_PIPE_BYTES)
+    return parse_transcripts(data, "-", format=format)
+
+
+def choose_transcript(path: str, format: str, run: int) -> tuple[Transcript, int]:
+    """The transcript at a 0-based place of a file, and how many that holds.
+
+    Raises `InvalidTranscript`, `InputTooLarge`.
+    """
+    chosen, count = None, 0
+    for transcript in read_file(path, format):
+        if count == run:
+            chosen = transcript
+        count += 1
+    if chosen is None:
+        found = f"none of its {count} transcripts is number {run}"
+        raise InvalidTranscript(path, "", found, f"take --run 0 to {count - 1}" if count > 1 else "leave out --run")
+    return chosen, count
+
+
+def open_session(
+    store: Store, transcript: Transcript, id: str, *, tenant: str, profile: Profile | None, counter: Counter
+) -> Session:
+    """Open or create a session under this id with the transcript's own system messages and tools."""
+    return store.session(
+        id, tenant=tenant, profile=profile, tools=transcript.tools, system=transcript.system, counter=counter
+    )
+
+
+def append_missing(
+    session: Session, transcript: Transcript, builder: EnvelopeBuilder, tell: Callable[[str], None] = lambda _: None
+) -> int:
+    """Append what the session does not hold yet; return how many that were.
+
+    A backlog is compacted on the way every `BACKLOG_MESSAGES`, so that a million turns take bounded memory.
+    Raises `InputError` where the session holds another conversation.
+    """
+    held = len(session)
+    rows = _missing(session, transcript, held)
+    waiting = 0
+    while batch := list(islice(rows, BATCH_MESSAGES)):
+        if waiting + len(batch) > BACKLOG_MESSAGES:
+            builder.build(session)
+            waiting = 0
+        session.extend(batch)
+        waiting += len(batch)
+        tell(f"message {len(session):,}")
+    return len(session) - held
+
+
+def _missing(session: Session, transcript: Transcript, held: int) -> Iterator[NewMessage]:
+    for number, entry in enumerate(transcript.entries(), 1):
+        if number > held:
+            yield new_message(entry, number)
+        elif session.entry(number).event.wire != encode_wire(entry.wire):
+            raise InputError(
+                f"{transcript.source}: message {number} is not §{number} of session {session.id!r}, "
+                "which holds another conversation; give this one its own --session ID"
+            )
+
+
+def unused_id(store: Store, id: str, tenant: str) -> str:
+    """The id itself, or with ``@2``, ``@3`` … if a session under it already holds messages."""
+    return next(name for name in _numbered(id) if not _holds_messages(store, name, tenant))
+
+
+def _numbered(id: str) -> Iterator[str]:
+    yield id
+    number = 2
+    while True:
+        yield f"{id}@{number}"
+        number += 1
+
+
+def _holds_messages(store: Store, id: str, tenant: str) -> bool:
+    return store.exists(id, tenant=tenant) and len(store.session(id, tenant=tenant)) > 0

@@ -1,0 +1,2 @@
+from .builder import EnvelopeBuilder as EnvelopeBuilder
+from .snapshots import Snapshots as Snapshots

@@ -1,0 +1,15 @@
+from .compactor import (
+    Compactor as Compactor,
+    Shortened as Shortened,
+    load_summarizer as load_summarizer,
+    replacing_reader as replacing_reader,
+    summarizers_of as summarizers_of,
+)
+from .losses import said_by as said_by, stands_in as stands_in, text_of as text_of
+from .policy import (
+    CompactionCandidate as CompactionCandidate,
+    CompactionChoice as CompactionChoice,
+    Policy as Policy,
+    Window as Window,
+    choose as choose,
+)

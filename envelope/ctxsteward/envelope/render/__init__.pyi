@@ -1,0 +1,19 @@
+from .openai_chat import wires_of as wires_of
+from .request import FORMATS as FORMATS, dropped_fields as dropped_fields, read_units as read_units, render as render
+from .text import (
+    fragment_document as fragment_document,
+    fragment_spans as fragment_spans,
+    parse as parse,
+    section_text as section_text,
+    spans as spans,
+)
+from .tools import translated as translated
+from .units import (
+    ATTACHED as ATTACHED,
+    CONTEXT_ARGUMENTS as CONTEXT_ARGUMENTS,
+    CUT as CUT,
+    JOINT as JOINT,
+    Unit as Unit,
+    canonical as canonical,
+    context_of as context_of,
+)

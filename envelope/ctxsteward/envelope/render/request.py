@@ -1,0 +1,95 @@
+"""Rendering: an envelope as the arguments of a provider's client, and such a request read back.
+
+One module a provider, whose `FORMAT` is its row in `FORMATS`: it turns fragments into that provider's messages,
+assembles the request, and takes a request apart into units for the auditor. The same provider gets its own wire dicts
+back unchanged; another one gets the typed view, and what that cannot carry is a `field_dropped` finding
+(`dropped_fields`). Rendered messages are cached on the fragment, so a render costs one list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ctxsteward.schemas import Finding, InputError, OpaquePart, ThinkingPart, Wire, fixed_finding, sent
+
+from ..history import LogEntry
+from ..layout import MessageStep, PromptLayout, ToolResults
+from . import anthropic, gemini, openai_chat, openai_responses, text
+from .units import SNAKE, ProviderFormat, Unit, canonical, context_of, tool_units
+
+FORMATS: dict[str, ProviderFormat] = {
+    module.NAME: module.FORMAT for module in (openai_chat, openai_responses, anthropic, gemini, text)
+}
+"""By provider."""
+
+
+def render(prompt: PromptLayout, provider: str, *, cache: bool = True) -> Wire:
+    """The request's arguments for this provider; raises `InputError` for an unknown one."""
+    if provider not in FORMATS:
+        raise InputError(f"unknown provider {provider!r}; one of: {', '.join(FORMATS)}")
+    return FORMATS[provider].render(prompt, cache)
+
+
+def read_units(payload: Wire, provider: str, *, heads: Iterable[str] = (), nonce: str = "") -> list[Unit]:
+    """The units of a request; `heads` are the sections to look for in a head that is one text, `nonce` the marks.
+
+    Context that has no place in this provider's request is a unit of the channel ``argument``.
+    """
+    form = FORMATS[provider]
+    context = {SNAKE.get(name, name): value for name, value in context_of(payload).items()}
+    tools = list(tool_units(context.get("tools")))
+    units = [*(tools if form.as_tool is not None else ()), *form.parse(context, heads, nonce)]
+    for name, value in context.items():
+        if name not in form.arguments and value not in (None, "", [], {}):
+            units.append(Unit("argument", name, value if isinstance(value, str) else canonical(value), name))
+    return units
+
+
+_KNOWN = frozenset(("role", "content", "tool_calls", "tool_call_id", "name"))
+
+
+def dropped_fields(prompt: PromptLayout, provider: str) -> tuple[Finding, ...]:
+    """What this provider cannot be shown of the messages in the window: a finding for each field, block or tool."""
+    return tuple(_dropped(prompt, provider, FORMATS[provider]))
+
+
+def _dropped(prompt: PromptLayout, provider: str, form: ProviderFormat) -> Iterator[Finding]:
+    if form.as_tool is None:
+        return
+    home = form.dialect
+    for index, tool in enumerate(prompt.head.tools):
+        if form.as_tool(tool) is None:
+            text = f"{provider} has no form for this tool; it is left out"
+            yield Finding(kind="field_dropped", field=f"tools[{index}]", text=text)
+    seen: set[int] = set()
+    for entry in _entries(prompt):
+        message = entry.message
+        if entry.ordinal in seen:
+            continue
+        seen.add(entry.ordinal)
+        for field in entry.controls:
+            yield fixed_finding("control_field", entry.ref, field)
+        if message.dialect == home or (message.dialect == "shared" and home is not None):
+            continue
+        for key in sent(message.wire):
+            if key not in _KNOWN:
+                yield _finding(entry, key, provider)
+        for index, part in enumerate(message.parts):
+            if isinstance(part, (OpaquePart, ThinkingPart)):
+                what = part.type if isinstance(part, OpaquePart) else "thinking"
+                yield _finding(entry, f"content[{index}] ({what})", provider)
+
+
+def _entries(prompt: PromptLayout) -> Iterator[LogEntry]:
+    for fragment in prompt.dynamic.fragments:
+        for step in fragment.steps:
+            if isinstance(step, MessageStep):
+                yield step.entry
+            elif isinstance(step, ToolResults):
+                yield from (answer.entry for answer in step.answers if answer.entry is not None)
+                yield from (rest.entry for rest in step.trailing if isinstance(rest, MessageStep))
+
+
+def _finding(entry: LogEntry, field: str, provider: str) -> Finding:
+    text = f"{provider} has no place for it; the original keeps it"
+    return Finding(kind="field_dropped", ref=entry.ref, field=field, text=text)

@@ -1,0 +1,417 @@
+"""The writing half of a journal in SQLite (`SqliteJournal`), and the transaction that its calls run in.
+
+The row of a log (`LogRow`) decides what a transaction may do; it is kept in memory from one transaction to the next as
+long as no other connection has committed (`PRAGMA data_version`). New records and changed rows of logs are collected
+and written in a few statements at the end. Sizes are bytes of UTF-8. Raises `StoreError`, `Conflict`, `Backpressure`.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from ctxsteward.schemas import Conflict, StoreError
+
+from .database import store_error
+from .port import (
+    Adoption,
+    DrainMark,
+    ForgottenSubject,
+    JournalRecord,
+    MovedTail,
+    SessionKey,
+    check_queue,
+    check_replaced,
+    size_bytes,
+    text_bytes,
+)
+from .queries import HEAD_QUERY, LOG, NEW, JournalQueries, LogRow, RowCodes, head_in
+
+HEADS_KEPT = 10_000
+"""Logs whose heads are kept in memory."""
+
+_CHUNKS = (32, 8, 1)
+"""Rows a statement: few statements, and few different ones to prepare."""
+
+
+class Transaction:
+    """A transaction as a ticket's work sees it. Raises `StoreError` before it has changed anything, or not at all."""
+
+    def __init__(self, writer: TableWriter, db: sqlite3.Connection) -> None:
+        self._writer, self._db = writer, db
+        self._rows: list[tuple[Any, ...]] = []
+        self.drains = writer.drains
+        self.heads: dict[SessionKey, LogRow] = {}
+        self.bytes_added = 0
+
+    def head(self, key: SessionKey) -> LogRow:
+        found = self.heads.get(key) or self._writer.heads.get(key)
+        if found is None:
+            found = self._writer.heads[key] = head_in(
+                self._db.execute(HEAD_QUERY, key).fetchall(), key, self._writer.codes
+            )
+        return found
+
+    def put(self, key: SessionKey, head: LogRow) -> None:
+        self.bytes_added += head.bytes - self.head(key).bytes
+        self.heads[key] = head
+
+    def replace(self, key: SessionKey, head: LogRow) -> None:
+        """Put a counted head in the place of one that cannot be believed."""
+        self.heads.pop(key, None)
+        self._writer.heads[key] = NEW
+        self.put(key, self.recount(key, head))
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Of all logs, with what this transaction adds."""
+        return self._writer.waiting_bytes + self.bytes_added
+
+    def insert(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._rows.extend(rows)
+
+    def execute(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        """Run a statement behind the records that were inserted before it."""
+        self._write_rows()
+        return self._db.execute(statement, values).fetchall()
+
+    def next_place(self) -> int:
+        """At the end of the order of waiting."""
+        self._writer.place += 1
+        return self._writer.place
+
+    def recount(self, key: SessionKey, head: LogRow) -> LogRow:
+        """The head with what waits counted anew, and the log at the end of the order."""
+        if not self.drains:
+            return head._replace(manifests=0, bytes=0, since=0)
+        query = (
+            "SELECT count(*), coalesce(sum(length(CAST(body AS BLOB))), 0) FROM manifests "
+            "WHERE tenant = ? AND session = ? AND waiting = 1"
+        )
+        ((manifests, manifest_bytes),) = self.execute(query, key)
+        query = (
+            "SELECT coalesce(sum(length(CAST(body AS BLOB)) + coalesce(length(CAST(wire AS BLOB)), 0)), 0) "
+            "FROM records WHERE tenant = ? AND session = ? AND position >= ?"
+        )
+        ((record_bytes,),) = self.execute(query, (*key, head.drained))
+        since = self.next_place() if manifests or head.length > head.drained else 0
+        return head._replace(manifests=manifests, bytes=manifest_bytes + record_bytes, since=since)
+
+    def flush(self) -> None:
+        """Write what was collected."""
+        self._write_rows()
+        codes = self._writer.codes
+        rows = [key + head + ("" if codes is None else codes.of_log(key, head),) for key, head in self.heads.items()]
+        _write(self._db, _put_logs, rows)
+        if self.bytes_added:
+            self._db.execute("UPDATE meta SET value = value + ? WHERE name = 'waiting_bytes'", (self.bytes_added,))
+
+    def _write_rows(self) -> None:
+        if self._rows:
+            rows, self._rows = self._rows, []
+            _write(self._db, _insert_records, rows)
+
+
+class TableWriter:
+    """What is remembered of the tables from one transaction of a connection to the next."""
+
+    def __init__(self, *, drains: bool, error: Callable[[BaseException], StoreError]) -> None:
+        self.drains, self.error = drains, error
+        self.codes: RowCodes | None = None
+        """None: the rows of logs have no codes."""
+        self.heads: dict[SessionKey, LogRow] = {}
+        self.place = 0
+        self.waiting_bytes = 0
+        self.version = -1
+        """Of the file, as it was read; -1: not to be trusted."""
+
+    def run_alone(
+        self, db: sqlite3.Connection, lock: AbstractContextManager[Any], work: Callable[[Transaction], Any]
+    ) -> Any:
+        """Run `work` in a transaction of its own; its result."""
+        with lock:
+            try:
+                db.execute("BEGIN")
+                transaction = Transaction(self, db)
+                result = work(transaction)
+                transaction.flush()
+                db.execute("COMMIT")
+                self.settle(transaction)
+            except BaseException as error:  # an interrupt may come at any point, behind the commit too
+                self.reread(db)
+                if isinstance(error, StoreError) or not isinstance(error, Exception):
+                    raise
+                raise self.error(error) from error
+            return result
+
+    def settle(self, transaction: Transaction) -> None:
+        """Remember what a transaction has left."""
+        self.heads.update(transaction.heads)
+        self.waiting_bytes += transaction.bytes_added
+
+    def reread(self, db: sqlite3.Connection) -> None:
+        """Undo what is under way, and forget what is remembered of the tables."""
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        self.version = -1
+        self.look_for_others(db)
+
+    def look_for_others(self, db: sqlite3.Connection) -> None:
+        """Forget what is remembered of the file if another connection has changed it."""
+        ((version,),) = db.execute("PRAGMA data_version").fetchall()
+        if version != self.version or len(self.heads) > HEADS_KEPT:
+            self.heads.clear()
+            query = (
+                "SELECT (SELECT value FROM meta WHERE name = 'waiting_bytes'), "
+                "(SELECT coalesce(max(since), 0) FROM logs WHERE since > 0)"
+            )
+            ((self.waiting_bytes, self.place),) = db.execute(query).fetchall()
+            self.version = version
+
+
+class SqliteJournal(JournalQueries):
+    """The writing half of a `Journal`; `sqlite.FileJournal` and `memory.MemoryJournal` say where the tables are."""
+
+    _submit: Callable[[Callable[[Transaction], Any]], Any]
+    """Run `work` in a transaction; its result, once that is durable."""
+    _writer: TableWriter
+
+    def __init__(self, root: Path, drains: bool, queue_bytes: int | None, busy_seconds: float) -> None:
+        self._root, self._busy_seconds, self._drains = root, busy_seconds, drains
+        self._queue_bytes = queue_bytes if drains else None
+        self._id = ""
+
+    @property
+    def id(self) -> str:
+        return self._id
+
+    # -- logs
+
+    def append(self, key: SessionKey, position: int, records: Sequence[JournalRecord], *, generation: int = 0) -> None:
+        rows = [_row(key, position + index, record) for index, record in enumerate(records)]
+        sizes = [size_bytes(record) for record in records] if self._drains else ()
+        stop = position + len(rows)
+        bounded = self._queue_bytes is not None and any(record.kind == "message" for record in records)
+
+        def work(transaction: Transaction) -> None:
+            head = transaction.head(key)
+            if head.length != position or head.generation != generation:
+                raise Conflict(key.session, position)
+            if not rows:
+                return
+            if bounded:
+                check_queue(transaction.waiting_bytes, sum(sizes), self._queue_bytes)
+            transaction.insert(rows)
+            waits, since = head.bytes, head.since
+            if sizes and stop > head.drained:
+                waits += sum(sizes[max(0, head.drained - position) :])
+                since = since or transaction.next_place()
+            transaction.put(key, head._replace(length=stop, bytes=waits, since=since))
+
+        self._submit(work)
+
+    # -- manifests, and finding by address
+
+    def put_manifest(self, key: SessionKey, address: str, body: str) -> None:
+        waits = int(self._drains)
+        size = text_bytes(body) if waits else 0
+
+        def work(transaction: Transaction) -> None:
+            statement = (
+                "INSERT OR IGNORE INTO manifests (tenant, session, address, body, waiting) VALUES (?,?,?,?,?) "
+                "RETURNING seq"
+            )
+            if transaction.execute(statement, (*key, address, body, waits)) and waits:
+                head = transaction.head(key)
+                since = head.since or transaction.next_place()
+                transaction.put(key, head._replace(manifests=head.manifests + 1, bytes=head.bytes + size, since=since))
+
+        self._submit(work)
+
+    # -- replacing what was written
+
+    def rewrite(self, key: SessionKey, records: Mapping[int, JournalRecord]) -> None:
+        rows = [_row(key, position, record) for position, record in records.items()]
+
+        def work(transaction: Transaction) -> None:
+            head = transaction.head(key)
+            check_replaced(key, head.length, records)
+            for position in records:
+                transaction.execute(f"DELETE FROM records WHERE {LOG} AND position = ?", (*key, position))
+            transaction.insert(rows)
+            transaction.put(key, transaction.recount(key, head._replace(generation=head.generation + 1)))
+
+        if rows:
+            self._submit(work)
+
+    def truncate(self, key: SessionKey, length: int) -> None:
+        def work(transaction: Transaction) -> None:
+            head = transaction.head(key)
+            if not 0 <= length < head.length:
+                return
+            transaction.execute(f"DELETE FROM records WHERE {LOG} AND position >= ?", (*key, length))
+            drained = min(head.drained, length)
+            head = head._replace(length=length, generation=head.generation + 1, drained=drained)
+            transaction.put(key, transaction.recount(key, head))
+
+        self._submit(work)
+
+    def drop_manifests(self, key: SessionKey) -> None:
+        def work(transaction: Transaction) -> None:
+            if transaction.execute(f"DELETE FROM manifests WHERE {LOG} RETURNING seq", key):
+                head = transaction.head(key)
+                transaction.put(key, transaction.recount(key, head._replace(generation=head.generation + 1)))
+
+        self._submit(work)
+
+    def adopt(self, key: SessionKey, adoption: Adoption) -> None:
+        position, records, length, drained, manifests, moved = adoption
+        rows = [_row(key, position + index, record) for index, record in enumerate(records)]
+
+        def work(transaction: Transaction) -> None:
+            head = transaction.head(key)
+            taken = moved is not None and transaction.head(moved.key).length
+            if head.length != length or drained.number < head.number or taken:
+                raise Conflict(key.session, length)
+            if position < length:
+                transaction.execute(f"DELETE FROM records WHERE {LOG} AND position >= ?", (*key, position))
+            transaction.insert(rows)
+            for manifest in manifests:
+                statement = (
+                    "INSERT OR IGNORE INTO manifests (tenant, session, address, body, waiting) VALUES (?,?,?,?,0)"
+                )
+                transaction.execute(statement, (*key, *manifest))
+            if moved is not None:
+                _move(transaction, key, moved)
+            generation = head.generation + (position < length)
+            head = transaction.head(key)._replace(
+                length=position + len(rows), generation=generation, drained=drained.position, number=drained.number,
+                epoch=drained.epoch, manifests=0, since=0,
+            )  # fmt: skip
+            transaction.put(key, transaction.recount(key, head))
+
+        self._submit(work)
+
+    # -- beside the logs
+
+    def set_drained(self, key: SessionKey, drained: DrainMark, manifests: Sequence[str] = ()) -> None:
+        def work(transaction: Transaction) -> None:
+            head = transaction.head(key)
+            for address in manifests:
+                transaction.execute(f"UPDATE manifests SET waiting = 0 WHERE {LOG} AND address = ?", (*key, address))
+            if drained.number >= head.number:
+                position, number, epoch = drained
+                head = head._replace(drained=position, number=number, epoch=epoch)
+            transaction.put(key, transaction.recount(key, head))
+
+        self._submit(work)
+
+    def waiting_bytes(self) -> int:
+        return self._writer.waiting_bytes if self._drains else 0
+
+    def see(self, name: str, number: int) -> None:
+        if self.seen(name) >= number:
+            return
+        statement = (
+            "INSERT INTO seen VALUES (?,?) ON CONFLICT (name) DO UPDATE SET number = max(number, excluded.number)"
+        )
+        self._submit(lambda transaction: transaction.execute(statement, (name, number)))
+
+    def forget(self, tenant: str, forgotten: ForgottenSubject) -> None:
+        session, principal, who, when, why = forgotten
+        values = (tenant, session, principal is None, principal or "", who, when, why)
+        statement = (
+            "INSERT OR IGNORE INTO forgotten (tenant, session, whole, principal, who, at, why, mac) "
+            "VALUES (?,?,?,?,?,?,?,?) RETURNING seq"
+        )
+
+        def work(transaction: Transaction) -> None:
+            mac = "" if self._codes is None else self._codes.of_forgotten(tenant, forgotten)
+            if transaction.execute(statement, (*values, mac)):
+                key = SessionKey(tenant, session)
+                head = transaction.head(key)
+                transaction.put(key, head._replace(forgotten=head.forgotten + 1))
+
+        self._submit(work)
+
+    def recount(self, key: SessionKey, length: int, drained: DrainMark) -> None:
+        """Write a log's row anew from what its records and the object store say; it is a new generation."""
+
+        def work(transaction: Transaction) -> None:
+            before = transaction.execute(f"SELECT generation FROM logs WHERE {LOG}", key)
+            generation = abs(int(before[0][0])) if before else 0
+            ((forgotten,),) = transaction.execute(f"SELECT count(*) FROM forgotten WHERE {LOG}", key)
+            transaction.replace(key, LogRow(length, generation + 1, *drained, forgotten=forgotten))
+
+        self._submit(work)
+
+    def _refusal(self, error: BaseException) -> StoreError:
+        """The `StoreError` for what a transaction has failed with."""
+        if isinstance(error, StoreError):
+            return error
+        return store_error(error, self._root, self._busy_seconds, "nothing was written")
+
+
+def _row(key: SessionKey, position: int, record: JournalRecord) -> tuple[Any, ...]:
+    kind, body, ordinal, outputs, id, wire, mac = record
+    return (*key, position, kind, ordinal, outputs, id, compaction_address(record), body, wire, mac)
+
+
+def _move(transaction: Transaction, key: SessionKey, moved: MovedTail) -> None:
+    """Make a log of a tail, with the manifests and the forks that belong to it."""
+    transaction.insert(_row(moved.key, position, record) for position, record in enumerate(moved.records))
+    statement = f"UPDATE manifests SET session = ?, body = ?, waiting = ? WHERE {LOG} AND address = ?"
+    for address, body in moved.manifests.items():
+        transaction.execute(statement, (moved.key.session, body, int(transaction.drains), *key, address))
+    head = transaction.head(moved.key)._replace(length=len(moved.records))
+    transaction.put(moved.key, transaction.recount(moved.key, head))
+    for fork, first in moved.forks.items():
+        transaction.execute(f"DELETE FROM records WHERE {LOG} AND position = 0", fork)
+        transaction.insert([_row(fork, 0, first)])
+        head = transaction.head(fork)
+        transaction.put(fork, transaction.recount(fork, head._replace(generation=head.generation + 1)))
+
+
+def compaction_address(record: JournalRecord) -> str | None:
+    """The address a compaction is found by; None for other records.
+
+    >>> compaction_address(JournalRecord("compaction", '{"report": {"id": "ab12"}}'))
+    'ab12'
+    """
+    if record.kind != "compaction":
+        return None
+    try:
+        return str(json.loads(record.body)["report"]["id"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreError("a compaction record holds no report with an id; nothing was written") from error
+
+
+_RECORD_ROW = "(" + ",".join("?" * 11) + ")"
+_LOG_ROW = "(" + ",".join("?" * 12) + ")"
+_LOG_CHANGED = ",".join(f"{name} = excluded.{name}" for name in (*LogRow._fields, "mac"))
+
+
+@lru_cache(maxsize=len(_CHUNKS))
+def _insert_records(rows: int) -> str:
+    return "INSERT INTO records VALUES " + ",".join([_RECORD_ROW] * rows)
+
+
+@lru_cache(maxsize=len(_CHUNKS))
+def _put_logs(rows: int) -> str:
+    values = ",".join([_LOG_ROW] * rows)
+    return f"INSERT INTO logs VALUES {values} ON CONFLICT (tenant, session) DO UPDATE SET {_LOG_CHANGED}"
+
+
+def _write(db: sqlite3.Connection, statement: Callable[[int], str], rows: Sequence[tuple[Any, ...]]) -> None:
+    done = 0
+    for chunk in _CHUNKS:
+        while len(rows) - done >= chunk:
+            values = chain.from_iterable(rows[done : done + chunk])
+            db.execute(statement(chunk), tuple(values))
+            done += chunk

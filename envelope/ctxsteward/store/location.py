@@ -1,0 +1,122 @@
+"""Where a store lies: the journal, the objects and the keys that a URI names, opened.
+
+    file:PATH              one folder: objects, keys and, unless it is named elsewhere, the journal
+    s3://BUCKET/PREFIX     a bucket (see `objects.s3_location`), with a journal on the local disk
+    memory:                nothing lasts
+
+Raises `InputError`, `StoreError`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ctxsteward.schemas import InputError, StoreError
+
+from .crypto import Keys, file_keys, memory_keys
+from .journal import Journal
+from .objects import ObjectStore
+from .replication import Asker
+
+JOURNAL_FOLDER = ".ctxsteward/journal"
+"""Of a store that is no folder."""
+QUEUE_BYTES = 1 << 30
+PROBE_SECONDS = 3.0
+
+
+def local_folder(uri: str, journal: str | Path | None = None) -> Path:
+    """The folder on this machine where a store of this URI, or its journal, lies; nothing is opened."""
+    if journal is not None:
+        return Path(journal)
+    scheme, _, rest = uri.partition(":")
+    return Path(rest) if scheme == "file" and rest else Path(JOURNAL_FOLDER)
+
+
+class StoreParts(NamedTuple):
+    """What a store is made of."""
+
+    uri: str
+    journal: Journal
+    objects: ObjectStore
+    keys: Keys
+    folder: Path | None = None
+    """Of the journal."""
+    drains: Mapping[str, Any] | None = None
+    """Arguments of the `WriteBehind` that carries the journal into the objects; None: it lies beside them."""
+
+
+def open_location(
+    uri: str | PathLike[str],
+    *,
+    journal: str | Path | None = None,
+    keys: Keys | None = None,
+    queue_bytes: int = QUEUE_BYTES,
+) -> StoreParts:
+    """Open what the URI names; `journal` is a folder, and `keys` are files beside the objects or the journal."""
+    if isinstance(uri, PathLike):
+        uri = f"file:{fspath(uri)}"
+    if not isinstance(uri, str):
+        raise InputError(f"a store is opened by a URI or a path, not {type(uri).__name__}; write file:PATH")
+    scheme, separator, rest = uri.partition(":")
+    if scheme == "memory" and separator and not rest and journal is None:
+        from .journal import MemoryJournal
+        from .objects import MemoryObjects
+
+        return StoreParts(uri, MemoryJournal(), MemoryObjects(), keys or memory_keys())
+    if scheme == "file" and rest:
+        from .journal import FileJournal
+        from .objects import FileObjects
+
+        root = Path(rest)
+        objects, keys = FileObjects(root / "objects"), keys or file_keys(root / "keys")
+        if journal is not None and Path(journal).resolve() != root.resolve():
+            return _drained(uri, objects, Path(journal), keys, queue_bytes)
+        around = (root / "objects", root / "keys")
+        own = FileJournal(root, address_key=keys.address_key, inhabited=lambda: any(map(_has_files, around)))
+        return StoreParts(uri, own, objects, keys, root)
+    if scheme == "s3" and rest.startswith("//"):
+        from .objects import S3Objects
+
+        folder = Path(JOURNAL_FOLDER if journal is None else journal)
+        bucket = S3Objects.open(uri)
+        try:
+            probe = None if _answers(bucket.probe) else bucket.probe
+            return _drained(uri, bucket, folder, keys or file_keys(folder / "keys"), queue_bytes, probe)
+        except BaseException:
+            bucket.close()
+            raise
+    raise InputError(f"store {uri!r} is none; write file:PATH, s3://BUCKET/PREFIX or memory: (which has no journal)")
+
+
+def _drained(
+    uri: str,
+    objects: ObjectStore,
+    folder: Path,
+    keys: Keys,
+    queue_bytes: int,
+    probe: Callable[[], None] | None = None,
+) -> StoreParts:
+    from .journal import FileJournal
+
+    journal = FileJournal(folder, drains=True, queue_bytes=queue_bytes, address_key=keys.address_key)
+    return StoreParts(uri, journal, objects, keys, folder, {"lock_path": folder / "drain.lock", "probe": probe})
+
+
+def _has_files(folder: Path) -> bool:
+    return any(files for _, _, files in os.walk(folder))
+
+
+def _answers(probe: Callable[[], None]) -> bool:
+    """Whether the endpoint answered in time and keeps the first of two writes; raises `InputError` where it does not.
+
+    Where it does not answer the store opens all the same, and the write-behind asks before it writes anything.
+    """
+    try:
+        Asker("its conditional writes", 1, late="the object store did not answer").ask(lambda _: probe(), PROBE_SECONDS)
+    except StoreError:
+        return False
+    return True

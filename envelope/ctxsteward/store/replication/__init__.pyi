@@ -1,0 +1,12 @@
+from .breaker import Asker as Asker
+from .segment_log import (
+    NewSegments as NewSegments,
+    Rewrite as Rewrite,
+    Segment as Segment,
+    SessionLog as SessionLog,
+    Takeover as Takeover,
+    decode as decode,
+    session_id as session_id,
+    unreached as unreached,
+)
+from .write_behind import WriteBehind as WriteBehind

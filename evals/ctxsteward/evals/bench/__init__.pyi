@@ -1,0 +1,3 @@
+from .__main__ import BENCHES as BENCHES, line_of as line_of, run as run
+from .benchmark_row import BenchmarkRow as BenchmarkRow
+from .conversations import conversation as conversation

@@ -1,0 +1,54 @@
+"""Generated parts of documents: lines between two markers, ``<!-- NAME -->`` and ``<!-- /NAME -->``.
+
+The cost and recall evals, the benchmarks and the comparison with other libraries write their tables into `docs/` with
+it. They call `check_markers` before they measure, so that minutes of work do not end at a document without a place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from ctxsteward.schemas import InputError
+
+
+def markers(name: str) -> tuple[str, str]:
+    """What stands before a block and behind it."""
+    return f"<!-- {name} -->", f"<!-- /{name} -->"
+
+
+def check_markers(path: Path, *names: str) -> None:
+    """Raise `InputError` where a block has no place."""
+    if not path.is_file():
+        raise InputError(f"--write {path}: no such file; name a Markdown page with a place for the table")
+    text = path.read_text(encoding="utf-8")
+    for begin, end in map(markers, names):
+        if not 0 <= text.find(begin) < text.find(end):
+            raise InputError(f"{path}: no {begin} followed by {end}; write them where the table belongs")
+
+
+def block_of(text: str, name: str) -> str:
+    """What stands between a block's markers."""
+    begin, end = markers(name)
+    return text[text.index(begin) + len(begin) : text.index(end)]
+
+
+def with_block(text: str, name: str, lines: Iterable[str]) -> str:
+    """The text with these lines between the block's markers, and nothing else changed."""
+    begin, end = markers(name)
+    return "\n".join([text[: text.index(begin) + len(begin)], *lines, text[text.index(end) :]])
+
+
+def write_blocks(path: Path, blocks: Mapping[str, Iterable[str]]) -> None:
+    """Put lines into their blocks of a document."""
+    text = path.read_text(encoding="utf-8")
+    for name, lines in blocks.items():
+        text = with_block(text, name, lines)
+    path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> Iterator[str]:
+    """A Markdown table; the first so many columns are texts, the others figures, which stand right."""
+    yield f"| {' | '.join(head)} |"
+    yield "|" + "---|" * texts + "---:|" * (len(head) - texts)
+    yield from (f"| {' | '.join(row)} |" for row in rows)

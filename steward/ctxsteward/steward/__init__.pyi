@@ -1,0 +1,12 @@
+from .ledger import Ledger as Ledger
+from .night.environment import ProcessEnvironment as ProcessEnvironment, of_this_process as of_this_process
+from .night.history import NightChain as NightChain, status as status
+from .night.report import NightReport as NightReport
+from .night.run import run_night as run_night
+from .release.actors import Actors as Actors
+from .release.approvals import Approvals as Approvals
+from .release.assignment import profile_for as profile_for, version_for as version_for
+from .release.promotion import promote as promote, rollback as rollback
+from .release.record_reviews import RecordReviews as RecordReviews
+from .settings import NightSettings as NightSettings, settings_of as settings_of
+from .setup import OpenedNight as OpenedNight, harvest_in_process as harvest_in_process, open_night as open_night

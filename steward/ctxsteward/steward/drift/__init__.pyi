@@ -1,0 +1,14 @@
+from .entries import opposed as opposed
+from .polarity import PolarityChange as PolarityChange, polarity_changes as polarity_changes
+from .report import (
+    CumulativeBase as CumulativeBase,
+    ProfilePatches as ProfilePatches,
+    apply as apply,
+    difference as difference,
+    document as document,
+    keyed as keyed,
+    report as report,
+    without_text as without_text,
+    worst as worst,
+)
+from .rules import Rule as Rule, against as against, reads_as_rule as reads_as_rule, rules_of as rules_of

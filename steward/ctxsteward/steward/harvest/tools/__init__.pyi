@@ -1,0 +1,13 @@
+from .calls import ToolStep as ToolStep, leaf_name as leaf_name, name_words as name_words, steps as steps
+from .episodes import ErrorEpisode as ErrorEpisode, episodes as episodes
+from .errors import TOOL_ERRORS_EXTRACTOR as TOOL_ERRORS_EXTRACTOR, tool_errors as tool_errors
+from .siblings import (
+    SIBLINGS_EXTRACTOR as SIBLINGS_EXTRACTOR,
+    FailureGroup as FailureGroup,
+    FailurePlace as FailurePlace,
+    expected as expected,
+    identifiers as identifiers,
+    sibling_fixes as sibling_fixes,
+    troubles_of as troubles_of,
+)
+from .templates import FixTrigger as FixTrigger, is_repair as is_repair, parse_trigger as parse_trigger

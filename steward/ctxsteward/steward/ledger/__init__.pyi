@@ -1,0 +1,2 @@
+from .facade import FlawedRecord as FlawedRecord, Ledger as Ledger, LedgerSize as LedgerSize
+from .records import JudgementContext as JudgementContext, LineCounter as LineCounter

@@ -1,0 +1,40 @@
+from . import telemetry as telemetry
+from .batch_harvest import (
+    BatchHarvester as BatchHarvester,
+    HarvestResult as HarvestResult,
+    HarvestWorker as HarvestWorker,
+    Watch as Watch,
+)
+from .dry_run import draft_store as draft_store
+from .environment import (
+    KEY_VARIABLE as KEY_VARIABLE,
+    ProcessEnvironment as ProcessEnvironment,
+    environment_keys as environment_keys,
+)
+from .history import (
+    ALERT_NIGHTS as ALERT_NIGHTS,
+    Night as Night,
+    NightChain as NightChain,
+    Outcome as Outcome,
+    alerts_of as alerts_of,
+    line as line,
+    moment_of as moment_of,
+    status as status,
+)
+from .report import NightReport as NightReport, rates_of as rates_of
+from .run import (
+    AdmittedRecords as AdmittedRecords,
+    Challenger as Challenger,
+    CheckVerdict as CheckVerdict,
+    CommitContext as CommitContext,
+    DueTranscripts as DueTranscripts,
+    FittedSlice as FittedSlice,
+    LedgerUpdate as LedgerUpdate,
+    Marks as Marks,
+    NightContext as NightContext,
+    PromotionResult as PromotionResult,
+    Stages as Stages,
+    Tell as Tell,
+    run_night as run_night,
+)
+from .telemetry import tell_night as tell_night

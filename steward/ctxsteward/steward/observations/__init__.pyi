@@ -1,0 +1,16 @@
+from .kinds import KINDS as KINDS
+from .observation import (
+    Harvester as Harvester,
+    MessageSpan as MessageSpan,
+    Observation as Observation,
+    Reach as Reach,
+    Strength as Strength,
+)
+from .transcript import (
+    Dated as Dated,
+    ReplayedCall as ReplayedCall,
+    ReplayedTranscript as ReplayedTranscript,
+    ReplayedUtterance as ReplayedUtterance,
+    Role as Role,
+    ShownRecord as ShownRecord,
+)

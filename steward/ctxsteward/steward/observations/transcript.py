@@ -1,0 +1,104 @@
+"""A replayed transcript: its messages in order, with principal and trust, without secrets.
+
+`ingest` makes one, the harvesters read it. Text is the text *after* redaction; spans of evidence are byte ranges of it.
+Ordinals count as a session does: leading system messages take none. A tool result is a text of its own inside its
+message, with its own reference (``§7.2``).
+
+Source: the layered-envelope design (replay); the state design (trust labels).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from ctxsteward.schemas import Trust
+
+Role = Literal["user", "assistant", "tool", "system"]
+Dated = Literal["messages", "started", "file", "undated"]
+"""Where the times of a transcript are from. messages: at least one has its own. started: its metadata say when it
+began. file: only the time is known when its file or object was written. undated: no time is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayedCall:
+    """A tool call of an assistant message."""
+
+    id: str
+    name: str
+    arguments: str
+    """JSON text as the model wrote it, redacted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayedUtterance:
+    """One text of one message: what somebody said, or what one tool call gave back."""
+
+    ordinal: int
+    ref: str
+    """``§7``; ``§7.2`` for the second result inside one message."""
+    role: Role
+    text: str
+    trust: Trust
+    principal: str
+    """Who stands behind it: for assistant and tool text, the person the conversation is with."""
+    speaker: str | None = None
+    """A name that the transcript gives; None where it gives none."""
+    ts: str | None = None
+    """Its own time, else the best that is known of it (`ReplayedTranscript.dated`)."""
+    calls: tuple[ReplayedCall, ...] = ()
+    """Tool calls of an assistant message."""
+    call_id: str | None = None
+    """Id of the call that a tool result answers."""
+    tool: str | None = None
+    """Name of the tool of a tool result."""
+    is_error: bool = False
+    """Whether the transcript flags a tool result as an error."""
+
+
+class ShownRecord(NamedTuple):
+    """Since when a record was shown."""
+
+    id: str
+    ordinal: int
+    """Ordinal of the first user message that was answered with the record in sight."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayedTranscript:
+    """One transcript, ready to be harvested."""
+
+    source: str
+    """A name that is stable from night to night: path in its folder, key of its object, or ``store``."""
+    session: str
+    principal: str
+    """The user or task it is with; of an unknown user, the session."""
+    format: str
+    digest: str
+    """SHA-256 of what was read, with the extractor's settings; inside the process only."""
+    utterances: tuple[ReplayedUtterance, ...]
+    project: str | None = None
+    started: str | None = None
+    dated: Dated = "undated"
+    profile_version: int | None = None
+    """The version of the governed profile that this session was under, where known."""
+    shown: frozenset[str] = frozenset()
+    """Ids of records that this session was shown: it can lend them no support."""
+    shown_from: tuple[ShownRecord, ...] = ()
+    """Since when, for records that only some turns were shown."""
+    succeeded: bool | None = None
+    """Whether its transcript says that the task was solved."""
+    eval_failures: tuple[str, ...] = ()
+    """Scorers that failed on it, with their reason, where it was an eval's."""
+    redacted: int = 0
+    """Secrets and personal data taken out."""
+
+    @property
+    def principals(self) -> tuple[str, ...]:
+        """Who it is with, and everybody who spoke; sorted."""
+        return tuple(sorted({self.principal, *(said.principal for said in self.utterances)}))
+
+    def users(self) -> Iterator[ReplayedUtterance]:
+        """What people said."""
+        return (said for said in self.utterances if said.role == "user")

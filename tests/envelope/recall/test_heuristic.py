@@ -1,0 +1,206 @@
+"""The default selector: it sees one session up to the question, whatever it knew before, from any thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from ctxsteward.envelope import Heuristic, SelectionRequest, Session, Store
+from ctxsteward.envelope.history.tool_groups import LogEntry
+from ctxsteward.envelope.recall.heuristic import MAX_QUERY_CHARS, turn_of
+from ctxsteward.envelope.testing import memory_store
+from ctxsteward.schemas import Message, TextPart
+
+from ...examples import examples
+from ..messages import CHARS
+
+
+def session_of(texts: list[str], *, store: Store | None = None, id: str = "s", tenant: str = "t") -> Session:
+    session = (store or memory_store()).session(id, tenant=tenant, counter=CHARS)
+    for n, text in enumerate(texts):
+        session.append({"role": ("user", "assistant")[n % 2], "content": text}, ts=f"2026-01-{n // 4 + 1:02}T09:00:00")
+    return session
+
+
+def asking(session: Session, query: str, *, last: int | None = None, **more: Any) -> SelectionRequest:
+    return SelectionRequest(
+        tenant=session.tenant,
+        session=session.id,
+        generation=more.pop("generation", 0),
+        query=Message(role="user", dialect="openai", parts=(TextPart(text=query),), wire={}),
+        last=len(session) if last is None else last,
+        visible=more.pop("visible", frozenset()),
+        pinned=frozenset(),
+        budget_tokens=more.pop("budget_tokens", 500),
+        entry=more.pop("entry", session.entry),
+    )
+
+
+def refs(selector: Heuristic, request: SelectionRequest) -> list[tuple[int, float]]:
+    return [(one.ordinal, one.score) for one in selector(request)]
+
+
+SAID = ("ash", "birch", "cedar", "elm", "fir", "gum", "Ann:", "Bob:", "?")
+texts = st.lists(st.lists(st.sampled_from(SAID), min_size=1, max_size=6).map(" ".join), min_size=1, max_size=12)
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(texts, st.lists(st.integers(1, 12), min_size=1, max_size=6))
+def test_a_ranking_depends_only_on_the_originals_up_to_the_question(said: list[str], lasts: list[int]) -> None:
+    """In whatever order earlier and later states are asked about."""
+    session, kept = session_of(said), Heuristic()
+    for last in lasts:
+        last = min(last, len(said))
+        fresh = Heuristic()(asking(session_of(said[:last]), "ash and fir, Bob?"))
+        assert refs(kept, asking(session, "ash and fir, Bob?", last=last)) == [(o.ordinal, o.score) for o in fresh]
+
+
+def test_what_is_visible_is_not_ranked() -> None:
+    session = session_of(["ash"] * 6)
+    assert {ordinal for ordinal, _ in refs(Heuristic(), asking(session, "ash", visible=frozenset({1, 2, 5})))} == {
+        3,
+        4,
+        6,
+    }
+
+
+def test_tenants_and_sessions_are_apart() -> None:
+    store, selector = memory_store(), Heuristic()
+    mine = session_of(["the vault code is 4711", "noted"], store=store)
+    others = [session_of(["ash", "elm"], store=store, tenant="u"), session_of(["ash", "elm"], store=store, id="other")]
+    assert refs(selector, asking(mine, "vault code"))
+    assert [refs(selector, asking(other, "vault code")) for other in others] == [[], []]
+
+
+def test_a_turn_of_a_draft_is_not_taken_for_the_logs() -> None:
+    session, selector = session_of(["ash", "elm"]), Heuristic()
+    draft = session.draft()
+    draft.append({"role": "user", "content": "the secret plan"})
+    assert refs(selector, asking(draft, "secret"))
+    session.append({"role": "user", "content": "nothing of it"})
+    assert refs(selector, asking(session, "secret")) == []
+
+
+def test_replaced_originals_are_read_anew() -> None:
+    session, selector = session_of(["the secret plan", "elm"]), Heuristic()
+    assert refs(selector, asking(session, "secret"))
+    erased = session_of(["[erased]", "elm"])
+    assert refs(selector, asking(session, "secret", entry=erased.entry, generation=1)) == []
+
+
+def counted(session: Session) -> tuple[Callable[[int], LogEntry], list[int]]:
+    read: list[int] = []
+
+    def entry(ordinal: int) -> LogEntry:
+        read.append(ordinal)
+        return session.entry(ordinal)
+
+    return entry, read
+
+
+def test_a_turn_reads_what_was_appended_since() -> None:
+    session, selector = session_of(["ash"] * 8), Heuristic()
+    entry, read = counted(session)
+    selector(asking(session, "ash", entry=entry))
+    assert read == list(range(1, 9))
+    read.clear()
+    session.append({"role": "user", "content": "elm"})
+    selector(asking(session, "ash", entry=entry))
+    assert read == [8, 9]  # 8: is it still the one that was indexed?
+
+
+def test_the_index_used_longest_ago_leaves() -> None:
+    store, selector = memory_store(), Heuristic(max_sessions=2)
+    sessions = [session_of(["ash", "elm"], store=store, id=name) for name in "abc"]
+    for session in (sessions[0], sessions[1], sessions[0], sessions[2]):
+        selector(asking(session, "ash"))
+    rereads = []
+    for session in (sessions[0], sessions[2], sessions[1]):
+        entry, read = counted(session)
+        selector(asking(session, "ash", entry=entry))
+        rereads.append(len(read))
+    assert rereads == [1, 1, 2]
+
+
+def test_an_original_that_cannot_be_read_leaves_no_half_index() -> None:
+    session, selector = session_of(["ash", "ash", "ash"]), Heuristic()
+
+    def broken(ordinal: int) -> LogEntry:
+        if ordinal == 3:
+            raise OSError("the disk is gone")
+        return session.entry(ordinal)
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        selector(asking(session, "ash", entry=broken))
+    assert refs(selector, asking(session, "ash")) == refs(Heuristic(), asking(session, "ash"))
+
+
+def test_threads_share_one_selector() -> None:
+    store, selector = memory_store(), Heuristic(max_sessions=3)
+    sessions = [session_of([f"{tree} number {n}" for n in range(40)], store=store, id=tree) for tree in ("ash", "elm")]
+    alone = {session.id: refs(Heuristic(), asking(session, f"{session.id} number 7")) for session in sessions}
+    start = threading.Barrier(8)
+
+    def ask(worker: int) -> bool:
+        start.wait(10)
+        session = sessions[worker % 2]
+        return all(refs(selector, asking(session, f"{session.id} number 7")) == alone[session.id] for _ in range(20))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(ask, range(8)))
+
+
+@pytest.mark.parametrize("query", ["", "?!…", "ok", "what was it", "🙂", "\x00", "x" * 10**6])
+def test_a_query_that_says_nothing_finds_nothing(query: str) -> None:
+    assert Heuristic()(asking(session_of(["ash", "elm"]), query)) == []
+
+
+def test_of_a_long_query_beginning_and_end_count() -> None:
+    session = session_of(["ash one", "elm two", "fir three", "gum four"])
+    query = f"ash {'x ' * MAX_QUERY_CHARS} fir {'y ' * MAX_QUERY_CHARS} elm"
+    assert {ordinal for ordinal, _ in refs(Heuristic(), asking(session, query))} >= {1, 2}
+
+
+def test_a_chinese_question_finds_its_answer() -> None:
+    session = session_of(["我住在上海", "好的", "服务器端口是8443", "记下了", "我喜欢喝茶", "明白"])
+    assert refs(Heuristic(), asking(session, "服务器的端口是多少？"))[0][0] == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "asks", "is_question", "speaker"),
+    [
+        ("Caroline: Shall we?", True, True, "caroline"),
+        ("Really? Yes, at 5:30.", True, False, None),
+        ("see http://x.example/?q=1", False, False, None),
+        ("好吗？可以", True, False, None),
+        ("error: no such file", False, False, None),
+        ("Mary Ann: hello", False, False, "mary ann"),
+    ],
+)
+def test_what_a_text_says_of_itself(content: str, asks: bool, is_question: bool, speaker: str | None) -> None:
+    session = memory_store().session("s", counter=CHARS)
+    turn = turn_of(session.append({"role": "assistant", "content": content}))
+    assert (turn.asks, turn.is_question, turn.speaker) == (asks, is_question, speaker)
+
+
+def test_tool_calls_and_results_are_indexed() -> None:
+    session = memory_store().session("s", counter=CHARS)
+    call = {"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": '{"path": "etc/hosts.cfg"}'}}
+    session.append({"role": "user", "content": "look"})
+    session.append({"role": "assistant", "content": None, "tool_calls": [call]})
+    session.append({"role": "tool", "tool_call_id": "c1", "content": "gateway 10.0.0.7"})
+    assert refs(Heuristic(), asking(session, "read_file"))[0][0] == 2
+    assert refs(Heuristic(), asking(session, "what is at 10.0.0.7"))[0][0] == 3
+
+
+@pytest.mark.parametrize("ts", ["2026-05-08T09:00:00", "2026-05-08"])
+def test_a_date_is_found_as_people_say_it(ts: str) -> None:
+    session = memory_store().session("s", counter=CHARS)
+    for day, text in (("2026-04-01", "ash"), (ts, "elm"), ("2026-06-02", "fir")):
+        session.append({"role": "user", "content": text}, ts=day)
+    assert refs(Heuristic(), asking(session, "what happened on 8 May?"))[0][0] == 2

@@ -1,0 +1,278 @@
+"""The index of a session: the textbook's scores, surroundings, and a ranking that is a pure function of its turns."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from ctxsteward.envelope import Weights
+from ctxsteward.envelope.recall.lexical_index import (
+    MAX_HITS,
+    MAX_POSTINGS,
+    MAX_RANKED,
+    IndexedTurn,
+    Postings,
+    TurnIndex,
+    best_hits,
+)
+from ctxsteward.envelope.recall.selection import ScoredOriginal
+
+WORDS = ("ash", "birch", "cedar", "date", "elm", "fir", "gum", "hazel")
+words = st.lists(st.sampled_from(WORDS), max_size=8)
+turns = st.lists(
+    st.builds(
+        IndexedTurn,
+        terms=words,
+        asks=st.booleans(),
+        is_question=st.booleans(),
+        speaker=st.sampled_from([None, "ann", "bob"]),
+        sitting=st.sampled_from([None, "2026-01-01", "2026-01-02", "2026-01-03"]),
+        date_terms=st.sampled_from([(), ("1", "januari"), ("2", "januari")]),
+    ),
+    max_size=30,
+)
+ONLY_NEAR = Weights(near=1, wide=0, asked=0, sitting=0, date=0, speaker=0, question=0)
+
+
+def index_of(made: list[IndexedTurn], start: int = 1) -> TurnIndex:
+    index = TurnIndex()
+    for ordinal, turn in enumerate(made, start):
+        index.add(ordinal, turn)
+    return index
+
+
+def plain(ranked: list[ScoredOriginal]) -> list[tuple[int, float, dict[str, float]]]:
+    return [(one.ordinal, one.score, dict(one.signals)) for one in ranked]
+
+
+# -- BM25 ----------------------------------------------------------------------------------------------------------
+
+
+def textbook(documents: list[list[str]], query: list[str], k1: float, b: float) -> list[float]:
+    """Robertson and Zaragoza's formula with Lucene's idf, written once more, document by document."""
+    mean = sum(map(len, documents)) / len(documents)
+    scores = []
+    for document in documents:
+        score = 0.0
+        for term in query:
+            holding = sum(term in other for other in documents)
+            idf = math.log(1 + (len(documents) - holding + 0.5) / (holding + 0.5))
+            times = document.count(term)
+            if times:
+                score += idf * times * (k1 + 1) / (times + k1 * (1 - b + b * len(document) / mean))
+        scores.append(score)
+    return scores
+
+
+documents = st.lists(st.lists(st.sampled_from(WORDS), max_size=12), min_size=1, max_size=20)
+
+
+@given(documents, st.lists(st.sampled_from(WORDS), max_size=6), st.floats(0, 3), st.floats(0, 1))
+def test_scores_are_the_textbooks(made: list[list[str]], query: list[str], k1: float, b: float) -> None:
+    postings = Postings()
+    for number, document in enumerate(made):
+        postings.add(number, document)
+    if not any(made):
+        assert postings.scores(Counter(query), Weights(k1=k1, b=b)) == {}
+        return
+    scores = postings.scores(Counter(query), Weights(k1=k1, b=b))
+    assert [scores.get(n, 0.0) for n in range(len(made))] == pytest.approx(textbook(made, query, k1, b))
+
+
+@given(turns, words)
+def test_near_is_the_textbooks_score_of_a_turn_with_its_neighbours(made: list[IndexedTurn], query: list[str]) -> None:
+    """Weighed alone, it is BM25 over documents of three turns, as far as the sitting goes."""
+    made = [turn._replace(sitting="one") for turn in made]
+    joined = [[t for turn in made[max(0, n - 1) : n + 2] for t in turn.terms] for n in range(len(made))]
+    ranked = index_of(made).rank(query, "", ONLY_NEAR)
+    wanted = textbook(joined, query, ONLY_NEAR.k1, ONLY_NEAR.b) if any(joined) else []
+    best = max(wanted, default=0.0)
+    expected = {n + 1: score / best for n, score in enumerate(wanted) if score > 0}
+    assert {one.ordinal: one.score for one in ranked} == pytest.approx(expected)
+
+
+# -- a pure function of the turns ----------------------------------------------------------------------------------
+
+
+@given(turns, words, st.integers(0, 30))
+def test_an_index_that_grew_ranks_as_one_made_from_scratch(made: list[IndexedTurn], query: list[str], at: int) -> None:
+    grown = index_of(made[:at])
+    grown.rank(query, "Ann", Weights())
+    for ordinal, turn in enumerate(made[at:], min(at, len(made)) + 1):
+        grown.add(ordinal, turn)
+    assert plain(grown.rank(query, "Ann", Weights())) == plain(index_of(made).rank(query, "Ann", Weights()))
+
+
+@given(turns, words, st.sets(st.integers(1, 30)), st.sets(st.integers(1, 30)))
+def test_a_ranking_holds_known_ordinals_once_each_best_first(
+    made: list[IndexedTurn], query: list[str], pinned: set[int], skip: set[int]
+) -> None:
+    weights = Weights(recency=0.2)
+    ranked = index_of(made).rank(query, "what did bob say", weights, pinned=pinned, skip=skip)
+    ordinals = [one.ordinal for one in ranked]
+    assert len(set(ordinals)) == len(ordinals)
+    assert set(ordinals) <= set(range(1, len(made) + 1)) - skip
+    assert all(math.isfinite(one.score) and one.score > 0 for one in ranked)
+    assert all(a.score > b.score or (a.score == b.score and a.ordinal < b.ordinal) for a, b in pairwise(ranked))
+
+
+@given(turns, words)
+def test_a_score_is_the_sum_of_its_signals(made: list[IndexedTurn], query: list[str]) -> None:
+    for one in index_of(made).rank(query, "bob", Weights(recency=0.3), pinned={2, 5}):
+        assert sum(one.signals.values()) == pytest.approx(one.score)
+        assert 0.0 not in one.signals.values()
+
+
+@given(turns, words)
+def test_signals_stay_as_they_were_when_the_index_grows(made: list[IndexedTurn], query: list[str]) -> None:
+    index, weights = index_of(made), Weights(recency=0.3)
+    ranked, looked_at = index.rank(query, "bob", weights), plain(index.rank(query, "bob", weights))
+    for ordinal in range(len(made) + 1, len(made) + 6):
+        index.add(ordinal, IndexedTurn(WORDS, sitting="2027-01-01"))
+    assert plain(ranked) == looked_at
+
+
+@given(turns, words)
+def test_a_limit_and_a_heap_change_nothing_about_the_order(made: list[IndexedTurn], query: list[str]) -> None:
+    index = index_of(made)
+    whole = [one.ordinal for one in index.rank(query, "", Weights())]
+    assert [one.ordinal for one in index.rank(query, "", Weights(), limit=2)] == whole[:2]
+
+
+# -- what the signals mean -----------------------------------------------------------------------------------------
+
+
+def turn(text: str, **more: object) -> IndexedTurn:
+    return IndexedTurn(terms=text.split(), **more)  # type: ignore[arg-type]
+
+
+def test_neighbours_do_not_reach_across_days() -> None:
+    made = [turn("ash", sitting="a"), turn("elm", sitting="b"), turn("fir", sitting="b")]
+    assert [one.ordinal for one in index_of(made).rank(["ash"], "", ONLY_NEAR)] == [1]
+
+
+def test_an_answer_is_found_under_its_question() -> None:
+    made = [turn("ash", asks=True, sitting="a"), turn("fir", sitting="a"), turn("gum", sitting="a")]
+    weights = Weights(near=0, wide=0, asked=1, sitting=0, date=0, speaker=0, question=0)
+    assert {one.ordinal for one in index_of(made).rank(["ash"], "", weights)} == {1, 2}
+
+
+def test_a_day_is_worth_nothing_where_there_is_no_other() -> None:
+    made = [turn(word, sitting="a", date_terms=("8", "may")) for word in ("ash", "elm", "fir", "gum", "oak")]
+    alone, beside = index_of(made), index_of([*made, turn("yew", sitting="b", date_terms=("9", "may"))])
+    assert {one.ordinal for one in alone.rank(["ash", "8"], "", Weights())} == {1, 2, 3}
+    assert {one.ordinal for one in beside.rank(["ash", "8"], "", Weights())} == {1, 2, 3, 4, 5}
+
+
+def test_a_turn_without_a_time_belongs_to_the_day_before_it() -> None:
+    made = [turn("ash", sitting="a"), turn("elm"), turn("fir", sitting="a")]
+    assert {one.ordinal for one in index_of(made).rank(["ash"], "", Weights())} == {1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ("what did Al eat", 2),
+        ("what did also matter", None),
+        ("Al and Ann", None),
+        ("AL's cat", 2),
+        ("小明喜欢什么", 3),
+        ("", None),
+    ],
+)
+def test_the_one_speaker_that_is_named_goes_first(query: str, named: int | None) -> None:
+    made = [turn("ash", speaker=name, sitting=str(n)) for n, name in enumerate(("ann", "al", "小明"))]
+    ranked = index_of(made).rank(["ash"], query, Weights())
+    assert {one.ordinal for one in ranked if one.signals.get("speaker")} == ({named} if named else set())
+
+
+def test_a_term_that_nearly_all_turns_hold_is_left_out_only_beside_others() -> None:
+    made = [turn(f"ash w{n}", sitting="a") for n in range(100)]
+    index = index_of(made)
+    alone, beside = index.rank(["ash", "unheard"], "", ONLY_NEAR), index.rank(["ash", "w7"], "", ONLY_NEAR)
+    assert len(alone) == 100
+    assert {one.ordinal for one in beside} == {7, 8, 9}
+
+
+def test_words_of_a_date_find_its_day() -> None:
+    made = [turn("ash", sitting=day, date_terms=(day,)) for day in ("x", "y", "z")]
+    assert index_of(made).rank(["y"], "", Weights())[0].ordinal == 2
+
+
+def test_pinned_turns_gain_and_questions_lose() -> None:
+    made = [turn("ash", sitting=str(n)) for n in range(3)] + [turn("ash", sitting="3", is_question=True)]
+    assert [one.ordinal for one in index_of(made).rank(["ash"], "", Weights(), pinned={3})] == [3, 1, 2, 4]
+
+
+@pytest.mark.parametrize("query", [[], ["unheard"]])
+def test_what_shares_nothing_with_the_session_finds_nothing(query: list[str]) -> None:
+    assert index_of([turn("ash"), turn("elm")]).rank(query, "ash", Weights()) == []
+    assert TurnIndex().rank(query, "", Weights(recency=1)) == []
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.integers(0, 2**32))
+def test_a_long_session_is_touched_by_no_more_than_so_many_postings(seed: int) -> None:
+    common = [f"common{n}" for n in range(8)]
+    index = index_of([turn(f"{common[(n + seed) % 8]} rare{n}", sitting=str(n // 30)) for n in range(6_000)])
+    query, _ = index._telling(Counter([*common, "rare5", "rare77"]))
+    assert sum(len(index._own.counts[term]) for term in query) <= MAX_POSTINGS
+    assert {"rare5", "rare77"} <= set(query)
+    assert len(index.rank(common, "", Weights())) == MAX_RANKED
+
+
+def test_days_are_touched_by_no_more_than_so_many_postings() -> None:
+    common = [f"common{n}" for n in range(8)]
+    index = index_of([turn(f"{' '.join(common)} rare{n}", sitting=str(n), date_terms=("may",)) for n in range(1_000)])
+    _, dated = index._telling(Counter([*common, "may", "rare5"]))
+    assert sum(len(index._sittings.counts[term]) for term in dated) <= MAX_POSTINGS
+    assert "rare5" in dated
+
+
+def held_by(turns: int, *, twice: set[int]) -> Postings:
+    """Turns that all hold a word; some twice."""
+    own = Postings()
+    for number in range(turns):
+        own.add(number, ["ash"] * (1 + (number in twice)))
+    return own
+
+
+def test_a_few_hundred_hits_are_all_looked_around() -> None:
+    assert best_hits(held_by(MAX_HITS, twice=set()), {"ash": 1}, Weights()) is None
+
+
+def test_of_more_hits_the_best_are_looked_around_and_those_beside_them() -> None:
+    best = {3, 400, 1_200}
+    hits = best_hits(held_by(MAX_POSTINGS, twice=best), {"ash": 1}, Weights(b=0))
+    assert hits is not None
+    assert len(hits) == MAX_HITS
+    assert hits >= {beside for turn in best for beside in (turn - 1, turn, turn + 1)}
+
+
+def test_of_a_word_that_too_many_turns_hold_the_newest_are_looked_at() -> None:
+    turns = 3 * MAX_POSTINGS
+    hits = best_hits(held_by(turns, twice={5, turns - 5}), {"ash": 1}, Weights(b=0))
+    assert hits is not None
+    assert turns - 5 in hits
+    assert min(hits) >= turns - MAX_POSTINGS
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.integers(0, 2_999))
+def test_what_holds_every_word_goes_first_however_many_turns_hold_one(answer: int) -> None:
+    words = [f"word{n}" for n in range(24)]
+    asked = words[:8]  # a thousand turns hold one of these: more than are looked around
+    made = [turn(f"{' '.join(asked) if n == answer else words[n % 24]} rare{n}", sitting="a") for n in range(3_000)]
+    index = index_of(made)
+    assert MAX_HITS < sum(len(index._own.counts[word]) for word in asked) < MAX_POSTINGS
+    assert index.rank(asked, "", ONLY_NEAR)[0].ordinal in (answer, answer + 1, answer + 2)
+
+
+def test_the_weights_of_a_bad_configuration_are_refused() -> None:
+    for bad in ({"near": -1}, {"near": math.nan}, {"b": 1.5}, {"k1": math.inf}, {"nearly": 1}):
+        with pytest.raises(ValueError, match="validation error"):
+            Weights.model_validate(bad)

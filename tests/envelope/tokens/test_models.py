@@ -1,0 +1,54 @@
+"""Windows of models by all their spellings; unknown names are refused, never guessed."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxsteward.envelope.tokens.encodings import PUBLISHED
+from ctxsteward.envelope.tokens.models import ModelInfo, image_tokens, known_models, model_info
+from ctxsteward.schemas import ImagePart, UnknownModel
+
+from ...tables import table
+
+MODELS = table(__file__, "models.yaml")
+
+
+@pytest.mark.parametrize(("name", "window_tokens"), MODELS["windows"].items())
+def test_a_canonical_name_has_its_published_window(name: str, window_tokens: int) -> None:
+    info = model_info(name)
+    assert (info.name, info.window_tokens) == (name, window_tokens)
+
+
+@pytest.mark.parametrize(("spelling", "name"), MODELS["spellings"].items())
+def test_what_providers_put_around_a_name_is_understood(spelling: str, name: str) -> None:
+    assert model_info(spelling).name == name
+
+
+@pytest.mark.parametrize("name", MODELS["unknown"])
+def test_an_unknown_name_is_refused_and_the_known_ones_are_named(name: str) -> None:
+    with pytest.raises(UnknownModel, match="claude-sonnet-4-5") as refusal:
+        model_info(name)
+    assert refusal.value.known == known_models()
+
+
+def test_a_whole_value() -> None:
+    assert model_info("claude-opus-4-5-20251101") == ModelInfo(
+        name="claude-opus-4-5",
+        encoding="o200k_base",
+        window_tokens=200_000,
+        output_reserve_tokens=64_000,
+        images="anthropic-area",
+        estimate=True,
+        cache_block_tokens=4096,
+    )
+
+
+@pytest.mark.parametrize("name", known_models())
+def test_every_row_of_the_data_can_be_used(name: str) -> None:
+    info = model_info(name)
+    assert info.name == name
+    assert info.encoding in PUBLISHED
+    assert 0 < info.output_reserve_tokens <= info.window_tokens // 2
+    assert 0 < info.cache_block_tokens <= info.window_tokens
+    assert image_tokens(ImagePart(url="https://example.org/a.png"), info.images) > 0
+    assert info.estimate or name.startswith(("gpt-", "o"))

@@ -1,0 +1,161 @@
+"""Wishes: how many are found, what is never one, how far each reaches, which slot it takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ctxsteward.envelope.transcripts import read_transcripts
+from ctxsteward.steward.harvest.harvester import HARVESTERS
+from ctxsteward.steward.harvest.people.utterances import listen
+from ctxsteward.steward.ingest import TranscriptOrigin, replay, said_in
+
+from .said import cases, said_en, said_zh
+from .talk import found, said, strengths, talk, task
+
+DATA = Path(__file__).parents[4] / "../shared/data"
+BOTH = [pytest.param(said_en, id="English"), pytest.param(said_zh, id="Chinese")]
+
+
+def is_strict(text: str) -> bool:
+    """A durable cue: a standing wish, or a named fact of the person."""
+    return "strict" in strengths(text, "preferences", "facts")
+
+
+def share(texts: list[str], *wanted: str) -> float:
+    return sum(bool(strengths(text, "preferences", "facts") & set(wanted)) for text in texts) / len(texts)
+
+
+# -- how many --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sets", BOTH)
+def test_most_standing_wishes_are_strict(sets: object) -> None:
+    """0.8 is the bar; these sets were written beside the cues, so they must give more."""
+    for name in ("DURABLE", "LATER_DURABLE", "LAST_DURABLE"):
+        texts = getattr(sets, name)
+        assert share(texts, "strict") >= 0.85, name
+
+
+@pytest.mark.parametrize("text", said_zh.STANDING)
+def test_what_somebody_has_long_done_or_liked_needs_no_company(text: str) -> None:
+    (seen,) = found(text, "preferences")
+    assert (seen.kind, seen.strength, seen.reach) == ("preference", "strict", "user")
+    is_aversion = any(word in text for word in ("不喜欢", "不爱", "讨厌", "反感"))
+    assert seen.polarity == ("negative" if is_aversion else "positive")
+
+
+@pytest.mark.parametrize("text", said_zh.NOT_STANDING)
+def test_what_only_looks_long_liked_gives_nothing_strict(text: str) -> None:
+    assert "strict" not in strengths(text, "preferences", "facts")
+
+
+@pytest.mark.parametrize("sets", BOTH)
+def test_nearly_every_wish_is_seen(sets: object) -> None:
+    texts = [*getattr(sets, "DURABLE"), *getattr(sets, "WEAK"), *getattr(sets, "LATER_DURABLE")]  # noqa: B009
+    assert share(texts, "strict", "broad") >= 0.95
+
+
+@pytest.mark.parametrize("sets", BOTH)
+def test_a_liking_or_a_request_needs_company(sets: object) -> None:
+    texts = getattr(sets, "WEAK")  # noqa: B009
+    assert [text for text in texts if "strict" in strengths(text, "preferences")] == []
+
+
+@pytest.mark.parametrize("text", [*said_en.NONE, *said_en.LATER_NONE, *said_en.LAST_NONE])
+def test_nothing_strict_in_english_that_wishes_nothing(text: str) -> None:
+    assert not any(seen.kind == "preference" for seen in found(text, "preferences") if seen.strength == "strict")
+
+
+@pytest.mark.parametrize("text", [*said_zh.NONE, *said_zh.LATER_NONE, *said_zh.LAST_NONE])
+def test_nothing_strict_in_chinese_that_wishes_nothing(text: str) -> None:
+    assert not any(seen.kind == "preference" for seen in found(text, "preferences") if seen.strength == "strict")
+
+
+@pytest.mark.skipif(not (DATA / "locomo").exists(), reason=f"no {DATA}")
+def test_real_talk_gives_strict_wishes_only_where_there_are_some() -> None:
+    """Thousands of turns: friends who chat, and customers of an airline, whose wishes are of their trip."""
+    strict, turns, beyond = 0, 0, []
+    for path in ("locomo/locomo_dev.json", "tau_bench_airline/runs_even_tasks.jsonl"):
+        for transcript in read_transcripts(DATA / path):
+            origin = TranscriptOrigin(source=path, session=transcript.session, format=transcript.format, digest="")
+            replayed = replay(said_in(transcript), origin)
+            turns += len({sentence.said.ref for sentence in listen(replayed).sentences})
+            wishes = [seen for seen in HARVESTERS["preferences"](replayed) if seen.strength == "strict"]
+            strict += len(wishes)
+            beyond += [seen.text for seen in wishes if seen.reach != "session"]
+    assert turns > 3_000
+    assert strict / turns < 0.01
+    telling = ("allergic", "intolerant", "favorite", "favourite", "for me", "I love it when you")
+    assert [text for text in beyond if not any(sign in text for sign in telling)] == []
+
+
+# -- what is never one -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", cases.NEVER.values(), ids=cases.NEVER)
+def test_what_is_not_meant_gives_nothing_strict(text: str) -> None:
+    assert "strict" not in strengths(text, "preferences", "facts"), found(text, "preferences", "facts")
+
+
+def test_a_document_is_not_talk() -> None:
+    page = "\n".join(f"Section {number}. Some prose about the weather, of no use." for number in range(60))
+    assert "strict" not in strengths(f"{page}\nNever use emojis when you write to me.", "preferences")
+
+
+def test_only_people_are_heard() -> None:
+    wish = "From now on, answer me in French."
+    for role in ("assistant", "tool", "system"):
+        assert found(talk(said(wish, role)), "preferences", "facts", "corrections", "decisions") == []
+    assert found(talk(said(wish, "assistant", speaker="helper")), "preferences") == []
+    assert found(talk(said(wish, trust="tool_external")), "preferences") == []
+    assert found(talk(wish), "preferences") != []
+
+
+# -- reach -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("text", "in_talk", "in_task"), cases.REACHES)
+def test_a_wish_reaches_as_far_as_its_words(text: str, in_talk: str, in_task: str) -> None:
+    assert {seen.reach for seen in found(text, "preferences")} == {in_talk}
+    assert {seen.reach for seen in found(task(text), "preferences")} == {in_task}
+
+
+def test_a_wish_of_a_project_reaches_the_project() -> None:
+    text = "In this repo, never use tabs for indentation."
+    assert {seen.reach for seen in found(talk(text, project="ledger"), "preferences")} == {"project"}
+    assert {seen.reach for seen in found(talk(text), "preferences")} <= {"user", "session"}
+
+
+# -- slots -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("slot", "value", "texts"), cases.SAME)
+def test_wordings_of_one_wish_share_slot_and_value(slot: str, value: str, texts: list[str]) -> None:
+    for text in texts:
+        assert (slot, value) in {(one.slot.attribute, one.value) for one in found(text, "preferences", "facts")}, text
+
+
+def test_a_wish_and_its_opposite_share_a_slot() -> None:
+    for wish, opposite in (
+        ("Always use emojis with me.", "Never use emojis with me."),
+        ("Always use semicolons in my code.", "Don't use semicolons in anything you write for me."),
+        ("以后都加上表情。", "不要用表情符号。"),
+    ):
+        (one,), (other,) = found(wish, "preferences"), found(opposite, "preferences")
+        assert one.slot == other.slot
+        assert (one.polarity, other.polarity) == ("positive", "negative")
+
+
+def test_modality_and_amount_are_told() -> None:
+    (seen,) = found("Never book a connection under 45 minutes.", "preferences")
+    assert (seen.modality, seen.polarity, seen.value, seen.unit) == ("must_not", "negative", 45, "minute")
+    (seen,) = found("Always use emojis with me.", "preferences")
+    assert seen.modality == "must"
+
+
+def test_what_is_about_health_or_faith_is_sensitive() -> None:
+    assert {seen.sensitivity for seen in found("I'm allergic to peanuts.", "preferences")} == {"sensitive"}
+    assert {seen.sensitivity for seen in found("我只吃清真食品。", "preferences")} == {"sensitive"}
+    assert {seen.sensitivity for seen in found("Call me Ann.", "preferences")} == {"personal"}

@@ -1,0 +1,389 @@
+# ruff: noqa: E501  -- a table of cases reads better unwrapped
+"""The meta slice: shared rules that earn their tokens, never over its limit, the same from night to night."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile
+from ctxsteward.envelope.layout.composition import lay_head
+from ctxsteward.envelope.testing import CharTokenizer, memory_store
+from ctxsteward.envelope.tokens.tokenizer import Counter, Tokenizer, load_tokenizer
+from ctxsteward.schemas import InputError
+from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
+from ctxsteward.schemas.recommendation import MetaRecommendation
+from ctxsteward.steward.harvest.usage import RecordUse
+from ctxsteward.steward.release.slice import MARGIN, fit, slice_tokens, usable, value
+from ctxsteward.store.journal.events import SessionHead
+from ctxsteward.store.profiles.text import meta_text
+
+from ...examples import examples
+from ..scenes import evidence, recommendation
+
+NOW = "2026-11-22T04:00:00+00:00"
+CHARS = Counter(CharTokenizer())
+O200K = Counter(load_tokenizer("o200k_base"))
+
+
+def ids(records: tuple[MetaRecord, ...]) -> list[str]:
+    return [record.id for record in records]
+
+
+def kept(record: MetaRecommendation, **more: Any) -> list[str]:
+    return ids(fit([record], CHARS, 0, 10_000, 10_000, now=NOW, **more))
+
+
+# -- who may come in -----------------------------------------------------------------------------------------
+
+
+class Case(NamedTuple):
+    id: str
+    fields: dict[str, Any]
+    comes_in: bool
+
+
+SCOPE = {"tenant": "acme", "agent": "support"}
+APPROVED = {"state": "approved", "who": ("ada",)}
+CASES = (
+    Case("preference", {}, True),
+    Case("correction", {"kind": "correction"}, True),
+    Case("tool fix", {"kind": "tool_fix"}, True),
+    Case("decision", {"kind": "decision"}, True),
+    Case("fact", {"kind": "fact"}, False),
+    Case("eval failure", {"kind": "eval_failure"}, False),
+    Case("policy without a person", {"kind": "policy"}, False),
+    Case("policy", {"kind": "policy", "review": APPROVED}, True),
+    Case("persona without a person", {"kind": "persona"}, False),
+    Case("persona", {"kind": "persona", "review": APPROVED}, True),
+    Case("of a user", {"scope": SCOPE | {"user": "u"}}, False),
+    Case("of a project", {"scope": SCOPE | {"project": "p"}}, False),
+    Case("of a session", {"scope": SCOPE | {"session": "s"}}, False),
+    Case("about a tool", {"scope": SCOPE | {"tool": "search"}}, True),
+    Case("of another agent", {"scope": {"tenant": "acme", "agent": "billing"}}, False),
+    Case("candidate", {"status": "candidate"}, False),
+    Case("expired", {"status": "expired"}, False),
+    Case("superseded", {"superseded_by": "other"}, False),
+    Case("personal", {"sensitivity": "personal"}, False),
+    Case("personal, approved", {"sensitivity": "personal", "review": APPROVED}, True),
+    Case("no confidence", {"confidence": {"score": 0.0, "lower95": 0.0, "method": "wilson"}}, False),
+    Case("in conflict with nobody", {"conflicts": ("gone",)}, True),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_who_comes_in(case: Case) -> None:
+    assert kept(recommendation("a", **case.fields), agent="support") == (["a"] if case.comes_in else [])
+
+
+def test_of_two_that_say_the_opposite_none_speaks_to_everybody() -> None:
+    assert usable(
+        [recommendation("a", conflicts=("b",)), recommendation("b", conflicts=("a",)), recommendation("c")]
+    ) == [recommendation("c")]
+
+
+def test_of_two_for_one_slot_the_more_valuable_comes_in() -> None:
+    slot = {"subject": "user", "attribute": "language", "cardinality": "one"}
+    weak = recommendation(
+        "a", "Answer in English.", slot=slot, confidence={"score": 0.5, "lower95": 0.2, "method": "w"}
+    )
+    strong = recommendation("b", "Answer in German.", slot=slot)
+
+    assert ids(fit([weak, strong], CHARS, 0, 10_000, 10_000)) == ["b"]
+
+
+# -- what it is worth ----------------------------------------------------------------------------------------
+
+
+class Better(NamedTuple):
+    id: str
+    better: MetaRecommendation
+    worse: MetaRecommendation
+    use: dict[str, RecordUse]
+
+
+BETTER = (
+    Better("surer", recommendation("b"), recommendation("a", confidence={"score": 0.9, "lower95": 0.3, "method": "w"}), {}),
+    Better("of more people", recommendation("b", support={"events": 9, "sessions": 9, "principals": 9}), recommendation("a"), {}),
+    Better("a correction", recommendation("b", kind="correction"), recommendation("a"), {}),
+    Better("shorter", recommendation("b", "Wants euro."), recommendation("a", "Wants every price in euro, please."), {}),
+    Better("fired", recommendation("b"), recommendation("a"), {"a": RecordUse(50, 50), "b": RecordUse(50, 50, 40, 40)}),
+    Better("obeyed", recommendation("b"), recommendation("a"), {"a": RecordUse(50, 50, 40, 2, 38), "b": RecordUse(50, 50, 40, 40)}),
+    Better("approved", recommendation("b", review=APPROVED), recommendation("a"), {}),
+    Better(
+        "fresh",
+        recommendation("b", validity={"half_life_days": 30.0}),
+        recommendation("a", validity={"half_life_days": 30.0}, support={"events": 3, "sessions": 3, "principals": 3, "last": "2026-01-01"}),
+        {},
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BETTER, ids=lambda case: case.id)
+def test_the_better_record_gets_the_only_place(case: Better) -> None:
+    room = max(slice_tokens(fit([one], CHARS, 0, 999, 999), CHARS) for one in (case.better, case.worse))
+
+    assert ids(fit([case.worse, case.better], CHARS, 0, room, room, use=case.use, now=NOW)) == ["b"]
+
+
+# -- tokens --------------------------------------------------------------------------------------------------
+
+TEXTS = (
+    "Answer with the result first, then at most three reasons.",
+    "Use metric units in every answer about sizes and weights.",
+    "When search_flights fails with not_found, retry with the airport code instead of the city.",
+    "Prefers prices in euro, with cents, tax included.",
+    "先给结论，再说明理由。",
+    "Call the new building Harbour House, never by its street.",
+    "Do not offer phone support on weekends; the line is closed.",
+    "引用资料时注明出处和页码。",
+    "Tables only for more than four figures.",
+    "We ship from Rotterdam since spring, not from Antwerp.",
+)
+
+
+def some(count: int, **more: Any) -> list[MetaRecommendation]:
+    return [
+        recommendation(f"r{n:02}", TEXTS[n % len(TEXTS)], confidence={"score": 0.9, "lower95": 0.4 + n % 7 / 20, "method": "w"}, **more)
+        for n in range(count)
+    ]  # fmt: skip
+
+
+def test_the_slice_is_written_to_120_to_144_tokens_of_what_the_head_renders() -> None:
+    found = fit(some(10), O200K, now=NOW)
+
+    text = meta_text(ProfileDocument(meta=found))
+    assert 120 <= O200K.framed(text) <= slice_tokens(found, O200K) <= 144
+
+
+def test_approved_records_are_counted_with_a_label_of_their_own() -> None:
+    both = [recommendation("a", review=APPROVED), recommendation("b")]
+    labels = slice_tokens(fit(both, CHARS, 0, 999, 999), CHARS)
+
+    assert ids(fit(both, CHARS, 0, labels, labels)) == ["a", "b"]
+    assert len(fit(both, CHARS, 0, labels - 1, labels)) == 1
+
+
+def test_nothing_is_padded_when_there_is_little_to_say() -> None:
+    assert len(fit(some(2), O200K, now=NOW)) == 2
+    assert fit([], O200K) == ()
+    assert slice_tokens((), O200K) == 0
+
+
+def test_beyond_the_lower_bound_no_newcomer_comes_in_that_is_hardly_worth_its_tokens() -> None:
+    padding = recommendation(
+        "zz", "Something that was said once.", confidence={"score": 0.1, "lower95": 0.01, "method": "w"}
+    )
+    good = some(4)
+    room = slice_tokens(fit([*good, padding], CHARS, 9_999, 9_999, 9_999), CHARS)
+
+    assert "zz" not in ids(fit([*good, padding], CHARS, 100, room, room))
+    assert "zz" in ids(fit([*good, padding], CHARS, room, room, room))
+
+
+@pytest.mark.parametrize(("low", "high", "budget"), [(150, 144, 180), (120, 200, 180), (-1, 144, 180)])
+def test_limits_out_of_order_are_refused(low: int, high: int, budget: int) -> None:
+    with pytest.raises(InputError, match="low_tokens <= high_tokens <= budget_tokens"):
+        fit([], O200K, low, high, budget)
+
+
+RECORDS = st.lists(
+    st.builds(
+        recommendation,
+        st.sampled_from([f"r{n}" for n in range(8)]),
+        st.sampled_from(TEXTS),
+        kind=st.sampled_from(["preference", "correction", "decision"]),
+        review=st.sampled_from([None, APPROVED]),
+    ),
+    max_size=8,
+    unique_by=lambda record: record.id,
+)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(RECORDS, st.integers(0, 600), st.randoms(use_true_random=False))
+def test_never_over_the_limit_and_the_same_whatever_the_order(
+    records: list[MetaRecommendation], high: int, random: Any
+) -> None:
+    found = fit(records, CHARS, 0, high, high, now=NOW)
+    shuffled = random.sample(records, len(records))
+
+    assert slice_tokens(found, CHARS) <= high
+    assert fit(shuffled, CHARS, 0, high, high, now=NOW) == found
+    assert fit(shuffled, CHARS, 0, high, high, now=NOW, incumbents=found) == found
+
+
+# -- from night to night -------------------------------------------------------------------------------------
+
+
+def test_a_newcomer_must_be_worth_more_by_a_margin() -> None:
+    incumbent = recommendation("old", confidence={"score": 0.9, "lower95": 0.5, "method": "w"})
+    before = fit([incumbent], CHARS, 0, 999, 999)
+    room = slice_tokens(before, CHARS)
+    slightly = recommendation("new", confidence={"score": 0.9, "lower95": 0.5 * (1 + 0.9 * MARGIN), "method": "w"})
+    clearly = recommendation("new", confidence={"score": 0.9, "lower95": 0.5 * (1 + 1.2 * MARGIN), "method": "w"})
+
+    assert ids(fit([incumbent, slightly], CHARS, 0, room, room, incumbents=before)) == ["old"]
+    assert ids(fit([incumbent, clearly], CHARS, 0, room, room, incumbents=before)) == ["new"]
+    assert ids(fit([incumbent, slightly], CHARS, 0, room, room)) == ["new"]
+
+
+def test_a_slice_that_says_the_same_keeps_its_order_and_its_bytes() -> None:
+    before = fit(some(4), CHARS, 0, 999, 999)[::-1]
+    grown = [record.model_copy(update={"revision": 2}) for record in some(4)]
+
+    assert fit(grown, CHARS, 0, 999, 999, incumbents=before) == before
+
+
+@pytest.mark.parametrize("change", ["one more", "one less", "other words"])
+def test_a_slice_that_changes_stands_in_order_of_value(change: str) -> None:
+    before = fit(some(4), CHARS, 0, 999, 999)[::-1]
+    now = {
+        "one more": [*some(4), recommendation("best", kind="correction")],
+        "one less": some(3),
+        "other words": [*some(3), recommendation("r03", "Say it in other words, please.")],
+    }[change]
+    found = fit(now, CHARS, 0, 999, 999, incumbents=before)
+
+    values = {record.id: value(record, None, None) for record in now}
+    assert ids(found) == sorted(values, key=lambda id: (-values[id], id))
+
+
+def test_thirty_nights_of_small_changes_leave_the_prefix_alone() -> None:
+    slice_: tuple[MetaRecord, ...] = ()
+    changes = 0
+    for night in range(30):
+        records = [
+            recommendation(
+                f"r{n:02}", TEXTS[n], support={"events": 9, "sessions": 9, "principals": 9 + (n * 7 + night) % 3}
+            )
+            for n in range(10)
+        ]
+        found = fit(records, O200K, now=NOW, incumbents=slice_)
+        changes += bool(slice_) and meta_text(ProfileDocument(meta=found)) != meta_text(ProfileDocument(meta=slice_))
+        slice_ = found
+
+    assert changes <= 2
+
+
+# -- pointers ------------------------------------------------------------------------------------------------
+
+
+def test_pointers_are_the_claim_and_the_newest_other_span() -> None:
+    spans = [evidence("s-1", "§1"), evidence("s-2", "§4"), evidence("s-3", "§12.2")]
+    (found,) = fit([recommendation("a", evidence=spans)], CHARS, 0, 999, 999)
+
+    assert found.sources == ("s-1§1", "s-3§12.2")
+
+
+def test_a_session_with_an_odd_name_has_a_pointer_all_the_same() -> None:
+    (found,) = fit([recommendation("a", evidence=[evidence("my chat, [1]", "§1")])], CHARS, 0, 999, 999)
+
+    assert found.sources == ("my%20chat%2C%20%5B1%5D§1",)
+    assert (
+        len(fit([recommendation("a", evidence=[evidence("x" * 200, "§1")])], CHARS, 0, 999, 999)[0].sources[0]) == 160
+    )
+
+
+# -- how the head lays it out --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("approved", [(False,), (True,), (True, False, False)])
+def test_slice_tokens_are_those_of_the_section(approved: tuple[bool, ...]) -> None:
+    records = tuple(
+        MetaRecord(id=f"r{at}", text=f"Rule number {at} holds for everybody.", sources=(f"s-{at}§1",), approved=one)
+        for at, one in enumerate(approved)
+    )
+    builder = EnvelopeBuilder(tokenizer="o200k_base")
+    session = memory_store().session("s", profile=Profile.from_document(ProfileDocument(meta=records)))
+    session.append({"role": "user", "content": "Hi"})
+    assert slice_tokens(records, O200K) == builder.build(session).section("meta").tokens
+
+
+def test_no_slice_costs_nothing() -> None:
+    assert slice_tokens((), O200K) == 0
+
+
+# -- under another tokenizer ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """Some characters cost more than others, up to seven tokens."""
+
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return f"weighed-{self.seed}"
+
+    def count(self, text: str) -> int:
+        return sum(1 + crc32(character.encode(), self.seed) % 7 for character in text)
+
+
+COUNTED: st.SearchStrategy[Tokenizer] = st.one_of(
+    st.just(CharTokenizer()), st.just(load_tokenizer("cl100k_base")), st.builds(Weighed, st.integers(0, 2**32 - 1))
+)
+
+
+class Known(NamedTuple):
+    """A record by what it counts for: who stands behind it, how sure, of which kind, and whether it is approved."""
+
+    text: str
+    lower95: float
+    principals: int
+    kind: str
+    approved: bool
+
+    def record(self, at: int) -> MetaRecommendation:
+        return recommendation(
+            f"r{at}", self.text, kind=self.kind, review=APPROVED if self.approved else None,
+            confidence={"score": 0.99, "lower95": self.lower95, "method": "wilson"},
+            support={"events": 9, "sessions": 9, "principals": self.principals, "last": NOW},
+        )  # fmt: skip
+
+
+KNOWN = st.builds(
+    Known,
+    st.sampled_from(TEXTS),
+    st.floats(0.05, 0.95),
+    st.integers(1, 9),
+    st.sampled_from(["preference", "correction", "decision"]),
+    st.booleans(),
+)
+NIGHTS = st.lists(st.lists(KNOWN, max_size=7), min_size=1, max_size=3)
+"""What is known on each; the slice of one is the incumbent of the next."""
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(NIGHTS, COUNTED, st.integers(1, 180), st.integers(0, 9))
+def test_what_is_dropped_is_never_worth_more_than_what_stays(
+    nights: list[list[Known]], tokenizer: Tokenizer, meta_tokens: int, compactions: int
+) -> None:
+    """Approved records aside, which stay as long as any other does; by what they were worth when they were fitted."""
+    slice_: tuple[MetaRecord, ...] = ()
+    worth: dict[str, float] = {}
+    for night in nights:
+        records = [known.record(at) for at, known in enumerate(night)]
+        before, slice_ = slice_, fit(records, O200K, now=NOW, incumbents=slice_)
+        if slice_ != before:
+            worth = {record.id: value(record, None, None) for record in records}
+
+    head = SessionHead(profile=ProfileDocument(meta=slice_).model_dump(mode="json"))
+    laid = lay_head(head, Budgets(meta_tokens=meta_tokens), Counter(tokenizer), compactions)
+
+    shown = "".join(fragment.text for fragment in laid.meta)
+    stays = {record for record in slice_ if f"  {record.id}: " in shown}
+    dropped = {record for record in slice_ if record not in stays}
+    told = [finding.text for finding in laid.findings if finding.kind == "meta_records_left_out"]
+    assert len(told) == bool(dropped)
+    assert all(record.id in told[0] for record in dropped)
+    assert sum(fragment.tokens for fragment in laid.meta) <= meta_tokens
+    for out in dropped:
+        for stayed in stays:
+            assert stayed.approved >= out.approved
+            assert stayed.approved > out.approved or worth[stayed.id] >= worth[out.id]

@@ -1,0 +1,222 @@
+"""Gates: by kind, scope and what stands behind a claim."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, strategies as st
+from pydantic import ValidationError
+
+from ctxsteward.schemas.recommendation import RecommendationKind, Review, Status
+from ctxsteward.steward.admission import (
+    DAY_SECONDS,
+    AdmissionPolicy,
+    AdmissionVerdict,
+    admission_verdict,
+    settle_contests,
+    worth,
+)
+from ctxsteward.steward.reconcile import ClaimAudience, ClaimSupport, Draft
+from ctxsteward.steward.reconcile.indexed_observation import ObservationTime
+
+POLICY = AdmissionPolicy()
+USER, SESSION, SHARED = (
+    ClaimAudience("user", user="ann"),
+    ClaimAudience("session", session="s1"),
+    ClaimAudience("shared"),
+)
+PROJECT = ClaimAudience("project", project="apollo")
+
+
+def behind(**counts: int | bool) -> ClaimSupport:
+    given = dict.fromkeys(("events", "sessions", "principals", "strict", "scored", "said", "recovered", "helped"), 0)
+    return ClaimSupport(**{**given, "from_tool": False, **counts})  # type: ignore[arg-type]
+
+
+def draft(kind: RecommendationKind, audience: ClaimAudience, backing: ClaimSupport, **fields: object) -> Draft:
+    given = {
+        "id": "a" * 16, "names": ("a" * 16,), "group": "", "said": {}, "evidence": (), "score": 1.0, "first": None,
+        "last": None, "moment": ObservationTime(0.0, (1,), "", "", ""),
+    }  # fmt: skip
+    return Draft(**{**given, "kind": kind, "audience": audience, "backing": backing, **fields})  # type: ignore[arg-type]
+
+
+class Case(NamedTuple):
+    id: str
+    kind: RecommendationKind
+    audience: ClaimAudience
+    backing: ClaimSupport
+    status: Status
+    reason: str
+    advice: tuple[str, str] | None = None
+
+
+TWICE = behind(recovered=2, helped=2)
+FORMAT = ("tool:book error:invalid_argument arg:day", "write day as YYYY-MM-DD")
+REQUIRED = ("tool:book error:missing_argument arg:seats", "supply seats")
+LEFT_OUT = ("tool:pay error:unexpected_argument arg:require_approval", "leave out require_approval")
+STRICT, SCORED = behind(strict=1, said=1), behind(scored=1, said=1)
+CASES = (
+    Case("a strict cue suffices for oneself", "preference", USER, STRICT, "active", "strict_cue"),
+    Case("a fact by its score suffices for oneself", "fact", USER, SCORED, "active", "scored_fact"),
+    Case("a wish that scores like one does not", "preference", USER, SCORED, "candidate", "needs_support"),
+    Case("nor does a decision", "decision", USER, SCORED, "candidate", "needs_support"),
+    Case("a wish that scores, said twice", "preference", USER, behind(scored=2, said=2), "active", "repeated"),
+    Case("a task-local wish holds in its session", "preference", SESSION, STRICT, "active", "strict_cue"),
+    Case("a broad cue needs company", "preference", USER, behind(said=1), "candidate", "needs_support"),
+    Case("two sessions are company", "preference", USER, behind(said=2), "active", "repeated"),
+    Case("strict is not enough for others", "preference", SHARED, STRICT, "candidate", "needs_principals"),
+    Case("nor are two people", "fact", SHARED, behind(strict=2, said=2), "candidate", "needs_principals"),
+    Case("three people are", "fact", SHARED, behind(said=3), "active", "independent_principals"),
+    Case("a project is wide", "decision", PROJECT, behind(strict=2, said=2), "candidate", "needs_principals"),
+    Case("tools say nothing", "fact", USER, behind(events=9, from_tool=True), "candidate", "tool_text"),
+    Case("nor does the assistant", "fact", USER, behind(events=9), "candidate", "not_said_by_a_person"),
+    Case("a fix that worked once waits", "tool_fix", SHARED, behind(recovered=1), "candidate", "needs_recovery"),
+    Case("twice for one person", "tool_fix", SHARED, behind(recovered=9, helped=1), "candidate", "needs_principals"),
+    Case("nobody has to ask about a format", "tool_fix", SHARED, TWICE, "active", "recovered_twice", FORMAT),
+    Case("nor about what was required", "tool_fix", SHARED, TWICE, "active", "recovered_twice", REQUIRED),
+    Case("a check that is left out", "tool_fix", SHARED, TWICE, "vetted", "needs_person", LEFT_OUT),
+    Case("a call without any advice", "tool_fix", SHARED, TWICE, "vetted", "needs_person"),
+    Case("a policy waits for a person", "policy", SHARED, behind(strict=90, said=90), "vetted", "needs_person"),
+    Case("a persona even for oneself", "persona", USER, behind(strict=9, said=9), "vetted", "needs_person"),
+    Case("a persona out of a tool", "persona", SHARED, behind(from_tool=True), "candidate", "tool_text"),
+    Case("an eval failure needs three tasks", "eval_failure", SHARED, behind(said=2), "candidate", "needs_principals"),
+)
+
+
+def drafted(case: Case) -> Draft:
+    trigger, action = case.advice or (None, None)
+    return draft(case.kind, case.audience, case.backing, said={"trigger": trigger, "action": action})
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_gate(case: Case) -> None:
+    assert admission_verdict(drafted(case), POLICY) == AdmissionVerdict(case.status, (case.reason,))
+
+
+@given(
+    st.sampled_from(["policy", "persona"]),
+    st.sampled_from([USER, SESSION, SHARED, PROJECT]),
+    st.builds(
+        behind, strict=st.integers(0, 999), said=st.integers(0, 999), scored=st.integers(0, 999),
+        recovered=st.integers(0, 9), from_tool=st.booleans(),
+    ),
+)  # fmt: skip
+def test_no_support_makes_a_policy_or_persona_active(
+    kind: RecommendationKind, audience: ClaimAudience, backing: ClaimSupport
+) -> None:
+    assert admission_verdict(draft(kind, audience, backing), POLICY).status != "active"
+
+
+@pytest.mark.parametrize(
+    ("trigger", "action", "status"),
+    [
+        ("tool:get_order error:not_found arg:order_id", "take order_id from get_user", "active"),
+        ("tool:get_order error:state", "call get_user first", "active"),
+        ("tool:get_order error:state", "call unlock first", "vetted"),
+        ("tool:refund error:not_found arg:order_id", "take order_id from get_user", "vetted"),
+        ("tool:refund error:timeout", "call it again", "vetted"),
+        ("tool:refund error:permission arg:role", "write role as code in capitals", "vetted"),
+        ("tool:refund error:invalid_argument arg:sum", "write sum as integer", "vetted"),
+        ("tool:refund error:invalid_argument arg:note", "write note as null", "vetted"),
+        ("tool:refund error:not_found arg:order_id", "ask the user for another order_id", "active"),
+        ("tool:refund error:syntax", "write arguments as JSON object", "active"),
+        ("tool:refund error:invalid_argument arg:day", "write day as YYYY-MM-DD; leave out limit", "vetted"),
+        ("tool:refund error:invalid_argument arg:day", "do whatever you like", "vetted"),
+    ],
+)
+def test_a_fix_of_a_tool_that_the_operator_says_only_reads_asks_nobody(
+    trigger: str, action: str, status: Status
+) -> None:
+    policy = AdmissionPolicy(reading_tools=("get_order", "get_user"))
+    made = draft("tool_fix", SHARED, TWICE, said={"trigger": trigger, "action": action})
+    assert admission_verdict(made, policy).status == status
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_people_decide_in_the_end(case: Case) -> None:
+    made = drafted(case)
+    assert admission_verdict(made, POLICY, None, Review(state="approved", who=("ada",))).status == "active"
+    assert admission_verdict(made, POLICY, None, Review(state="rejected", who=("ada",))).status == "rejected"
+    assert admission_verdict(made, POLICY, None, Review(state="awaiting")).status == case.status
+
+
+class TestDecay:
+    @pytest.mark.parametrize(
+        ("age_days", "half_life_days", "left"), [(0, 30, 1.0), (30, 30, 0.5), (60, 30, 0.25), (9_999, None, 1.0)]
+    )
+    def test_worth_halves_once_each_half_life(self, age_days: float, half_life_days: float | None, left: float) -> None:
+        assert worth(1e9, 1e9 + age_days * DAY_SECONDS, half_life_days) == pytest.approx(left)
+
+    def test_what_was_never_dated_does_not_fade(self) -> None:
+        made = draft("preference", USER, STRICT, moment=ObservationTime(float("-inf"), (1,), "", "", ""))
+        assert admission_verdict(made, POLICY, 1e12).status == "active"
+
+    def test_what_is_for_one_session_fades_within_weeks(self) -> None:
+        now = 15 * DAY_SECONDS
+        assert admission_verdict(draft("preference", SESSION, STRICT), POLICY, now).status == "expired"
+        assert admission_verdict(draft("preference", USER, STRICT), POLICY, now).status == "active"
+
+
+class TestContest:
+    def line(self, *ids: str, **fields: object) -> list[Draft]:
+        def moment(at: int, id: str) -> ObservationTime:
+            return ObservationTime(float(at), (1,), "", "", id)
+
+        return [
+            draft("fact", USER, STRICT, id=id_, names=(id_,), group="home", moment=moment(at, id_), **fields)
+            for at, id_ in enumerate(ids)
+        ]
+
+    def test_each_gives_way_to_the_next(self) -> None:
+        drafts = self.line("a", "b", "c")
+        found = settle_contests(drafts, {one.id: AdmissionVerdict("active", ("strict_cue",)) for one in drafts}, {})
+        assert [(one.superseded_by, one.supersedes) for one in found.values()] == [
+            ("b", ()),
+            ("c", ("a",)),
+            (None, ("b",)),
+        ]
+
+    @pytest.mark.parametrize("status", ["candidate", "vetted", "expired", "rejected"])
+    def test_what_is_not_in_force_supersedes_nothing(self, status: Status) -> None:
+        drafts = self.line("a", "b")
+        found = settle_contests(
+            drafts, {"a": AdmissionVerdict("active", ("x",)), "b": AdmissionVerdict(status, ("y",))}, {}
+        )
+        assert found["a"].verdict.status == "active"
+
+    def test_opposites_hold_each_other_and_approval_frees_one(self) -> None:
+        drafts = [draft("fact", USER, STRICT, id=id_, names=(id_,)) for id_ in ("a", "b")]
+        opposed = {"a": {"b"}, "b": {"a"}}
+        active = AdmissionVerdict("active", ("strict_cue",))
+        found = settle_contests(drafts, {"a": active, "b": active}, opposed)
+        assert [one.verdict for one in found.values()] == [
+            AdmissionVerdict("candidate", ("conflict", "strict_cue"))
+        ] * 2
+        found = settle_contests(drafts, {"a": AdmissionVerdict("active", ("approved",)), "b": active}, opposed)
+        assert [one.verdict.status for one in found.values()] == ["active", "candidate"]
+        assert [one.conflicts for one in found.values()] == [("b",), ("a",)]
+
+    def test_text_of_tools_opposes_nothing(self) -> None:
+        drafts = [
+            draft("fact", USER, STRICT, id="a", names=("a",)),
+            draft("fact", USER, behind(events=5, from_tool=True), id="b", names=("b",)),
+        ]
+        verdicts = {one.id: admission_verdict(one, POLICY) for one in drafts}
+        found = settle_contests(drafts, verdicts, {"a": {"b"}, "b": {"a"}})
+        assert found["a"].verdict == AdmissionVerdict("active", ("strict_cue",))
+
+
+class TestPolicy:
+    def test_it_is_closed_and_bounded(self) -> None:
+        for fields in ({"k": 1}, {"independent_principals": 1}, {"recoveries": 1}, {"half_life_days": {"fact": 0}}):
+            with pytest.raises(ValidationError):
+                AdmissionPolicy(**fields)  # type: ignore[arg-type]
+
+    def test_it_comes_back_from_json_and_keeps_what_is_not_named(self) -> None:
+        policy = AdmissionPolicy(half_life_days={"fact": 10.0})
+        assert AdmissionPolicy.model_validate_json(policy.model_dump_json()) == policy
+        assert policy.half_life("preference", session=False) == 180.0
+        assert policy.half_life("fact", session=True) == 7.0
+        assert policy.half_life("persona", session=False) is None

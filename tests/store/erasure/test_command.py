@@ -1,0 +1,71 @@
+"""`store forget` at the command line: what it says, in words and JSON, and its one-line refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ctxsteward.console.commands.inspection import resolve
+from ctxsteward.console.commands.store import forget
+from ctxsteward.console.terminal.failures import failure_line
+from ctxsteward.envelope import open_store
+from ctxsteward.schemas import Erased, InputError
+
+from .scenes import CHARS, fill
+
+TOLD = ["--who", "dpo", "--why", "request 7", "--when", "2026-11-22"]
+
+
+@pytest.fixture
+def uri(tmp_path: Path) -> str:
+    with open_store(f"file:{tmp_path / 'store'}") as store:
+        fill(store, turns=1)
+    return f"file:{tmp_path / 'store'}"
+
+
+def run(uri: str, *arguments: str) -> Result:
+    return CliRunner().invoke(forget, [*arguments, "--store", uri, "--tenant", "acme"])
+
+
+def test_a_session_is_forgotten_and_its_forks_are_counted(uri: str) -> None:
+    result = run(uri, "--session", "s-1", *TOLD)
+    assert result.exit_code == 0
+    assert result.output.splitlines()[0] == "forgot session s-1 and 2 forks of it"
+    with open_store(uri) as store, pytest.raises(Erased, match="by dpo on 2026-11-22: request 7"):
+        store.session("s-1", tenant="acme", counter=CHARS)
+
+
+def test_json_has_every_count_and_no_words(uri: str) -> None:
+    result = run(uri, "--principal", "ann", "--json", *TOLD)
+    document = json.loads(result.output)
+    assert document["sessions"][:2] == ["s-1", "s-2"]
+    assert (document["messages"], document["who"], document["findings"]) == (10, "dpo", [])
+    assert sorted(document) == [
+        "complete", "derived", "elsewhere", "findings", "forks", "manifests", "messages", "recommendations", "sessions",
+        "subjects", "tenant", "when", "who", "why",
+    ]  # fmt: skip
+    assert "CANARY" not in result.output
+
+
+@pytest.mark.parametrize("arguments", [[], ["--session", "s-0"], ["--principal", "zoe"]])
+def test_what_is_not_there_is_refused_in_one_line(uri: str, arguments: list[str]) -> None:
+    result = run(uri, *arguments, *TOLD)
+    assert isinstance(result.exception, InputError)
+    assert "\n" not in str(result.exception)
+
+
+def test_a_reference_to_what_was_forgotten_says_so_in_one_line(uri: str) -> None:
+    run(uri, "--principal", "ann", *TOLD)
+    hers = CliRunner().invoke(resolve, ["§6", "--session", "s-1", "--store", uri, "--tenant", "acme"])
+    run(uri, "--session", "s-1", *TOLD)
+    gone = CliRunner().invoke(resolve, ["§1", "--session", "s-1", "--store", uri, "--tenant", "acme"])
+    for result, what in ((hers, "§6 of session 's-1'"), (gone, "session 's-1'")):
+        assert isinstance(result.exception, Erased)
+        assert failure_line(result.exception) == f"ctxsteward: {what} was erased by dpo on 2026-11-22: request 7"
+
+
+def test_who_and_why_have_to_be_told(uri: str) -> None:
+    assert run(uri, "--session", "s-1").exit_code == 2
