@@ -14,11 +14,14 @@ TOO_LONG = ProfileDocument(persona=(ProfileEntry(id="who", text="You help. " * 4
 GATE: EvalGate = SuiteGate(suites=("verbatim",), scenarios=1, setup=Setup(budgets=Budgets(system_tokens=240)))
 
 
+FIGURES = ("finished", "last_assistant", "last_user", "earlier_shown", "earlier_reachable", "last_place")
+
+
 def test_a_challenger_that_shows_as_much_passes_every_guard() -> None:
     report = GATE(CHAMPION, LONGER)
     assert report.passed
     assert {result.guard: (result.champion, result.challenger) for result in report.results} == {
-        f"verbatim.{name}": (1.0, 1.0) for name in ("finished", "last_assistant", "last_user", "last_place")
+        f"verbatim.{name}": (1.0, 1.0) for name in FIGURES
     }
     assert report.is_of(CHAMPION, LONGER)
 

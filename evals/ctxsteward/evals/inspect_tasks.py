@@ -37,7 +37,7 @@ from ctxsteward.schemas import Wire
 
 from .canaries import normalize, shows
 from .suites import suite_named
-from .suites.kit import DYNAMIC_TOKENS, Ask, AskMoment, PlayCounts, Scenario, Setup, Split, drawn, play
+from .suites.kit import DYNAMIC_TOKENS, Ask, AskMoment, PlayCounts, Scenario, Setup, Split, drawn, play, request_of
 
 SCENARIOS, ASKS = 4, 10
 """Of a task, and questions of each scenario, where nothing else is asked for."""
@@ -89,7 +89,7 @@ def samples_of(scenario: Scenario, setup: Setup, asks: int = ASKS) -> Iterator[S
     for number, moment in enumerate(found[::step]):
         ask = moment.ask
         yield Sample(
-            id=f"{scenario.id}#{number}", input=messages_of(moment.envelope.render("openai-chat")["messages"]),
+            id=f"{scenario.id}#{number}", input=messages_of(request_of(moment)["messages"]),
             target=list(answer_of(ask)),
             metadata={"metric": ask.metric, "kind": ask.kind, "after": ask.after, "avoids": list(ask.avoids)},
         )  # fmt: skip

@@ -1,13 +1,18 @@
-"""Builders that are wrong on purpose: each breaks one promise, for the suites to see."""
+"""Builders that are wrong on purpose: each breaks one promise, for the suites to see. And moments made by hand."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.compaction.policy import Choose, CompactionChoice, Due, Policy, Window, choose, due
-from ctxsteward.evals.suites.kit.suite import Setup
-from ctxsteward.schemas import Summarizer, SummarizerInput, Summary
+from ctxsteward.envelope.testing import memory_store
+from ctxsteward.evals.subjects import EnvelopeDialogue, Prompt, Task
+from ctxsteward.evals.suites.kit.play import AskMoment, CallMoment
+from ctxsteward.evals.suites.kit.suite import Ask, Setup
+from ctxsteward.schemas import Summarizer, SummarizerInput, Summary, Wire
 from ctxsteward.summarizers import extractive
 
 
@@ -56,3 +61,24 @@ class Wrong(Setup):
             tokenizer=self.tokenizer, budgets=Budgets(dynamic_tokens=dynamic_tokens), summarizer=self.shrink,
             policy=Policy(choose=self.choose, due=self.due), selector=self.selector,
         )  # fmt: skip
+
+
+def dialogue(*wires: Wire, **builder: Any) -> EnvelopeDialogue:
+    """Our builder over a session in which this was said."""
+    session = memory_store().session("s")
+    session.extend(list(wires))
+    return EnvelopeDialogue(EnvelopeBuilder(tokenizer="o200k_base", **builder), session)
+
+
+TASK = Task("made", 2_000)
+
+
+def asked(ask: Ask, *wires: Wire) -> AskMoment:
+    """A question behind these messages."""
+    with_ours = dialogue(*wires)
+    return AskMoment(prompt=with_ours.prompt(ask.question), dialogue=with_ours, wires=wires, task=TASK, ask=ask)
+
+
+def called(by: EnvelopeDialogue, wires: Sequence[Wire], prompt: Prompt | None = None) -> CallMoment:
+    """A call behind these messages, as our builder makes it or with another prompt."""
+    return CallMoment(prompt=prompt or by.prompt(), dialogue=by, wires=wires, task=TASK, number=1)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder
-from ctxsteward.envelope.testing import memory_store
-from ctxsteward.evals.replay import ModelCall
+from ctxsteward.envelope import Budgets
+from ctxsteward.evals.prompt_cost import Sizer
+from ctxsteward.evals.subjects import Prompt
 from ctxsteward.evals.suites import agents
 from ctxsteward.evals.suites.agents import LONG_STEPS, WEIGHTS, kept, resolvable, valid
-from ctxsteward.evals.suites.kit.suite import Draw, drawn
+from ctxsteward.evals.suites.kit.play import BudgetJudge, EndMoment
+from ctxsteward.evals.suites.kit.suite import Draw, Score, Scores, Setup, drawn
 from ctxsteward.evals.suites.results import play_one
 from ctxsteward.schemas import Wire
 
-from .doubles import Wrong, blank, everything_leaves, never
+from .doubles import Wrong, blank, called, dialogue, everything_leaves, never
 
 EN = Draw("agents", "docs", 14)
 
@@ -32,59 +33,52 @@ def test_a_builder_that_never_compacts_is_over_budget_without_a_reason() -> None
     assert tallies["compactions"].total == 0
 
 
-@dataclass(frozen=True)
-class Rendered:
-    """Says what it is told to."""
-
-    messages: list[Wire]
-
-    def render(self, provider: str, cache: bool = True) -> Wire:
-        return {"messages": self.messages}
-
-
 def test_an_orphaned_result_is_invalid_for_both_providers() -> None:
     orphan: list[Wire] = [
         {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]},
         {"role": "tool", "tool_call_id": "a", "content": "x"},
     ]
-    scores = {score.metric: score.value for score in valid(Rendered(orphan), "here")}  # type: ignore[arg-type]
-    assert scores == {"valid_openai": 0, "valid_anthropic": 0}
+    sent = Prompt(messages=orphan, anthropic=lambda: {"messages": orphan})
+    moment = called(dialogue({"role": "user", "content": "go"}), [], sent)
+    assert values(valid(moment)) == {"valid_openai": 0, "valid_anthropic": 0}
+
+
+def values(scores: Scores) -> dict[str, float]:
+    return {score.metric: score.value for score in scores if isinstance(score, Score)}
+
+
+def budget() -> BudgetJudge:
+    return BudgetJudge(Sizer(Setup().counter()))
 
 
 def test_a_task_that_is_neither_shown_nor_cited_is_seen() -> None:
-    session = memory_store().session("s")
-    said: list[Wire] = []
-    for number in range(40):
-        wire: Wire = {"role": ("user", "assistant")[number % 2], "content": f"word {number} " * 30}
-        session.append(wire)
-        said.append(wire)
-    session.append(last := {"role": "user", "content": "next"})
-    budgets = Budgets(dynamic_tokens=900)
-    envelope = EnvelopeBuilder(tokenizer="o200k_base", budgets=budgets, selector=None).build(session)
-    lost = 10
-    assert lost not in {n for f in envelope.dynamic.fragments for n in f.refs}
-    session.state.task = lost
-    call = ModelCall(number=1, session=session, envelope=envelope, wires=[*said, last])
-    scores = {score.metric: score.value for score in kept(call, "here")}
-    assert scores["task_kept"] == 0
+    said: list[Wire] = [
+        {"role": ("user", "assistant")[number % 2], "content": f"word {number} " * 30} for number in range(40)
+    ]
+    by = dialogue(*said, budgets=Budgets(dynamic_tokens=900), selector=None)
+    assert values(kept(called(by, said), budget()))["task_kept"] == 1
+    lost = [{"role": "user", "content": "something else that nobody kept"}, *said[1:]]
+    assert values(kept(called(by, lost), budget()))["task_kept"] == 0
 
 
 def test_results_that_are_not_shown_or_not_whole_are_seen() -> None:
-    session = memory_store().session("s")
     call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     said: list[Wire] = [
         {"role": "user", "content": "go"},
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "a", "content": "whole"},
     ]
-    session.extend(said)
-    assert [score.value for score in resolvable(session, said)] == [1]
-    other = {**said[2], "content": "another"}
-    envelope = EnvelopeBuilder(tokenizer="o200k_base").build(session)
+    by, other = dialogue(*said), {**said[2], "content": "another"}
+    last = called(by, said)
+
+    def resolved(wires: Sequence[Wire]) -> list[float]:
+        ended = EndMoment(dialogue=by, wires=wires, last=last, references={})
+        return [score.value for score in resolvable(ended) if isinstance(score, Score)]
+
+    assert resolved(said) == [1]
+    assert resolved([*said[:2], other, other]) == [0, 0]
     for wires, shown in ((said, 1), ([*said[:2], other], 0)):
-        call_made = ModelCall(number=1, session=session, envelope=envelope, wires=wires)
-        assert {s.metric: s.value for s in kept(call_made, "here")}["results_shown"] == shown
-    assert [score.value for score in resolvable(session, [*said[:2], other, other])] == [0, 0]
+        assert values(kept(called(by, wires), budget()))["results_shown"] == shown
 
 
 def test_every_kind_of_turn_comes_up() -> None:

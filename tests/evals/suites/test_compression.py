@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from ctxsteward.envelope import EnvelopeBuilder
-from ctxsteward.envelope.testing import memory_store
 from ctxsteward.evals.canaries import KINDS, TypedCanary
 from ctxsteward.evals.prompt_cost import Prices
-from ctxsteward.evals.replay import ModelCall, Prefix
+from ctxsteward.evals.subjects import EnvelopeDialogue
 from ctxsteward.evals.suites import compression
-from ctxsteward.evals.suites.compression import CanaryQuestion, CompressionAccount, PlantedCanary, judge, late_cpu
-from ctxsteward.evals.suites.kit.play import AskMoment, CallMoment, ConversationCost, EndMoment, play, prefix_kept
+from ctxsteward.evals.suites.compression import CanaryQuestion, PlantedCanary, judge, late_cpu
+from ctxsteward.evals.suites.kit.play import CallMoment, ConversationCost, EndMoment, PrefixJudge, accounted, play
 from ctxsteward.evals.suites.kit.suite import Draw, PlayCounts, Score, Setup, UnscoredCheck, drawn
 from ctxsteward.evals.suites.results import play_one
 from ctxsteward.schemas import Wire
 
-from .doubles import Wrong, blank, everything_leaves, never, quotes_all
+from .doubles import Wrong, asked, blank, called, dialogue, everything_leaves, never, quotes_all
 
 EN = Draw("compression", "docs", 2)
 
@@ -32,7 +32,6 @@ def test_a_builder_that_never_compacts_turns_budget_and_compactions_red() -> Non
     assert tallies["within_budget"].mean < 1
     assert tallies["compactions"].total == 0
     assert tallies["depth"].count == 0, "not scored is no figure"
-    assert set(tallies["late_cpu_ratio"].unscored) == {"too few builds after the first compaction"}
 
 
 def test_a_summarizer_that_follows_no_update_is_seen() -> None:
@@ -45,13 +44,10 @@ def test_a_builder_that_drops_the_last_raw_turn_is_not_sound() -> None:
 
 
 def judged(said: str, canary: TypedCanary) -> dict[str, float]:
-    session = memory_store().session("s")
-    session.append({"role": "user", "content": said})
-    session.append({"role": "assistant", "content": "Fine."})
     planted = PlantedCanary(canary=canary, query="zzz")
     ask = CanaryQuestion(metric="canaries_shown", after=2, question="Anything else?", wants=(), planted=(planted,))
-    envelope = EnvelopeBuilder(tokenizer="o200k_base").preview(session, ask.question)
-    return {s.metric: s.value for s in judge(planted, AskMoment(ask=ask, envelope=envelope, session=session, wires=()))}
+    moment = asked(ask, {"role": "user", "content": said}, {"role": "assistant", "content": "Fine."})
+    return {score.metric: score.value for score in judge(planted, moment) if isinstance(score, Score)}
 
 
 RULE = TypedCanary(kind="safety_rule", value="never restart it", ordinals=(1,))
@@ -78,45 +74,42 @@ def test_each_value_can_be_missed(said: str, canary: TypedCanary, wanted: dict[s
 
 
 def test_messages_of_compactions_that_nobody_recorded_are_not_accounted_for() -> None:
-    blind = CompressionAccount(ConversationCost(Setup().builder().counter))
     scenario = compression.make(EN)
     for moment in play(scenario, Setup(), PlayCounts(), dynamic_tokens=1_000):
         if isinstance(moment, EndMoment):
-            scores = [
-                score for score in blind.balance(moment) if isinstance(score, Score) and score.metric == "accounted"
-            ]
+            assert isinstance(moment.dialogue, EnvelopeDialogue)
+            moment.dialogue.lost.clear()
+            scores = [score.value for score in accounted("accounted", moment) if isinstance(score, Score)]
     assert len(scores) == len(scenario.messages)
-    assert 0 < sum(score.value for score in scores) < len(scores)
+    assert 0 < sum(scores) < len(scores)
 
 
-def calls(*texts: str) -> list[ModelCall]:
+def calls(*texts: str) -> list[CallMoment]:
     """A call behind each user text of one session."""
-    session, maker = memory_store().session("s"), EnvelopeBuilder(tokenizer="o200k_base", selector=None)
-    made = []
-    for number, text in enumerate(texts, 1):
-        session.append({"role": "user", "content": text})
-        made.append(ModelCall(number=number, session=session, envelope=maker.build(session), wires=()))
-        session.append({"role": "assistant", "content": "Fine."})
+    by, said, made = dialogue(selector=None), [], []
+    for text in texts:
+        for wire in ({"role": "user", "content": text}, {"role": "assistant", "content": "Fine."}):
+            if wire["role"] == "assistant":
+                made.append(called(by, list(said)))
+            by.add(wire)
+            said.append(wire)
     return made
 
 
 def test_bytes_that_change_before_the_turn_are_seen() -> None:
-    prefix = Prefix()
+    prefix = PrefixJudge()
     same, other = calls("one", "two", "three"), calls("one", "2", "three")
-    scores = [
-        score.value for call in (same[0], same[1], other[2]) for score in prefix_kept("prefix_stable", prefix, call)
-    ]
-    assert scores == [1, 0]
+    scores = [score for call in (same[0], same[1], other[2]) for score in prefix.read("prefix_stable", call)]
+    assert [score.value for score in scores if isinstance(score, Score)] == [1, 0]
 
 
 def test_bytes_that_change_cost_more() -> None:
-    def ratio(rows: list[ModelCall]) -> float:
-        costs = ConversationCost(Setup().builder().counter, Prices(block_tokens=1))
+    def ratio(rows: list[CallMoment]) -> float:
+        costs = ConversationCost(Setup().counter(), Prices(block_tokens=1))
         said: list[Wire] = []
         for call in rows:
             said.append({"role": "user", "content": "one two three " * 9})
-            call.wires = list(said)
-            costs.read(call)
+            costs.read(replace(call, wires=list(said)))
         return costs.ratio
 
     same, other = (calls(*(f"{label} {n} " * 20 for n in range(4))) for label in ("one", "two"))

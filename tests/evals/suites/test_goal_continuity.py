@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import pytest
 
-from ctxsteward.envelope import EnvelopeBuilder
-from ctxsteward.envelope.testing import memory_store
 from ctxsteward.evals.canaries import normalize, shows
 from ctxsteward.evals.suites import goal_continuity
 from ctxsteward.evals.suites.goal_continuity import AimState, Checkpoint, judge
-from ctxsteward.evals.suites.kit.play import AskMoment
-from ctxsteward.evals.suites.kit.suite import Draw, ScenarioResult, Setup, drawn
+from ctxsteward.evals.suites.kit.suite import Draw, ScenarioResult, Score, Setup, drawn
 from ctxsteward.evals.suites.results import play_one
+from ctxsteward.schemas import Wire
 
-from .doubles import Wrong, blank, everything_leaves, keeps_old_values, never
+from .doubles import Wrong, asked, blank, everything_leaves, keeps_old_values, never
 
 EN = Draw("goal-continuity", "docs", 10)
 SHOWN = ("goals_shown", "constraints_shown", "decisions_shown", "todos_open")
@@ -46,13 +44,12 @@ def test_without_compactions_the_figure_says_so() -> None:
 
 
 def judged(known: AimState) -> dict[str, float]:
-    session = memory_store().session("s")
-    session.extend(
-        [{"role": "user", "content": "Todo: order the oak worktop."}, {"role": "assistant", "content": "Fine."}]
-    )
     ask = Checkpoint(metric="goal_drift", after=2, question="What is left?", wants=(), known=(known,))
-    envelope = EnvelopeBuilder(tokenizer="o200k_base").preview(session, ask.question)
-    return {s.metric: s.value for s in judge(known, AskMoment(ask=ask, envelope=envelope, session=session, wires=()))}
+    said: list[Wire] = [
+        {"role": "user", "content": "Todo: order the oak worktop."},
+        {"role": "assistant", "content": "Fine."},
+    ]
+    return {score.metric: score.value for score in judge(known, asked(ask, *said)) if isinstance(score, Score)}
 
 
 def task(wants: str, *, outdated: tuple[str, ...] = (), is_open: bool = True, said_at: int = 1) -> AimState:

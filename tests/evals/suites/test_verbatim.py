@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder
+from ctxsteward.envelope import EnvelopeBuilder
 from ctxsteward.envelope.compaction.policy import CompactionChoice, Policy, Window
-from ctxsteward.envelope.testing import memory_store
 from ctxsteward.evals.suites import verbatim
 from ctxsteward.evals.suites.kit.suite import Ask, Draw, Setup, drawn
 from ctxsteward.evals.suites.results import play_one
+from ctxsteward.schemas import Wire
+
+from .doubles import asked
 
 ASK = Ask(metric="last_assistant", after=0, question="你的上一句是什么", wants=("It is on shelf 7.", "Where is it?"))
 
 
-def previewed(*texts: str) -> Envelope:
-    session = memory_store().session("s")
-    for number, text in enumerate(texts):
-        session.append({"role": ("user", "assistant")[number % 2], "content": text})
-    return EnvelopeBuilder(tokenizer="o200k_base", budgets=Budgets()).preview(session, ASK.question)
-
-
-def scores(envelope: Envelope) -> dict[str, float]:
-    return {score.metric: score.value for score in verbatim.judge(envelope, ASK, "here")}
+def scores(*texts: str) -> dict[str, float]:
+    said: list[Wire] = [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(texts)]
+    return {score.metric: score.value for score in verbatim.judge(asked(ASK, *said))}
 
 
 @pytest.mark.parametrize(
@@ -40,7 +36,7 @@ def scores(envelope: Envelope) -> dict[str, float]:
     ids=["as said", "altered", "the user's is gone", "roles swapped", "something behind it"],
 )
 def test_each_figure_can_fail(texts: tuple[str, ...], wanted: dict[str, float]) -> None:
-    assert scores(previewed(*texts)) == wanted
+    assert scores(*texts) == wanted
 
 
 def test_questions_are_of_many_kinds_and_stand_behind_an_answer() -> None:

@@ -18,34 +18,38 @@ import base64
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
-from ctxsteward.envelope import Envelope, Session
 from ctxsteward.schemas import Wire
 
 from ..phrasings import table
-from ..replay import ModelCall, Prefix, budget_faults
+from ..replay import budget_faults
+from ..subjects import Archive, Outputs
 from ..validity import anthropic_faults, openai_faults
 from .kit import (
     LONG_TURNS,
     Ask,
     AskMoment,
+    BudgetJudge,
     CallMoment,
     ConversationCost,
     Draw,
     EndMoment,
     PlayCounts,
+    PrefixJudge,
+    PromptMoment,
     Scenario,
     Score,
     Scores,
     Setup,
     SmallTalk,
+    UnscoredCheck,
     answer,
     assistant,
-    dynamic_of,
+    compacted,
     holds,
-    named,
+    last_turn_missing,
     pasted_content as pasted,
     play,
-    prefix_kept,
+    request_of,
     user,
 )
 
@@ -287,61 +291,66 @@ def _until(messages: Sequence[Wire], turns: int) -> list[Wire]:
 
 def play_agents(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
     """Play it; judge every call, the asks, and every result at the end."""
-    costs, prefix, compactions = ConversationCost(setup.builder().counter), Prefix(), 0
+    costs, prefix, compactions = ConversationCost(setup.counter()), PrefixJudge(), 0
+    budget = BudgetJudge(costs.sizer)
     every = CHECKED_EVERY if scenario.turns >= LONG_TURNS[0] else CHECKED_EVERY_SHORT
     for moment in play(scenario, setup, stage):
         match moment:
-            case CallMoment(call=call):
-                compactions += len(call.envelope.reports)
-                at = f"call {call.number}, {len(call.wires)} messages said"
-                if (
-                    call.number % every == 0
-                    or call.envelope.findings
-                    or (call.envelope.reports and every < CHECKED_EVERY)
-                ):
-                    yield from valid(call.envelope, at)
-                yield from kept(call, at)
-                yield from prefix_kept("prefix_stable", prefix, call)
-                costs.read(call)
+            case CallMoment():
+                compactions += bool(moment.prompt.compacted)
+                if moment.number % every == 0 or _is_odd(moment, every):
+                    yield from valid(moment)
+                yield from kept(moment, budget)
+                yield from prefix.read("prefix_stable", moment)
+                costs.read(moment)
             case AskMoment():
-                yield from valid(moment.envelope, moment.at)
-                shown = moment.ask.wants[0] in dynamic_of(moment.envelope)
+                yield from valid(moment)
+                shown = moment.ask.wants[0] in moment.window
                 yield holds("task_shown", shown, moment.at, f"{moment.ask.wants[0]} is not shown")
             case EndMoment():
-                yield from resolvable(moment.session, moment.wires)
-    yield Score("compactions", compactions)
+                yield from resolvable(moment)
+                yield compacted(compactions, moment)
     yield Score("cost_ratio", costs.ratio)
 
 
-def valid(envelope: Envelope, at: str) -> Iterator[Score]:
-    """Both providers' payloads."""
-    found = {
-        "valid_openai": openai_faults(envelope.render("openai-chat")),
-        "valid_anthropic": anthropic_faults(envelope.render("anthropic")),
-    }
-    for metric, faults in found.items():
-        yield holds(metric, not faults, at, "; ".join(faults[:3]))
+def _is_odd(moment: CallMoment, every: int) -> bool:
+    """Whether this call repaired or compacted something, so that it is looked at besides every third or fifth."""
+    envelope = moment.prompt.envelope
+    return bool(envelope and envelope.findings) or bool(moment.prompt.compacted and every < CHECKED_EVERY)
 
 
-def kept(call: ModelCall, at: str) -> Iterator[Score]:
+def valid(moment: PromptMoment) -> Scores:
+    """Both providers' payloads; Anthropic's where the subject makes one."""
+    faults = openai_faults(request_of(moment))
+    yield holds("valid_openai", not faults, moment.at, "; ".join(faults[:3]))
+    if moment.prompt.anthropic is None:
+        yield UnscoredCheck("valid_anthropic", "the subject makes no request to Anthropic", moment.at)
+        return
+    faults = anthropic_faults(moment.prompt.anthropic())
+    yield holds("valid_anthropic", not faults, moment.at, "; ".join(faults[:3]))
+
+
+def kept(moment: CallMoment, budget: BudgetJudge) -> Scores:
     """Budget, task, new results, last raw turn of one call."""
-    envelope, state, window = call.envelope, call.session.state, dynamic_of(call.envelope)
-    over = envelope.section("dynamic").overflow_tokens > 0
-    yield Score(
-        "over_budget", float(over), at, f"by {envelope.section('dynamic').overflow_tokens} tokens" if over else ""
-    )
-    faults = list(budget_faults(envelope, call.session))
-    yield holds("within_budget", not faults, at, "; ".join(faults))
+    over = budget.is_over(moment)
+    yield Score("over_budget", float(over), moment.at, f"{budget.tokens(moment)} tokens" if over else "")
+    faults = budget.faults(moment)
+    if moment.ours is not None:
+        faults += budget_faults(moment.ours.envelope, moment.ours.session)
+    yield holds("within_budget", not faults, moment.at, "; ".join(faults))
     if over:
-        yield holds("over_budget_legitimate", not faults, at, "; ".join(faults))
-    yield holds("task_kept", state.task in named(envelope), at, f"the task §{state.task} is neither shown nor cited")
-    for ordinal in _unseen(call.wires):
-        text = call.wires[ordinal - 1]["content"]
-        shown = text in window or (ordinal in named(envelope) and f"§{ordinal}" in window)
-        yield holds("results_shown", shown, at, f"§{ordinal} of {len(text)} characters: neither verbatim nor named")
-    said = [call.session.entry(ordinal).message.text for ordinal in (state.last_user, state.last_text) if ordinal]
-    missing = [text for text in said if text not in window]
-    yield holds("last_turn", not missing, at, f"not word for word: {missing}")
+        yield holds("over_budget_legitimate", not faults, moment.at, "; ".join(faults))
+    task = next(n for n, wire in enumerate(moment.wires, 1) if wire["role"] == "user")
+    is_kept = moment.text_at(task) in moment.window or moment.leads(task)
+    yield holds("task_kept", is_kept, moment.at, f"the task, message {task}, is neither shown nor cited")
+    for ordinal in _unseen(moment.wires):
+        text = moment.wires[ordinal - 1]["content"]
+        shown = text in moment.window or moment.leads(ordinal)
+        yield holds(
+            "results_shown", shown, moment.at, f"§{ordinal} of {len(text)} characters: neither verbatim nor named"
+        )
+    missing = last_turn_missing(moment)
+    yield holds("last_turn", not missing, moment.at, f"not word for word: {missing}")
 
 
 def _unseen(wires: Sequence[Wire]) -> Iterator[int]:
@@ -354,14 +363,17 @@ def _unseen(wires: Sequence[Wire]) -> Iterator[int]:
             yield ordinal
 
 
-def resolvable(session: Session, wires: Sequence[Wire]) -> Iterator[Score]:
-    """Every tool result by its number, 1-based."""
-    said = [message["content"] for message in wires if message["role"] == "tool"]
-    for number, text in enumerate(said, 1):
-        try:
-            found: str | None = session.tool_output(number).tool_results[0].text
-        except KeyError:
-            found = None
-        yield holds(
-            "results_resolvable", found == text, f"tool output {number} of {len(said)}", "not there, or not whole"
-        )
+def resolvable(ended: EndMoment) -> Scores:
+    """Every tool result at the end: by its number, in the last window, or behind a reference that a window showed."""
+    places = [n for n, message in enumerate(ended.wires, 1) if message["role"] == "tool"]
+    if not isinstance(ended.dialogue, (Archive, Outputs)) or ended.last is None:
+        yield UnscoredCheck("results_resolvable", "the subject has no references that resolve")
+        return
+    references = {place: reference for reference, place in ended.references.items()}
+    for number, place in enumerate(places, 1):
+        text = ended.wires[place - 1]["content"]
+        if isinstance(ended.dialogue, Outputs):
+            is_there = ended.output(number) == text
+        else:
+            is_there = text in ended.last.window or ended.resolved(references.get(place, "")) == text
+        yield holds("results_resolvable", is_there, f"tool output {number} of {len(places)}", "not there, or not whole")

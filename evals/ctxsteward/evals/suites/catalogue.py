@@ -41,7 +41,9 @@ def suite_named(name: str) -> EvalSuite:
     entry = _suites()[name]
     metrics = tuple(Metric(**row) for row in entry["metrics"])
     play = getattr(module, f"play_{module_name}")
-    return EvalSuite(name=name, about=entry["about"], metrics=metrics, make=module.make, play=play)
+    return EvalSuite(
+        name=name, about=entry["about"], metrics=metrics, make=module.make, play=play, ours_only=entry.get("ours_only")
+    )
 
 
 @cache

@@ -15,7 +15,9 @@ from ctxsteward.envelope.compaction import text_of
 from ctxsteward.envelope.layout import ToolResult, ToolResults, rows_of, unfenced
 from ctxsteward.schemas import Bullet, CompressionReport, ContextError, Message, Ref, Wire, encode_wire, take_wire
 
-from .kit import Score, holds
+from ..subjects import Archive, Outputs
+from .kit import CallMoment, EndMoment, Score, UnscoredCheck, holds, texts_of
+from .tool_outputs import outputs_of
 
 SUMMARY_CHARS = 80
 """Of a message that left without a probe of its own, a report quotes so much from its beginning."""
@@ -270,3 +272,42 @@ def _message(wire: Wire) -> Message:
 
 def _squeezed(text: str) -> str:
     return re.sub(r"\s+", " ", text).strip()
+
+
+# -- of subjects that have nothing but messages --------------------------------------------------------------------
+
+
+def lines_cited(moment: CallMoment) -> Iterator[Score | UnscoredCheck]:
+    """Every line that the subject wrote itself has a reference to what it is about."""
+    if moment.prompt.summary is None:
+        yield UnscoredCheck("bullets_cited", "the subject does not tell which lines are its own", moment.at)
+        return
+    for line in filter(None, map(str.strip, moment.prompt.summary.splitlines())):
+        cited = any(reference in line for reference in moment.references.values())
+        yield holds("bullets_cited", cited, moment.at, f"a line without reference: {line!r:.120}")
+
+
+def references_resolve(ended: EndMoment) -> Iterator[Score | UnscoredCheck]:
+    """Every reference that some window showed still gives the message it stood for."""
+    if not isinstance(ended.dialogue, Archive):
+        yield UnscoredCheck("citations_resolve", "the subject has no references that resolve")
+        return
+    for reference, place in ended.references.items():
+        text = "\n".join(texts_of(ended.wires[place - 1])) if 0 < place <= len(ended.wires) else None
+        found = ended.resolved(reference)
+        same = found is not None and text is not None and text in found
+        yield holds("citations_resolve", same, reference, "gives nothing, or other words")
+
+
+def outputs_resolve(ended: EndMoment) -> Iterator[Score | UnscoredCheck]:
+    """Every tool output, by its number or by a reference that some window showed, is as the tool said it."""
+    if not isinstance(ended.dialogue, (Archive, Outputs)):
+        yield UnscoredCheck("tool_outputs", "the subject has neither numbers nor references for tool outputs")
+        return
+    references = {place: reference for reference, place in ended.references.items()}
+    for number, output in enumerate(outputs_of(ended.wires), 1):
+        if isinstance(ended.dialogue, Outputs):
+            found = ended.output(number)
+        else:
+            found = ended.resolved(references.get(output.place.ordinal, ""))
+        yield holds("tool_outputs", found == output.text, f"tool output {number}", "not there, or not whole")

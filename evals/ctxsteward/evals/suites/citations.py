@@ -30,15 +30,37 @@ from .citation_checks import (
     bullets_quote,
     cited_refs,
     days_again,
+    lines_cited,
     losses_quote,
     lost_in,
     output_again,
+    outputs_resolve,
     range_again,
     recalled_quote,
+    references_resolve,
     resolves,
     results_quote,
 )
-from .kit import Ask, Draw, PlayCounts, Scenario, Score, Scores, Setup, SmallTalk, UnscoredCheck, assistant, holds, user
+from .kit import (
+    Ask,
+    AskMoment,
+    CallMoment,
+    Draw,
+    EndMoment,
+    PlayCounts,
+    Scenario,
+    Score,
+    Scores,
+    Setup,
+    SmallTalk,
+    UnscoredCheck,
+    accounted as accounted_for,
+    assistant,
+    compacted,
+    holds,
+    play,
+    user,
+)
 from .tool_outputs import exchange, outputs_of
 
 DAY_TURNS = (6, 15)
@@ -80,6 +102,9 @@ class _CitationsRun:
 
 def play_citations(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
     """Say it message by message; fork and reopen on the way; judge at every compaction and every asking."""
+    if setup.subject is not None:
+        yield from play_messages(scenario, setup, stage)
+        return
     rng = scenario.draw.random("events")
     count = len(scenario.messages)
     forks = set(rng.sample(range(count // 3, count - 2), 2))
@@ -105,6 +130,26 @@ def play_citations(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Score
                 store = yield from _reopened(run, store, folder, at)
         stack.callback(store.close)
         yield from _ended(run)
+
+
+def play_messages(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
+    """The same of a subject that has nothing but messages: its references, and outputs that are asked for."""
+    counter, compactions = setup.counter(), 0
+    for moment in play(scenario, setup, stage):
+        match moment:
+            case CallMoment():
+                compactions += bool(moment.prompt.compacted)
+                yield from lines_cited(moment)
+            case AskMoment(ask=ask) if ask.metric == "tool_outputs":
+                text = ask.wants[0].strip()
+                if counter.text(text) <= SHOWN_TOKENS:
+                    shown = text in moment.window
+                    yield holds("outputs_shown", shown, moment.at, f"{ask.question}: it is not shown whole")
+            case EndMoment():
+                yield from references_resolve(moment)
+                yield from outputs_resolve(moment)
+                yield from accounted_for("accounted", moment)
+                yield compacted(compactions, moment)
 
 
 def _dates(scenario: Scenario) -> Iterator[str]:
@@ -222,14 +267,16 @@ def _ended(run: _CitationsRun) -> Scores:
 
 ASKED_EVERY = 8
 """User turns between two askings, about."""
+ANTHROPIC_SHARE = 0.4
+"""Of the scenarios."""
 TOOL_SHARE = 0.4
 """Of the turns."""
 
 
 def make(draw: Draw) -> Scenario:
-    """A conversation with many tool outputs, and questions for them."""
+    """A conversation with many tool outputs, and questions for them, in either provider's dialect."""
     talk, rng = SmallTalk.of(draw), draw.random("citations")
-    anthropic = rng.random() < 0.4
+    anthropic = rng.random() < ANTHROPIC_SHARE
     messages: list[Wire] = []
     asks: list[Ask] = []
     until = rng.randint(4, ASKED_EVERY)

@@ -17,36 +17,37 @@ from dataclasses import dataclass, field
 from random import Random
 from statistics import median
 
-from ctxsteward.schemas import Ref, Wire
+from ctxsteward.schemas import Wire
 
 from ..canaries import TypedCanary, filled, normalize, planted_values, shows
 from ..phrasings import Texts, canary_phrasings
-from ..replay import ModelCall, Prefix, budget_faults
+from ..replay import budget_faults
 from .kit import (
     TURNS,
     Ask,
     AskMoment,
+    BudgetJudge,
     CallMoment,
     ConversationCost,
     Draw,
     EndMoment,
     PlayCounts,
+    PrefixJudge,
     Scenario,
     Score,
     Scores,
     Setup,
     SmallTalk,
     UnscoredCheck,
+    accounted,
     answer,
     assistant,
-    bullets_of,
-    dynamic_of,
+    compacted,
     holds,
-    owed,
     pasted_content as pasted,
     play,
-    prefix_kept,
-    reaches,
+    reachable,
+    sound,
     user,
 )
 
@@ -177,14 +178,14 @@ def _ask(rng: Random, draw: Draw, after: int, planted: Sequence[PlantedCanary]) 
 
 def play_compression(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
     """Play it; judge values at checkpoints, the promises of every call, and the account at the end."""
-    account = CompressionAccount(ConversationCost(setup.builder().counter))
+    account = CompressionAccount(ConversationCost(setup.counter()))
     every = 1 if scenario.turns <= TURNS[1] else OWED_EVERY
     for moment in play(scenario, setup, stage, dynamic_tokens=TOKENS_A_TURN * scenario.turns):
         match moment:
-            case CallMoment(call=call):
-                yield from account.read(call)
-                if call.number % every == 0:
-                    yield owed("sound", call)
+            case CallMoment():
+                yield from account.read(moment)
+                if moment.number % every == 0:
+                    yield sound("sound", moment, account.budget)
             case AskMoment(ask=CanaryQuestion() as ask):
                 for planted in ask.planted:
                     yield from judge(planted, moment)
@@ -193,24 +194,29 @@ def play_compression(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Sco
     yield late_cpu(stage.build_cpu_seconds, account.first)
 
 
-def judge(planted: PlantedCanary, asked: AskMoment) -> Iterator[Score]:
-    """One planted value in the envelope for one question."""
-    window, canary = normalize(dynamic_of(asked.envelope)), planted.canary
-    shown = shows(window, canary.value)
-    stale = [] if shown else [old for old in canary.stale if shows(window, old)]
-    why = f"{canary.kind}: {canary.value!r} of §{planted.said_at} is not shown"
+def judge(planted: PlantedCanary, asked: AskMoment) -> Scores:
+    """One planted value in the prompt for one question."""
+    canary = planted.canary
+    shown = shows(asked.normalized, canary.value)
+    stale = [] if shown else [old for old in canary.stale if shows(asked.normalized, old)]
+    what = f"{canary.kind}: {canary.value!r} of §{planted.said_at}"
+    why = f"{what} is not shown"
     yield holds("canaries_shown", shown, asked.at, why)
     if canary.kind == "safety_rule":
         yield holds("safety_rules", shown, asked.at, why)
     yield Score("stale", float(bool(stale)), asked.at, f"{why}, but {stale} is" if stale else "")
     if canary.stale:
-        lines = [normalize(line) for line in bullets_of(asked.envelope).splitlines()]
-        alone = [old for old in canary.stale for line in lines if shows(line, old) and not shows(line, canary.value)]
-        yield holds(
-            "updates_followed", not alone, asked.at, f"a bullet still says {alone}; since then {canary.value!r}"
-        )
-    is_reachable = reaches(asked, planted.said_at, planted.query)
-    yield holds("reachable", is_reachable, asked.at, f"nothing leads to §{planted.said_at}: {planted.query!r}")
+        yield _follows(canary, asked)
+    yield reachable("reachable", asked, planted.said_at, planted.query, canary.value, what)
+
+
+def _follows(canary: TypedCanary, asked: AskMoment) -> Score | UnscoredCheck:
+    """Whether no line that the subject wrote itself still gives an old value without the new one."""
+    if asked.prompt.summary is None:
+        return UnscoredCheck("updates_followed", "the subject does not tell which lines are its own", asked.at)
+    lines = [normalize(line) for line in asked.prompt.summary.splitlines()]
+    alone = [old for old in canary.stale for line in lines if shows(line, old) and not shows(line, canary.value)]
+    return holds("updates_followed", not alone, asked.at, f"a bullet still says {alone}; since then {canary.value!r}")
 
 
 @dataclass(slots=True)
@@ -218,33 +224,33 @@ class CompressionAccount:
     """What is added up over the calls of one scenario."""
 
     costs: ConversationCost
-    prefix: Prefix = field(default_factory=Prefix)
-    lost: set[int] = field(default_factory=set)
+    budget: BudgetJudge = field(init=False)
+    prefix: PrefixJudge = field(default_factory=PrefixJudge)
     compactions: int = 0
     first: int = 0
-    """Number of the first call that compacted."""
+    """Number of the first call that could not show everything."""
 
-    def read(self, call: ModelCall) -> Iterator[Score]:
+    def __post_init__(self) -> None:
+        self.budget = BudgetJudge(self.costs.sizer)
+
+    def read(self, moment: CallMoment) -> Scores:
         """One call: its budget, its prefix, its compactions, its price."""
-        faults = list(budget_faults(call.envelope, call.session))
-        yield holds("within_budget", not faults, f"call {call.number}", "; ".join(faults))
-        yield from prefix_kept("prefix_stable", self.prefix, call)
-        for report in call.envelope.reports:
-            self.first = self.first or call.number
-            self.compactions += 1
-            self.lost |= {Ref.parse(loss.ref).ordinal for loss in report.losses}
-            yield Score("depth", (report.pre_tokens - report.post_tokens) / report.pre_tokens)
-        self.costs.read(call)
+        faults = self.budget.faults(moment)
+        if moment.ours is not None:
+            faults += budget_faults(moment.ours.envelope, moment.ours.session)
+            for report in moment.ours.envelope.reports:
+                yield Score("depth", (report.pre_tokens - report.post_tokens) / report.pre_tokens)
+        yield holds("within_budget", not faults, moment.at, "; ".join(faults))
+        yield from self.prefix.read("prefix_stable", moment)
+        self.compactions += bool(moment.prompt.compacted)
+        self.costs.read(moment)
+        if not self.first and self.costs.said_tokens > moment.task.budget_tokens:
+            self.first = moment.number
 
     def balance(self, ended: EndMoment) -> Scores:
         """The end: whether everything that was said is accounted for, and what it cost."""
-        state = ended.session.state
-        here = {ordinal for group in state.groups for ordinal in group.ordinals}
-        cited = {Ref.parse(ref).ordinal for bullet in state.bullets for ref in bullet.citations}
-        for ordinal in range(1, len(ended.session) + 1):
-            kept = ordinal in here or ordinal in cited or ordinal in self.lost
-            yield holds("accounted", kept, f"§{ordinal}", "neither shown, nor cited, nor a recorded loss")
-        yield Score("compactions", self.compactions)
+        yield from accounted("accounted", ended)
+        yield compacted(self.compactions, ended)
         yield Score("cost_ratio", self.costs.ratio)
 
 

@@ -17,12 +17,13 @@ from random import Random
 
 from ctxsteward.schemas import Wire
 
-from ..canaries import normalize, shows
+from ..canaries import shows
 from ..phrasings import GoalPhrasings, canary_phrasings, goal_phrasings
 from .goals import KINDS, Aim, AimStage, Kind, draw_aims
 from .kit import (
     DYNAMIC_TOKENS,
     LONG_TURNS,
+    NO_LOOKUP,
     Ask,
     AskMoment,
     CallMoment,
@@ -34,8 +35,9 @@ from .kit import (
     Scores,
     Setup,
     SmallTalk,
+    UnscoredCheck,
     assistant,
-    dynamic_of,
+    compacted,
     holds,
     play,
     reaches,
@@ -211,24 +213,26 @@ def play_goal_continuity(scenario: Scenario, setup: Setup, stage: PlayCounts) ->
                 for known in ask.known:
                     yield from judge(known, moment)
             case CallMoment():
-                compactions += len(moment.call.envelope.reports)
+                compactions += bool(moment.prompt.compacted)
             case EndMoment():
-                yield Score("compactions", compactions)
+                yield compacted(compactions, moment)
 
 
-def judge(known: AimState, asked: AskMoment) -> Iterator[Score]:
-    """One aim in the envelope for one question."""
-    window = normalize(dynamic_of(asked.envelope))
-    shown = any(shows(window, mark) for mark in known.wants)
-    stale = [] if shown else [mark for mark in known.outdated if shows(window, mark)]
-    is_reachable = reaches(asked, known.said_at, known.key)
+def judge(known: AimState, asked: AskMoment) -> Scores:
+    """One aim in the prompt for one question."""
+    shown = any(shows(asked.normalized, mark) for mark in known.wants)
+    stale = [] if shown else [mark for mark in known.outdated if shows(asked.normalized, mark)]
+    is_reachable = reaches(asked, known.said_at, known.key, known.wants[0])
     at = f"{asked.at} ({asked.ask.kind})"
     why = f"{known.kind} {known.key}: " + (f"outdated: {stale}" if stale else f"not shown: {known.wants[0]!r}")
     if known.is_open:
         yield holds(SHOWN[known.kind], shown, at, why)
     else:
         yield holds("done_stays_done", not stale, at, why)
-    yield holds("reachable", is_reachable, at, f"{known.kind} {known.key}: nothing leads to §{known.said_at}")
+    if is_reachable is None:
+        yield UnscoredCheck("reachable", NO_LOOKUP, at)
+    else:
+        yield holds("reachable", is_reachable, at, f"{known.kind} {known.key}: nothing leads to §{known.said_at}")
     yield Score("stale", float(bool(stale)), at, why if stale else "")
-    drifted = bool(stale) or not is_reachable or (known.is_open and not shown)
+    drifted = bool(stale) or is_reachable is False or (known.is_open and not shown)
     yield Score("goal_drift", float(drifted), at, why if drifted else "")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session
@@ -22,10 +22,15 @@ from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import Wire
 
 from ..canaries import normalize, shows
+from ..prompt_cost import Sizer
 from ..replay import ModelCall
+from ..subjects import prompt_from
 from .attacks import CARRIERS, Attack, Say, harmless, wrappings
 from .kit import (
     Ask,
+    AskMoment,
+    BudgetJudge,
+    CallMoment,
     Draw,
     PlayCounts,
     Scenario,
@@ -34,18 +39,22 @@ from .kit import (
     Setup,
     SmallTalk,
     UnscoredCheck,
+    as_openai,
     assistant,
     deck,
-    dynamic_of,
     head,
     holds,
     owed,
+    play,
+    sound,
+    texts_of,
     user,
 )
 from .untrusted_text_checks import (
     MarkedAttack,
     attributed,
     head_unmoved,
+    message_roles_kept,
     roles_kept,
     sections_kept,
     template_tokens_inert,
@@ -147,7 +156,34 @@ def play_injection(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Score
     """Play both side by side; judge the calls."""
     nonce = nonce_of(scenario.draw)
     attacked, twin = (composed(scenario.draw, nonce, say) for say in (lambda text: text, harmless))
-    yield from play_beside(scenario, attacked, twin, setup, stage)
+    if setup.subject is None:
+        yield from play_beside(scenario, attacked, twin, setup, stage)
+    else:
+        yield from play_messages(scenario, attacked, twin, setup, stage)
+
+
+def play_messages(
+    scenario: Scenario, attacked: AttackedConversation, twin: AttackedConversation, setup: Setup, stage: PlayCounts
+) -> Scores:
+    """The same of a subject that has nothing but messages: roles, budget, and what the twin shows."""
+    budget = BudgetJudge(Sizer(setup.counter()))
+    _, ends = as_openai(attacked.messages)
+    every = [one._replace(ordinal=ends[one.ordinal - 1]) for one in attacked.marked]
+    beside = play(_said_as(scenario, twin), setup, PlayCounts())
+    for moment in play(_said_as(scenario, attacked), setup, stage):
+        other = next(beside)
+        match moment, other:
+            case CallMoment(), CallMoment():
+                marked = [one for one in every if one.ordinal <= len(moment.wires)]
+                if moment.number % CHECKED_EVERY == 0:
+                    yield from message_roles_kept(moment.prompt.messages, marked, moment.at)
+                    yield sound("budgets_kept", moment, budget)
+            case AskMoment(), AskMoment():
+                yield _beside_twin(moment.ask, moment.normalized, other.normalized, moment.at)
+
+
+def _said_as(scenario: Scenario, conversation: AttackedConversation) -> Scenario:
+    return replace(scenario, messages=tuple(conversation.messages), asks=tuple(conversation.asks))
 
 
 def play_beside(
@@ -194,12 +230,18 @@ def _judged(call: ModelCall, twin: Envelope, marked: Sequence[MarkedAttack], *, 
 def asked(
     ask: Ask, builders: tuple[EnvelopeBuilder, EnvelopeBuilder], pair: tuple[Session, Session]
 ) -> Score | UnscoredCheck:
-    windows = [
-        normalize(dynamic_of(builder.preview(session, ask.question)))
-        for builder, session in zip(builders, pair, strict=True)
-    ]
-    shown, twin_shown = (all(shows(window, value) for value in ask.wants) for window in windows)
-    at = f"after message {ask.after}: {ask.question}"
+    window, twin_window = (
+        normalize("\n".join(text for wire in messages for text in texts_of(wire)))
+        for messages in (
+            prompt_from(builder.preview(session, ask.question)).messages
+            for builder, session in zip(builders, pair, strict=True)
+        )
+    )
+    return _beside_twin(ask, window, twin_window, f"after message {ask.after}: {ask.question}")
+
+
+def _beside_twin(ask: Ask, window: str, twin_window: str, at: str) -> Score | UnscoredCheck:
+    shown, twin_shown = (all(shows(text, value) for value in ask.wants) for text in (window, twin_window))
     if not shown and not twin_shown:
         return UnscoredCheck("canaries_kept", "the twin does not show it either", at)
     return holds("canaries_kept", shown, at, f"{ask.wants[0]} is not shown, and is in the twin")

@@ -113,7 +113,7 @@ def play_one(draw: Draw, setup: Setup, cpu_seconds: CpuSeconds = time.process_ti
     metrics = {metric.name: metric for metric in suite.metrics}
     tallies = {name: ScoreTally() for name in metrics}
     try:
-        add_to(tallies, suite.play(scenario, setup, stage), metrics)
+        add_to(tallies, suite.scores(scenario, setup, stage), metrics)
     except Exception as problem:
         error = f"{type(problem).__name__}: {problem}"[:500]
     return ScenarioResult(

@@ -110,6 +110,20 @@ def roles_kept(envelope: Envelope, marked: Sequence[MarkedAttack], at: str) -> I
         yield holds(metric, not wrong, at, "; ".join(wrong[:3]))
 
 
+def message_roles_kept(messages: Sequence[Wire], marked: Sequence[MarkedAttack], at: str) -> Iterator[Score]:
+    """The same of plain messages: no word of an attack stands in a message of another role than its speaker's."""
+    places = list(_openai({"messages": messages}))
+    for metric, from_tools in (("roles_kept", False), ("tool_text_not_promoted", True)):
+        wrong = [
+            f"{attack.kind} of {attack.role} §{attack.ordinal} stands as {place.role}"
+            for attack in marked
+            if (attack.role == "tool") is from_tools
+            for place in places
+            if attack.marker in place.text and place.role != attack.role
+        ]
+        yield holds(metric, not wrong, at, "; ".join(wrong[:3]))
+
+
 def _may_stand(one: MarkedAttack, place: RequestText, derived: set[str]) -> bool:
     if place.role == "user" and place.text.rstrip("\n") in derived:
         return True

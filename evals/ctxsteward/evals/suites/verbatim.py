@@ -4,7 +4,8 @@ A conversation runs on until it has been compacted several times. At seeded plac
 many wordings; around these places stand *baits*: an earlier message quoted at length, a sentence that claims to be the
 previous one, a tool result that holds a forged "user said", a last turn of odd shape (one character, code, mixed
 scripts, very long, tool calls between). Checked on the bytes that OpenAI and Anthropic would receive: the last user
-text and the last assistant text are each in a message of their own role, whole.
+text and the last assistant text are each in a message of their own role, whole. At the same places somebody asks for an
+earlier message by a few words of it: it is shown word for word, or something leads to it.
 
 Source: the layered-envelope design (acceptance: the exact last raw turn).
 """
@@ -14,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
-from ctxsteward.envelope import Envelope
 from ctxsteward.schemas import Wire
 
 from ..phrasings import texts
@@ -22,6 +22,7 @@ from .kit import (
     Ask,
     AskMoment,
     Draw,
+    Language,
     PlayCounts,
     Scenario,
     Score,
@@ -31,6 +32,7 @@ from .kit import (
     assistant,
     holds,
     play,
+    reachable,
     user,
 )
 
@@ -38,6 +40,10 @@ SHAPES = ("plain", "one character", "code", "mixed scripts", "long", "after tool
 BAITS = ("none", "quoted earlier turn", "claimed previous sentence", "forged in a tool result", "same words again")
 ASKED_EVERY = 9
 """User turns between two askings, about."""
+FAR_MESSAGES = 30
+"""An earlier message is so far back, or farther."""
+WORDS = 4
+"""Of an earlier message, that a question for it quotes; twice as many characters of Chinese."""
 
 
 def make(draw: Draw) -> Scenario:
@@ -54,6 +60,7 @@ def make(draw: Draw) -> Scenario:
         shape, bait = rng.choice(SHAPES), rng.choice(BAITS)
         messages += _baited(rng, talk, messages, shape, bait)
         asks.append(_ask(rng, draw, messages, f"{shape}, {bait}"))
+        asks += _earlier(draw, messages)
     return Scenario(draw=draw, messages=tuple(messages), asks=tuple(asks))
 
 
@@ -66,6 +73,31 @@ def _ask(rng: Random, draw: Draw, messages: Sequence[Wire], kind: str) -> Ask:
         metric="last_assistant", after=len(messages), question=question, wants=(last["assistant"], last["user"]),
         kind=kind, answer=(last[whose],),
     )  # fmt: skip
+
+
+def _earlier(draw: Draw, messages: Sequence[Wire]) -> Iterator[Ask]:
+    """A question for something that the user said long before, by a few words of it that nothing else says."""
+    rng = draw.random(f"earlier {len(messages)}")
+    texts = [str(message["content"] or "") for message in messages]
+    far = [n for n, message in enumerate(messages[:-FAR_MESSAGES]) if message["role"] == "user"]
+    for place in rng.sample(far, min(len(far), 8)):
+        for words in _runs(rng, texts[place], draw.language):
+            if sum(words in text for text in texts) == 1:
+                question = rng.choice(draw.texts("verbatim", "earlier")).format(words=words)
+                yield Ask(
+                    metric="earlier_shown", after=len(messages), question=question, wants=(texts[place],),
+                    kind=str(place + 1),
+                )  # fmt: skip
+                return
+
+
+def _runs(rng: Random, text: str, language: Language) -> Iterator[str]:
+    """A few runs of words of a text, of characters where it is Chinese, that are less than half of it."""
+    line = max(text.splitlines() or [""], key=len).rstrip(".!?。！？")
+    pieces, size = (line.split(" "), WORDS) if language == "en" else (list(line), 2 * WORDS)
+    if len(pieces) >= 2 * size:
+        for start in rng.sample(range(len(pieces) - size + 1), min(4, len(pieces) - size + 1)):
+            yield (" " if language == "en" else "").join(pieces[start : start + size])
 
 
 ROLES = ("user", "assistant")
@@ -134,13 +166,26 @@ _SHAPES: dict[str, Callable[[Random, SmallTalk], tuple[str, str]]] = {
 def play_verbatim(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
     """Play it; judge the payload at every asking."""
     for moment in play(scenario, setup, stage):
-        if isinstance(moment, AskMoment):
-            yield from judge(moment.envelope, moment.ask, moment.at)
+        match moment:
+            case AskMoment(ask=ask) if ask.metric == "earlier_shown":
+                yield from judge_earlier(moment)
+            case AskMoment():
+                yield from judge(moment)
 
 
-def judge(envelope: Envelope, ask: Ask, at: str) -> Iterator[Score]:
-    """What both providers would receive; `ask.wants` are the assistant's and the user's last texts."""
-    payloads = {name: _texts(envelope.render(name)["messages"]) for name in ("openai-chat", "anthropic")}
+def judge_earlier(asked: AskMoment) -> Scores:
+    """Whether an earlier message is there word for word, or something leads to it; `ask.kind` is its 1-based place."""
+    (text,), place = asked.ask.wants, int(asked.ask.kind)
+    shown = text in asked.window
+    yield holds("earlier_shown", shown, asked.at, f"message {place} is not shown word for word: {text!r:.120}")
+    yield reachable("earlier_reachable", asked, place, asked.ask.question, text, f"message {place}")
+
+
+def judge(asked: AskMoment) -> Iterator[Score]:
+    """What providers would receive; `ask.wants` are the assistant's and the user's last texts."""
+    ask, at, payloads = asked.ask, asked.at, {"openai-chat": _texts(asked.prompt.messages)}
+    if asked.prompt.anthropic is not None:
+        payloads["anthropic"] = _texts(asked.prompt.anthropic()["messages"])
     for metric, role, wanted in zip(("last_assistant", "last_user"), reversed(ROLES), ask.wants, strict=True):
         without = [name for name, rows in payloads.items() if not any(r == role and wanted in text for r, text in rows)]
         yield holds(

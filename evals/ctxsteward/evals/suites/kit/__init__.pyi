@@ -1,17 +1,28 @@
 from . import pasted_content as pasted_content
 from .pasted_content import calls as calls
 from .play import (
+    NO_LOOKUP as NO_LOOKUP,
+    NO_REPORT as NO_REPORT,
     AskMoment as AskMoment,
+    BudgetJudge as BudgetJudge,
     CallMoment as CallMoment,
     ConversationCost as ConversationCost,
     EndMoment as EndMoment,
-    bullets_of as bullets_of,
-    dynamic_of as dynamic_of,
-    named as named,
+    Moment as Moment,
+    PrefixJudge as PrefixJudge,
+    PromptMoment as PromptMoment,
+    accounted as accounted,
+    as_openai as as_openai,
+    compacted as compacted,
+    last_turn_missing as last_turn_missing,
     owed as owed,
     play as play,
     prefix_kept as prefix_kept,
+    reachable as reachable,
     reaches as reaches,
+    request_of as request_of,
+    sound as sound,
+    texts_of as texts_of,
 )
 from .profiles import head as head, revised as revised
 from .suite import (
@@ -22,6 +33,7 @@ from .suite import (
     CpuSeconds as CpuSeconds,
     Draw as Draw,
     EvalSuite as EvalSuite,
+    Language as Language,
     Metric as Metric,
     PlayCounts as PlayCounts,
     Scenario as Scenario,

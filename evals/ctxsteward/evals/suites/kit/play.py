@@ -1,52 +1,138 @@
-"""Playing a scenario through the real builder, and checks of what came of it that several suites share.
+"""Playing a scenario through a subject, and checks of what came of it that several suites share.
 
     for moment in play(scenario, setup, counts):
         match moment:
-            case CallMoment(): …     before each assistant message: the envelope of the call that produced it
-            case AskMoment(): …      a question, with the envelope as if it were the next user message; writes nothing
-            case EndMoment(): …      the last one: the session as the conversation left it
+            case CallMoment(): …     before each assistant message: the prompt of the call that produced it
+            case AskMoment(): …      a question, with the prompt as if it were the next user message; writes nothing
+            case EndMoment(): …      the last one: the dialogue as the conversation left it
 
-`play` judges nothing and raises what the builder raises. The checks are pure: what an envelope shows, what a question
-finds, what every call owes, what a conversation's calls cost against sending everything (`ConversationCost`; a prefix
-that the call before has sent costs a tenth). Values are searched in normalized text, never inside a longer number.
+`play` judges nothing and raises what the subject raises. Every moment has the prompt that was sent, and judges look at
+its messages alone; what only our own envelope can tell stands in `Prompt.envelope`. Values are searched in normalized
+text, never inside a longer number.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session, Store, search_context
-from ctxsteward.envelope.render import fragment_spans, spans
+from ctxsteward.envelope import Store
 from ctxsteward.envelope.tokens import Counter
-from ctxsteward.schemas import Wire
+from ctxsteward.schemas import Message, Wire
 
+from ...canaries import normalize, shows
 from ...prompt_cost import Prices, PromptPiece, Sizer
 from ...replay import CallTally, ModelCall, Prefix, check
-from .suite import DYNAMIC_TOKENS, Ask, PlayCounts, Scenario, Score, Setup, holds
+from ...subjects import Archive, Dialogue, EnvelopeDialogue, Index, Outputs, Prompt, Task
+from ...validity import openai_faults
+from .pasted_content import calls
+from .suite import DYNAMIC_TOKENS, Ask, PlayCounts, Scenario, Score, Setup, UnscoredCheck, holds
+
+NO_REPORT = "the subject gives no report of its compactions"
+NO_LOOKUP = "the subject has no references that resolve and no search"
+SECTION_SLACK = 0.1
+"""Of the budget: what a call that may be over it may be over by, beside what must be there."""
+TASK_FRACTION = 0.25
+"""Of the budget: a longer task need not stay word for word."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallMoment:
-    """One model call."""
+@dataclass(frozen=True, kw_only=True)
+class PromptMoment:
+    """What a subject would send at one moment, and what was said until then."""
 
-    call: ModelCall
-    builder: EnvelopeBuilder
+    prompt: Prompt
+    dialogue: Dialogue
+    wires: Sequence[Wire]
+    task: Task
 
     @property
     def at(self) -> str:
-        return f"call {self.call.number}, {len(self.call.wires)} messages said"
+        """When, in words."""
+        return f"after message {len(self.wires)}"
+
+    @cached_property
+    def window(self) -> str:
+        """All that the messages say, as one text."""
+        return "\n".join(text for wire in self.prompt.messages for text in texts_of(wire))
+
+    @cached_property
+    def normalized(self) -> str:
+        """`window` in the form in which values are searched."""
+        return normalize(self.window)
+
+    @cached_property
+    def references(self) -> dict[int, str]:
+        """References that stand in the window, one by one and not as the end of a range, by 1-based place."""
+        return {place: ref for ref, place in self.prompt.references.items() if _stands_alone(ref, self.window)}
+
+    def text_at(self, place: int) -> str:
+        """What the message at this 1-based place says; empty where there is none."""
+        return "\n".join(texts_of(self.wires[place - 1])) if 0 < place <= len(self.wires) else ""
+
+    def leads(self, place: int) -> bool:
+        """Whether a reference in the window gives the message at this place."""
+        if place not in self.references or not isinstance(self.dialogue, Archive):
+            return False
+        try:
+            found = self.dialogue.resolve(self.references[place])
+        except LookupError:
+            return False
+        return bool(text := self.text_at(place)) and text in found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskMoment:
+def _stands_alone(reference: str, text: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(reference)}(?![\w-])", text) is not None
+
+
+def texts_of(wire: Wire) -> Iterator[str]:
+    """What a message of any shape says: its texts, its calls' names and arguments, its results."""
+    content = wire.get("content")
+    for block in content if isinstance(content, list) else [content]:
+        if isinstance(block, str):
+            yield block
+        elif isinstance(block, dict):
+            yield from _texts_of_block(block)
+    for call in wire.get("tool_calls") or ():
+        yield f"{call['function']['name']} {call['function']['arguments']}"
+
+
+def _texts_of_block(block: Wire) -> Iterator[str]:
+    if "text" in block:
+        yield str(block["text"])
+    elif block.get("type") == "tool_result":
+        yield from texts_of({"content": block.get("content")})
+    elif block.get("type") == "tool_use":
+        yield f"{block.get('name')} {block.get('input')}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallMoment(PromptMoment):
+    """One model call."""
+
+    number: int
+
+    @property
+    def at(self) -> str:
+        return f"call {self.number}, {len(self.wires)} messages said"
+
+    @property
+    def ours(self) -> ModelCall | None:
+        """The call of our own builder."""
+        if not isinstance(self.dialogue, EnvelopeDialogue) or self.prompt.envelope is None:
+            return None
+        return ModelCall(
+            number=self.number, session=self.dialogue.session, envelope=self.prompt.envelope, wires=self.wires
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskMoment(PromptMoment):
     """One question."""
 
     ask: Ask
-    envelope: Envelope
-    session: Session
-    wires: Sequence[Wire]
 
     @property
     def at(self) -> str:
@@ -55,11 +141,32 @@ class AskMoment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndMoment:
-    """The conversation is over; its store closes after this moment."""
+    """The conversation is over; the dialogue ends after this moment."""
 
-    session: Session
-    builder: EnvelopeBuilder
+    dialogue: Dialogue
     wires: Sequence[Wire]
+    last: CallMoment | None
+    """The last call."""
+    references: dict[str, int]
+    """All references that stood in some window, with their 1-based places."""
+
+    def resolved(self, reference: str) -> str | None:
+        """What a reference gives now; None: nothing."""
+        if not isinstance(self.dialogue, Archive):
+            return None
+        try:
+            return self.dialogue.resolve(reference)
+        except LookupError:
+            return None
+
+    def output(self, number: int) -> str | None:
+        """The n-th tool output by its number, 1-based; None: not there."""
+        if not isinstance(self.dialogue, Outputs):
+            return None
+        try:
+            return self.dialogue.tool_output(number)
+        except LookupError:
+            return None
 
 
 Moment = CallMoment | AskMoment | EndMoment
@@ -68,63 +175,219 @@ Moment = CallMoment | AskMoment | EndMoment
 def play(
     scenario: Scenario,
     setup: Setup,
-    stage: PlayCounts,
+    counts: PlayCounts,
     *,
     dynamic_tokens: int = DYNAMIC_TOKENS,
     store: Store | None = None,
 ) -> Iterator[Moment]:
     """Say a scenario's messages one by one; the moments in order. A given store stays open."""
+    if setup.subject is not None:
+        scenario = openai_form(scenario)
     asks = sorted(scenario.asks, key=lambda ask: ask.after)
-    builder = setup.builder(dynamic_tokens=dynamic_tokens)
+    task = setup.task(scenario, dynamic_tokens=dynamic_tokens)
     with ExitStack() as stack:
-        opened = store if store is not None else stack.enter_context(setup.store())
-        session = setup.session(scenario, opened)
+        dialogue = stack.enter_context(setup.dialogue(scenario, task, store=store))
         wires: list[Wire] = []
+        last: CallMoment | None = None
+        seen: dict[str, int] = {}
         for wire in scenario.messages:
             if wire["role"] == "assistant" and wires:
-                stage.builds += 1
-                started = stage.cpu_seconds()
-                envelope = builder.build(session)
-                stage.build_cpu_seconds.append(stage.cpu_seconds() - started)
-                call = ModelCall(number=stage.builds, session=session, envelope=envelope, wires=wires)
-                yield CallMoment(call=call, builder=builder)
-            session.append(wire)
+                counts.builds += 1
+                started = counts.cpu_seconds()
+                prompt = dialogue.prompt()
+                seconds = counts.cpu_seconds() - started
+                counts.build_cpu_seconds.append(seconds if prompt.cpu_seconds is None else prompt.cpu_seconds)
+                last = CallMoment(prompt=prompt, dialogue=dialogue, wires=wires, task=task, number=counts.builds)
+                yield last
+                seen.update((ref, place) for place, ref in last.references.items())
+            dialogue.add(wire)
             wires.append(wire)
             while asks and asks[0].after == len(wires):
                 ask = asks.pop(0)
-                envelope = builder.preview(session, ask.question)
-                yield AskMoment(ask=ask, envelope=envelope, session=session, wires=wires)
-        yield EndMoment(session=session, builder=builder, wires=wires)
+                yield AskMoment(
+                    prompt=dialogue.prompt(ask.question), dialogue=dialogue, wires=wires, task=task, ask=ask
+                )
+        yield EndMoment(dialogue=dialogue, wires=wires, last=last, references=seen)
 
 
-def dynamic_of(envelope: Envelope) -> str:
-    """What the model is shown of the conversation; of the head, nothing."""
-    return "\n".join(span.text for span in spans(envelope) if span.label.startswith("dynamic "))
+def openai_form(scenario: Scenario) -> Scenario:
+    """The scenario with Anthropic's messages as OpenAI chat has them; its asks stay behind the same words."""
+    messages, ends = as_openai(scenario.messages)
+    asks = tuple(replace(ask, after=ends[ask.after - 1]) for ask in scenario.asks)
+    return replace(scenario, messages=tuple(messages), asks=asks)
 
 
-def bullets_of(envelope: Envelope) -> str:
-    """The compacted part of what the model is shown."""
-    return "\n".join(span.text for f in envelope.dynamic.fragments if f.kind == "bullets" for span in fragment_spans(f))
+def as_openai(messages: Sequence[Wire]) -> tuple[list[Wire], list[int]]:
+    """OpenAI chat messages, and for each given one the 1-based place of the last that it became."""
+    made: list[Wire] = []
+    ends: list[int] = []
+    for message in messages:
+        made += _openai(message)
+        ends.append(len(made))
+    return made, ends
 
 
-def named(envelope: Envelope) -> frozenset[int]:
-    """Ordinals that an envelope shows in full, or cites one by one; a range names none."""
-    return frozenset(ordinal for fragment in envelope.dynamic.fragments for ordinal in fragment.refs)
+def _openai(message: Wire) -> Iterator[Wire]:
+    content = message.get("content")
+    kinds = {block.get("type") for block in content} if isinstance(content, list) else set()
+    if "tool_use" in kinds:
+        assert isinstance(content, list)
+        text = "\n".join(block["text"] for block in content if block["type"] == "text")
+        uses = [block for block in content if block["type"] == "tool_use"]
+        yield calls(*((use["id"], use["name"], use["input"]) for use in uses), text=text or None)
+    elif "tool_result" in kinds:
+        assert isinstance(content, list)
+        for block in content:
+            if block["type"] == "tool_result":
+                said = "\n".join(texts_of({"content": block.get("content")}))
+                yield {"role": "tool", "tool_call_id": block["tool_use_id"], "content": said}
+        if rest := [block for block in content if block["type"] != "tool_result"]:
+            yield {**message, "content": rest}
+    else:
+        yield message
 
 
-def reaches(asked: AskMoment, ordinal: int, query: str) -> bool:
-    """Whether the envelope for a question names a message, or one search of the model's finds it."""
-    shown = named(asked.envelope)
-    if ordinal in shown:
+# -- what was said, found again ----------------------------------------------------------------------------------
+
+
+def reaches(moment: PromptMoment, place: int, query: str, value: str) -> bool | None:
+    """Whether the window shows a message, a reference in it gives it, or one search shows it or its value.
+
+    None where the subject has nothing that could lead there.
+    """
+    if not isinstance(moment.dialogue, (Archive, Index)):
+        return None
+    text = moment.text_at(place)
+    if (text and normalize(text) in moment.normalized) or moment.leads(place):
         return True
-    return any(hit.ordinal == ordinal for hit in search_context(asked.session, query, shown=shown))
+    if not isinstance(moment.dialogue, Index):
+        return False
+    hits = moment.dialogue.search(query)
+    return bool(text) and any(text in hit or shows(normalize(hit), value) for hit in hits)
+
+
+def reachable(metric: str, moment: AskMoment, place: int, query: str, value: str, what: str) -> Score | UnscoredCheck:
+    """`reaches` as a score."""
+    found = reaches(moment, place, query, value)
+    if found is None:
+        return UnscoredCheck(metric, NO_LOOKUP, moment.at)
+    return holds(metric, found, moment.at, f"{what}: nothing leads to message {place}")
+
+
+def compacted(compactions: int, ended: EndMoment) -> Score | UnscoredCheck:
+    """How many calls took something back, of a subject that tells."""
+    if ended.last is None or ended.last.prompt.compacted is None:
+        return UnscoredCheck("compactions", NO_REPORT)
+    return Score("compactions", compactions)
+
+
+def accounted(metric: str, ended: EndMoment) -> Iterator[Score | UnscoredCheck]:
+    """Whether each message is in the last window, cited there, or reported as lost."""
+    if isinstance(ended.dialogue, EnvelopeDialogue):
+        here = ended.dialogue.accounted()
+    elif ended.last is None or ended.last.prompt.lost is None:
+        yield UnscoredCheck(metric, NO_REPORT)
+        return
+    else:
+        places = range(1, len(ended.wires) + 1)
+        here = {place for place in places if ended.last.text_at(place) in ended.last.window}
+        here |= {*ended.last.references, *ended.last.prompt.lost}
+    for place in range(1, len(ended.wires) + 1):
+        yield holds(metric, place in here, f"§{place}", "neither shown, nor cited, nor a recorded loss")
+
+
+# -- what every call owes ----------------------------------------------------------------------------------------
+
+
+def request_of(moment: PromptMoment) -> Wire:
+    """The request to OpenAI: the system prompt before what the subject sends."""
+    system = [] if moment.task.system is None else [{"role": "system", "content": moment.task.system}]
+    return {"messages": [*system, *moment.prompt.messages]}
+
+
+@dataclass(slots=True)
+class BudgetJudge:
+    """Counts what is sent beside what must be sent; as a provider counts, for every subject alike."""
+
+    sizer: Sizer
+
+    def tokens(self, moment: PromptMoment) -> int:
+        return sum(piece.tokens for piece in self.sizer.pieces(moment.prompt.messages))
+
+    def is_over(self, moment: PromptMoment) -> bool:
+        return self.tokens(moment) > moment.task.budget_tokens * (1 + COUNT_SLACK)
+
+    def faults(self, moment: PromptMoment) -> list[str]:
+        """Over the budget by more than what must be there word for word: the open turn, the last reply, the task."""
+        if not self.is_over(moment):
+            return []
+        tokens, budget = self.tokens(moment), moment.task.budget_tokens
+        must = sum(piece.tokens for piece in self.sizer.pieces(list(_must(moment.wires, budget, self.sizer))))
+        if must <= budget:
+            return [f"{tokens} tokens over {budget}, but only {must} must be there"]
+        if tokens > must + SECTION_SLACK * budget:
+            return [f"{tokens} tokens over {must} that must be there by more than a tenth of the budget"]
+        return []
+
+
+COUNT_SLACK = 0.05
+"""By how much two ways of counting the same messages may differ."""
+
+
+def _must(wires: Sequence[Wire], budget_tokens: int, sizer: Sizer) -> Iterator[Wire]:
+    turn = max((n for n, wire in enumerate(wires) if wire["role"] == "user"), default=0)
+    task = next((n for n, wire in enumerate(wires) if wire["role"] == "user"), turn)
+    reply = max((n for n in range(turn) if wires[n]["role"] == "assistant" and wires[n].get("content")), default=turn)
+    if task < turn and sizer.piece(wires[task]).tokens <= TASK_FRACTION * budget_tokens:
+        yield wires[task]
+    if reply < turn:
+        yield wires[reply]
+    yield from wires[turn:]
+
+
+def last_turn_missing(moment: CallMoment) -> list[str]:
+    """The newest user text and the newest assistant text, where the window has them not word for word."""
+    newest = {wire["role"]: text for wire in moment.wires if (text := _spoken(wire))}
+    return [newest[role] for role in ("user", "assistant") if role in newest and newest[role] not in moment.window]
+
+
+def _spoken(wire: Wire) -> str:
+    return Message.from_wire(wire).text if wire["role"] in ("user", "assistant") else ""
 
 
 def owed(metric: str, call: ModelCall) -> Score:
-    """What every call owes: valid for both providers, in budget, cited, newest and last raw turn verbatim."""
+    """What every call of ours owes: valid for both providers, in budget, cited, newest and last raw turn verbatim."""
     tally = CallTally()
     check(call, tally)
     return holds(metric, not tally.faults, f"call {call.number}", "; ".join(tally.faults[:3]))
+
+
+def sound(metric: str, moment: CallMoment, budget: BudgetJudge) -> Score:
+    """What every call owes: a request that is accepted, in budget, with the last turn word for word."""
+    faults = [*openai_faults(request_of(moment)), *budget.faults(moment)]
+    faults += [f"not word for word: {text!r:.80}" for text in last_turn_missing(moment)]
+    if not faults and moment.ours is not None:
+        return owed(metric, moment.ours)
+    return holds(metric, not faults, moment.at, "; ".join(faults[:3]))
+
+
+@dataclass(slots=True)
+class PrefixJudge:
+    """Whether each call's messages extend the last one's, where the subject says that it took nothing back."""
+
+    ours: Prefix = field(default_factory=Prefix)
+    before: Sequence[Wire] = ()
+
+    def read(self, metric: str, moment: CallMoment) -> Iterator[Score | UnscoredCheck]:
+        if moment.ours is not None:
+            yield from prefix_kept(metric, self.ours, moment.ours)
+            return
+        before, self.before = self.before, list(moment.prompt.messages)
+        if moment.prompt.compacted is None:
+            yield UnscoredCheck(metric, NO_REPORT, moment.at)
+        elif before and not moment.prompt.compacted:
+            kept = list(before) == self.before[: len(before)]
+            yield holds(metric, kept, moment.at, "messages that were sent before changed without a compaction")
 
 
 def prefix_kept(metric: str, prefix: Prefix, call: ModelCall) -> Iterator[Score]:
@@ -137,31 +400,36 @@ def prefix_kept(metric: str, prefix: Prefix, call: ModelCall) -> Iterator[Score]
 
 @dataclass(slots=True)
 class ConversationCost:
-    """Adds up calls."""
+    """Adds up calls: what a conversation costs against sending everything; a prefix sent before costs a tenth."""
 
     counter: Counter
     prices: Prices = field(default_factory=Prices)
-    ours: float = 0.0
+    sent: float = 0.0
     everything: float = 0.0
-    _sizer: Sizer = field(init=False)
+    sizer: Sizer = field(init=False)
     _before: Sequence[PromptPiece] = ()
     _said: int = 0
     _said_tokens: int = 0
 
     def __post_init__(self) -> None:
-        self._sizer = Sizer(self.counter)
+        self.sizer = Sizer(self.counter)
 
-    def read(self, call: ModelCall) -> None:
+    def read(self, moment: CallMoment) -> None:
         """Count one call."""
-        pieces = self._sizer.pieces(call.envelope.render("openai-chat", cache=False)["messages"])
-        shared = self._sizer.shared_tokens(self._before, pieces)
-        self.ours += self.prices.of(sum(piece.tokens for piece in pieces), shared)
+        pieces = self.sizer.pieces(moment.prompt.messages)
+        shared = self.sizer.shared_tokens(self._before, pieces)
+        self.sent += self.prices.of(sum(piece.tokens for piece in pieces), shared)
         self._before, before = pieces, self._said_tokens
-        self._said_tokens += sum(self._sizer.piece(wire).tokens for wire in call.wires[self._said :])
-        self._said = len(call.wires)
+        self._said_tokens += sum(self.sizer.piece(wire).tokens for wire in moment.wires[self._said :])
+        self._said = len(moment.wires)
         self.everything += self.prices.of(self._said_tokens, before)
 
     @property
+    def said_tokens(self) -> int:
+        """Tokens of all that was said up to the last call."""
+        return self._said_tokens
+
+    @property
     def ratio(self) -> float:
-        """Ours against everything; below 1 is cheaper."""
-        return self.ours / max(1.0, self.everything)
+        """Sent against everything; below 1 is cheaper."""
+        return self.sent / max(1.0, self.everything)

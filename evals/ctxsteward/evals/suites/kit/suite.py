@@ -12,9 +12,8 @@ runs; suites with phrasings of their own hold some back for it.
 A suite yields a `Score` for what it could judge and an `UnscoredCheck` with a reason for what it could not, never 0.
 `ScoreTally` adds up one metric of one scenario.
 
-`Setup` says how stores are opened and envelopes built. A team puts its budgets, profile, tokenizer and summarizer here
-and runs the same suites over them. A suite asks for smaller budgets where its scenarios must outgrow them; budgets that
-the team has set itself stand.
+`Setup` says who is judged: our builder with a team's budgets, profile, tokenizer and summarizer, or another subject. A
+suite asks for smaller budgets where its scenarios must outgrow them; budgets that the team has set itself stand.
 
 Raises `InputError` for an id that names no scenario.
 """
@@ -23,16 +22,19 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
+from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from random import Random
 from typing import Literal, NamedTuple, Self
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Selector, Session, Store, open_store
-from ctxsteward.schemas import InputError, ProfileDocument, Summarizer, Wire
+from ctxsteward.envelope.tokens import Counter
+from ctxsteward.schemas import InputError, Message, ProfileDocument, Summarizer, Wire
 
 from ...phrasings import Language as Language, Split as Split, Texts, texts
+from ...subjects import Dialogue, EnvelopeDialogue, Subject, Task
 
 TURNS = (50, 90)
 LONG_TURNS = (200, 400)
@@ -181,7 +183,7 @@ class ScoreTally:
     total: float = 0.0
     misses: list[Score] = field(default_factory=list)
     """Checks that did not hold, the first few."""
-    unscored: Counter[str] = field(default_factory=Counter)
+    unscored: Tally[str] = field(default_factory=Tally)
 
     def add(self, score: Score, metric: Metric) -> None:
         self.count += 1
@@ -244,7 +246,10 @@ DYNAMIC_TOKENS = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """Settings of the builder under test."""
+    """Who is judged, and the settings of our builder where it is."""
+
+    subject: Subject | None = None
+    """None: our builder, with the settings below."""
 
     model: str | None = None
     tokenizer: str = "o200k_base"
@@ -265,6 +270,30 @@ class Setup:
             self.model, tokenizer=tokenizer, budgets=budgets, summarizer=self.summarizer, selector=self.selector
         )
 
+    def counter(self) -> Counter:
+        """Counts tokens as the judge does."""
+        return self.builder().counter
+
+    def task(self, scenario: Scenario, *, dynamic_tokens: int = DYNAMIC_TOKENS) -> Task:
+        """The scenario's conversation as any subject is given it."""
+        given = "dynamic_tokens" in self.budgets.model_fields_set
+        budget_tokens = self.budgets.dynamic_tokens if given else dynamic_tokens
+        return Task(scenario.id, budget_tokens, scenario.system, scenario.tools)
+
+    @contextmanager
+    def dialogue(self, scenario: Scenario, task: Task, *, store: Store | None = None) -> Iterator[Dialogue]:
+        """The subject's dialogue for a scenario; what it opened is closed afterwards. A given store stays open."""
+        with ExitStack() as stack:
+            if self.subject is None:
+                opened = store if store is not None else stack.enter_context(self.store())
+                builder = self.builder(dynamic_tokens=task.budget_tokens)
+                yield EnvelopeDialogue(builder, self.session(scenario, opened))
+                return
+            counter = self.counter()
+            dialogue = self.subject.open(task, lambda wire: counter.message(Message.from_wire(wire)))
+            stack.callback(getattr(dialogue, "close", lambda: None))
+            yield dialogue
+
     def session(self, scenario: Scenario, store: Store, *, tenant: str = "evals") -> Session:
         """The scenario's session in a store, with its head."""
         document = scenario.profile or self.profile
@@ -282,12 +311,17 @@ class Setup:
         named = self.summarizer if isinstance(self.summarizer, str) else getattr(self.summarizer, "__name__", "own")
         selector = self.selector if self.selector is None or isinstance(self.selector, str) else "own"
         set_budgets = {f"budgets.{name}": getattr(self.budgets, name) for name in sorted(self.budgets.model_fields_set)}
-        return {
-            "model": self.model,
-            "tokenizer": self.tokenizer,
-            "summarizer": named,
-            "selector": selector,
-        } | set_budgets
+        subject = {} if self.subject is None else {"subject": self.subject.name}
+        return (
+            subject
+            | {
+                "model": self.model,
+                "tokenizer": self.tokenizer,
+                "summarizer": named,
+                "selector": selector,
+            }
+            | set_budgets
+        )
 
 
 SCENARIOS = 26
@@ -307,6 +341,8 @@ class PlayCounts:
     """Of each build, in order."""
 
 
+NOT_ASKED = "only our own envelope tells"
+
 Scores = Iterator[Score | UnscoredCheck]
 Make = Callable[[Draw], Scenario]
 Play = Callable[[Scenario, Setup, PlayCounts], Scores]
@@ -324,3 +360,17 @@ class EvalSuite:
     play: Play
     scenarios: int = SCENARIOS
     """How many CI runs."""
+    ours_only: str | None = None
+    """Why no other subject can be asked; None: any can."""
+
+    def scores(self, scenario: Scenario, setup: Setup, counts: PlayCounts) -> Scores:
+        """Play and judge a scenario; a figure that the subject could not be asked for is unscored, with the reason."""
+        if setup.subject is not None and self.ours_only is not None:
+            yield from (UnscoredCheck(metric.name, self.ours_only) for metric in self.metrics)
+            return
+        told: set[str] = set()
+        for score in self.play(scenario, setup, counts):
+            told.add(score.metric)
+            yield score
+        if setup.subject is not None:
+            yield from (UnscoredCheck(metric.name, NOT_ASKED) for metric in self.metrics if metric.name not in told)

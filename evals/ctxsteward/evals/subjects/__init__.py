@@ -1,0 +1,9 @@
+"""Subjects: the context strategies that suites judge, ours and anybody's, in one chair.
+
+A strategy is a function of a `Conversation`, or an object that opens a `Dialogue`; `subject_named` finds one by its
+name, its Python path or its address. `BASELINES` are simple strategies to measure against.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

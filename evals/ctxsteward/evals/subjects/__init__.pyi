@@ -1,0 +1,15 @@
+from .named import BASELINES as BASELINES, SUBJECTS as SUBJECTS, subject_named as subject_named
+from .ours import EnvelopeDialogue as EnvelopeDialogue, named as named, prompt_from as prompt_from
+from .port import (
+    Archive as Archive,
+    Conversation as Conversation,
+    Dialogue as Dialogue,
+    FunctionSubject as FunctionSubject,
+    Index as Index,
+    Outputs as Outputs,
+    Prompt as Prompt,
+    Strategy as Strategy,
+    Subject as Subject,
+    Task as Task,
+    prompt_of as prompt_of,
+)

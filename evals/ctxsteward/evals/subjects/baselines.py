@@ -1,0 +1,192 @@
+"""Simple strategies to measure against: each fails where it deserves to, and a suite that lets it pass is no suite.
+
+The functions are what people write first. `SummaryDialogue` and `OffloadDialogue` are what frameworks ship: a summary
+in a system message that cites nothing, and tool results behind references that stop resolving.
+
+Source: the issues of well-known agent projects (orphaned pairs, rewritten prefixes, expired references).
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from random import Random
+
+from ctxsteward.schemas import Message, Wire
+
+from .port import Conversation, Prompt, Task
+
+WINDOW_MESSAGES = 20
+RECALLED_FRACTION = 0.5
+"""Of the budget, for messages that a query finds."""
+HITS = 5
+KEPT_RESULTS = 8
+SUMMARY_FRACTION = 0.3
+OMITTED = "[output omitted]"
+_HAN = re.compile(r"([㐀-鿿])")
+_SENTENCE = re.compile(r".+?(?:[.!?](?=\s)|[。！？]|\n|$)")
+
+
+def everything(conversation: Conversation) -> Sequence[Wire]:
+    """Sends all that was said."""
+    return conversation.messages
+
+
+def window(conversation: Conversation) -> Sequence[Wire]:
+    """Sends the newest messages, whatever they are."""
+    return conversation.messages[-WINDOW_MESSAGES:]
+
+
+def newest_tokens(conversation: Conversation) -> Sequence[Wire]:
+    """Sends the newest messages that fit the budget, cut so that no tool result lacks its call."""
+    return _newest(conversation.messages, conversation.budget_tokens, conversation.tokens)
+
+
+def masking(conversation: Conversation) -> Prompt:
+    """Sends all, every tool result but the newest as one line; so it rewrites what it sent before at each step."""
+    newest = max((n for n, wire in enumerate(conversation.messages) if wire["role"] == "tool"), default=-1)
+    masked = [
+        {**wire, "content": OMITTED} if wire["role"] == "tool" and n < newest else wire
+        for n, wire in enumerate(conversation.messages)
+    ]
+    return Prompt(messages=masked, compacted=False)
+
+
+def _newest(messages: Sequence[Wire], budget_tokens: int, tokens: Callable[[Wire], int]) -> Sequence[Wire]:
+    start, left = len(messages), budget_tokens
+    while start and (left := left - tokens(messages[start - 1])) >= 0:
+        start -= 1
+    while start < len(messages) and messages[start]["role"] != "user":
+        start += 1
+    return messages[start:] or messages[-1:]
+
+
+def text_of(wire: Wire) -> str:
+    """What a message says; its tool results with it."""
+    return Message.from_wire(wire).text or str(wire.get("content") or "")
+
+
+class KeptMessages:
+    """What the dialogues below have in common: they keep what was said."""
+
+    def __init__(self, task: Task, tokens: Callable[[Wire], int]) -> None:
+        self.task, self.tokens = task, tokens
+        self.said: list[Wire] = []
+
+    def add(self, message: Wire) -> None:
+        self.said.append(message)
+
+    def with_question(self, question: str | None) -> list[Wire]:
+        return [*self.said, *([] if question is None else [{"role": "user", "content": question}])]
+
+
+class RecallDialogue(KeptMessages):
+    """Half the budget for the newest messages, half for what `pick` finds earlier, told before the last message."""
+
+    def prompt(self, question: str | None = None) -> Prompt:
+        room = int(self.task.budget_tokens * RECALLED_FRACTION)
+        said = self.with_question(question)
+        newest = _newest(said, self.task.budget_tokens - room, self.tokens)
+        earlier = self.said[: len(said) - len(newest)]
+        last_user = next((text_of(wire) for wire in reversed(said) if wire["role"] == "user"), "")
+        rows: list[str] = []
+        for place in self.pick(last_user, len(earlier)):
+            row = f"{earlier[place]['role']}: {text_of(earlier[place])}"
+            if (cost := self.tokens({"role": "user", "content": row})) <= room:
+                rows.append(row)
+                room -= cost
+        recalled: list[Wire] = [{"role": "user", "content": "\n".join(["Said earlier:", *rows])}] if rows else []
+        if newest[-1]["role"] == "tool":  # nothing may stand between a call and its result
+            return Prompt(messages=[*recalled, *newest])
+        return Prompt(messages=[*newest[:-1], *recalled, newest[-1]])
+
+    def search(self, query: str) -> Sequence[str]:
+        return [text_of(self.said[place]) for place in list(self.pick(query, len(self.said)))[:HITS]]
+
+    def pick(self, query: str, before: int) -> Sequence[int]:
+        """0-based places below `before`, best first."""
+        raise NotImplementedError
+
+
+class Bm25Dialogue(RecallDialogue):
+    """Picks by BM25 over words and Chinese characters, one message a row. Source: SQLite's FTS5."""
+
+    def __init__(self, task: Task, tokens: Callable[[Wire], int]) -> None:
+        super().__init__(task, tokens)
+        self._index = sqlite3.connect(":memory:")
+        self._index.execute("CREATE VIRTUAL TABLE said USING fts5(words)")
+
+    def add(self, message: Wire) -> None:
+        super().add(message)
+        self._index.execute("INSERT INTO said (rowid, words) VALUES (?, ?)", (len(self.said), _words(text_of(message))))
+
+    def pick(self, query: str, before: int) -> Sequence[int]:
+        wanted = " OR ".join(dict.fromkeys(f'"{word}"' for word in re.findall(r"\w+", _words(query))))
+        if not wanted:
+            return ()
+        rows = self._index.execute(
+            "SELECT rowid - 1 FROM said WHERE said MATCH ? AND rowid <= ? ORDER BY rank", (wanted, before)
+        )
+        return [row[0] for row in rows]
+
+
+def _words(text: str) -> str:
+    """Chinese as bigrams, which is how such text is searched without a dictionary."""
+    spaced = _HAN.sub(r" \1 ", text)
+    pieces = spaced.split()
+    bigrams = [a + b for a, b in pairwise(pieces) if _HAN.fullmatch(a) and _HAN.fullmatch(b)]
+    return " ".join([*(piece for piece in pieces if not _HAN.fullmatch(piece)), *bigrams])
+
+
+class RandomDialogue(RecallDialogue):
+    """Picks at random: what a judgement is worth that knows nothing."""
+
+    def pick(self, query: str, before: int) -> Sequence[int]:
+        return Random(f"{self.task.id} {query} {before}").sample(range(before), before)
+
+
+class SummaryDialogue(KeptMessages):
+    """A summary in a system message: the first sentence of what does not fit, newest kept, nothing cited or superseded.
+
+    It reports no loss, though it loses what it cuts off.
+    """
+
+    def prompt(self, question: str | None = None) -> Prompt:
+        room = int(self.task.budget_tokens * SUMMARY_FRACTION)
+        said = self.with_question(question)
+        newest = _newest(said, self.task.budget_tokens - room, self.tokens)
+        rows: list[str] = []
+        for wire in reversed(said[: len(said) - len(newest)]):
+            row = f"- {(_SENTENCE.match(text_of(wire).strip()) or ('',))[0]}"
+            room -= self.tokens({"role": "user", "content": row})
+            if room < 0:
+                break
+            rows.append(row)
+        summary = "\n".join(reversed(rows))
+        lead: list[Wire] = [{"role": "system", "content": f"Summary of the conversation:\n{summary}"}] if rows else []
+        return Prompt(messages=[*lead, *newest], summary=summary, lost=frozenset())
+
+
+class OffloadDialogue(KeptMessages):
+    """Sends all, older tool results behind references, of which only the newest few still resolve."""
+
+    def prompt(self, question: str | None = None) -> Prompt:
+        results = self._results()
+        references = {f"[result-{n}]": n for n in results[:-1]}
+        messages = [
+            {**wire, "content": f"[result-{n}]"} if f"[result-{n}]" in references else wire
+            for n, wire in enumerate(self.with_question(question), 1)
+        ]
+        return Prompt(messages=messages, references=references, summary="", lost=frozenset(), compacted=False)
+
+    def resolve(self, reference: str) -> str:
+        place = int(re.sub(r"\D", "", reference) or 0)
+        if place not in self._results()[-KEPT_RESULTS:]:
+            raise LookupError(f"{reference} has expired")
+        return text_of(self.said[place - 1])
+
+    def _results(self) -> list[int]:
+        """1-based places of tool results."""
+        return [n for n, wire in enumerate(self.said, 1) if wire["role"] == "tool"]

@@ -1,0 +1,72 @@
+"""An Inspect solver as a strategy: what it would hand to the model is what is judged.
+
+    ctxsteward evals run verbatim --subject inspect:my_package.solvers:trimmed
+
+The solver is run on a `TaskState` with all that was said. The first time that it asks for a generation, the messages
+are taken and the solver is ended; one that never asks has said what it would send when it returns. Needs the extra
+`inspect`. Source: Inspect (UK AI Security Institute), "Solvers" in its documentation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageTool, ModelName
+from inspect_ai.solver import Generate, Solver, TaskState
+
+from ctxsteward.schemas import Wire
+
+from ..inspect_tasks import messages_of
+from .port import Conversation, Strategy
+
+
+class _Asked(Exception):
+    """The solver asks for a generation."""
+
+
+def strategy_of(solver: Solver) -> Strategy:
+    """A function of a conversation that runs the solver up to its first generation."""
+
+    def strategy(conversation: Conversation) -> list[Wire]:
+        return asyncio.run(_sent(solver, conversation))
+
+    return strategy
+
+
+async def _sent(solver: Solver, conversation: Conversation) -> list[Wire]:
+    asked: list[ChatMessage] = []
+
+    async def generate(state: TaskState, *_: Any, **__: Any) -> TaskState:
+        asked[:] = state.messages
+        raise _Asked
+
+    messages = messages_of(conversation.messages)
+    state = TaskState(
+        model=ModelName("mockllm/model"), sample_id=conversation.task.id, epoch=1, input=messages, messages=messages
+    )
+    end: Generate = generate
+    try:
+        state = await solver(state, end)
+    except _Asked:
+        return [wire_of(message) for message in asked]
+    return [wire_of(message) for message in state.messages]
+
+
+def wire_of(message: ChatMessage) -> Wire:
+    """Inspect's message as OpenAI chat takes it."""
+    if isinstance(message, ChatMessageTool):
+        return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.text}
+    wire: Wire = {"role": message.role, "content": message.text}
+    if isinstance(message, ChatMessageAssistant) and message.tool_calls:
+        wire["content"] = message.text or None
+        wire["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.function, "arguments": _arguments(call)}}
+            for call in message.tool_calls
+        ]
+    return wire
+
+
+def _arguments(call: Any) -> str:
+    return json.dumps(call.arguments, ensure_ascii=False)

@@ -1,0 +1,80 @@
+"""The builder under test as a subject: a session in a store, an envelope a call.
+
+Suites that look behind the messages (seals, reports, forks) find the session and the builder here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session, search_context
+from ctxsteward.envelope.compaction import text_of
+from ctxsteward.envelope.render import fragment_spans
+from ctxsteward.schemas import ContextError, Ref, Wire
+
+from .port import Prompt
+
+
+class EnvelopeDialogue:
+    """A `Dialogue` with our builder; it resolves and searches, too.
+
+    `lost` are the ordinals that some report says something was lost of.
+    """
+
+    def __init__(self, builder: EnvelopeBuilder, session: Session) -> None:
+        self.builder, self.session = builder, session
+        self._shown: frozenset[int] = frozenset()
+        self.lost: set[int] = set()
+
+    def add(self, message: Wire) -> None:
+        self.session.append(message)
+
+    def prompt(self, question: str | None = None) -> Prompt:
+        if question is None:
+            envelope = self.builder.build(self.session)
+            self.lost |= {Ref.parse(loss.ref).ordinal for report in envelope.reports for loss in report.losses}
+        else:
+            envelope = self.builder.preview(self.session, question)
+        self._shown = named(envelope)
+        return prompt_from(envelope, frozenset(self.lost))
+
+    def accounted(self) -> set[int]:
+        """Ordinals that the window holds, a bullet cites, or a report names as lost."""
+        state = self.session.state
+        here = {ordinal for group in state.groups for ordinal in group.ordinals}
+        return here | {Ref.parse(ref).ordinal for bullet in state.bullets for ref in bullet.citations} | self.lost
+
+    def resolve(self, reference: str) -> str:
+        try:
+            return text_of(self.session.resolve(reference))
+        except ContextError as error:
+            raise LookupError(str(error)) from error
+
+    def tool_output(self, number: int) -> str:
+        try:
+            return self.session.tool_output(number).tool_results[0].text
+        except KeyError as error:
+            raise LookupError(str(error)) from error
+
+    def search(self, query: str) -> Sequence[str]:
+        hits = search_context(self.session, query, shown=self._shown)
+        return [text_of(self.session.resolve(hit.ordinal)) for hit in hits]
+
+
+def prompt_from(envelope: Envelope, lost: frozenset[int] = frozenset()) -> Prompt:
+    """An envelope as a prompt: what the provider is sent behind the head."""
+    head = len(envelope.head.fragments)
+    return Prompt(
+        messages=envelope.render("openai-chat", cache=False)["messages"][head:],
+        references={f"§{ordinal}": ordinal for ordinal in named(envelope)},
+        summary="\n".join(
+            span.text for f in envelope.dynamic.fragments if f.kind == "bullets" for span in fragment_spans(f)
+        ),
+        lost=lost, compacted=bool(envelope.reports), anthropic=partial(envelope.render, "anthropic"), envelope=envelope,
+    )  # fmt: skip
+
+
+def named(envelope: Envelope) -> frozenset[int]:
+    """Ordinals that an envelope shows in full, or cites one by one; a range names none."""
+    return frozenset(ordinal for fragment in envelope.dynamic.fragments for ordinal in fragment.refs)
