@@ -1,4 +1,3 @@
-from .named import BASELINES as BASELINES, SUBJECTS as SUBJECTS, subject_named as subject_named
 from .ours import EnvelopeDialogue as EnvelopeDialogue, named as named, prompt_from as prompt_from
 from .port import (
     Archive as Archive,
@@ -13,3 +12,4 @@ from .port import (
     Task as Task,
     prompt_of as prompt_of,
 )
+from .registry import BASELINES as BASELINES, SUBJECTS as SUBJECTS, subject_named as subject_named

@@ -21,7 +21,7 @@ from typing import Any
 
 from ctxsteward.schemas import InputError, Wire
 
-from ..peers.adapter import PEERS
+from ..peers import PEERS
 from . import baselines
 from .http import HttpSubject
 from .library import LibrarySubject
