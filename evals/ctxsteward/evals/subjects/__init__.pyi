@@ -12,4 +12,10 @@ from .port import (
     Task as Task,
     prompt_of as prompt_of,
 )
-from .registry import BASELINES as BASELINES, SUBJECTS as SUBJECTS, subject_named as subject_named
+from .registry import (
+    BASELINES as BASELINES,
+    OURS as OURS,
+    SUBJECTS as SUBJECTS,
+    described as described,
+    subject_named as subject_named,
+)
