@@ -124,19 +124,25 @@ def play_one(draw: Draw, setup: Setup, cpu_seconds: CpuSeconds = time.process_ti
 
 def run(draws: Sequence[Draw], setup: Setup, *, workers: int = 1) -> Iterator[ScenarioResult]:
     """Play scenarios, over so many processes; each as it ends, in any order."""
-    if workers == 1 or len(draws) < 2:
-        yield from (play_one(draw, setup) for draw in draws)
+    yield from (played for _, played in run_all([(draw, setup) for draw in draws], workers=workers))
+
+
+def run_all(jobs: Sequence[tuple[Draw, Setup]], *, workers: int = 1) -> Iterator[tuple[int, ScenarioResult]]:
+    """The same with a setup for each scenario; each with its place among the jobs, as it ends."""
+    if workers == 1 or len(jobs) < 2:
+        yield from ((place, play_one(*job)) for place, job in enumerate(jobs))
         return
     try:
-        pickle.dumps(setup)
+        pickle.dumps([setup for _, setup in jobs])
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise InputError(f"this setup cannot be handed to other processes ({error}); run with one worker") from error
-    with ProcessPoolExecutor(min(workers, len(draws)), mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(min(workers, len(jobs)), mp_context=get_context("spawn")) as pool:
         # Long ones first, so that no process ends up alone with one.
-        by_length = sorted(draws, key=lambda draw: -draw.turns)
+        by_length = sorted(range(len(jobs)), key=lambda place: -jobs[place][0].turns)
+        waiting = {pool.submit(play_one, *jobs[place]): place for place in by_length}
         try:
-            for done in as_completed([pool.submit(play_one, draw, setup) for draw in by_length]):
-                yield done.result()
+            for done in as_completed(waiting):
+                yield waiting[done], done.result()
         except BrokenProcessPool as error:
             what = "a process that played scenarios died (memory, or a program without its `__main__` guard?)"
             raise InputError(f"{what}; run with one worker") from error
