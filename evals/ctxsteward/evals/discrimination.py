@@ -62,11 +62,10 @@ def discriminated(
     draws = {suite: tuple(drawn(suite, SPLIT, scenarios)) for suite in suites}
     jobs = [(suite, subject, draw) for suite in suites for subject in subjects for draw in draws[suite]]
     played: dict[tuple[str, str], dict[str, ScenarioResult]] = {}
-    done = 0
-    for place, scenario in run_all([(draw, setups[subject]) for _, subject, draw in jobs], workers=workers):
+    running = run_all([(draw, setups[subject]) for _, subject, draw in jobs], workers=workers)
+    for done, (place, scenario) in enumerate(running, 1):
         suite, subject, draw = jobs[place]
         played.setdefault((suite, subject), {})[draw.id] = scenario
-        done += 1
         tell(f"{done} of {len(jobs)} scenarios")
     for suite in suites:
         each = {name: [played[suite, name][draw.id] for draw in draws[suite]] for name in subjects}

@@ -66,13 +66,19 @@ def discriminate(
                         "values": row.values})  # fmt: skip
         return
     table_console().print(_table(rows, judged))
+    note(", ".join(f"{number} {name}" for number, name in enumerate(judged, 1)))
     for line in findings(rows):
         note(line.removeprefix("- "))
 
 
 def _table(rows: list[GateColours], subjects: list[str]) -> Table:
-    table = grid("suite", "gate", *subjects)
+    """A row a gate below its suite, a column a subject under its number."""
+    table = grid("gate", *(str(number) for number, _ in enumerate(subjects, 1)))
+    suite = ""
     for row in rows:
+        if row.suite != suite:
+            suite = row.suite
+            table.add_row(Text(suite, style="bold"))
         cells = (Text(MARKS[row.colours[name]], style=STYLES[row.colours[name]]) for name in subjects)
-        table.add_row(row.suite, f"{row.metric} {row.rule}", *cells)
+        table.add_row(f"  {row.metric} {row.rule}", *cells)
     return table
