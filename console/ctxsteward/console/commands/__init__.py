@@ -51,6 +51,9 @@ class LazyGroup(click.Group):
 
 EVALS = {
     "bench": LazyCommand("commands.bench:bench", "Time and memory against bars; exit 1 where one is missed."),
+    "compare": LazyCommand(
+        "commands.comparison:compare", "Two runs, paired by scenario: what differs, and how surely."
+    ),
     "cost": LazyCommand("commands.measures:cost", "What do prompts cost on these agent runs, raw and cache-priced?"),
     "list": LazyCommand("commands.suites:list_suites", "The suites, what they hold to numbers, and their gates."),
     "recall": LazyCommand("commands.measures:recall", "Is the evidence for each question in the envelope?"),

@@ -306,7 +306,7 @@ def play_agents(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
             case AskMoment():
                 yield from valid(moment.envelope, moment.at)
                 shown = moment.ask.wants[0] in dynamic_of(moment.envelope)
-                yield holds("task_shown", shown, moment.at, f"{moment.ask.wants[0]} is not shown")
+                yield holds("task_shown", shown, moment.at, f"{moment.ask.wants[0]} is not shown", "task")
             case EndMoment():
                 yield from resolvable(moment.session, moment.wires)
     yield Score("compactions", compactions)
@@ -334,11 +334,19 @@ def kept(call: ModelCall, at: str) -> Iterator[Score]:
     yield holds("within_budget", not faults, at, "; ".join(faults))
     if over:
         yield holds("over_budget_legitimate", not faults, at, "; ".join(faults))
-    yield holds("task_kept", state.task in named(envelope), at, f"the task §{state.task} is neither shown nor cited")
+    yield holds(
+        "task_kept", state.task in named(envelope), at, f"the task §{state.task} is neither shown nor cited", "task"
+    )
     for ordinal in _unseen(call.wires):
         text = call.wires[ordinal - 1]["content"]
         shown = text in window or (ordinal in named(envelope) and f"§{ordinal}" in window)
-        yield holds("results_shown", shown, at, f"§{ordinal} of {len(text)} characters: neither verbatim nor named")
+        yield holds(
+            "results_shown",
+            shown,
+            at,
+            f"§{ordinal} of {len(text)} characters: neither verbatim nor named",
+            f"§{ordinal}",
+        )
     said = [call.session.entry(ordinal).message.text for ordinal in (state.last_user, state.last_text) if ordinal]
     missing = [text for text in said if text not in window]
     yield holds("last_turn", not missing, at, f"not word for word: {missing}")

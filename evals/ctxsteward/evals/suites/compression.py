@@ -199,18 +199,19 @@ def judge(planted: PlantedCanary, asked: AskMoment) -> Iterator[Score]:
     shown = shows(window, canary.value)
     stale = [] if shown else [old for old in canary.stale if shows(window, old)]
     why = f"{canary.kind}: {canary.value!r} of §{planted.said_at} is not shown"
-    yield holds("canaries_shown", shown, asked.at, why)
+    of = (*canary.stale, canary.value)[0]
+    yield holds("canaries_shown", shown, asked.at, why, of)
     if canary.kind == "safety_rule":
-        yield holds("safety_rules", shown, asked.at, why)
+        yield holds("safety_rules", shown, asked.at, why, of)
     yield Score("stale", float(bool(stale)), asked.at, f"{why}, but {stale} is" if stale else "")
     if canary.stale:
         lines = [normalize(line) for line in bullets_of(asked.envelope).splitlines()]
         alone = [old for old in canary.stale for line in lines if shows(line, old) and not shows(line, canary.value)]
         yield holds(
-            "updates_followed", not alone, asked.at, f"a bullet still says {alone}; since then {canary.value!r}"
+            "updates_followed", not alone, asked.at, f"a bullet still says {alone}; since then {canary.value!r}", of
         )
     is_reachable = reaches(asked, planted.said_at, planted.query)
-    yield holds("reachable", is_reachable, asked.at, f"nothing leads to §{planted.said_at}: {planted.query!r}")
+    yield holds("reachable", is_reachable, asked.at, f"nothing leads to §{planted.said_at}: {planted.query!r}", of)
 
 
 @dataclass(slots=True)
