@@ -51,6 +51,9 @@ class LazyGroup(click.Group):
 
 EVALS = {
     "bench": LazyCommand("commands.bench:bench", "Time and memory against bars; exit 1 where one is missed."),
+    "compare": LazyCommand(
+        "commands.comparison:compare", "Two runs, paired by scenario: what differs, and how surely."
+    ),
     "cost": LazyCommand("commands.measures:cost", "What do prompts cost on these agent runs, raw and cache-priced?"),
     "discriminate": LazyCommand("commands.discrimination:discriminate", "Which gates turn red for which subjects?"),
     "list": LazyCommand("commands.suites:list_suites", "The suites, what they hold to numbers, and their gates."),

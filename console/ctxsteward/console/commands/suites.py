@@ -20,12 +20,12 @@ from rich.text import Text
 
 from ctxsteward.envelope import Budgets
 from ctxsteward.evals import result_history as history
-from ctxsteward.evals.result_formats import delta, figure, interval, junit, markdown
+from ctxsteward.evals.result_formats import delta, figure, interval, junit, markdown, tally
 from ctxsteward.evals.result_history import ResultDifference, append
 from ctxsteward.evals.subjects import OURS, SUBJECTS, described, subject_named
 from ctxsteward.evals.suites import NAMES, Gates, catalogue, gates, played, shipped_gates, suite_named
 from ctxsteward.evals.suites.kit import Draw, Setup, Split, drawn
-from ctxsteward.schemas import EvalResult, GateResult, InputError, UnknownModel
+from ctxsteward.schemas import EvalResult, GateResult, InputError, UnknownModel, Verdict
 
 from ..pages import page
 from ..terminal import (
@@ -64,6 +64,7 @@ def describe_suites() -> list[dict[str, Any]]:
 
 
 MISSES = 3
+COLOURS: dict[Verdict, str] = {"passed": "green", "failed": "bold red", "undecided": "yellow", "unscored": "yellow"}
 
 
 def suites_table(rows: Iterable[Mapping[str, Any]]) -> Table:
@@ -78,7 +79,7 @@ def suites_table(rows: Iterable[Mapping[str, Any]]) -> Table:
 
 
 def result_table(result: EvalResult, difference: ResultDifference | None) -> Table:
-    """The figures of one result with intervals and gates."""
+    """The figures of one result with intervals and gates; a rate of things checked again and again has a second row."""
     table = grid(result.suite, "value", "95 %", "gate", *(("since",) if difference else ()), numbers=("value",))
     was = {one.metric: one.before for one in difference.changes} if difference else {}
     for metric in result.metrics:
@@ -86,6 +87,11 @@ def result_table(result: EvalResult, difference: ResultDifference | None) -> Tab
         before = was.get(metric.name)
         since = [delta(metric, before) if before is not None else ""] if difference else []
         table.add_row(metric.name, figure(metric, metric.value), interval(metric), _gate_text(gates), *since)
+        if metric.distinct is not None:
+            once = f"{metric.distinct:,} distinct things"
+            table.add_row(
+                "  each once", figure(metric, metric.distinct_value), once, "", *(("",) if difference else ())
+            )
     return table
 
 
@@ -95,7 +101,7 @@ def miss_lines(result: EvalResult) -> list[Text]:
     for gate in result.gates:
         if gate.passed:
             continue
-        lines.append(shown(f"  {gate.metric}: {gate.why}", style="red"))
+        lines.append(shown(f"  {gate.metric}: {gate.why}", style=COLOURS[gate.verdict]))
         missed = [miss for miss in result.misses if miss.metric == gate.metric][:MISSES]
         lines += [shown(f"    {miss.scenario}, {miss.at}: {miss.why}") for miss in missed]
     return lines
@@ -104,7 +110,8 @@ def miss_lines(result: EvalResult) -> list[Text]:
 def _gate_text(gates: Sequence[GateResult]) -> Text:
     text = Text()
     for gate in gates:
-        text.append(f"{'ok' if gate.passed else 'FAILED'} {gate.rule}", style="green" if gate.passed else "bold red")
+        verdict = {"passed": "ok", "failed": "FAILED"}.get(gate.verdict, gate.verdict)
+        text.append(f"{verdict} {gate.rule}", style=COLOURS[gate.verdict])
     return text
 
 
@@ -178,15 +185,20 @@ def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> 
     earlier_results = history.read(outputs.history) if outputs.history else ()
     results: list[EvalResult] = []
     differences: dict[str, ResultDifference] = {}
+    incomparable: dict[str, tuple[str, ...]] = {}
     with progress("evals", shown=not as_json) as tell:
         for name, each in draws.items():
             result = _played(name, each, asked, gates.get(name, {}), tell)
             earlier = history.before(earlier_results, result)
             if earlier is not None:
                 differences[name] = history.difference(result, earlier)
+            elif differs := history.incomparable(earlier_results, result):
+                incomparable[name] = differs
             results.append(result)
             _print(result, differences.get(name), as_json)
-    _write(outputs, results, differences, (*earlier_results, *results))
+            if name in incomparable:
+                note(f"{name}: not compared; the last run differs in {'; '.join(incomparable[name])}")
+    _write(outputs, results, differences, incomparable, (*earlier_results, *results))
     if not as_json:
         _conclude(results)
     return results
@@ -251,8 +263,7 @@ def _print(result: EvalResult, difference: ResultDifference | None, as_json: boo
 def _conclude(results: Sequence[EvalResult]) -> None:
     scenarios, turns = sum(one.scenarios for one in results), sum(one.turns for one in results)
     gates = [gate for one in results for gate in one.gates]
-    failed = sum(not gate.passed for gate in gates)
-    held = f"{len(gates) - failed} of {len(gates)} gates passed" if gates else "no gates (--gate holds them)"
+    held = tally(gates) if gates else "no gates (--gate holds them)"
     long = sum(one.long_scenarios for one in results)
     seconds = sum(one.cpu_seconds for one in results)
     many = "scenario" if scenarios == 1 else "scenarios"
@@ -263,13 +274,14 @@ def _write(
     outputs: SuiteOutputs,
     results: Sequence[EvalResult],
     differences: Mapping[str, ResultDifference],
+    incomparable: Mapping[str, Sequence[str]],
     known: Sequence[EvalResult],
 ) -> None:
     """Write every file that can be; raises `InputError` for the first that cannot."""
     texts: list[tuple[Path | None, Callable[[], str]]] = [
         (outputs.junit, lambda: junit(results)),
-        (outputs.markdown, lambda: markdown(results, differences)),
-        (outputs.html, lambda: page(results, differences, known)),
+        (outputs.markdown, lambda: markdown(results, differences, incomparable)),
+        (outputs.html, lambda: page(results, differences, known, incomparable)),
     ]
     writes = [partial(_write_text, path, text) for path, text in texts if path is not None]
     if outputs.history:
@@ -351,7 +363,7 @@ def list_subjects(as_json: bool, store: str, tenant: str) -> None:
 )
 @click.option(
     "--history", type=click.Path(path_type=Path), metavar="FILE",
-    help="Append to this file (JSON lines), and compare with the run before.",
+    help="Append to this file (JSON lines), and compare with the last run that asked the same.",
 )  # fmt: skip
 @click.option("--revision", metavar="TEXT", help="Of your repository, to keep with the results.")
 @telemetry
@@ -366,7 +378,8 @@ def run(
 
     `ctxsteward evals list` names the suites; `all` plays each of them.
 
-    No model, key or network is needed. Exit 1 where a gate fails or a scenario breaks off.
+    No model, key or network is needed. Exit 1 where a gate fails or a scenario breaks off. A gate that so few
+    scenarios cannot decide is told as undecided, and fails nothing.
     """
     asked = SuiteOptions(
         suite=suite, gates=gates, split="docs" if split == "docs" else "ci", scenarios=scenarios, full=full, only=only,

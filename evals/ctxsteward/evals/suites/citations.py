@@ -202,7 +202,7 @@ def _shown(run: _CitationsRun, ask: Ask, place: Ref, envelope: Envelope, at: str
     fragment = envelope.dynamic.context
     recalled = rows_of(unfenced(envelope.nonce, fragment.text).text) if fragment else []
     shown = any(ask.wants[0].strip() in text for text in (window_of(envelope), *recalled))
-    return holds("outputs_shown", shown, at, f"{ask.question}: {place} is not shown whole")
+    return holds("outputs_shown", shown, at, f"{ask.question}: {place} is not shown whole", str(place))
 
 
 def _forked(run: _CitationsRun, rng: Random, at: str) -> Scores:

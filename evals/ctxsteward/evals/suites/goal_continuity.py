@@ -223,16 +223,16 @@ def judge(known: AimState, asked: AskMoment) -> Scores:
     shown = any(shows(asked.normalized, mark) for mark in known.wants)
     stale = [] if shown else [mark for mark in known.outdated if shows(asked.normalized, mark)]
     is_reachable = reaches(asked, known.said_at, known.key, known.wants[0])
-    at = f"{asked.at} ({asked.ask.kind})"
+    at, of = f"{asked.at} ({asked.ask.kind})", f"{known.kind} {known.key}"
     why = f"{known.kind} {known.key}: " + (f"outdated: {stale}" if stale else f"not shown: {known.wants[0]!r}")
     if known.is_open:
-        yield holds(SHOWN[known.kind], shown, at, why)
+        yield holds(SHOWN[known.kind], shown, at, why, of)
     else:
-        yield holds("done_stays_done", not stale, at, why)
+        yield holds("done_stays_done", not stale, at, why, of)
     if is_reachable is None:
         yield UnscoredCheck("reachable", NO_LOOKUP, at)
     else:
-        yield holds("reachable", is_reachable, at, f"{known.kind} {known.key}: nothing leads to §{known.said_at}")
+        yield holds("reachable", is_reachable, at, f"{known.kind} {known.key}: nothing leads to §{known.said_at}", of)
     yield Score("stale", float(bool(stale)), at, why if stale else "")
     drifted = bool(stale) or is_reachable is False or (known.is_open and not shown)
-    yield Score("goal_drift", float(drifted), at, why if drifted else "")
+    yield Score("goal_drift", float(drifted), at, why if drifted else "", of)

@@ -266,12 +266,14 @@ def reaches(moment: PromptMoment, place: int, query: str, value: str) -> bool | 
     return bool(text) and any(text in hit or shows(normalize(hit), value) for hit in hits)
 
 
-def reachable(metric: str, moment: AskMoment, place: int, query: str, value: str, what: str) -> Score | UnscoredCheck:
+def reachable(
+    metric: str, moment: AskMoment, place: int, query: str, value: str, what: str, of: str = ""
+) -> Score | UnscoredCheck:
     """`reaches` as a score."""
     found = reaches(moment, place, query, value)
     if found is None:
         return UnscoredCheck(metric, NO_LOOKUP, moment.at)
-    return holds(metric, found, moment.at, f"{what}: nothing leads to message {place}")
+    return holds(metric, found, moment.at, f"{what}: nothing leads to message {place}", of)
 
 
 def compacted(compactions: int, ended: EndMoment) -> Score | UnscoredCheck:
