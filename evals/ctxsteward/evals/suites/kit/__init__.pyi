@@ -1,4 +1,4 @@
-from . import pasted_content as pasted_content
+from . import pasted_content as pasted_content, sealed_formats as sealed_formats
 from .pasted_content import calls as calls
 from .play import (
     AskMoment as AskMoment,
@@ -22,6 +22,7 @@ from .suite import (
     CpuSeconds as CpuSeconds,
     Draw as Draw,
     EvalSuite as EvalSuite,
+    Language as Language,
     Metric as Metric,
     PlayCounts as PlayCounts,
     Scenario as Scenario,
