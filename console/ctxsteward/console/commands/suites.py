@@ -212,8 +212,9 @@ def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> 
             _print(result, differences.get(name), as_json)
     _write(outputs, results, differences, (*earlier_results, *results))
     if asked.sealed is not None and asked.sealed.write is not None:
-        ci = {one.suite: one for one in earlier_results if one.split == "ci"}
-        write_blocks(asked.sealed.write, {sealed_openings.BLOCK: sealed_openings.figures_beside(results, ci)})
+        known = history.read(outputs.history) if outputs.history else ()
+        lines = sealed_openings.figures_beside(results, {one.suite: one for one in known if one.split == "ci"})
+        write_blocks(asked.sealed.write, {sealed_openings.BLOCK: lines})
     if not as_json:
         _conclude(results)
     return results
