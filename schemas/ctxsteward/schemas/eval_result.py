@@ -116,7 +116,7 @@ class EvalResult(_EvalValue):
     """ISO 8601."""
     revision: str | None
     """Of the user's own repository, where it was told."""
-    split: Literal["docs", "ci"]
+    split: Literal["docs", "ci", "sealed"]
     setup: dict[str, str | int | float | None]
     """Settings of the builder under test, by name."""
     scenarios: int

@@ -198,7 +198,7 @@ class Loops:
         return [self._id() for _ in range(count)], [self._output(rows) for _ in range(count)]
 
     def _output(self, rows: int | None = None) -> pasted.PastedOutput:
-        return self.talk.fresh(lambda: pasted.tool_output(self.rng, self.talk.subject.things, rows))
+        return self.talk.fresh(lambda: pasted.tool_output(self.rng, self.talk.subject.things, rows, self.talk.split))
 
     def _says(self) -> str | None:
         return self.rng.choice(self.phrasings["steps"]) or None

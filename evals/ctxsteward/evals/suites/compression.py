@@ -82,8 +82,8 @@ class CanaryQuestion(Ask):
 
 def make(draw: Draw) -> Scenario:
     """A conversation that outgrows its budget several times."""
-    rng, texts = draw.random("compression"), canary_phrasings(draw.language)
-    planted = list(_unambiguous(rng, texts.of(draw.split), texts.slots, draw.turns))
+    rng, texts = draw.random("compression"), canary_phrasings(draw.language).of(draw.split)
+    planted = list(_unambiguous(rng, texts.kinds, texts.slots, draw.turns))
     talk = SmallTalk.of(draw, avoid=[value for _, _, values in planted for value in values])
     due: dict[int, list[tuple[int, int]]] = {}
     for place, (_, sentences, _) in enumerate(planted):
@@ -151,7 +151,9 @@ def _tools(rng: Random, talk: SmallTalk) -> list[Wire]:
     """A tool call; every sixth result is far larger than what a call may show."""
     if rng.random() > 1 / 6:
         return talk.tools()
-    output = talk.fresh(lambda: pasted.tool_output(rng, talk.subject.things, rows=rng.randint(150, 400)))
+    output = talk.fresh(
+        lambda: pasted.tool_output(rng, talk.subject.things, rows=rng.randint(150, 400), split=talk.split)
+    )
     call_id = f"call_large_{rng.randrange(16**8):08x}"
     return [pasted.calls((call_id, output.name, output.arguments)), answer(call_id, output.result)]
 

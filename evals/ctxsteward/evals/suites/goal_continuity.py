@@ -106,7 +106,7 @@ def _known(aim: Aim, places: Sequence[int]) -> AimState:
 def make(draw: Draw) -> Scenario:
     """A conversation in which aims are set and change, and are asked for at checkpoints and at the end."""
     rng, phrasings = draw.random("goals"), goal_phrasings(draw.language).of(draw.split)
-    slots = canary_phrasings(draw.language).slots
+    slots = canary_phrasings(draw.language).of(draw.split).slots
     aims = draw_aims(rng, phrasings, slots, MANY if draw.turns >= LONG_TURNS[0] else FEW)
     talk = SmallTalk.of(draw, avoid=[stage.mark for aim in aims for stage in aim.stages])
     writer = GoalScript(rng, phrasings, talk, StatedAims(aims))

@@ -125,7 +125,7 @@ def _baited(rng: Random, talk: SmallTalk, before: Sequence[Wire], shape: str, ba
 
 
 def _claim(rng: Random, talk: SmallTalk, old: str) -> str:
-    lead = rng.choice(texts("verbatim", "claims", talk.language, "docs"))
+    lead = rng.choice(texts("verbatim", "claims", talk.language, talk.split))
     return f"{lead} “{old}”"
 
 

@@ -1,4 +1,4 @@
-from . import pasted_content as pasted_content
+from . import pasted_content as pasted_content, sealed_formats as sealed_formats
 from .pasted_content import calls as calls
 from .play import (
     NO_LOOKUP as NO_LOOKUP,

@@ -7,7 +7,8 @@
 `make` is a function of the draw alone; `play` drives the real builder over a real session and yields scores as it goes.
 A `Draw` is a suite, a split and a number, so the id of a result is all that is needed to make the same conversation
 again. Every ninth scenario is long. The splits share no seed: ``docs`` is what rules may be tuned on, ``ci`` is what CI
-runs; suites with phrasings of their own hold some back for it.
+runs; suites with phrasings of their own hold some back for it. ``sealed`` has seeds, words, tools and attacks of
+its own and is played rarely and on record (`ctxsteward.evals.sealed_openings`): nothing is tuned on it.
 
 A suite yields a `Score` for what it could judge and an `UnscoredCheck` with a reason for what it could not, never 0.
 `ScoreTally` adds up one metric of one scenario.
@@ -27,19 +28,19 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from random import Random
-from typing import Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self, cast
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Selector, Session, Store, open_store
 from ctxsteward.envelope.tokens import Counter
 from ctxsteward.schemas import InputError, Message, ProfileDocument, ScenarioPart, Summarizer, Wire
 
-from ...phrasings import Language as Language, Split as Split, Texts, texts
+from ...phrasings import SPLITS, Language as Language, Split as Split, Texts, texts
 from ...subjects import Dialogue, EnvelopeDialogue, Subject, Task
 
 TURNS = (50, 90)
 LONG_TURNS = (200, 400)
 LONG_EVERY = 9
-_ID = re.compile(r"([a-z-]+)/(docs|ci)-([0-9]{1,6})")
+_ID = re.compile(rf"([a-z-]+)/({'|'.join(SPLITS)})-([0-9]{{1,6}})")
 
 
 class Draw(NamedTuple):
@@ -81,7 +82,7 @@ class Draw(NamedTuple):
         found = _ID.fullmatch(id)
         if found is None:
             raise InputError(f"scenario {id!r:.80} is none; ids look like verbatim/ci-12")
-        return cls(found[1], "docs" if found[2] == "docs" else "ci", int(found[3]))
+        return cls(found[1], cast(Split, found[2]), int(found[3]))
 
 
 def drawn(suite: str, split: Split, count: int) -> Iterator[Draw]:
