@@ -16,7 +16,7 @@ LONG = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long files first, in the order of `LONG`; needs ``--no-loadscope-reorder`` where processes share the files out."""
+    """Long files first; needs ``--no-loadscope-reorder`` where processes share the files out."""
 
     def rank(item: pytest.Item) -> int:
         return next((place for place, start in enumerate(LONG) if item.nodeid.startswith(start)), len(LONG))
