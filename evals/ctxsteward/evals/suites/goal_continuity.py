@@ -213,7 +213,7 @@ def play_goal_continuity(scenario: Scenario, setup: Setup, stage: PlayCounts) ->
                 for known in ask.known:
                     yield from judge(known, moment)
             case CallMoment():
-                compactions += bool(moment.prompt.compacted)
+                compactions += moment.compacted
             case EndMoment():
                 yield compacted(compactions, moment)
 

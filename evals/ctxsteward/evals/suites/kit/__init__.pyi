@@ -14,6 +14,7 @@ from .play import (
     accounted as accounted,
     as_openai as as_openai,
     compacted as compacted,
+    gives as gives,
     last_turn_missing as last_turn_missing,
     owed as owed,
     play as play,
