@@ -297,7 +297,7 @@ def play_agents(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
     for moment in play(scenario, setup, stage):
         match moment:
             case CallMoment():
-                compactions += bool(moment.prompt.compacted)
+                compactions += moment.compacted
                 if moment.number % every == 0 or _is_odd(moment, every):
                     yield from valid(moment)
                 yield from kept(moment, budget)

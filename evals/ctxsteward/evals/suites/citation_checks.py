@@ -16,7 +16,7 @@ from ctxsteward.envelope.layout import ToolResult, ToolResults, rows_of, unfence
 from ctxsteward.schemas import Bullet, CompressionReport, ContextError, Message, Ref, Wire, encode_wire, take_wire
 
 from ..subjects import Archive, Outputs
-from .kit import CallMoment, EndMoment, Score, UnscoredCheck, holds, texts_of
+from .kit import CallMoment, EndMoment, Score, UnscoredCheck, gives, holds, texts_of
 from .tool_outputs import outputs_of
 
 SUMMARY_CHARS = 80
@@ -302,9 +302,8 @@ def references_resolve(ended: EndMoment) -> Iterator[Score | UnscoredCheck]:
         yield UnscoredCheck("citations_resolve", "the subject has no references that resolve")
         return
     for reference, place in ended.references.items():
-        text = "\n".join(texts_of(ended.wires[place - 1])) if 0 < place <= len(ended.wires) else None
-        found = ended.resolved(reference)
-        same = found is not None and text is not None and text in found
+        text = "\n".join(texts_of(ended.wires[place - 1])) if place <= len(ended.wires) else ""
+        same = gives(ended.resolved(reference), text)
         yield holds("citations_resolve", same, reference, "gives nothing, or other words")
 
 

@@ -138,7 +138,7 @@ def play_messages(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores
     for moment in play(scenario, setup, stage):
         match moment:
             case CallMoment():
-                compactions += bool(moment.prompt.compacted)
+                compactions += moment.compacted
                 yield from lines_cited(moment)
             case AskMoment(ask=ask) if ask.metric == "tool_outputs":
                 text = ask.wants[0].strip()

@@ -48,6 +48,7 @@ from .kit import (
     play,
     reachable,
     sound,
+    texts_of,
     user,
 )
 
@@ -216,11 +217,22 @@ def _follows(canary: TypedCanary, asked: AskMoment, of: str) -> Score | Unscored
     """Whether no line that the subject wrote itself still gives an old value without the new one."""
     if asked.prompt.summary is None:
         return UnscoredCheck("updates_followed", "the subject does not tell which lines are its own", asked.at)
-    lines = [normalize(line) for line in asked.prompt.summary.splitlines()]
-    alone = [old for old in canary.stale for line in lines if shows(line, old) and not shows(line, canary.value)]
-    return holds(
-        "updates_followed", not alone, asked.at, f"a bullet still says {alone}; since then {canary.value!r}", of
-    )
+    alone = [
+        old
+        for line in dict.fromkeys(asked.own_lines())
+        for old in canary.stale
+        if shows(normalize(line), old) and not shows(normalize(line), canary.value) and not _is_quote(line, old, asked)
+    ]
+    why = f"a bullet still says {alone}; since then {canary.value!r}"
+    return holds("updates_followed", not alone, asked.at, why, of)
+
+
+def _is_quote(line: str, value: str, asked: AskMoment) -> bool:
+    """Whether a line of no summary has a whole line of a message in it that shows the value."""
+    if line in (asked.prompt.summary or "").splitlines():
+        return False
+    said = (row.strip() for wire in asked.wires for text in texts_of(wire) for row in text.splitlines())
+    return any(row in line and shows(normalize(row), value) for row in said if row)
 
 
 @dataclass(slots=True)
@@ -246,7 +258,7 @@ class CompressionAccount:
                 yield Score("depth", (report.pre_tokens - report.post_tokens) / report.pre_tokens)
         yield holds("within_budget", not faults, moment.at, "; ".join(faults))
         yield from self.prefix.read("prefix_stable", moment)
-        self.compactions += bool(moment.prompt.compacted)
+        self.compactions += moment.compacted
         self.costs.read(moment)
         if not self.first and self.costs.said_tokens > moment.task.budget_tokens:
             self.first = moment.number

@@ -19,6 +19,7 @@ from ctxsteward.schemas import Wire
 
 from ..canaries import shows
 from ..phrasings import GoalPhrasings, canary_phrasings, goal_phrasings
+from ..prompt_cost import Sizer
 from .goals import KINDS, Aim, AimStage, Kind, draw_aims
 from .kit import (
     DYNAMIC_TOKENS,
@@ -26,6 +27,7 @@ from .kit import (
     NO_LOOKUP,
     Ask,
     AskMoment,
+    BudgetJudge,
     CallMoment,
     Draw,
     EndMoment,
@@ -36,6 +38,7 @@ from .kit import (
     Setup,
     SmallTalk,
     UnscoredCheck,
+    asked_within_budget,
     assistant,
     compacted,
     holds,
@@ -205,15 +208,16 @@ class GoalScript:
 
 def play_goal_continuity(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
     """Play it; judge every aim at every checkpoint."""
-    compactions = 0
+    compactions, budget = 0, BudgetJudge(Sizer(setup.counter()))
     dynamic_tokens = LONG_DYNAMIC_TOKENS if scenario.draw.turns >= LONG_TURNS[0] else DYNAMIC_TOKENS
     for moment in play(scenario, setup, stage, dynamic_tokens=dynamic_tokens):
         match moment:
             case AskMoment(ask=Checkpoint() as ask):
+                yield asked_within_budget("within_budget", moment, budget)
                 for known in ask.known:
                     yield from judge(known, moment)
             case CallMoment():
-                compactions += bool(moment.prompt.compacted)
+                compactions += moment.compacted
             case EndMoment():
                 yield compacted(compactions, moment)
 

@@ -27,6 +27,7 @@ from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from random import Random
 from typing import Literal, NamedTuple, Self, cast
 
@@ -35,7 +36,7 @@ from ctxsteward.envelope.tokens import Counter
 from ctxsteward.schemas import InputError, Message, ProfileDocument, ScenarioPart, Summarizer, Wire
 
 from ...phrasings import SPLITS, Language as Language, Split as Split, Texts, texts
-from ...subjects import Dialogue, EnvelopeDialogue, Subject, Task
+from ...subjects import Dialogue, EnvelopeDialogue, Prompt, Subject, Task, answers
 
 TURNS = (50, 90)
 LONG_TURNS = (200, 400)
@@ -290,13 +291,14 @@ class Setup:
 
     def counter(self) -> Counter:
         """Counts tokens as the judge does."""
-        return self.builder().counter
+        return self.builder(dynamic_tokens=DYNAMIC_TOKENS).counter
 
     def task(self, scenario: Scenario, *, dynamic_tokens: int = DYNAMIC_TOKENS) -> Task:
         """The scenario's conversation as any subject is given it."""
         given = "dynamic_tokens" in self.budgets.model_fields_set
         budget_tokens = self.budgets.dynamic_tokens if given else dynamic_tokens
-        return Task(scenario.id, budget_tokens, scenario.system, scenario.tools)
+        id = sha256(scenario.id.encode()).hexdigest()[:16]  # a scenario's own id is all that its answers are made from
+        return Task(id, budget_tokens, scenario.system, scenario.tools)
 
     @contextmanager
     def dialogue(self, scenario: Scenario, task: Task, *, store: Store | None = None) -> Iterator[Dialogue]:
@@ -311,6 +313,16 @@ class Setup:
             dialogue = self.subject.open(task, lambda wire: counter.message(Message.from_wire(wire)))
             stack.callback(getattr(dialogue, "close", lambda: None))
             yield dialogue
+
+    def say(self, dialogue: Dialogue, wire: Wire) -> None:
+        """Tell the subject's dialogue what was said."""
+        dialogue.add(wire) if self.subject is None else answers.say(dialogue, wire)
+
+    def prompt(self, dialogue: Dialogue, question: str | None = None) -> Prompt:
+        """What the subject's dialogue would send; raises what the subject raises, and `InputError`."""
+        if isinstance(dialogue, EnvelopeDialogue) and self.subject is None:
+            return dialogue.prompt(question)
+        return answers.ask(self.subject.name if self.subject else "", dialogue, question)
 
     def session(self, scenario: Scenario, store: Store, *, tenant: str = "evals") -> Session:
         """The scenario's session in a store, with its head."""
