@@ -112,12 +112,20 @@ class Copy:
         sound = path.read_bytes()
         path.write_bytes(sound[: mutant.start] + mutant.now.encode() + sound[mutant.stop :])
         try:
-            killer = self._first_failure((mutant.module, *tests))
+            killer = self._first_failure((mutant.module, *self._nearest_first(tests, mutant)))
         finally:
             path.write_bytes(sound)
         if killer is not None and "::" in killer and self._first_failure((killer,)) is not None:
             raise click.ClickException(f"{killer} fails without any mutant, too; mend it first")
         return killer
+
+    def _nearest_first(self, tests: tuple[str, ...], mutant: Mutant) -> list[str]:
+        """The files of these tests, those first that name the module or the function most often."""
+        words = [mutant.function.rpartition(".")[2], Path(mutant.module).stem]
+        files = [path for name in tests for path in sorted((self.root / name).rglob("test_*.py")) or [self.root / name]]
+        texts = {path: path.read_text(encoding="utf-8") for path in files}
+        nearest = sorted(texts, key=lambda path: -sum(texts[path].count(word) for word in words))
+        return [path.relative_to(self.root).as_posix() for path in nearest]
 
     def _first_failure(self, tests: tuple[str, ...]) -> str | None:
         path = os.pathsep.join(str(self.root / room) for room in ROOMS)
