@@ -106,18 +106,28 @@ class Copy:
             if there.exists():
                 (folder if there.name == "shared" else self.root).joinpath(there.name).symlink_to(there.resolve())
 
-    def killer(self, tests: tuple[str, ...], mutant: Mutant) -> str | None:
-        """The first test that fails with a mutant in the source, or the limit that was reached; None: all pass."""
+    def killer(self, ring: tuple[str, ...], mutant: Mutant) -> str | None:
+        """The test that notices a mutant: it fails with it, again alone, and passes without. None: all pass.
+
+        Or the limit that was reached; or what stopped all tests.
+        """
         path = self.root / mutant.module
         sound = path.read_bytes()
-        path.write_bytes(sound[: mutant.start] + mutant.now.encode() + sound[mutant.stop :])
-        try:
-            killer = self._first_failure((mutant.module, *self._nearest_first(tests, mutant)))
-        finally:
-            path.write_bytes(sound)
-        if killer is not None and "::" in killer and self._first_failure((killer,)) is not None:
-            raise click.ClickException(f"{killer} fails without any mutant, too; mend it first")
-        return killer
+        tests = [mutant.module, *self._nearest_first(ring, mutant)]
+        while True:
+            path.write_bytes(sound[: mutant.start] + mutant.now.encode() + sound[mutant.stop :])
+            try:
+                killer = self._first_failure(tests)
+                if killer is None or "::" not in killer:
+                    return killer
+                is_sure = self._first_failure([killer]) is not None
+            finally:
+                path.write_bytes(sound)
+            if is_sure and self._first_failure([killer]) is not None:
+                raise click.ClickException(f"{killer} fails without any mutant, too; mend it first")
+            if is_sure:
+                return killer
+            tests += ["--deselect", killer]
 
     def _nearest_first(self, tests: tuple[str, ...], mutant: Mutant) -> list[str]:
         """The files of these tests, those first that name the module or the function most often."""
@@ -127,7 +137,7 @@ class Copy:
         nearest = sorted(texts, key=lambda path: -sum(texts[path].count(word) for word in words))
         return [path.relative_to(self.root).as_posix() for path in nearest]
 
-    def _first_failure(self, tests: tuple[str, ...]) -> str | None:
+    def _first_failure(self, tests: list[str]) -> str | None:
         path = os.pathsep.join(str(self.root / room) for room in ROOMS)
         environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "CI": "true"}
         options = ("-q", "-x", "--tb=no", "-p", "no:cacheprovider", "--basetemp", str(self.root.parent / "tmp"))
