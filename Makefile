@@ -15,7 +15,7 @@ SOAKED = $(shell grep -rlE --include='test_*.py' 'CTXSTEWARD_(SOAK|DAMAGES)|exam
 MEASURED := tests/store/replication/test_outage.py::test_latencies_stay_where_they_were
 ROOMS := schemas envelope summarizers steward evals flows console
 
-.PHONY: help demo test soak check house evals evals-full bench peers figures adapters inspect ministack lock clean
+.PHONY: help demo test soak check house mutants evals evals-full bench peers figures adapters inspect ministack lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -48,6 +48,9 @@ check: $(STAMP)  ## style, types, layers
 
 house: $(STAMP)  ## size and shape of the code beside the bars it is held to
 	$(BIN)/python -m tests.house
+
+mutants: $(STAMP)  ## small mistakes put into the core, one at a time: do tests notice? an hour; MUTANTS='--only drift'
+	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 evals: $(STAMP)  ## the long-horizon suites at their gates, as CI runs them
 	mkdir -p .evals
