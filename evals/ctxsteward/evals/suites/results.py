@@ -19,14 +19,14 @@ from __future__ import annotations
 import pickle
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from importlib.metadata import version
 from math import sqrt
 from multiprocessing import get_context
 from random import Random
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from ctxsteward.schemas import EvalMiss, EvalResult, InputError, MetricResult
 
@@ -39,7 +39,9 @@ from .kit import (
     Draw,
     EvalSuite,
     Metric,
+    Play,
     PlayCounts,
+    Scenario,
     ScenarioResult,
     ScoreTally,
     Setup,
@@ -105,27 +107,61 @@ def interval(parts: Sequence[ScenarioPart], *, is_rate: bool) -> Interval | None
     return bootstrapped(parts) if len(shares) > 1 else None
 
 
+class Job(Protocol):
+    """One scenario that is to be played."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def turns(self) -> int:
+        """About as long as it takes."""
+
+    @property
+    def split(self) -> Split: ...
+
+
+JobType = TypeVar("JobType", bound=Job)
+
+
 def play_one(draw: Draw, setup: Setup, cpu_seconds: CpuSeconds = time.process_time) -> ScenarioResult:
     """Make one scenario, play it, add up its scores."""
     suite = suite_named(draw.suite)
+    return play_made(lambda: suite.make(draw), suite.scores, suite.metrics, setup, cpu_seconds)
+
+
+def play_made(
+    make: Callable[[], Scenario],
+    play: Play,
+    metrics: Iterable[Metric],
+    setup: Setup,
+    cpu_seconds: CpuSeconds = time.process_time,
+) -> ScenarioResult:
+    """Play what `make` makes, add up its scores."""
     started = cpu_seconds()
-    scenario, stage, error = suite.make(draw), PlayCounts(cpu_seconds=cpu_seconds), None
-    metrics = {metric.name: metric for metric in suite.metrics}
-    tallies = {name: ScoreTally() for name in metrics}
+    scenario, stage, error = make(), PlayCounts(cpu_seconds=cpu_seconds), None
+    known = {metric.name: metric for metric in metrics}
+    tallies = {name: ScoreTally() for name in known}
     try:
-        add_to(tallies, suite.scores(scenario, setup, stage), metrics)
+        add_to(tallies, play(scenario, setup, stage), known)
     except Exception as problem:
         error = f"{type(problem).__name__}: {problem}"[:500]
     return ScenarioResult(
-        id=draw.id, turns=scenario.turns, messages=len(scenario.messages), builds=stage.builds,
+        id=scenario.id, turns=scenario.turns, messages=len(scenario.messages), builds=stage.builds,
         cpu_seconds=cpu_seconds() - started, tallies=tallies, error=error,
     )  # fmt: skip
 
 
-def run(draws: Sequence[Draw], setup: Setup, *, workers: int = 1) -> Iterator[ScenarioResult]:
+def run(
+    draws: Sequence[JobType],
+    setup: Setup,
+    *,
+    workers: int = 1,
+    play: Callable[[JobType, Setup], ScenarioResult] = play_one,  # type: ignore[assignment]
+) -> Iterator[ScenarioResult]:
     """Play scenarios, over so many processes; each as it ends, in any order."""
     if workers == 1 or len(draws) < 2:
-        yield from (play_one(draw, setup) for draw in draws)
+        yield from (play(draw, setup) for draw in draws)
         return
     try:
         pickle.dumps(setup)
@@ -135,14 +171,14 @@ def run(draws: Sequence[Draw], setup: Setup, *, workers: int = 1) -> Iterator[Sc
         # Long ones first, so that no process ends up alone with one.
         by_length = sorted(draws, key=lambda draw: -draw.turns)
         try:
-            for done in as_completed([pool.submit(play_one, draw, setup) for draw in by_length]):
+            for done in as_completed([pool.submit(play, draw, setup) for draw in by_length]):
                 yield done.result()
         except BrokenProcessPool as error:
             what = "a process that played scenarios died (memory, or a program without its `__main__` guard?)"
             raise InputError(f"{what}; run with one worker") from error
 
 
-def in_order(played: Sequence[ScenarioResult], draws: Sequence[Draw]) -> list[ScenarioResult]:
+def in_order(played: Iterable[ScenarioResult], draws: Iterable[Job]) -> list[ScenarioResult]:
     """Results in the order of their draws, whoever was ready first."""
     by_id = {one.id: one for one in played}
     return [by_id[draw.id] for draw in draws]
@@ -153,8 +189,8 @@ MISSES_TOLD = 10
 
 
 def played(
-    name: str,
-    draws: Sequence[Draw],
+    suite: str | EvalSuite,
+    draws: Sequence[JobType],
     setup: Setup,
     *,
     workers: int,
@@ -163,18 +199,23 @@ def played(
     revision: str | None = None,
     reproduce: str = "",
     tell: Callable[[int], object] = lambda done: None,
+    finished: Iterable[ScenarioResult] = (),
+    keep: Callable[[ScenarioResult], object] = lambda result: None,
+    play: Callable[[JobType, Setup], ScenarioResult] = play_one,  # type: ignore[assignment]
 ) -> EvalResult:
     """Play these scenarios of a suite over so many processes, judge them, and tell telemetry of it.
 
-    `tell` hears how many are done.
+    `tell` hears how many are done, `keep` is given each as it ends. What is `finished` is not played again.
     """
-    results: list[ScenarioResult] = []
-    for scenario in run(draws, setup, workers=workers):
+    results = list(finished)
+    known = {one.id for one in results}
+    for scenario in run([draw for draw in draws if draw.id not in known], setup, workers=workers, play=play):
+        keep(scenario)
         results.append(scenario)
         tell(len(results))
     ended = result(
-        suite_named(name), in_order(results, draws), split=draws[0].split, setup=setup, gates=gates, when=when,
-        revision=revision, reproduce=reproduce,
+        suite_named(suite) if isinstance(suite, str) else suite, in_order(results, draws), split=draws[0].split,
+        setup=setup, gates=gates, when=when, revision=revision, reproduce=reproduce,
     )  # fmt: skip
     tell_eval(ended)
     return ended
