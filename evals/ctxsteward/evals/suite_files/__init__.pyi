@@ -1,2 +1,9 @@
 from .file_scenarios import FIGURES as FIGURES, FileJob as FileJob, FileScenario as FileScenario, play_job as play_job
+from .run_record import (
+    MergedRun as MergedRun,
+    RunRecord as RunRecord,
+    Shard as Shard,
+    merged as merged,
+    run_head as run_head,
+)
 from .suite_reader import FileSuite as FileSuite, load_suite as load_suite

@@ -19,7 +19,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from importlib.metadata import version
@@ -221,25 +221,42 @@ def played(
     return ended
 
 
+class Figured(Protocol):
+    """What has figures: a suite, or what a record says of one."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def about(self) -> str: ...
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]: ...
+
+
 def result(
-    suite: EvalSuite,
+    suite: Figured,
     played: Sequence[ScenarioResult],
     *,
     split: Split,
-    setup: Setup,
+    setup: Setup | Mapping[str, str | int | float | None],
     gates: Gates,
     when: str,
     revision: str | None = None,
     reproduce: str = "",
 ) -> EvalResult:
-    """What playing these scenarios of a suite came to; raises `InputError` for gates over figures it has not."""
+    """What playing these scenarios of a suite came to; raises `InputError` for gates over figures it has not.
+
+    The setup may be given as it described itself.
+    """
     check(gates, suite.name, (metric.name for metric in suite.metrics))
     metrics = tuple(_figure(metric, played) for metric in suite.metrics)
     gate_results = judged(gates, {metric.name: metric for metric in metrics})
     errors = {scenario.id: scenario.error for scenario in played if scenario.error is not None}
+    described = setup.describe() if isinstance(setup, Setup) else dict(setup)
     return EvalResult(
         suite=suite.name, about=suite.about, product=f"ctxsteward {version('ctxsteward')}", when=when,
-        revision=revision, split=split, setup=setup.describe(), scenarios=len(played),
+        revision=revision, split=split, setup=described, scenarios=len(played),
         long_scenarios=sum(scenario.turns >= LONG_TURNS[0] for scenario in played),
         turns=sum(scenario.turns for scenario in played),
         messages=sum(scenario.messages for scenario in played), builds=sum(scenario.builds for scenario in played),
@@ -275,7 +292,7 @@ def _rounded(value: float) -> float:
     return round(value, 6)
 
 
-def _misses(suite: EvalSuite, played: Sequence[ScenarioResult]) -> tuple[EvalMiss, ...]:
+def _misses(suite: Figured, played: Sequence[ScenarioResult]) -> tuple[EvalMiss, ...]:
     misses: list[EvalMiss] = []
     for metric in suite.metrics:
         each = [
