@@ -30,7 +30,7 @@ from ctxsteward.evals.cost import (
     strategies,
     window_of_five,
 )
-from ctxsteward.evals.prompt_cost import Prices, Prompt, PromptJudge, Sizer
+from ctxsteward.evals.prompt_cost import PricedPrompt, Prices, PromptJudge, Sizer
 from ctxsteward.schemas import InputError
 
 DATA = Path(__file__).parents[2] / "../shared/data"
@@ -69,7 +69,7 @@ def written(tmp_path: Path, *runs: list[dict[str, Any]]) -> Path:
     return tmp_path
 
 
-def shown_results(prompt: Prompt) -> str:
+def shown_results(prompt: PricedPrompt) -> str:
     """A letter a tool result: W whole, m masked."""
     return "".join("m" if p.text == MASK else "W" for p in prompt.pieces if p.wire["role"] == "tool")
 
@@ -155,7 +155,7 @@ def judged(prompts: list[list[tuple[str, str]]], prices: Prices, tools_tokens: i
     judge = PromptJudge(sizer=SIZER, prices=prices, budget_tokens=60, task="task", tools_tokens=tools_tokens)
     for messages in prompts:
         wires = [{"role": role, "content": text} for role, text in messages]
-        judge.read(Prompt(SIZER.pieces(wires)))
+        judge.read(PricedPrompt(SIZER.pieces(wires)))
     return judge
 
 
@@ -211,7 +211,7 @@ def test_a_call_that_a_provider_would_refuse_is_invalid() -> None:
 
 def test_a_reference_to_the_task_keeps_it_reachable() -> None:
     judge = PromptJudge(sizer=SIZER, prices=Prices(), budget_tokens=60, task="task", task_ordinal=3)
-    judge.read(Prompt(SIZER.pieces([{"role": "user", "content": "other"}]), reachable=frozenset({3})))
+    judge.read(PricedPrompt(SIZER.pieces([{"role": "user", "content": "other"}]), reachable=frozenset({3})))
     assert (judge.bill.task_shown, judge.bill.task_reachable) == (0, 1)
 
 

@@ -14,14 +14,14 @@ from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.envelope.transcripts import parse_transcripts
 from ctxsteward.evals.agent_runs import read_run
 from ctxsteward.evals.cost import MaskedRun, cheapest, cheapest_boundaries, masking_of, sizes_of
-from ctxsteward.evals.prompt_cost import Prices, Prompt, PromptJudge, Sizer
+from ctxsteward.evals.prompt_cost import PricedPrompt, Prices, PromptJudge, Sizer
 
 from ..examples import examples
 
 SIZER = Sizer(Counter(CharTokenizer()))
 
 
-def bill(masking: MaskedRun, prompts: list[Prompt], prices: Prices) -> float:
+def bill(masking: MaskedRun, prompts: list[PricedPrompt], prices: Prices) -> float:
     """What the judge says a schedule costs."""
     judge = PromptJudge(sizer=SIZER, prices=prices, budget_tokens=1, task="", tools_tokens=masking.run.tools_tokens)
     for prompt in prompts:

@@ -16,7 +16,7 @@ from ctxsteward.envelope.testing import memory_store
 from ctxsteward.envelope.transcripts import Transcript, read_transcripts
 from ctxsteward.schemas import InputError
 
-from .prompt_cost import Prompt, PromptPiece, Sizer
+from .prompt_cost import PricedPrompt, PromptPiece, Sizer
 from .replay import named_in, open_session, replay, window_of
 
 SUFFIXES = (".json", ".jsonl", ".traj")
@@ -39,7 +39,7 @@ class AgentRun:
     task: str
     """The first user message's text."""
     task_ordinal: int
-    ours: Mapping[str, tuple[Prompt, ...]]
+    ours: Mapping[str, tuple[PricedPrompt, ...]]
     """What each of our builders sent at each call, by its name."""
 
 
@@ -83,11 +83,11 @@ def read_run(transcript: Transcript, builders: Mapping[str, EnvelopeBuilder], si
     )  # fmt: skip
 
 
-def _prompts(transcript: Transcript, builder: EnvelopeBuilder, sizer: Sizer) -> Iterator[Prompt]:
+def _prompts(transcript: Transcript, builder: EnvelopeBuilder, sizer: Sizer) -> Iterator[PricedPrompt]:
     with memory_store() as store:
         for call in replay(transcript, builder, open_session(store, transcript)):
             reachable = reachable_ordinals(call.envelope)
-            yield Prompt(_sent(call.envelope, sizer), bool(call.envelope.reports), reachable)
+            yield PricedPrompt(_sent(call.envelope, sizer), bool(call.envelope.reports), reachable)
 
 
 def _sent(envelope: Envelope, sizer: Sizer) -> tuple[PromptPiece, ...]:

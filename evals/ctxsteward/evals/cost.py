@@ -32,7 +32,7 @@ from ctxsteward.schemas import InputError
 
 from .agent_runs import AgentRun, read_runs
 from .documents import table
-from .prompt_cost import Bill, Prices, Prompt, PromptJudge, PromptPiece, Sizer
+from .prompt_cost import Bill, PricedPrompt, Prices, PromptJudge, PromptPiece, Sizer
 
 MASK = "[tool result left out]"
 KEPT_STEPS = 5
@@ -75,10 +75,10 @@ class MaskedRun:
         shown = self.run.messages[: self.run.seen[call]]
         return (*self.run.system, *(self.masked[i] if i in hidden else piece for i, piece in enumerate(shown)))
 
-    def prompts(self, boundaries: Sequence[int]) -> list[Prompt]:
+    def prompts(self, boundaries: Sequence[int]) -> list[PricedPrompt]:
         """What each call is sent under these boundaries."""
         moved = [now != before for before, now in zip((0, *boundaries), boundaries, strict=False)]
-        return [Prompt(self.prompt(call, b), moved[call]) for call, b in enumerate(boundaries)]
+        return [PricedPrompt(self.prompt(call, b), moved[call]) for call, b in enumerate(boundaries)]
 
 
 def masking_of(run: AgentRun, sizer: Sizer) -> MaskedRun:
@@ -98,21 +98,21 @@ def masking_of(run: AgentRun, sizer: Sizer) -> MaskedRun:
     return MaskedRun(run, tuple(masked), tuple(steps), maskable)
 
 
-Schedule = Callable[[MaskedRun], list[Prompt]]
+Schedule = Callable[[MaskedRun], list[PricedPrompt]]
 """What each call of a run is sent."""
 
 
-def never(masking: MaskedRun) -> list[Prompt]:
+def never(masking: MaskedRun) -> list[PricedPrompt]:
     """Send everything."""
     return masking.prompts([0] * len(masking.run.seen))
 
 
-def every_step(masking: MaskedRun) -> list[Prompt]:
+def every_step(masking: MaskedRun) -> list[PricedPrompt]:
     """Mask at every call all that may be masked."""
     return masking.prompts([masking.eligible(call) for call in range(len(masking.run.seen))])
 
 
-def every_ten_steps(masking: MaskedRun) -> list[Prompt]:
+def every_ten_steps(masking: MaskedRun) -> list[PricedPrompt]:
     """Mask all that may be masked when ten steps have passed since the last time."""
     boundaries: list[int] = []
     boundary = moved_at = 0
@@ -124,14 +124,14 @@ def every_ten_steps(masking: MaskedRun) -> list[Prompt]:
     return masking.prompts(boundaries)
 
 
-def window_of_five(masking: MaskedRun) -> list[Prompt]:
+def window_of_five(masking: MaskedRun) -> list[PricedPrompt]:
     """Send the newest five steps and what follows them; older messages, the task among them, are left out."""
     prompts = []
     start = 0
     for call, seen in enumerate(masking.run.seen):
         first = masking.newest_step(call) - WINDOW_STEPS + 1
         before, start = start, next(i for i, step in enumerate(masking.steps[:seen]) if step >= first)
-        prompts.append(Prompt((*masking.run.system, *masking.run.messages[start:seen]), start != before))
+        prompts.append(PricedPrompt((*masking.run.system, *masking.run.messages[start:seen]), start != before))
     return prompts
 
 
@@ -148,7 +148,7 @@ class ScheduleSizes(NamedTuple):
     """By call: the furthest boundary."""
 
 
-def cheapest(masking: MaskedRun, sizer: Sizer, prices: Prices) -> list[Prompt]:
+def cheapest(masking: MaskedRun, sizer: Sizer, prices: Prices) -> list[PricedPrompt]:
     """What each call is sent under the schedule that costs least in the end."""
     return masking.prompts(cheapest_boundaries(sizes_of(masking, sizer), prices))
 
@@ -274,7 +274,7 @@ def measure(
 def strategies(sizer: Sizer, prices: Prices) -> Mapping[str, Schedule]:
     """The baselines by name."""
 
-    def close(strategy: Schedule, masking: MaskedRun) -> list[Prompt]:
+    def close(strategy: Schedule, masking: MaskedRun) -> list[PricedPrompt]:
         return strategy(replace(masking, kept_steps=1))
 
     best = partial(cheapest, sizer=sizer, prices=prices)
@@ -289,7 +289,7 @@ def strategies(sizer: Sizer, prices: Prices) -> Mapping[str, Schedule]:
     }
 
 
-def _sent(run: AgentRun, sizer: Sizer, prices: Prices) -> Iterator[tuple[str, Sequence[Prompt]]]:
+def _sent(run: AgentRun, sizer: Sizer, prices: Prices) -> Iterator[tuple[str, Sequence[PricedPrompt]]]:
     masking = masking_of(run, sizer)
     yield from run.ours.items()
     for name, strategy in strategies(sizer, prices).items():

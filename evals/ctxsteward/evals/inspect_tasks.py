@@ -15,27 +15,18 @@ Source: Inspect (UK AI Security Institute), "Tasks", "Scorers" and "Extensions" 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import (
-    ChatMessage,
-    ChatMessageAssistant,
-    ChatMessageSystem,
-    ChatMessageTool,
-    ChatMessageUser,
-)
 from inspect_ai.scorer import CORRECT, INCORRECT, Score, Scorer, Target, accuracy, ci_wilson, grouped, scorer, stderr
 from inspect_ai.solver import TaskState, generate
-from inspect_ai.tool import ToolCall
 
 from ctxsteward.envelope import Budgets
-from ctxsteward.schemas import Wire
 
 from .canaries import normalize, shows
+from .inspect_messages import messages_of
 from .suites import suite_named
 from .suites.kit import DYNAMIC_TOKENS, Ask, AskMoment, PlayCounts, Scenario, Setup, Split, drawn, play, request_of
 
@@ -120,44 +111,3 @@ def judge(text: str, wants: Sequence[str], avoids: Sequence[str]) -> Score:
     outdated = [value for value in avoids if missing and shows(answer, value)]
     why = "; ".join([f"not said: {value!r}" for value in missing] + [f"outdated: {value!r}" for value in outdated])
     return Score(value=INCORRECT if missing else CORRECT, answer=text, explanation=why or "all of it is said")
-
-
-def messages_of(wires: Sequence[Wire]) -> list[ChatMessage]:
-    """OpenAI chat messages as Inspect's."""
-    return [_message(wire) for wire in wires]
-
-
-def _message(wire: Wire) -> ChatMessage:
-    text = _text(wire.get("content"))
-    match wire["role"]:
-        case "system" | "developer":
-            return ChatMessageSystem(content=text)
-        case "user":
-            return ChatMessageUser(content=text)
-        case "tool":
-            return ChatMessageTool(content=text, tool_call_id=wire["tool_call_id"])
-        case _:
-            calls = [_call(call) for call in wire.get("tool_calls") or ()]
-            return ChatMessageAssistant(content=text, tool_calls=calls or None)
-
-
-def _call(call: Wire) -> ToolCall:
-    function = call["function"]
-    kind: Literal["function"] = "function"
-    try:
-        arguments = json.loads(function["arguments"] or "{}")
-        error = None if isinstance(arguments, dict) else "the arguments are no object"
-    except ValueError as problem:
-        arguments, error = {}, str(problem)
-    return ToolCall(
-        id=call["id"], function=function["name"], arguments=arguments if error is None else {}, parse_error=error,
-        type=kind,
-    )  # fmt: skip
-
-
-def _text(content: object) -> str:
-    """The text of a message; other parts are named, not sent."""
-    if isinstance(content, str):
-        return content
-    blocks = content if isinstance(content, list) else []
-    return "\n".join(block["text"] if block.get("type") == "text" else f"[{block.get('type')}]" for block in blocks)

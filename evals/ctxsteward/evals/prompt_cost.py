@@ -115,7 +115,7 @@ class Sizer:
         return self.counter.text(common) if common else 0
 
 
-class Prompt(NamedTuple):
+class PricedPrompt(NamedTuple):
     """What one model call is sent."""
 
     pieces: Sequence[PromptPiece]
@@ -165,7 +165,7 @@ class PromptJudge:
     bill: Bill = field(default_factory=lambda: Bill(runs=1, task_shown=1, task_reachable=1))
     _before: Sequence[PromptPiece] = ()
 
-    def read(self, prompt: Prompt) -> None:
+    def read(self, prompt: PricedPrompt) -> None:
         """Count one call."""
         bill, pieces = self.bill, prompt.pieces
         total = self.tools_tokens + sum(piece.tokens for piece in pieces)

@@ -22,6 +22,7 @@ from ctxsteward.envelope import Budgets
 from ctxsteward.evals import result_history as history
 from ctxsteward.evals.result_formats import delta, figure, interval, junit, markdown
 from ctxsteward.evals.result_history import ResultDifference, append
+from ctxsteward.evals.subjects import OURS, SUBJECTS, described, subject_named
 from ctxsteward.evals.suites import NAMES, Gates, catalogue, gates, played, shipped_gates, suite_named
 from ctxsteward.evals.suites.kit import Draw, Setup, Split, drawn
 from ctxsteward.schemas import EvalResult, GateResult, InputError, UnknownModel
@@ -149,12 +150,14 @@ class SuiteOutputs:
                 raise InputError(f"--history {self.history}: {there} is no folder that may be written")
 
 
-def read_setup(model: str | None, budgets: Sequence[str], summarizer: str, profile: str | None) -> Setup:
-    """Model, budgets, summarizer and profile under test; raises `InputError` for an unknown name."""
+def read_setup(
+    model: str | None, budgets: Sequence[str], summarizer: str, profile: str | None, subject: str = OURS
+) -> Setup:
+    """Who is judged, with model, budgets, summarizer and profile; raises `InputError` for an unknown name."""
     governed = read_profile(profile)
     setup = Setup(
-        model=model, budgets=read_budgets(budgets) if budgets else Budgets(), summarizer=summarizer,
-        profile=governed,
+        subject=subject_named(subject), model=model, budgets=read_budgets(budgets) if budgets else Budgets(),
+        summarizer=summarizer, profile=governed,
     )  # fmt: skip
     try:
         setup.builder()
@@ -304,6 +307,21 @@ def list_suites(as_json: bool, store: str, tenant: str) -> None:
         table_console().print(suites_table(rows))
 
 
+@click.command("subjects")
+@common
+def list_subjects(as_json: bool, store: str, tenant: str) -> None:
+    """List the context strategies that suites can judge, and how to name one of your own."""
+    rows = described()
+    if as_json:
+        for name, about in rows:
+            print_json({"subject": name, "about": about})
+        return
+    table = grid("subject", "what it does")
+    for name, about in rows:
+        table.add_row(name, shown(about))
+    table_console().print(table)
+
+
 @click.command()
 @click.argument("suite", shell_complete=completer((*NAMES, ALL)))
 @click.option(
@@ -317,6 +335,10 @@ def list_suites(as_json: bool, store: str, tenant: str) -> None:
 @click.option("--scenarios", type=click.IntRange(1, 10_000), metavar="N", help="Of each suite; default: what CI runs.")
 @click.option("--full", is_flag=True, help="Four times as many scenarios.")
 @click.option("--only", multiple=True, metavar="ID", help="Just this scenario, as a result names it; repeatable.")
+@click.option(
+    "--subject", default=OURS, show_default=True, metavar="NAME", shell_complete=completer(SUBJECTS),
+    help="Who is judged: a name of `evals subjects`, module:function, FILE.py:function, or a URL.",
+)  # fmt: skip
 @click.option("--workers", type=click.IntRange(1, 256), metavar="N", help="Processes; default: one a core.")
 @model_option(f"Model whose tokens and window count; default: tokens of {DEFAULT_MODEL}, no window.", default=None)
 @budget_option("A field of Budgets; repeatable. What is not given is as each suite needs it.")
@@ -335,12 +357,12 @@ def list_suites(as_json: bool, store: str, tenant: str) -> None:
 @telemetry
 @common
 def run(
-    suite: str, gates: str | None, split: str, scenarios: int | None, full: bool, only: tuple[str, ...],
+    suite: str, gates: str | None, split: str, scenarios: int | None, full: bool, only: tuple[str, ...], subject: str,
     workers: int | None, model: str | None, budgets: tuple[str, ...], summarizer: str, profile: str | None,
     junit: Path | None, markdown: Path | None, html: Path | None, history: Path | None, revision: str | None,
     as_json: bool, store: str, tenant: str,
 ) -> None:  # fmt: skip
-    """Play the scenarios of SUITE through the real builder, and judge them.
+    """Play the scenarios of SUITE through our builder or another subject, and judge what would be sent.
 
     `ctxsteward evals list` names the suites; `all` plays each of them.
 
@@ -348,8 +370,8 @@ def run(
     """
     asked = SuiteOptions(
         suite=suite, gates=gates, split="docs" if split == "docs" else "ci", scenarios=scenarios, full=full, only=only,
-        workers=workers, revision=revision, setup=read_setup(model, budgets, summarizer, profile),
-        given=_given(model, budgets, summarizer, profile),
+        workers=workers, revision=revision, setup=read_setup(model, budgets, summarizer, profile, subject),
+        given=_given(model, budgets, summarizer, profile, subject),
     )  # fmt: skip
     outputs = SuiteOutputs(junit=junit, markdown=markdown, html=html, history=history)
     results = run_suites(asked, outputs, as_json=as_json)
@@ -357,9 +379,13 @@ def run(
         raise SystemExit(1)
 
 
-def _given(model: str | None, budgets: tuple[str, ...], summarizer: str, profile: str | None) -> tuple[str, ...]:
+def _given(
+    model: str | None, budgets: tuple[str, ...], summarizer: str, profile: str | None, subject: str
+) -> tuple[str, ...]:
     """The options that a command to make a result again repeats."""
     options = [f"--budget {budget}" for budget in budgets]
+    if subject != OURS:
+        options.append(f"--subject {subject}")
     if model is not None:
         options.append(f"--model {model}")
     if summarizer != "extractive":

@@ -5,3 +5,7 @@ the peers (`Sender`), and the process that an adapter runs in; `judge` measures;
 `docs/benchmarks.md`. No model, no key, no network: where a peer would ask a model for a summary, it does what it does
 without.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

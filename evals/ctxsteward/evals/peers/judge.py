@@ -24,9 +24,9 @@ from ctxsteward.schemas import ContextError, Message, Wire
 from ..agent_runs import AgentRun, read_runs
 from ..bench import conversation
 from ..canaries import CanaryScenario, found_in, scenario, stories
-from ..prompt_cost import Bill, Prices, Prompt, PromptJudge, Sizer
+from ..prompt_cost import Bill, PricedPrompt, Prices, PromptJudge, Sizer
 from ..recall import Question, read_questions
-from .senders import Sender, SenderDescription
+from .senders import Sender, SenderDescription, canonical
 
 RUNS = ("tau_bench_airline", "swe_agent")
 QUESTIONS = "locomo/locomo_dev.json"
@@ -82,21 +82,6 @@ def read_inputs(
         timed=tuple(_entries(conversation(size + 2 * timed_calls)) for size in sizes),
         timed_calls=timed_calls,
     )
-
-
-def canonical(wire: Wire) -> Wire:
-    """A message with what all providers have and nothing else."""
-    content = wire.get("content")
-    text = content if isinstance(content, str) or content is None else Message.from_wire(wire).text
-    made: Wire = {"role": wire["role"], "content": text}
-    if wire.get("tool_calls"):
-        made["tool_calls"] = [
-            {"id": call["id"], "type": "function", "function": {k: call["function"][k] for k in ("name", "arguments")}}
-            for call in wire["tool_calls"]
-        ]
-    if "tool_call_id" in wire:
-        made["tool_call_id"] = wire["tool_call_id"]
-    return made
 
 
 def calls_of(run: AgentRun) -> Iterator[Said]:
@@ -183,7 +168,7 @@ def _cost(sender: Sender, runs: Sequence[AgentRun], sizer: Sizer, prices: Prices
         )
         for said in calls_of(run):
             sent = sender.send(said)
-            judge.read(Prompt((*run.system, *sizer.pieces(sent.messages)), reachable=sent.reachable))
+            judge.read(PricedPrompt((*run.system, *sizer.pieces(sent.messages)), reachable=sent.reachable))
         bill.add(judge.bill)
     return asdict(bill)
 

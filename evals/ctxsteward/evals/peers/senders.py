@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Protocol
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, NewMessage, Session
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.envelope.transcripts import TranscriptEntry
-from ctxsteward.schemas import ContextError, Wire
+from ctxsteward.schemas import ContextError, Message, Wire
 
 from ..agent_runs import reachable_ordinals
 
@@ -61,6 +61,21 @@ class Sender(Protocol):
 
     def close(self) -> None:
         """End what was started."""
+
+
+def canonical(wire: Wire) -> Wire:
+    """A message with what all providers have and nothing else."""
+    content = wire.get("content")
+    text = content if isinstance(content, str) or content is None else Message.from_wire(wire).text
+    made: Wire = {"role": wire["role"], "content": text}
+    if wire.get("tool_calls"):
+        made["tool_calls"] = [
+            {"id": call["id"], "type": "function", "function": {k: call["function"][k] for k in ("name", "arguments")}}
+            for call in wire["tool_calls"]
+        ]
+    if "tool_call_id" in wire:
+        made["tool_call_id"] = wire["tool_call_id"]
+    return made
 
 
 class WholeHistory:

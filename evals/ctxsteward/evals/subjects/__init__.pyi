@@ -1,4 +1,3 @@
-from .named import BASELINES as BASELINES, SUBJECTS as SUBJECTS, subject_named as subject_named
 from .ours import EnvelopeDialogue as EnvelopeDialogue, named as named, prompt_from as prompt_from
 from .port import (
     Archive as Archive,
@@ -12,4 +11,11 @@ from .port import (
     Subject as Subject,
     Task as Task,
     prompt_of as prompt_of,
+)
+from .registry import (
+    BASELINES as BASELINES,
+    OURS as OURS,
+    SUBJECTS as SUBJECTS,
+    described as described,
+    subject_named as subject_named,
 )

@@ -10,15 +10,14 @@ are taken and the solver is ended; one that never asks has said what it would se
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
-from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageTool, ModelName
+from inspect_ai.model import ChatMessage, ModelName
 from inspect_ai.solver import Generate, Solver, TaskState
 
 from ctxsteward.schemas import Wire
 
-from ..inspect_tasks import messages_of
+from ..inspect_messages import messages_of, wire_of
 from .port import Conversation, Strategy
 
 
@@ -52,21 +51,3 @@ async def _sent(solver: Solver, conversation: Conversation) -> list[Wire]:
     except _Asked:
         return [wire_of(message) for message in asked]
     return [wire_of(message) for message in state.messages]
-
-
-def wire_of(message: ChatMessage) -> Wire:
-    """Inspect's message as OpenAI chat takes it."""
-    if isinstance(message, ChatMessageTool):
-        return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.text}
-    wire: Wire = {"role": message.role, "content": message.text}
-    if isinstance(message, ChatMessageAssistant) and message.tool_calls:
-        wire["content"] = message.text or None
-        wire["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.function, "arguments": _arguments(call)}}
-            for call in message.tool_calls
-        ]
-    return wire
-
-
-def _arguments(call: Any) -> str:
-    return json.dumps(call.arguments, ensure_ascii=False)

@@ -12,8 +12,7 @@ from pathlib import Path
 from ctxsteward.envelope.transcripts import TranscriptEntry
 from ctxsteward.schemas import InputError, Wire
 
-from ..peers.judge import canonical
-from ..peers.senders import AdapterProcess
+from ..peers import AdapterProcess, canonical
 from .port import Dialogue, Prompt, Task
 
 PYTHON = Path(".venv-peers/bin/python")

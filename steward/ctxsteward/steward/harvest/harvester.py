@@ -35,7 +35,7 @@ from .people import (
     MAX_TEXT_CHARS,
     MIN_SCORE,
     PREFERENCES_EXTRACTOR,
-    Conversation,
+    HeardConversation,
     Sentence,
     corrections,
     decisions,
@@ -114,7 +114,7 @@ _NOT_NAME = re.compile(r"[^\w.@/-]+")
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff<>`\[\]{}]+")
 
 
-def eval_failures(conversation: Conversation) -> list[Observation]:
+def eval_failures(conversation: HeardConversation) -> list[Observation]:
     """One observation for each scorer that failed; none without a user's words to cite."""
     sentences = [sentence for sentence in conversation.sentences if sentence.said.role == "user"]
     if not sentences:
@@ -128,7 +128,7 @@ def eval_failures(conversation: Conversation) -> list[Observation]:
     return list(seen.values())
 
 
-def _observation(scorer: str, reason: str, cited: Sentence, conversation: Conversation) -> Observation:
+def _observation(scorer: str, reason: str, cited: Sentence, conversation: HeardConversation) -> Observation:
     text = f"The eval {scorer} failed" + (f": {reason}" if reason else ".")
     replayed = conversation.replayed
     return Observation(
@@ -148,7 +148,7 @@ def _observation(scorer: str, reason: str, cited: Sentence, conversation: Conver
 
 
 MIN_FACT_SCORE = share_of(MIN_SCORE + LIKING)
-Hearing = Callable[[Conversation], list[Observation]]
+Hearing = Callable[[HeardConversation], list[Observation]]
 """A harvester of what people say."""
 
 _HEARD: Mapping[str, tuple[str, Hearing]] = MappingProxyType(

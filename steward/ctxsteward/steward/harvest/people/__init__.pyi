@@ -13,4 +13,4 @@ from .preferences import (
     decisions as decisions,
     preferences as preferences,
 )
-from .utterances import Conversation as Conversation, Sentence as Sentence, listen as listen
+from .utterances import HeardConversation as HeardConversation, Sentence as Sentence, listen as listen

@@ -22,7 +22,7 @@ from .entity_values import EntityValue, entity_value_in, is_corrective, is_telli
 from .facts import named_fact
 from .qualifiers import doubt, is_local, is_of_project
 from .slots import ClaimTopic, value_of
-from .utterances import Conversation, Sentence
+from .utterances import HeardConversation, Sentence
 
 _LISTS = lists("corrections")
 ENGLISH = CueTable(_LISTS.rows("english"))
@@ -52,7 +52,7 @@ _ABOUT = re.compile(r"[a-z][a-z'-]{2,}")
 _CUES = frozenset(_LISTS.words("cues"))
 
 
-def corrections(conversation: Conversation) -> list[Observation]:
+def corrections(conversation: HeardConversation) -> list[Observation]:
     """The corrections of a transcript."""
     found: list[Observation] = []
     bare: Sentence | None = None
@@ -79,7 +79,7 @@ def _is_bare(sentence: Sentence) -> bool:
     return sentence.has_chinese and BARE_CHINESE.fullmatch(sentence.low) is not None
 
 
-def _corrected(sentence: Sentence, bare: Sentence | None, conversation: Conversation) -> Observation | None:
+def _corrected(sentence: Sentence, bare: Sentence | None, conversation: HeardConversation) -> Observation | None:
     match = _match(sentence)
     if match is None and (bare is None or doubt(sentence, 0) is not None or len(sentence.text) < MIN_CHARS):
         return None
@@ -163,7 +163,7 @@ def _head(subject: str) -> str:
     return "" if subject.isascii() else subject
 
 
-def _reach(sentence: Sentence, topic: ClaimTopic, thing: EntityValue | None, conversation: Conversation) -> Reach:
+def _reach(sentence: Sentence, topic: ClaimTopic, thing: EntityValue | None, conversation: HeardConversation) -> Reach:
     if topic.is_fact:
         return "user"
     sentence = _claim_of(sentence)

@@ -29,7 +29,7 @@ from .cue_table import CueMatch, CueTable, matches
 from .informativeness import has_detail, is_errand, is_small_talk, is_vague
 from .qualifiers import doubt, is_local
 from .slots import ONE, ClaimTopic, value_for
-from .utterances import Conversation, Sentence, listed
+from .utterances import HeardConversation, Sentence, listed
 
 ENGLISH = CueTable(lists("attributes").rows("english"))
 CHINESE = CueTable(lists("attributes").rows("chinese"), chinese=True)
@@ -144,13 +144,13 @@ _KIN = {word: name for name, *words in _LISTS.classes("kin") for word in words}
 """One name for a relation."""
 
 
-def facts(conversation: Conversation) -> list[Observation]:
+def facts(conversation: HeardConversation) -> list[Observation]:
     """The facts of a transcript."""
     found = (_fact(sentence, conversation) for sentence in conversation.sentences)
     return [observation for observation in found if observation is not None]
 
 
-def _fact(sentence: Sentence, conversation: Conversation) -> Observation | None:
+def _fact(sentence: Sentence, conversation: HeardConversation) -> Observation | None:
     if not sentence.is_plain:
         return None
     named = named_fact(sentence)
@@ -177,7 +177,7 @@ def _fact(sentence: Sentence, conversation: Conversation) -> Observation | None:
     )
 
 
-def _is_talk(sentence: Sentence, conversation: Conversation) -> bool:
+def _is_talk(sentence: Sentence, conversation: HeardConversation) -> bool:
     """Whether it only keeps the talk going: small talk, an errand of the task, a request."""
     if conversation.is_task and is_errand(sentence):
         return True

@@ -22,7 +22,7 @@ from .cue_table import CueMatch, CueTable, matches
 from .facts import named_fact
 from .qualifiers import WEAKENS, doubt, is_local, is_of_project
 from .slots import ClaimTopic, topic_of
-from .utterances import Conversation, Sentence
+from .utterances import HeardConversation, Sentence
 
 ENGLISH = CueTable(lists("preferences").rows("english"))
 CHINESE = CueTable(lists("preferences").rows("chinese"), chinese=True)
@@ -37,7 +37,7 @@ _TOLD = re.compile(r"(?:\w+,? )?(?:they|it|he|she|we|we'll|those|these|this|that
 SCORES = {"standing": 0.95, "stated": 0.8, "weak": 0.4}
 
 
-def preferences(conversation: Conversation) -> list[Observation]:
+def preferences(conversation: HeardConversation) -> list[Observation]:
     """The wishes of a transcript."""
     found = []
     for sentence in conversation.sentences:
@@ -49,7 +49,7 @@ def preferences(conversation: Conversation) -> list[Observation]:
     return found
 
 
-def _wish(sentence: Sentence, conversation: Conversation) -> Observation | None:
+def _wish(sentence: Sentence, conversation: HeardConversation) -> Observation | None:
     for match in matches(sentence, ENGLISH, CHINESE):
         observation = _read(match, sentence, conversation)
         if observation is not None:
@@ -57,7 +57,7 @@ def _wish(sentence: Sentence, conversation: Conversation) -> Observation | None:
     return None
 
 
-def _read(match: CueMatch, sentence: Sentence, conversation: Conversation) -> Observation | None:
+def _read(match: CueMatch, sentence: Sentence, conversation: HeardConversation) -> Observation | None:
     reason = doubt(sentence, match.cue_start)
     if reason is not None and (reason not in WEAKENS or (match.label == "standing" and reason == "document")):
         return None
@@ -82,7 +82,7 @@ def _read(match: CueMatch, sentence: Sentence, conversation: Conversation) -> Ob
     )
 
 
-def _reach(label: str, topic: ClaimTopic, sentence: Sentence, conversation: Conversation) -> Reach:
+def _reach(label: str, topic: ClaimTopic, sentence: Sentence, conversation: HeardConversation) -> Reach:
     if topic.is_fact or topic.is_lasting:
         return "user"
     if conversation.replayed.project and is_of_project(sentence):
@@ -103,13 +103,13 @@ _OWN = re.compile(
 )
 
 
-def decisions(conversation: Conversation) -> list[Observation]:
+def decisions(conversation: HeardConversation) -> list[Observation]:
     """The decisions of a transcript."""
     found = (_decision(sentence, conversation) for sentence in conversation.sentences)
     return [observation for observation in found if observation is not None]
 
 
-def _decision(sentence: Sentence, conversation: Conversation) -> Observation | None:
+def _decision(sentence: Sentence, conversation: HeardConversation) -> Observation | None:
     if len(sentence.text) > DECISION_MAX_CHARS or sentence.is_question:
         return None
     match = next(iter(matches(sentence, DECISIONS_EN, DECISIONS_ZH)), None)
@@ -140,7 +140,7 @@ def _about(match: CueMatch, sentence: Sentence) -> str:
     return found.group() if found else "other"
 
 
-def _decision_reach(sentence: Sentence, conversation: Conversation) -> Reach:
+def _decision_reach(sentence: Sentence, conversation: HeardConversation) -> Reach:
     if conversation.is_task or is_local(sentence, strictly=False):
         return "session"
     if conversation.replayed.project:

@@ -175,7 +175,7 @@ class Sentence(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation:
+class HeardConversation:
     """A transcript as it is heard."""
 
     replayed: ReplayedTranscript
@@ -185,7 +185,7 @@ class Conversation:
     """An assistant works for the person here: most wishes are of this task alone."""
 
 
-def listen(replayed: ReplayedTranscript) -> Conversation:
+def listen(replayed: ReplayedTranscript) -> HeardConversation:
     """Hear a transcript once."""
     people = replayed.format in PEOPLE_FORMATS
     found: list[Sentence] = []
@@ -196,7 +196,7 @@ def listen(replayed: ReplayedTranscript) -> Conversation:
             found.extend(_sentences(said, _question_before(before, said)))
         before = said
     is_task = replayed.format in TASK_FORMATS or any(said.role == "tool" or said.calls for said in replayed.utterances)
-    return Conversation(replayed=replayed, sentences=tuple(found), between_people=people, is_task=is_task)
+    return HeardConversation(replayed=replayed, sentences=tuple(found), between_people=people, is_task=is_task)
 
 
 def _named(said: ReplayedUtterance) -> ReplayedUtterance:

@@ -21,7 +21,7 @@ from typing import Any
 
 from ctxsteward.schemas import InputError, Wire
 
-from ..peers.adapter import PEERS
+from ..peers import PEERS
 from . import baselines
 from .http import HttpSubject
 from .library import LibrarySubject
@@ -44,6 +44,30 @@ DIALOGUES: Mapping[str, DialogueType] = {
 BASELINES = (*FUNCTIONS, *DIALOGUES)
 SUBJECTS = (OURS, *BASELINES, *PEERS)
 """Names that are shipped."""
+OTHERS: Mapping[str, str] = {
+    "module:name": "A function or a class of a module that can be imported from here.",
+    "FILE.py:name": "The same of a file.",
+    "http://HOST/PATH": "A server that is asked by POST, in any language.",
+    "inspect:module:name": "An Inspect solver; needs the extra `inspect`.",
+}
+
+
+def described() -> list[tuple[str, str]]:
+    """Each shipped subject, and each way to name another, with a sentence on it."""
+    ours = [(OURS, "Our builder, with the options of the run.")]
+    simple = [(name, _first_sentence(each.__doc__)) for name, each in {**FUNCTIONS, **DIALOGUES}.items()]
+    libraries = [
+        (name, f"A library's own code, in the environment of `make adapters`. {_note(name)}") for name in PEERS
+    ]
+    return [*ours, *simple, *libraries, *OTHERS.items()]
+
+
+def _first_sentence(text: str | None) -> str:
+    return (text or "").strip().split("\n")[0]
+
+
+def _note(name: str) -> str:
+    return str(getattr(PEERS[name], "keywords", {}).get("note") or getattr(PEERS[name], "note", ""))
 
 
 @dataclass(frozen=True, slots=True)
