@@ -23,8 +23,19 @@ from ctxsteward.evals import result_history as history
 from ctxsteward.evals.result_formats import delta, figure, interval, junit, markdown
 from ctxsteward.evals.result_history import ResultDifference, append
 from ctxsteward.evals.subjects import OURS, SUBJECTS, described, subject_named
-from ctxsteward.evals.suites import NAMES, Gates, catalogue, gates, played, shipped_gates, suite_named
-from ctxsteward.evals.suites.kit import Draw, Setup, Split, drawn
+from ctxsteward.evals.suite_files import RunHead, Shard, play_job, run_head
+from ctxsteward.evals.suites import (
+    NAMES,
+    Gates,
+    Job,
+    catalogue,
+    gates,
+    play_one,
+    played,
+    shipped_gates,
+    suite_named,
+)
+from ctxsteward.evals.suites.kit import Draw, EvalSuite, ScenarioResult, Setup, Split, drawn
 from ctxsteward.schemas import EvalResult, GateResult, InputError, UnknownModel
 
 from ..pages import page
@@ -46,6 +57,7 @@ from ..terminal import (
     telemetry,
     unknown_model,
 )
+from .own_suites import SHIPPED_GATES, KeptRun, OwnSuite, is_suite_file, kept_run, own_suite, read_shard
 
 
 def describe_suites() -> list[dict[str, Any]]:
@@ -128,6 +140,8 @@ class SuiteOptions:
     setup: Setup
     given: tuple[str, ...]
     """Options that shaped the setup, as they were written."""
+    shard: Shard | None = None
+    resume: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,28 +182,75 @@ def read_setup(
 
 def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> list[EvalResult]:
     """Run what was asked, write and print what came of it."""
-    names = catalogue.NAMES if asked.suite == "all" else (asked.suite,)
-    for name in names:
-        catalogue.suite_named(name)  # each is there, with what it needs, before any is played
-    gates = _gates(asked.gates, names)
-    draws = {name: drawn_for(asked, name) for name in names}
-    draws = {name: each for name, each in draws.items() if each}
+    chosen = [one for one in chosen_suites(asked) if one.jobs]
     outputs.check()
+    run = kept_run(asked.shard, asked.resume, [one.head(asked) for one in chosen] if asked.resume else ())
     earlier_results = history.read(outputs.history) if outputs.history else ()
     results: list[EvalResult] = []
     differences: dict[str, ResultDifference] = {}
     with progress("evals", shown=not as_json) as tell:
-        for name, each in draws.items():
-            result = _played(name, each, asked, gates.get(name, {}), tell)
-            earlier = history.before(earlier_results, result)
-            if earlier is not None:
-                differences[name] = history.difference(result, earlier)
+        for one in chosen:
+            jobs = run.part(one.jobs)
+            if not jobs:
+                continue
+            result = _played(one, jobs, run, asked, tell)
+            _compare(result, earlier_results, differences)
             results.append(result)
-            _print(result, differences.get(name), as_json)
+            _print(result, differences.get(one.suite.name), as_json)
     _write(outputs, results, differences, (*earlier_results, *results))
     if not as_json:
         _conclude(results)
     return results
+
+
+def report(results: Sequence[EvalResult], outputs: SuiteOutputs, *, as_json: bool) -> None:
+    """Write and print results that are there already."""
+    earlier_results = history.read(outputs.history) if outputs.history else ()
+    differences: dict[str, ResultDifference] = {}
+    for result in results:
+        _compare(result, earlier_results, differences)
+        _print(result, differences.get(result.suite), as_json)
+    _write(outputs, results, differences, (*earlier_results, *results))
+    if not as_json:
+        _conclude(results)
+
+
+def _compare(
+    result: EvalResult, earlier_results: Sequence[EvalResult], differences: dict[str, ResultDifference]
+) -> None:
+    earlier = history.before(earlier_results, result)
+    if earlier is not None:
+        differences[result.suite] = history.difference(result, earlier)
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenSuite:
+    """A suite that is to be run: all scenarios that were asked for, and its gates."""
+
+    suite: EvalSuite
+    jobs: Sequence[Job]
+    gates: Gates
+    file: OwnSuite | None = None
+    """None: a shipped one."""
+
+    def head(self, asked: SuiteOptions) -> RunHead:
+        """What a record says of it."""
+        content, gates = (self.file.file.digest, self.file.file.gates) if self.file else ("", {})
+        return run_head(
+            self.suite, [job.id for job in self.jobs], asked.setup, split=self.jobs[0].split, content=content,
+            gates=gates, revision=asked.revision, reproduce=_command(self, asked),
+        )  # fmt: skip
+
+
+def chosen_suites(asked: SuiteOptions) -> list[ChosenSuite]:
+    """What was asked for; each is there, with what it needs, before any is played."""
+    if is_suite_file(asked.suite):
+        own = own_suite(asked.suite, asked.gates, asked.only, asked.scenarios, asked.full)
+        return [ChosenSuite(own.file.eval_suite, own.jobs, own.gates, own)]
+    names = catalogue.NAMES if asked.suite == "all" else (asked.suite,)
+    suites = [catalogue.suite_named(name) for name in names]
+    gates = _gates(asked.gates, names)
+    return [ChosenSuite(suite, drawn_for(asked, suite.name), gates.get(suite.name, {})) for suite in suites]
 
 
 def drawn_for(asked: SuiteOptions, name: str) -> tuple[Draw, ...]:
@@ -222,19 +283,26 @@ def _gates(asked: str | None, names: Sequence[str]) -> Mapping[str, Gates]:
 
 
 def _played(
-    name: str, draws: Sequence[Draw], asked: SuiteOptions, gates: Gates, tell: Callable[[str], None]
+    chosen: ChosenSuite, jobs: Sequence[Job], run: KeptRun, asked: SuiteOptions, tell: Callable[[str], None]
 ) -> EvalResult:
+    name, count = chosen.suite.name, len(jobs)
+    play: Callable[..., ScenarioResult] = play_job if chosen.file else play_one
     return played(
-        name, draws, asked.setup, workers=asked.workers or os.cpu_count() or 1, gates=gates,
+        chosen.suite, jobs, asked.setup, workers=asked.workers or os.cpu_count() or 1, gates=chosen.gates,
         when=datetime.now(UTC).isoformat(timespec="seconds"), revision=asked.revision,
-        reproduce=_command(name, asked, len(draws)), tell=lambda done: tell(f"{name} {done} of {len(draws)}"),
+        reproduce=_command(chosen, asked), tell=lambda done: tell(f"{name} {done} of {count}"),
+        finished=run.finished(name, jobs), keep=lambda scenario: run.keep(name, scenario), play=play,
     )  # fmt: skip
 
 
-def _command(name: str, asked: SuiteOptions, count: int) -> str:
+def _command(chosen: ChosenSuite, asked: SuiteOptions) -> str:
+    name = chosen.suite.name
     which = [f"--only {id}" for id in asked.only if id.startswith(f"{name}/")]
-    which = which or [f"--split {asked.split} --scenarios {count}"]
-    return " ".join([f"ctxsteward evals run {name}", *which, *asked.given])
+    if not which and chosen.file is None:
+        which = [f"--split {asked.split} --scenarios {len(chosen.jobs)}"]
+    elif not which and asked.scenarios:
+        which = [f"--scenarios {asked.scenarios}"]
+    return " ".join([f"ctxsteward evals run {asked.suite if chosen.file else name}", *which, *asked.given])
 
 
 def _print(result: EvalResult, difference: ResultDifference | None, as_json: bool) -> None:
@@ -292,7 +360,6 @@ def _write_text(path: Path, text: Callable[[], str]) -> None:
 
 
 ALL = "all"
-SHIPPED_GATES = "shipped"
 
 
 @click.command("list")
@@ -339,6 +406,11 @@ def list_subjects(as_json: bool, store: str, tenant: str) -> None:
     "--subject", default=OURS, show_default=True, metavar="NAME", shell_complete=completer(SUBJECTS),
     help="Who is judged: a name of `evals subjects`, module:function, FILE.py:function, or a URL.",
 )  # fmt: skip
+@click.option("--shard", metavar="N/M", help="Just the N-th of M parts; with --resume, for `evals merge`.")
+@click.option(
+    "--resume", type=click.Path(path_type=Path), metavar="FILE",
+    help="Keep finished scenarios here (JSON lines), and go on where a run that was killed ended.",
+)  # fmt: skip
 @click.option("--workers", type=click.IntRange(1, 256), metavar="N", help="Processes; default: one a core.")
 @model_option(f"Model whose tokens and window count; default: tokens of {DEFAULT_MODEL}, no window.", default=None)
 @budget_option("A field of Budgets; repeatable. What is not given is as each suite needs it.")
@@ -358,20 +430,22 @@ def list_subjects(as_json: bool, store: str, tenant: str) -> None:
 @common
 def run(
     suite: str, gates: str | None, split: str, scenarios: int | None, full: bool, only: tuple[str, ...], subject: str,
+    shard: str | None, resume: Path | None,
     workers: int | None, model: str | None, budgets: tuple[str, ...], summarizer: str, profile: str | None,
     junit: Path | None, markdown: Path | None, html: Path | None, history: Path | None, revision: str | None,
     as_json: bool, store: str, tenant: str,
 ) -> None:  # fmt: skip
     """Play the scenarios of SUITE through our builder or another subject, and judge what would be sent.
 
-    `ctxsteward evals list` names the suites; `all` plays each of them.
+    `ctxsteward evals list` names the suites; `all` plays each of them; FILE.yaml is a suite of your own.
 
     No model, key or network is needed. Exit 1 where a gate fails or a scenario breaks off.
     """
     asked = SuiteOptions(
         suite=suite, gates=gates, split="docs" if split == "docs" else "ci", scenarios=scenarios, full=full, only=only,
         workers=workers, revision=revision, setup=read_setup(model, budgets, summarizer, profile, subject),
-        given=_given(model, budgets, summarizer, profile, subject),
+        given=_given(model, budgets, summarizer, profile, subject), resume=resume,
+        shard=read_shard(shard, resume, {"gate": gates, "junit": junit, "history": history}),
     )  # fmt: skip
     outputs = SuiteOutputs(junit=junit, markdown=markdown, html=html, history=history)
     results = run_suites(asked, outputs, as_json=as_json)

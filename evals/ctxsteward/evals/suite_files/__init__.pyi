@@ -1,6 +1,7 @@
 from .file_scenarios import FIGURES as FIGURES, FileJob as FileJob, FileScenario as FileScenario, play_job as play_job
 from .run_record import (
     MergedRun as MergedRun,
+    RunHead as RunHead,
     RunRecord as RunRecord,
     Shard as Shard,
     merged as merged,

@@ -110,7 +110,7 @@ def run_head(
     fingerprint = {
         "suite": suite.name,
         "content of the suite": content,
-        "scenarios": _digest(list(ids)),
+        "scenarios": f"{len(ids)} ({_digest(list(ids))})",
         "product": f"ctxsteward {version('ctxsteward')}",
         "revision": revision or "",
         "subject": _subject(setup),
