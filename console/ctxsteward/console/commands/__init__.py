@@ -52,6 +52,7 @@ class LazyGroup(click.Group):
 EVALS = {
     "bench": LazyCommand("commands.bench:bench", "Time and memory against bars; exit 1 where one is missed."),
     "cost": LazyCommand("commands.measures:cost", "What do prompts cost on these agent runs, raw and cache-priced?"),
+    "from-transcripts": LazyCommand("commands.drafts:from_transcripts", "Draft a suite from your own transcripts."),
     "list": LazyCommand("commands.suites:list_suites", "The suites, what they hold to numbers, and their gates."),
     "merge": LazyCommand("commands.merge:merge", "Put the parts of a run together, and judge the whole."),
     "subjects": LazyCommand("commands.suites:list_subjects", "Who can be judged, and how to name your own."),

@@ -8,3 +8,4 @@ from .run_record import (
     run_head as run_head,
 )
 from .suite_reader import FileSuite as FileSuite, load_suite as load_suite
+from .transcript_suite import DraftSettings as DraftSettings, SuiteDraft as SuiteDraft, draft_suite as draft_suite
