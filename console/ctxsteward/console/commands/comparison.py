@@ -55,8 +55,9 @@ def _metric_names(ctx: click.Context, parameter: click.Parameter, incomplete: st
 
 def _settings(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Settings of the newest result in the first file."""
+    file = ctx.params.get("before") or next(iter(ctx.args), "")  # click leaves arguments where an option is unfinished
     try:
-        *_, line = Path(str(ctx.params.get("before"))).read_text(encoding="utf-8").splitlines()
+        *_, line = Path(file).read_text(encoding="utf-8").splitlines()
         names = json.loads(line)["setup"]
     except (OSError, ValueError, KeyError, TypeError):
         return []

@@ -20,6 +20,7 @@ from rich.text import Text
 
 from ctxsteward.envelope import Budgets
 from ctxsteward.evals import result_history as history
+from ctxsteward.evals.intervals import promise_detects
 from ctxsteward.evals.result_formats import delta, figure, interval, junit, markdown, tally
 from ctxsteward.evals.result_history import ResultDifference, append
 from ctxsteward.evals.suites import NAMES, Gates, catalogue, gates, played, shipped_gates, suite_named
@@ -55,6 +56,7 @@ def describe_suites() -> list[dict[str, Any]]:
             "suite": name,
             "about": suite_named(name).about,
             "scenarios": suite_named(name).scenarios,
+            "promise_detects": promise_detects(suite_named(name).scenarios),
             "metrics": {metric.name: metric.about for metric in suite_named(name).metrics},
             "gates": {metric: [str(gate) for gate in each] for metric, each in gates.get(name, {}).items()},
         }
@@ -70,7 +72,8 @@ def suites_table(rows: Iterable[Mapping[str, Any]]) -> Table:
     """A row a figure, below its suite."""
     table = grid("suite, figures", "gate")
     for row in rows:
-        table.add_row(Text(f"{row['suite']}  ({row['scenarios']} scenarios)", style="bold"), "")
+        rare = f"a promise notices a fault of {100 * row['promise_detects']:.0f} % of such"
+        table.add_row(Text(f"{row['suite']}  ({row['scenarios']} scenarios: {rare})", style="bold"), "")
         table.add_row(shown(f"  {row['about']}", style="dim"), "")
         for name in row["metrics"]:
             table.add_row(f"  {name}", ", ".join(row["gates"].get(name, ())))

@@ -334,19 +334,12 @@ def kept(call: ModelCall, at: str) -> Iterator[Score]:
     yield holds("within_budget", not faults, at, "; ".join(faults))
     if over:
         yield holds("over_budget_legitimate", not faults, at, "; ".join(faults))
-    yield holds(
-        "task_kept", state.task in named(envelope), at, f"the task §{state.task} is neither shown nor cited", "task"
-    )
+    gone = f"the task §{state.task} is neither shown nor cited"
+    yield holds("task_kept", state.task in named(envelope), at, gone, "task")
     for ordinal in _unseen(call.wires):
         text = call.wires[ordinal - 1]["content"]
         shown = text in window or (ordinal in named(envelope) and f"§{ordinal}" in window)
-        yield holds(
-            "results_shown",
-            shown,
-            at,
-            f"§{ordinal} of {len(text)} characters: neither verbatim nor named",
-            f"§{ordinal}",
-        )
+        yield holds("results_shown", shown, at, f"§{ordinal} of {len(text)} characters: neither verbatim nor named")
     said = [call.session.entry(ordinal).message.text for ordinal in (state.last_user, state.last_text) if ordinal]
     missing = [text for text in said if text not in window]
     yield holds("last_turn", not missing, at, f"not word for word: {missing}")
