@@ -186,7 +186,7 @@ def figure_cells(compared: FigureComparison) -> tuple[str, ...]:
     if not compared.differing:
         return compared.metric, *values, "=", "", "", ""
     between = " to ".join(_signed(compared, end) for end in (compared.low, compared.high) if end is not None)
-    p = "" if compared.p is None else f"{compared.p:.2g}"
+    p = "" if compared.p is None else "<0.001" if compared.p < 0.001 else f"{compared.p:.3f}"
     return compared.metric, *values, _signed(compared, compared.difference), between, p, compared.is_surely or ""
 
 

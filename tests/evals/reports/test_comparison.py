@@ -161,7 +161,7 @@ def test_the_page_of_a_comparison() -> None:
 
 | figure | before | after | difference | 95 % interval | p | |
 |---|---:|---:|---:|---|---:|---|
-| shown | 86.25 % | 72.5 % | -13.8 | -18.1 to -9.42 | 0.0078 | worse |
+| shown | 86.25 % | 72.5 % | -13.8 | -18.1 to -9.42 | 0.008 | worse |
 | stale | 0 | 0 | = |  |  |  |
 | cost | 0.5 | 0.5 | = |  |  |  |
 | unknown | unscored | unscored |  |  |  |  |

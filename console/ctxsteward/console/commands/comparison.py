@@ -28,8 +28,8 @@ def comparison_table(compared: ResultComparison) -> Table:
     numbers = ("before", "after", "differs", "p")
     table = grid(compared.suite, "before", "after", "differs", "95 %", "p", "", numbers=numbers)
     for cells in map(figure_cells, compared.figures):
-        *others, surely = cells
-        table.add_row(*others, shown(surely, style=COLOURS[surely]))
+        *values, between, p, surely = cells
+        table.add_row(*values, between.replace(" to ", "…"), p, shown(surely, style=COLOURS[surely]))
     return table
 
 
