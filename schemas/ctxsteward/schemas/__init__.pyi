@@ -68,6 +68,8 @@ from .eval_result import (
     EvalResult as EvalResult,
     GateResult as GateResult,
     MetricResult as MetricResult,
+    ScenarioPart as ScenarioPart,
+    Verdict as Verdict,
 )
 from .findings import LOG_DAMAGE as LOG_DAMAGE, LOSSES as LOSSES, Finding as Finding, fixed_finding as fixed_finding
 from .message import (

@@ -19,13 +19,15 @@ from rich.table import Table
 from rich.text import Text
 
 from ctxsteward.envelope import Budgets
-from ctxsteward.evals import result_history as history
-from ctxsteward.evals.result_formats import delta, figure, interval, junit, markdown
+from ctxsteward.evals import result_history as history, sealed_openings
+from ctxsteward.evals.documents import check_markers, write_blocks
+from ctxsteward.evals.phrasings import SPLITS, Split
+from ctxsteward.evals.result_formats import delta, figure, interval, junit, markdown, tally
 from ctxsteward.evals.result_history import ResultDifference, append
 from ctxsteward.evals.subjects import OURS, SUBJECTS, described, subject_named
 from ctxsteward.evals.suites import NAMES, Gates, catalogue, gates, played, shipped_gates, suite_named
-from ctxsteward.evals.suites.kit import Draw, Setup, Split, drawn
-from ctxsteward.schemas import EvalResult, GateResult, InputError, UnknownModel
+from ctxsteward.evals.suites.kit import Draw, Setup, drawn
+from ctxsteward.schemas import EvalResult, GateResult, InputError, UnknownModel, Verdict
 
 from ..pages import page
 from ..terminal import (
@@ -64,6 +66,7 @@ def describe_suites() -> list[dict[str, Any]]:
 
 
 MISSES = 3
+COLOURS: dict[Verdict, str] = {"passed": "green", "failed": "bold red", "undecided": "yellow", "unscored": "yellow"}
 
 
 def suites_table(rows: Iterable[Mapping[str, Any]]) -> Table:
@@ -78,7 +81,7 @@ def suites_table(rows: Iterable[Mapping[str, Any]]) -> Table:
 
 
 def result_table(result: EvalResult, difference: ResultDifference | None) -> Table:
-    """The figures of one result with intervals and gates."""
+    """The figures of one result with intervals and gates; a rate of things checked again and again has a second row."""
     table = grid(result.suite, "value", "95 %", "gate", *(("since",) if difference else ()), numbers=("value",))
     was = {one.metric: one.before for one in difference.changes} if difference else {}
     for metric in result.metrics:
@@ -86,6 +89,11 @@ def result_table(result: EvalResult, difference: ResultDifference | None) -> Tab
         before = was.get(metric.name)
         since = [delta(metric, before) if before is not None else ""] if difference else []
         table.add_row(metric.name, figure(metric, metric.value), interval(metric), _gate_text(gates), *since)
+        if metric.distinct is not None:
+            once = f"{metric.distinct:,} distinct things"
+            table.add_row(
+                "  each once", figure(metric, metric.distinct_value), once, "", *(("",) if difference else ())
+            )
     return table
 
 
@@ -95,7 +103,7 @@ def miss_lines(result: EvalResult) -> list[Text]:
     for gate in result.gates:
         if gate.passed:
             continue
-        lines.append(shown(f"  {gate.metric}: {gate.why}", style="red"))
+        lines.append(shown(f"  {gate.metric}: {gate.why}", style=COLOURS[gate.verdict]))
         missed = [miss for miss in result.misses if miss.metric == gate.metric][:MISSES]
         lines += [shown(f"    {miss.scenario}, {miss.at}: {miss.why}") for miss in missed]
     return lines
@@ -104,12 +112,31 @@ def miss_lines(result: EvalResult) -> list[Text]:
 def _gate_text(gates: Sequence[GateResult]) -> Text:
     text = Text()
     for gate in gates:
-        text.append(f"{'ok' if gate.passed else 'FAILED'} {gate.rule}", style="green" if gate.passed else "bold red")
+        verdict = {"passed": "ok", "failed": "FAILED"}.get(gate.verdict, gate.verdict)
+        text.append(f"{verdict} {gate.rule}", style=COLOURS[gate.verdict])
     return text
 
 
 FULL = 4
 """Times the scenarios of CI."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealedOptions:
+    """How the sealed split is opened."""
+
+    log: Path
+    """The ledger."""
+    show_misses: bool
+    write: Path | None
+    """A document for the figures."""
+
+    def check(self) -> None:
+        """Refuse a ledger or a document without a place before the split is played; say when it was opened last."""
+        sealed_openings.check(self.log)
+        if self.write is not None:
+            check_markers(self.write, sealed_openings.BLOCK)
+        note(sealed_openings.told(sealed_openings.read(self.log), self.log))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +152,8 @@ class SuiteOptions:
     only: tuple[str, ...]
     workers: int | None
     revision: str | None
+    sealed: SealedOptions | None
+    """Of the split ``sealed``, and only of it."""
     setup: Setup
     given: tuple[str, ...]
     """Options that shaped the setup, as they were written."""
@@ -176,20 +205,42 @@ def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> 
     draws = {name: each for name, each in draws.items() if each}
     outputs.check()
     earlier_results = history.read(outputs.history) if outputs.history else ()
+    if asked.sealed is not None:
+        asked.sealed.check()
+    began = datetime.now(UTC).isoformat(timespec="seconds")
     results: list[EvalResult] = []
     differences: dict[str, ResultDifference] = {}
+    incomparable: dict[str, tuple[str, ...]] = {}
     with progress("evals", shown=not as_json) as tell:
         for name, each in draws.items():
             result = _played(name, each, asked, gates.get(name, {}), tell)
+            if asked.sealed is not None:
+                result = _recorded(result, asked, asked.sealed, began)
             earlier = history.before(earlier_results, result)
             if earlier is not None:
                 differences[name] = history.difference(result, earlier)
+            elif differs := history.incomparable(earlier_results, result):
+                incomparable[name] = differs
             results.append(result)
             _print(result, differences.get(name), as_json)
-    _write(outputs, results, differences, (*earlier_results, *results))
+            if name in incomparable:
+                note(f"{name}: not compared; the last run differs in {'; '.join(incomparable[name])}")
+    _write(outputs, results, differences, incomparable, (*earlier_results, *results))
+    if asked.sealed is not None and asked.sealed.write is not None:
+        known = history.read(outputs.history) if outputs.history else ()
+        lines = sealed_openings.figures_beside(results, {one.suite: one for one in known if one.split == "ci"})
+        write_blocks(asked.sealed.write, {sealed_openings.BLOCK: lines})
     if not as_json:
         _conclude(results)
     return results
+
+
+def _recorded(result: EvalResult, asked: SuiteOptions, sealed: SealedOptions, began: str) -> EvalResult:
+    """The result as it may be shown; its row stands in the ledger before it is."""
+    only = (id for id in asked.only if id.startswith(f"{result.suite}/"))
+    row = sealed_openings.opening(result, when=began, only=only, misses_shown=sealed.show_misses)
+    sealed_openings.append(sealed.log, row)
+    return result if sealed.show_misses else sealed_openings.without_misses(result)
 
 
 def drawn_for(asked: SuiteOptions, name: str) -> tuple[Draw, ...]:
@@ -198,6 +249,9 @@ def drawn_for(asked: SuiteOptions, name: str) -> tuple[Draw, ...]:
         only = [Draw.parse(id) for id in asked.only]
         for draw in only:
             suite_named(draw.suite)
+            if (draw.split == "sealed") is not (asked.sealed is not None):
+                what = "a sealed scenario" if draw.split == "sealed" else "no sealed scenario"
+                raise InputError(f"--only {draw.id}: {what}; sealed ones, and no others, are played with --sealed")
             if asked.suite not in ("all", draw.suite):
                 raise InputError(f"--only {draw.id}: a scenario of {draw.suite}, not of {asked.suite}")
         return tuple(draw for draw in only if draw.suite == name)
@@ -233,7 +287,9 @@ def _played(
 
 def _command(name: str, asked: SuiteOptions, count: int) -> str:
     which = [f"--only {id}" for id in asked.only if id.startswith(f"{name}/")]
-    which = which or [f"--split {asked.split} --scenarios {count}"]
+    which = which or [f"--scenarios {count}" if asked.sealed else f"--split {asked.split} --scenarios {count}"]
+    if asked.sealed:
+        which.insert(0, "--sealed")
     return " ".join([f"ctxsteward evals run {name}", *which, *asked.given])
 
 
@@ -251,8 +307,7 @@ def _print(result: EvalResult, difference: ResultDifference | None, as_json: boo
 def _conclude(results: Sequence[EvalResult]) -> None:
     scenarios, turns = sum(one.scenarios for one in results), sum(one.turns for one in results)
     gates = [gate for one in results for gate in one.gates]
-    failed = sum(not gate.passed for gate in gates)
-    held = f"{len(gates) - failed} of {len(gates)} gates passed" if gates else "no gates (--gate holds them)"
+    held = tally(gates) if gates else "no gates (--gate holds them)"
     long = sum(one.long_scenarios for one in results)
     seconds = sum(one.cpu_seconds for one in results)
     many = "scenario" if scenarios == 1 else "scenarios"
@@ -263,13 +318,14 @@ def _write(
     outputs: SuiteOutputs,
     results: Sequence[EvalResult],
     differences: Mapping[str, ResultDifference],
+    incomparable: Mapping[str, Sequence[str]],
     known: Sequence[EvalResult],
 ) -> None:
     """Write every file that can be; raises `InputError` for the first that cannot."""
     texts: list[tuple[Path | None, Callable[[], str]]] = [
         (outputs.junit, lambda: junit(results)),
-        (outputs.markdown, lambda: markdown(results, differences)),
-        (outputs.html, lambda: page(results, differences, known)),
+        (outputs.markdown, lambda: markdown(results, differences, incomparable)),
+        (outputs.html, lambda: page(results, differences, known, incomparable)),
     ]
     writes = [partial(_write_text, path, text) for path, text in texts if path is not None]
     if outputs.history:
@@ -329,8 +385,18 @@ def list_subjects(as_json: bool, store: str, tenant: str) -> None:
     help="Hold the figures to the shipped gates, or to those of a YAML file of yours; goes behind SUITE.",
 )  # fmt: skip
 @click.option(
-    "--split", type=click.Choice(("ci", "docs")), default="ci", show_default=True,
-    help="Which seeds: docs are those that figures in the docs come from.",
+    "--split", type=click.Choice(SPLITS), metavar="[ci|docs]",
+    help="Which seeds and words: docs is what rules may be tuned on.  [default: ci]",
+)  # fmt: skip
+@click.option("--sealed", is_flag=True, help="Open the sealed split, which nothing was tuned on; this is recorded.")
+@click.option("--show-misses", is_flag=True, help="Of the sealed split too, with their texts; this is recorded.")
+@click.option(
+    "--sealed-log", type=click.Path(path_type=Path), metavar="FILE",
+    help=f"Ledger of openings; default: {sealed_openings.FILE} beside --history, else here.",
+)  # fmt: skip
+@click.option(
+    "--write", type=click.Path(path_type=Path), metavar="FILE",
+    help="Put the sealed figures, and those of ci in --history, between the markers of this Markdown.",
 )  # fmt: skip
 @click.option("--scenarios", type=click.IntRange(1, 10_000), metavar="N", help="Of each suite; default: what CI runs.")
 @click.option("--full", is_flag=True, help="Four times as many scenarios.")
@@ -351,13 +417,14 @@ def list_subjects(as_json: bool, store: str, tenant: str) -> None:
 )
 @click.option(
     "--history", type=click.Path(path_type=Path), metavar="FILE",
-    help="Append to this file (JSON lines), and compare with the run before.",
+    help="Append to this file (JSON lines), and compare with the last run that asked the same.",
 )  # fmt: skip
 @click.option("--revision", metavar="TEXT", help="Of your repository, to keep with the results.")
 @telemetry
 @common
 def run(
-    suite: str, gates: str | None, split: str, scenarios: int | None, full: bool, only: tuple[str, ...], subject: str,
+    suite: str, gates: str | None, split: Split | None, sealed: bool, show_misses: bool, sealed_log: Path | None,
+    write: Path | None, scenarios: int | None, full: bool, only: tuple[str, ...], subject: str,
     workers: int | None, model: str | None, budgets: tuple[str, ...], summarizer: str, profile: str | None,
     junit: Path | None, markdown: Path | None, html: Path | None, history: Path | None, revision: str | None,
     as_json: bool, store: str, tenant: str,
@@ -366,17 +433,37 @@ def run(
 
     `ctxsteward evals list` names the suites; `all` plays each of them.
 
-    No model, key or network is needed. Exit 1 where a gate fails or a scenario breaks off.
+    No model, key or network is needed. Exit 1 where a gate fails or a scenario breaks off. A gate that so few
+    scenarios cannot decide is told as undecided, and fails nothing.
     """
     asked = SuiteOptions(
-        suite=suite, gates=gates, split="docs" if split == "docs" else "ci", scenarios=scenarios, full=full, only=only,
-        workers=workers, revision=revision, setup=read_setup(model, budgets, summarizer, profile, subject),
+        suite=suite, gates=gates, split="sealed" if sealed else split or "ci", scenarios=scenarios, full=full,
+        only=only, workers=workers, revision=revision,
+        sealed=_sealed(split, sealed, show_misses, sealed_log, write, history),
+        setup=read_setup(model, budgets, summarizer, profile, subject),
         given=_given(model, budgets, summarizer, profile, subject),
     )  # fmt: skip
     outputs = SuiteOutputs(junit=junit, markdown=markdown, html=html, history=history)
     results = run_suites(asked, outputs, as_json=as_json)
     if not all(result.passed for result in results):
         raise SystemExit(1)
+
+
+def _sealed(
+    split: Split | None, sealed: bool, show_misses: bool, log: Path | None, write: Path | None, history: Path | None
+) -> SealedOptions | None:
+    """How the sealed split is opened; raises `InputError` for another way to it, and for its options without it."""
+    if sealed and split is not None:
+        raise InputError(f"--sealed --split {split}: give one of them; --sealed opens the split sealed")
+    if split == "sealed":
+        raise InputError("--split sealed: that split is opened by --sealed alone, which records the opening")
+    if sealed:
+        log = log or (history.parent if history else Path()) / sealed_openings.FILE
+        return SealedOptions(log=log, show_misses=show_misses, write=write)
+    for name, given in (("--show-misses", show_misses), ("--sealed-log", log), ("--write", write)):
+        if given:
+            raise InputError(f"{name}: an option of --sealed, which was not given")
+    return None
 
 
 def _given(

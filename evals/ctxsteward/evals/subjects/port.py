@@ -15,7 +15,7 @@ What the judge finds out for itself:
 
 - A reference counts where it stands, alone, in words that the strategy added, and `resolve` gives the message with at
   most 300 characters around it. Of a search, the first ten texts count, each within the same bound.
-- A prompt for a question that is over the budget is not sent: nothing in it is shown.
+- What is over the budget is shown, and `within_budget` fails: each figure says one thing.
 - Tokens are counted by the judge, of everything that is read. A message with fields that nobody counts is refused.
 - `compacted` counts where messages that were sent before did change; an outdated value that stands alone in added
   words counts, whether `summary` names them or not; what is shown whole is not `lost`.

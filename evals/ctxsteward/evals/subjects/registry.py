@@ -40,6 +40,7 @@ FUNCTIONS: Mapping[str, Strategy] = {
 }
 DIALOGUES: Mapping[str, DialogueType] = {
     "bm25": baselines.Bm25Dialogue,
+    "retrieval": baselines.RetrievalDialogue,
     "random": baselines.RandomDialogue,
     "summary": baselines.SummaryDialogue,
     "offload": baselines.OffloadDialogue,

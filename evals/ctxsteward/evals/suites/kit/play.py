@@ -173,14 +173,10 @@ class AskMoment(PromptMoment):
     """One question."""
 
     ask: Ask
-    over: str = ""
-    """Why nothing of it is sent, where it is over the budget."""
 
     @property
     def at(self) -> str:
-        return f"after message {self.ask.after}: {self.ask.question}" + (
-            f" (not sent: {self.over})" if self.over else ""
-        )
+        return f"after message {self.ask.after}: {self.ask.question}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +215,6 @@ def play(
         scenario = openai_form(scenario)
     asks = sorted(scenario.asks, key=lambda ask: ask.after)
     task = setup.task(scenario, dynamic_tokens=dynamic_tokens)
-    budget = BudgetJudge(Sizer(setup.counter()))
     with ExitStack() as stack:
         dialogue = stack.enter_context(setup.dialogue(scenario, task, store=store))
         wires: list[Wire] = []
@@ -240,7 +235,7 @@ def play(
             while asks and asks[0].after == len(wires):
                 ask = asks.pop(0)
                 prompt = setup.prompt(dialogue, ask.question)
-                yield _asked(AskMoment(prompt=prompt, dialogue=dialogue, wires=wires, task=task, ask=ask), budget)
+                yield AskMoment(prompt=prompt, dialogue=dialogue, wires=wires, task=task, ask=ask)
         yield EndMoment(dialogue=dialogue, wires=wires, last=last, references=seen)
 
 
@@ -251,12 +246,6 @@ def _timed(setup: Setup, dialogue: Dialogue, counts: PlayCounts) -> Prompt:
     measured, passed = counts.cpu_seconds() - cpu_started, time.perf_counter() - started
     counts.build_cpu_seconds.append(max(measured, min(prompt.cpu_seconds or 0.0, passed)))
     return prompt
-
-
-def _asked(moment: AskMoment, budget: BudgetJudge) -> AskMoment:
-    """A question's prompt; nothing of it is sent where it is over the budget."""
-    faults = budget.faults(moment, {"role": "user", "content": moment.ask.question})
-    return replace(moment, prompt=replace(moment.prompt, messages=()), over=faults[0]) if faults else moment
 
 
 def openai_form(scenario: Scenario) -> Scenario:
@@ -316,12 +305,14 @@ def reaches(moment: PromptMoment, place: int, query: str, value: str) -> bool | 
     return bool(text) and any(text in hit or shows(normalize(hit), value) for hit in short)
 
 
-def reachable(metric: str, moment: AskMoment, place: int, query: str, value: str, what: str) -> Score | UnscoredCheck:
+def reachable(
+    metric: str, moment: AskMoment, place: int, query: str, value: str, what: str, of: str = ""
+) -> Score | UnscoredCheck:
     """`reaches` as a score."""
     found = reaches(moment, place, query, value)
     if found is None:
         return UnscoredCheck(metric, NO_LOOKUP, moment.at)
-    return holds(metric, found, moment.at, f"{what}: nothing leads to message {place}")
+    return holds(metric, found, moment.at, f"{what}: nothing leads to message {place}", of)
 
 
 def compacted(compactions: int, ended: EndMoment) -> Score | UnscoredCheck:
@@ -396,6 +387,12 @@ def _must(wires: Sequence[Wire], budget_tokens: int, sizer: Sizer) -> Iterator[W
     if reply < turn:
         yield wires[reply]
     yield from wires[turn:]
+
+
+def asked_within_budget(metric: str, asked: AskMoment, budget: BudgetJudge) -> Score:
+    """Whether the prompt for a question is over the budget by no more than what must be there and the question."""
+    faults = budget.faults(asked, {"role": "user", "content": asked.ask.question})
+    return holds(metric, not faults, asked.at, "; ".join(faults))
 
 
 def last_turn_missing(moment: CallMoment) -> list[str]:
