@@ -12,12 +12,12 @@ from ctxsteward.evals.subjects.baselines import (
     HITS,
     KEPT_RESULTS,
     OMITTED,
-    RECALLED_FRACTION,
     WINDOW_MESSAGES,
     Bm25Dialogue,
     OffloadDialogue,
     RandomDialogue,
     RecallDialogue,
+    RetrievalDialogue,
     SummaryDialogue,
     everything,
     masking,
@@ -82,7 +82,7 @@ def test_what_a_baseline_sends_was_said_or_is_its_own_and_reads_as_messages(
     if name in ("masking", "offload"):
         assert all(wire["role"] == "tool" and len(str(wire["content"])) < 20 for wire in own)
     else:
-        assert len(own) <= (name in ("bm25", "random", "summary"))
+        assert len(own) <= (name in ("bm25", "retrieval", "random", "summary"))
     assert answers.ask(name, dialogue).messages == before
 
 
@@ -98,7 +98,7 @@ def test_the_newest_tokens_stay_within_the_budget_or_are_what_is_newest(said: li
 @given(said=conversations())
 @settings(max_examples=30, deadline=None)
 def test_everything_and_the_window_are_ends_of_what_was_said(said: list[Wire]) -> None:
-    assert list(everything(heard(said))) == said
+    assert list(everything(heard(said)).messages) == said
     assert list(window(heard(said))) == said[-WINDOW_MESSAGES:]
 
 
@@ -133,7 +133,7 @@ def test_no_query_is_a_fault_of_the_index(query: str) -> None:
     assert dialogue.search(query) == (["the 端口 is 8443"] if query == "端口" else [])
 
 
-@pytest.mark.parametrize("kind", [Bm25Dialogue, RandomDialogue])
+@pytest.mark.parametrize("kind", [Bm25Dialogue, RetrievalDialogue, RandomDialogue])
 @given(said=conversations(), budget_tokens=st.integers(20, 300))
 @settings(max_examples=60, deadline=None)
 def test_what_is_recalled_is_bounded_and_word_for_word(
@@ -143,7 +143,7 @@ def test_what_is_recalled_is_bounded_and_word_for_word(
     recalled = [wire for wire in sent if str(wire["content"]).startswith("Said earlier:")]
     for wire in recalled:
         rest = str(wire["content"]).removeprefix("Said earlier:\n")
-        assert tokens(wire) <= budget_tokens * RECALLED_FRACTION + 2 + 2
+        assert tokens(wire) <= budget_tokens * kind.recalled_fraction + 2 + 2
         rows = {f"{each['role']}: {text_of(each)}" for each in said}
         assert any(rest.startswith(row) for row in rows)
     newest = [wire for wire in sent if wire not in recalled]

@@ -10,10 +10,21 @@ import pytest
 
 from ctxsteward.envelope.recall.model_tools import DEFAULT_RESULTS, MAX_RESULT_CHARS
 from ctxsteward.evals.canaries import TypedCanary
+from ctxsteward.evals.prompt_cost import Sizer
 from ctxsteward.evals.subjects import Conversation, EnvelopeDialogue, Prompt
 from ctxsteward.evals.suites.citation_checks import references_resolve
 from ctxsteward.evals.suites.compression import PlantedCanary, judge
-from ctxsteward.evals.suites.kit import PlayCounts, PrefixJudge, Score, UnscoredCheck, accounted, reaches
+from ctxsteward.evals.suites.kit import (
+    BudgetJudge,
+    PlayCounts,
+    PrefixJudge,
+    Score,
+    Setup,
+    UnscoredCheck,
+    accounted,
+    asked_within_budget,
+    reaches,
+)
 from ctxsteward.evals.suites.kit.play import LOOKUP_SLACK_CHARS, SEARCH_HITS
 from ctxsteward.schemas import InputError, Wire
 
@@ -101,12 +112,15 @@ def only_when_asked(conversation: Conversation) -> Any:
     return conversation.messages if conversation.messages[-1]["content"] == ASK.question else conversation.messages[-1:]
 
 
-def test_what_a_question_is_sent_over_the_budget_is_not_sent() -> None:
+def within(subject: Any, messages: Any, budget_tokens: int) -> bool:
+    moment = asked(moments(subject, messages, ASK, budget_tokens=budget_tokens))
+    return asked_within_budget("within_budget", moment, BudgetJudge(Sizer(Setup().counter()))).value == 1
+
+
+def test_a_budget_holds_when_a_user_asks_too() -> None:
     long = tuple({**wire, "content": f"{wire['content']} " * 20} for wire in TALK)
-    moment = asked(moments(only_when_asked, long, ASK, budget_tokens=500))
-    assert moment.window == ""
-    assert "(not sent: " in moment.at
-    assert "703" in asked(moments(only_when_asked, long, ASK, budget_tokens=50_000)).window
+    assert not within(only_when_asked, long, 500)
+    assert within(only_when_asked, long, 50_000)
 
 
 @pytest.mark.parametrize("field", ["name", "refusal", "metadata"])
@@ -117,7 +131,7 @@ def test_text_in_fields_that_are_no_content_is_shown_to_nobody(field: str) -> No
 
 def test_a_hidden_system_message_is_counted() -> None:
     hidden = [{"role": "system", "content": "item 3 is on shelf 703. " * 200}, user("hello")]
-    assert asked(moments(lambda _: hidden, TALK, ASK, budget_tokens=200)).window == ""
+    assert not within(lambda _: hidden, TALK, 200)
 
 
 # -- reports ---------------------------------------------------------------------------------------------------------
