@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
@@ -19,24 +15,10 @@ from ctxsteward.evals.subjects.http import MAX_ANSWER_BYTES, HttpSubject
 from ctxsteward.evals.suites.kit import reaches
 from ctxsteward.schemas import InputError
 
+from .servers import serving
 from .talks import ASK, TALK, asked, last_call, moments
 
-EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "context_server.py"
 Respond = Callable[[BaseHTTPRequestHandler], None]
-
-
-@contextmanager
-def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """A server on a free port of this machine, for as long as the block."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/context"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def handler(respond: Respond) -> type[BaseHTTPRequestHandler]:
@@ -77,14 +59,11 @@ def answers(answer: object) -> Respond:
 # -- well ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_example_server_is_judged() -> None:
-    spec = spec_from_file_location("context_server", EXAMPLE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    quiet: Any = type("Quiet", (module.Strategy,), {"log_message": lambda *_: None})
-    with serving(quiet) as address:
+def test_a_server_that_keeps_no_conversation_is_judged() -> None:
+    def newest(request: BaseHTTPRequestHandler) -> None:
+        give(request, json.dumps({"messages": question(request)["messages"][-20:]}).encode())
+
+    with serving(handler(newest)) as address:
         found = moments(HttpSubject(address), TALK * 3, ASK)
     assert last_call(found).prompt.messages == list((TALK * 3)[15:35])
     assert asked(found).prompt.messages[-1] == {"role": "user", "content": ASK.question}
