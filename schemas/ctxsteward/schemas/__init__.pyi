@@ -71,6 +71,15 @@ from .eval_result import (
     ScenarioPart as ScenarioPart,
     Verdict as Verdict,
 )
+from .eval_suite import (
+    ScenarioAsk as ScenarioAsk,
+    SuiteAsk as SuiteAsk,
+    SuiteFile as SuiteFile,
+    SuiteGate as SuiteGate,
+    SuiteJudge as SuiteJudge,
+    SuiteMetric as SuiteMetric,
+    SuiteScenario as SuiteScenario,
+)
 from .findings import LOG_DAMAGE as LOG_DAMAGE, LOSSES as LOSSES, Finding as Finding, fixed_finding as fixed_finding
 from .message import (
     MAX_DEPTH as MAX_DEPTH,

@@ -39,6 +39,7 @@ from .documents import EnvelopeDocument, SelectionLog
 from .drift import DriftReport
 from .errors import InputError
 from .eval_result import EvalResult
+from .eval_suite import SuiteFile, SuiteScenario
 from .findings import Finding
 from .message_schema import message_schema
 from .profile import ProfileDocument
@@ -78,6 +79,8 @@ _MODELS = {
     "meta_recommendation": PublishedSchema(MetaRecommendation, "serialization"),
     "drift_report": PublishedSchema(DriftReport, "serialization"),
     "eval_result": PublishedSchema(EvalResult, "serialization"),
+    "eval_suite": PublishedSchema(SuiteFile, "validation"),
+    "eval_scenario": PublishedSchema(SuiteScenario, "validation"),
 }
 
 

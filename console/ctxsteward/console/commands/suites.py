@@ -7,12 +7,11 @@ is played for whatever was asked wrongly.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.table import Table
@@ -24,9 +23,19 @@ from ctxsteward.evals.documents import check_markers, write_blocks
 from ctxsteward.evals.phrasings import SPLITS, Split
 from ctxsteward.evals.result_formats import delta, figure, interval, junit, markdown, tally
 from ctxsteward.evals.result_history import ResultDifference, append
-from ctxsteward.evals.subjects import OURS, SUBJECTS, described, subject_named
-from ctxsteward.evals.suites import NAMES, Gates, catalogue, gates, played, shipped_gates, suite_named
-from ctxsteward.evals.suites.kit import Draw, Setup, drawn
+from ctxsteward.evals.subjects import OURS, SUBJECTS, subject_named
+from ctxsteward.evals.suite_files import RunHead, Shard, play_job, run_head
+from ctxsteward.evals.suites import (
+    NAMES,
+    Gates,
+    Job,
+    catalogue,
+    gates,
+    play_one,
+    played,
+    suite_named,
+)
+from ctxsteward.evals.suites.kit import Draw, EvalSuite, ScenarioResult, Setup, drawn
 from ctxsteward.schemas import EvalResult, GateResult, InputError, UnknownModel, Verdict
 
 from ..pages import page
@@ -39,7 +48,6 @@ from ..terminal import (
     model_option,
     note,
     print_document,
-    print_json,
     progress,
     read_budgets,
     read_profile,
@@ -48,36 +56,10 @@ from ..terminal import (
     telemetry,
     unknown_model,
 )
-
-
-def describe_suites() -> list[dict[str, Any]]:
-    """Each suite with its figures and shipped gates, as JSON values."""
-    gates = shipped_gates()
-    return [
-        {
-            "suite": name,
-            "about": suite_named(name).about,
-            "scenarios": suite_named(name).scenarios,
-            "metrics": {metric.name: metric.about for metric in suite_named(name).metrics},
-            "gates": {metric: [str(gate) for gate in each] for metric, each in gates.get(name, {}).items()},
-        }
-        for name in NAMES
-    ]
-
+from .own_suites import SHIPPED_GATES, KeptRun, OwnSuite, is_suite_file, kept_run, own_suite, read_shard
 
 MISSES = 3
 COLOURS: dict[Verdict, str] = {"passed": "green", "failed": "bold red", "undecided": "yellow", "unscored": "yellow"}
-
-
-def suites_table(rows: Iterable[Mapping[str, Any]]) -> Table:
-    """A row a figure, below its suite."""
-    table = grid("suite, figures", "gate")
-    for row in rows:
-        table.add_row(Text(f"{row['suite']}  ({row['scenarios']} scenarios)", style="bold"), "")
-        table.add_row(shown(f"  {row['about']}", style="dim"), "")
-        for name in row["metrics"]:
-            table.add_row(f"  {name}", ", ".join(row["gates"].get(name, ())))
-    return table
 
 
 def result_table(result: EvalResult, difference: ResultDifference | None) -> Table:
@@ -157,6 +139,8 @@ class SuiteOptions:
     setup: Setup
     given: tuple[str, ...]
     """Options that shaped the setup, as they were written."""
+    shard: Shard | None = None
+    resume: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,37 +179,47 @@ def read_setup(
     return setup
 
 
+@dataclass(slots=True)
+class HistoryComparison:
+    """Results beside the runs before them."""
+
+    earlier: Sequence[EvalResult]
+    differences: dict[str, ResultDifference] = field(default_factory=dict)
+    """By suite, where a run before can be compared."""
+    incomparable: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """By suite, in what the newest run before differs."""
+
+    def read(self, result: EvalResult) -> None:
+        """Compare one more result."""
+        earlier = history.before(self.earlier, result)
+        if earlier is not None:
+            self.differences[result.suite] = history.difference(result, earlier)
+        elif differs := history.incomparable(self.earlier, result):
+            self.incomparable[result.suite] = differs
+
+
 def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> list[EvalResult]:
     """Run what was asked, write and print what came of it."""
-    names = catalogue.NAMES if asked.suite == "all" else (asked.suite,)
-    for name in names:
-        catalogue.suite_named(name)  # each is there, with what it needs, before any is played
-    gates = _gates(asked.gates, names)
-    draws = {name: drawn_for(asked, name) for name in names}
-    draws = {name: each for name, each in draws.items() if each}
+    chosen = [one for one in chosen_suites(asked) if one.jobs]
     outputs.check()
-    earlier_results = history.read(outputs.history) if outputs.history else ()
+    run = kept_run(asked.shard, asked.resume, [one.head(asked) for one in chosen] if asked.resume else ())
+    comparison = HistoryComparison(history.read(outputs.history) if outputs.history else ())
     if asked.sealed is not None:
         asked.sealed.check()
     began = datetime.now(UTC).isoformat(timespec="seconds")
     results: list[EvalResult] = []
-    differences: dict[str, ResultDifference] = {}
-    incomparable: dict[str, tuple[str, ...]] = {}
     with progress("evals", shown=not as_json) as tell:
-        for name, each in draws.items():
-            result = _played(name, each, asked, gates.get(name, {}), tell)
+        for one in chosen:
+            jobs = run.part(one.jobs)
+            if not jobs:
+                continue
+            result = _played(one, jobs, run, asked, tell)
             if asked.sealed is not None:
                 result = _recorded(result, asked, asked.sealed, began)
-            earlier = history.before(earlier_results, result)
-            if earlier is not None:
-                differences[name] = history.difference(result, earlier)
-            elif differs := history.incomparable(earlier_results, result):
-                incomparable[name] = differs
+            comparison.read(result)
             results.append(result)
-            _print(result, differences.get(name), as_json)
-            if name in incomparable:
-                note(f"{name}: not compared; the last run differs in {'; '.join(incomparable[name])}")
-    _write(outputs, results, differences, incomparable, (*earlier_results, *results))
+            _print(result, comparison, as_json)
+    _write(outputs, results, comparison)
     if asked.sealed is not None and asked.sealed.write is not None:
         known = history.read(outputs.history) if outputs.history else ()
         lines = sealed_openings.figures_beside(results, {one.suite: one for one in known if one.split == "ci"})
@@ -241,6 +235,47 @@ def _recorded(result: EvalResult, asked: SuiteOptions, sealed: SealedOptions, be
     row = sealed_openings.opening(result, when=began, only=only, misses_shown=sealed.show_misses)
     sealed_openings.append(sealed.log, row)
     return result if sealed.show_misses else sealed_openings.without_misses(result)
+
+
+def report(results: Sequence[EvalResult], outputs: SuiteOutputs, *, as_json: bool) -> None:
+    """Write and print results that are there already."""
+    comparison = HistoryComparison(history.read(outputs.history) if outputs.history else ())
+    for result in results:
+        comparison.read(result)
+        _print(result, comparison, as_json)
+    _write(outputs, results, comparison)
+    if not as_json:
+        _conclude(results)
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenSuite:
+    """A suite that is to be run: all scenarios that were asked for, and its gates."""
+
+    suite: EvalSuite
+    jobs: Sequence[Job]
+    gates: Gates
+    file: OwnSuite | None = None
+    """None: a shipped one."""
+
+    def head(self, asked: SuiteOptions) -> RunHead:
+        """What a record says of it."""
+        content, gates = (self.file.file.digest, self.file.file.gates) if self.file else ("", {})
+        return run_head(
+            self.suite, [job.id for job in self.jobs], asked.setup, split=self.jobs[0].split, content=content,
+            gates=gates, revision=asked.revision, reproduce=_command(self, asked),
+        )  # fmt: skip
+
+
+def chosen_suites(asked: SuiteOptions) -> list[ChosenSuite]:
+    """What was asked for; each is there, with what it needs, before any is played."""
+    if is_suite_file(asked.suite):
+        own = own_suite(asked.suite, asked.gates, asked.only, asked.scenarios, asked.full)
+        return [ChosenSuite(own.file.eval_suite, own.jobs, own.gates, own)]
+    names = catalogue.NAMES if asked.suite == "all" else (asked.suite,)
+    suites = [catalogue.suite_named(name) for name in names]
+    gates = _gates(asked.gates, names)
+    return [ChosenSuite(suite, drawn_for(asked, suite.name), gates.get(suite.name, {})) for suite in suites]
 
 
 def drawn_for(asked: SuiteOptions, name: str) -> tuple[Draw, ...]:
@@ -276,32 +311,40 @@ def _gates(asked: str | None, names: Sequence[str]) -> Mapping[str, Gates]:
 
 
 def _played(
-    name: str, draws: Sequence[Draw], asked: SuiteOptions, gates: Gates, tell: Callable[[str], None]
+    chosen: ChosenSuite, jobs: Sequence[Job], run: KeptRun, asked: SuiteOptions, tell: Callable[[str], None]
 ) -> EvalResult:
+    name, count = chosen.suite.name, len(jobs)
+    play: Callable[..., ScenarioResult] = play_job if chosen.file else play_one
     return played(
-        name, draws, asked.setup, workers=asked.workers or os.cpu_count() or 1, gates=gates,
+        chosen.suite, jobs, asked.setup, workers=asked.workers or os.cpu_count() or 1, gates=chosen.gates,
         when=datetime.now(UTC).isoformat(timespec="seconds"), revision=asked.revision,
-        reproduce=_command(name, asked, len(draws)), tell=lambda done: tell(f"{name} {done} of {len(draws)}"),
+        reproduce=_command(chosen, asked), tell=lambda done: tell(f"{name} {done} of {count}"),
+        finished=run.finished(name, jobs), keep=lambda scenario: run.keep(name, scenario), play=play,
     )  # fmt: skip
 
 
-def _command(name: str, asked: SuiteOptions, count: int) -> str:
+def _command(chosen: ChosenSuite, asked: SuiteOptions) -> str:
+    name = chosen.suite.name
     which = [f"--only {id}" for id in asked.only if id.startswith(f"{name}/")]
-    which = which or [f"--scenarios {count}" if asked.sealed else f"--split {asked.split} --scenarios {count}"]
-    if asked.sealed:
-        which.insert(0, "--sealed")
-    return " ".join([f"ctxsteward evals run {name}", *which, *asked.given])
+    if not which and chosen.file is None:
+        which = [f"--scenarios {len(chosen.jobs)}"]
+        which.insert(0, "--sealed" if asked.sealed else f"--split {asked.split}")
+    elif not which and asked.scenarios:
+        which = [f"--scenarios {asked.scenarios}"]
+    return " ".join([f"ctxsteward evals run {asked.suite if chosen.file else name}", *which, *asked.given])
 
 
-def _print(result: EvalResult, difference: ResultDifference | None, as_json: bool) -> None:
+def _print(result: EvalResult, comparison: HistoryComparison, as_json: bool) -> None:
     if as_json:
         print_document("eval_result", result.model_dump(mode="json"))
         return
 
     console = table_console()
-    console.print(result_table(result, difference))
+    console.print(result_table(result, comparison.differences.get(result.suite)))
     for line in miss_lines(result):
         console.print(line)
+    if differs := comparison.incomparable.get(result.suite):
+        note(f"{result.suite}: not compared; the last run differs in {'; '.join(differs)}")
 
 
 def _conclude(results: Sequence[EvalResult]) -> None:
@@ -314,14 +357,10 @@ def _conclude(results: Sequence[EvalResult]) -> None:
     note(f"{scenarios:,} {many}, {long} of 200 and more turns, {turns:,} turns, {seconds:.0f} s of CPU; {held}")
 
 
-def _write(
-    outputs: SuiteOutputs,
-    results: Sequence[EvalResult],
-    differences: Mapping[str, ResultDifference],
-    incomparable: Mapping[str, Sequence[str]],
-    known: Sequence[EvalResult],
-) -> None:
+def _write(outputs: SuiteOutputs, results: Sequence[EvalResult], comparison: HistoryComparison) -> None:
     """Write every file that can be; raises `InputError` for the first that cannot."""
+    differences, incomparable = comparison.differences, comparison.incomparable
+    known = (*comparison.earlier, *results)
     texts: list[tuple[Path | None, Callable[[], str]]] = [
         (outputs.junit, lambda: junit(results)),
         (outputs.markdown, lambda: markdown(results, differences, incomparable)),
@@ -348,34 +387,6 @@ def _write_text(path: Path, text: Callable[[], str]) -> None:
 
 
 ALL = "all"
-SHIPPED_GATES = "shipped"
-
-
-@click.command("list")
-@common
-def list_suites(as_json: bool, store: str, tenant: str) -> None:
-    """List the suites with their figures and the shipped gates."""
-    rows = describe_suites()
-    if as_json:
-        for row in rows:
-            print_json(row)
-    else:
-        table_console().print(suites_table(rows))
-
-
-@click.command("subjects")
-@common
-def list_subjects(as_json: bool, store: str, tenant: str) -> None:
-    """List the context strategies that suites can judge, and how to name one of your own."""
-    rows = described()
-    if as_json:
-        for name, about in rows:
-            print_json({"subject": name, "about": about})
-        return
-    table = grid("subject", "what it does")
-    for name, about in rows:
-        table.add_row(name, shown(about))
-    table_console().print(table)
 
 
 @click.command()
@@ -405,6 +416,11 @@ def list_subjects(as_json: bool, store: str, tenant: str) -> None:
     "--subject", default=OURS, show_default=True, metavar="NAME", shell_complete=completer(SUBJECTS),
     help="Who is judged: a name of `evals subjects`, module:function, FILE.py:function, or a URL.",
 )  # fmt: skip
+@click.option("--shard", metavar="N/M", help="Just the N-th of M parts; with --resume, for `evals merge`.")
+@click.option(
+    "--resume", type=click.Path(path_type=Path), metavar="FILE",
+    help="Keep finished scenarios here (JSON lines), and go on where a run that was killed ended.",
+)  # fmt: skip
 @click.option("--workers", type=click.IntRange(1, 256), metavar="N", help="Processes; default: one a core.")
 @model_option(f"Model whose tokens and window count; default: tokens of {DEFAULT_MODEL}, no window.", default=None)
 @budget_option("A field of Budgets; repeatable. What is not given is as each suite needs it.")
@@ -425,13 +441,14 @@ def list_subjects(as_json: bool, store: str, tenant: str) -> None:
 def run(
     suite: str, gates: str | None, split: Split | None, sealed: bool, show_misses: bool, sealed_log: Path | None,
     write: Path | None, scenarios: int | None, full: bool, only: tuple[str, ...], subject: str,
+    shard: str | None, resume: Path | None,
     workers: int | None, model: str | None, budgets: tuple[str, ...], summarizer: str, profile: str | None,
     junit: Path | None, markdown: Path | None, html: Path | None, history: Path | None, revision: str | None,
     as_json: bool, store: str, tenant: str,
 ) -> None:  # fmt: skip
     """Play the scenarios of SUITE through our builder or another subject, and judge what would be sent.
 
-    `ctxsteward evals list` names the suites; `all` plays each of them.
+    `ctxsteward evals list` names the suites; `all` plays each of them; FILE.yaml is a suite of your own.
 
     No model, key or network is needed. Exit 1 where a gate fails or a scenario breaks off. A gate that so few
     scenarios cannot decide is told as undecided, and fails nothing.
@@ -442,6 +459,7 @@ def run(
         sealed=_sealed(split, sealed, show_misses, sealed_log, write, history),
         setup=read_setup(model, budgets, summarizer, profile, subject),
         given=_given(model, budgets, summarizer, profile, subject),
+        resume=resume, shard=read_shard(shard, resume, {"gate": gates, "junit": junit, "history": history}),
     )  # fmt: skip
     outputs = SuiteOutputs(junit=junit, markdown=markdown, html=html, history=history)
     results = run_suites(asked, outputs, as_json=as_json)

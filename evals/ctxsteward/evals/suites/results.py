@@ -17,11 +17,12 @@ from __future__ import annotations
 import pickle
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from importlib.metadata import version
 from multiprocessing import get_context
+from typing import Protocol, TypeVar
 
 from ctxsteward.schemas import EvalMiss, EvalResult, InputError, MetricResult, ScenarioPart
 
@@ -35,7 +36,9 @@ from .kit import (
     Draw,
     EvalSuite,
     Metric,
+    Play,
     PlayCounts,
+    Scenario,
     ScenarioResult,
     ScoreTally,
     Setup,
@@ -44,32 +47,71 @@ from .kit import (
 )
 
 
+class Job(Protocol):
+    """One scenario that is to be played."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def turns(self) -> int:
+        """About as long as it takes."""
+
+    @property
+    def split(self) -> Split: ...
+
+
+JobType = TypeVar("JobType", bound=Job)
+
+
 def play_one(draw: Draw, setup: Setup, cpu_seconds: CpuSeconds = time.process_time) -> ScenarioResult:
     """Make one scenario, play it, add up its scores."""
     suite = suite_named(draw.suite)
+    return play_made(lambda: suite.make(draw), suite.scores, suite.metrics, setup, cpu_seconds)
+
+
+def play_made(
+    make: Callable[[], Scenario],
+    play: Play,
+    metrics: Iterable[Metric],
+    setup: Setup,
+    cpu_seconds: CpuSeconds = time.process_time,
+) -> ScenarioResult:
+    """Play what `make` makes, add up its scores."""
     started = cpu_seconds()
-    scenario, stage, error = suite.make(draw), PlayCounts(cpu_seconds=cpu_seconds), None
-    metrics = {metric.name: metric for metric in suite.metrics}
-    tallies = {name: ScoreTally() for name in metrics}
+    scenario, stage, error = make(), PlayCounts(cpu_seconds=cpu_seconds), None
+    known = {metric.name: metric for metric in metrics}
+    tallies = {name: ScoreTally() for name in known}
     try:
-        add_to(tallies, suite.scores(scenario, setup, stage), metrics)
+        add_to(tallies, play(scenario, setup, stage), known)
     except Exception as problem:
         error = f"{type(problem).__name__}: {problem}"[:500]
     return ScenarioResult(
-        id=draw.id, turns=scenario.turns, messages=len(scenario.messages), builds=stage.builds,
+        id=scenario.id, turns=scenario.turns, messages=len(scenario.messages), builds=stage.builds,
         cpu_seconds=cpu_seconds() - started, tallies=tallies, error=error,
     )  # fmt: skip
 
 
-def run(draws: Sequence[Draw], setup: Setup, *, workers: int = 1) -> Iterator[ScenarioResult]:
+def run(
+    draws: Sequence[JobType],
+    setup: Setup,
+    *,
+    workers: int = 1,
+    play: Callable[[JobType, Setup], ScenarioResult] = play_one,  # type: ignore[assignment]
+) -> Iterator[ScenarioResult]:
     """Play scenarios, over so many processes; each as it ends, in any order."""
-    yield from (played for _, played in run_all([(draw, setup) for draw in draws], workers=workers))
+    yield from (played for _, played in run_all([(draw, setup) for draw in draws], workers=workers, play=play))
 
 
-def run_all(jobs: Sequence[tuple[Draw, Setup]], *, workers: int = 1) -> Iterator[tuple[int, ScenarioResult]]:
+def run_all(
+    jobs: Sequence[tuple[JobType, Setup]],
+    *,
+    workers: int = 1,
+    play: Callable[[JobType, Setup], ScenarioResult] = play_one,  # type: ignore[assignment]
+) -> Iterator[tuple[int, ScenarioResult]]:
     """The same with a setup for each scenario; each with its place among the jobs, as it ends."""
     if workers == 1 or len(jobs) < 2:
-        yield from ((place, play_one(*job)) for place, job in enumerate(jobs))
+        yield from ((place, play(*job)) for place, job in enumerate(jobs))
         return
     try:
         pickle.dumps([setup for _, setup in jobs])
@@ -78,7 +120,7 @@ def run_all(jobs: Sequence[tuple[Draw, Setup]], *, workers: int = 1) -> Iterator
     with ProcessPoolExecutor(min(workers, len(jobs)), mp_context=get_context("spawn")) as pool:
         # Long ones first, so that no process ends up alone with one.
         by_length = sorted(range(len(jobs)), key=lambda place: -jobs[place][0].turns)
-        waiting = {pool.submit(play_one, *jobs[place]): place for place in by_length}
+        waiting = {pool.submit(play, *jobs[place]): place for place in by_length}
         try:
             for done in as_completed(waiting):
                 yield waiting[done], done.result()
@@ -87,7 +129,7 @@ def run_all(jobs: Sequence[tuple[Draw, Setup]], *, workers: int = 1) -> Iterator
             raise InputError(f"{what}; run with one worker") from error
 
 
-def in_order(played: Sequence[ScenarioResult], draws: Sequence[Draw]) -> list[ScenarioResult]:
+def in_order(played: Iterable[ScenarioResult], draws: Iterable[Job]) -> list[ScenarioResult]:
     """Results in the order of their draws, whoever was ready first."""
     by_id = {one.id: one for one in played}
     return [by_id[draw.id] for draw in draws]
@@ -98,8 +140,8 @@ MISSES_TOLD = 10
 
 
 def played(
-    name: str,
-    draws: Sequence[Draw],
+    suite: str | EvalSuite,
+    draws: Sequence[JobType],
     setup: Setup,
     *,
     workers: int,
@@ -108,45 +150,70 @@ def played(
     revision: str | None = None,
     reproduce: str = "",
     tell: Callable[[int], object] = lambda done: None,
+    finished: Iterable[ScenarioResult] = (),
+    keep: Callable[[ScenarioResult], object] = lambda result: None,
+    play: Callable[[JobType, Setup], ScenarioResult] = play_one,  # type: ignore[assignment]
 ) -> EvalResult:
     """Play these scenarios of a suite over so many processes, judge them, and tell telemetry of it.
 
-    `tell` hears how many are done.
+    `tell` hears how many are done, `keep` is given each as it ends. What is `finished` is not played again.
     """
-    results: list[ScenarioResult] = []
-    for scenario in run(draws, setup, workers=workers):
+    results = list(finished)
+    known = {one.id for one in results}
+    for scenario in run([draw for draw in draws if draw.id not in known], setup, workers=workers, play=play):
+        keep(scenario)
         results.append(scenario)
         tell(len(results))
     ended = result(
-        suite_named(name), in_order(results, draws), split=draws[0].split, setup=setup, gates=gates, when=when,
-        revision=revision, reproduce=reproduce,
+        suite_named(suite) if isinstance(suite, str) else suite, in_order(results, draws), split=draws[0].split,
+        setup=setup, gates=gates, when=when, revision=revision, reproduce=reproduce,
     )  # fmt: skip
     tell_eval(ended)
     return ended
 
 
+class Figured(Protocol):
+    """What has figures: a suite, or what a record says of one."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def about(self) -> str: ...
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]: ...
+
+    @property
+    def scenarios_of_ci(self) -> int: ...
+
+
 def result(
-    suite: EvalSuite,
+    suite: Figured,
     played: Sequence[ScenarioResult],
     *,
     split: Split,
-    setup: Setup,
+    setup: Setup | Mapping[str, str | int | float | None],
     gates: Gates,
     when: str,
     revision: str | None = None,
     reproduce: str = "",
 ) -> EvalResult:
-    """What playing these scenarios of a suite came to; raises `InputError` for gates over figures it has not."""
+    """What playing these scenarios of a suite came to; raises `InputError` for gates over figures it has not.
+
+    The setup may be given as it described itself.
+    """
     check(gates, suite.name, (metric.name for metric in suite.metrics))
     by_scenario = {metric.name: _by_scenario(metric, played) for metric in suite.metrics}
     metrics = tuple(_figure(metric, played, tuple(by_scenario[metric.name].values())) for metric in suite.metrics)
     parts = {name: tuple(each.values()) for name, each in by_scenario.items()}
-    decisive = len(played) >= suite.scenarios
+    decisive = len(played) >= suite.scenarios_of_ci
     gate_results = judged(gates, {metric.name: metric for metric in metrics}, parts, decisive=decisive)
     errors = {scenario.id: scenario.error for scenario in played if scenario.error is not None}
+    described = setup.describe() if isinstance(setup, Setup) else dict(setup)
     return EvalResult(
         suite=suite.name, about=suite.about, product=f"ctxsteward {version('ctxsteward')}", when=when,
-        revision=revision, split=split, setup=setup.describe(), scenarios=len(played),
+        revision=revision, split=split, setup=described, scenarios=len(played),
         long_scenarios=sum(scenario.turns >= LONG_TURNS[0] for scenario in played),
         turns=sum(scenario.turns for scenario in played),
         messages=sum(scenario.messages for scenario in played), builds=sum(scenario.builds for scenario in played),
@@ -191,7 +258,7 @@ def _rounded(value: float) -> float:
     return round(value, 6)
 
 
-def _misses(suite: EvalSuite, played: Sequence[ScenarioResult]) -> tuple[EvalMiss, ...]:
+def _misses(suite: Figured, played: Sequence[ScenarioResult]) -> tuple[EvalMiss, ...]:
     misses: list[EvalMiss] = []
     for metric in suite.metrics:
         each = [

@@ -37,6 +37,7 @@ from .suite import (
     EvalSuite as EvalSuite,
     Language as Language,
     Metric as Metric,
+    Play as Play,
     PlayCounts as PlayCounts,
     Scenario as Scenario,
     ScenarioResult as ScenarioResult,

@@ -1,0 +1,110 @@
+"""What `ctxsteward evals run` plays where SUITE is a file of the team's own, and how a run is kept and split.
+
+Raises `InputError` for what was asked wrongly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ctxsteward.evals.suite_files import FileJob, FileSuite, RunHead, RunRecord, Shard, load_suite
+from ctxsteward.evals.suites import Gates, Job, gates
+from ctxsteward.evals.suites.kit import ScenarioResult
+from ctxsteward.schemas import InputError
+
+SHIPPED_GATES = "shipped"
+"""`--gate` without a file: the gates that the suite itself has."""
+
+
+def is_suite_file(suite: str) -> bool:
+    """Whether a SUITE argument is a file and no name."""
+    return suite.endswith((".yaml", ".yml"))
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSuite:
+    """A suite file that was asked for, with what of it is to be played."""
+
+    file: FileSuite
+    jobs: tuple[FileJob, ...]
+    gates: Gates
+
+    @property
+    def name(self) -> str:
+        return self.file.eval_suite.name
+
+
+def own_suite(path: str, asked_gates: str | None, only: Sequence[str], scenarios: int | None, full: bool) -> OwnSuite:
+    """The suite of a file; `asked_gates` None: none are held."""
+    if full:
+        raise InputError(f"--full: {path} has the conversations that it has; leave the option out")
+    file = load_suite(path)
+    return OwnSuite(file, _jobs(file, only, scenarios), _gates(file, asked_gates))
+
+
+def _jobs(file: FileSuite, only: Sequence[str], scenarios: int | None) -> tuple[FileJob, ...]:
+    by_id = {job.id: job for job in file.jobs}
+    for id in only:
+        if id not in by_id:
+            told = ", ".join(list(by_id)[:5]) + (", …" if len(by_id) > 5 else "")
+            raise InputError(f"--only {id}: {file.path} has no such conversation; there are: {told}")
+    return tuple(by_id[id] for id in only) or file.jobs[:scenarios]
+
+
+def _gates(file: FileSuite, asked: str | None) -> Gates:
+    if asked is None:
+        return {}
+    if file.is_draft:
+        what = "a draft is held to no gates"
+        raise InputError(f"{file.path}: {what}; read its asks, drop what makes no sense, and write `status: kept`")
+    held = file.gates if asked == SHIPPED_GATES else gates.load_gates(Path(asked)).get(file.document.name, {})
+    if not held:
+        raise InputError(f"{file.path if asked == SHIPPED_GATES else asked}: no gates for {file.document.name}; "
+                         "write some under `gates`")  # fmt: skip
+    try:
+        gates.check(held, file.document.name, (metric.name for metric in file.eval_suite.metrics))
+    except InputError as error:
+        raise InputError(f"{asked}: {error}") from error
+    return held
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRun:
+    """Which part of a run is played, and where finished scenarios are kept."""
+
+    shard: Shard | None
+    record: RunRecord | None
+
+    def part(self, jobs: Sequence[Job]) -> list[Job]:
+        """The scenarios of this part, in order."""
+        ids = self.shard.of_ids([job.id for job in jobs]) if self.shard else {job.id for job in jobs}
+        return [job for job in jobs if job.id in ids]
+
+    def finished(self, suite: str, jobs: Sequence[Job]) -> list[ScenarioResult]:
+        """What an earlier run left of these."""
+        return self.record.finished(suite, (job.id for job in jobs)) if self.record else []
+
+    def keep(self, suite: str, scenario: ScenarioResult) -> None:
+        """Keep one that has ended."""
+        if self.record is not None:
+            self.record.keep(suite, scenario)
+
+
+def read_shard(text: str | None, resume: Path | None, forbidden: Mapping[str, object]) -> Shard | None:
+    """The part that was asked for; what is over the whole run is `forbidden` beside it, where it was given."""
+    if text is None:
+        return None
+    shard = Shard.parse(text)
+    if resume is None:
+        raise InputError(f"--shard {text}: add --resume FILE, where its scenarios are kept for `evals merge`")
+    for name, value in forbidden.items():
+        if value is not None:
+            raise InputError(f"--{name} beside --shard: a part tells too little; give it to `evals merge`")
+    return shard
+
+
+def kept_run(shard: Shard | None, resume: Path | None, heads: Sequence[RunHead]) -> KeptRun:
+    """Begin a run, or go on with one."""
+    return KeptRun(shard, None if resume is None else RunRecord.open(resume, heads))

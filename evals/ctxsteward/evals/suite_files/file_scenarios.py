@@ -1,0 +1,180 @@
+"""Scenarios of a suite file, and how one is played and judged: by code, on what would be sent.
+
+    job = FileJob(suite, scenario)
+    result = play_job(job, Setup())
+
+Every such suite has the figures of `FIGURES`, which tell context strategies apart whatever is asked: what is shown,
+what is outdated, where the sources are, and what calls cost. Figures of the file's own count the asks that name them.
+A place that an answer rests on counts as reachable where the window shows it, cites it, or one search with the question
+finds it (`kit.reaches`); a subject with neither references nor a search is unscored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from ctxsteward.envelope import Budgets
+
+from ..canaries import normalize, shows
+from ..prompt_cost import Prices
+from ..suites import play_made
+from ..suites.kit import (
+    NO_LOOKUP,
+    Ask,
+    AskMoment,
+    BudgetJudge,
+    CallMoment,
+    ConversationCost,
+    EndMoment,
+    Metric,
+    PlayCounts,
+    Scenario,
+    ScenarioResult,
+    Score,
+    Scores,
+    Setup,
+    Split,
+    UnscoredCheck,
+    holds,
+    play,
+    reaches,
+    request_of,
+)
+from ..validity import openai_faults
+
+FIGURES = (
+    Metric(name="shown", about="Asks for which all that is wanted stands in what would be sent."),
+    Metric(name="stale", about="Asks for which an outdated value is shown as if it still held.", better="lower"),
+    Metric(name="reachable", about="Messages that answers rest on: shown, cited, or found by one search."),
+    Metric(name="within_budget", about="Calls within the budget, or over it only by what must be there."),
+    Metric(name="valid", about="Calls that the provider would accept."),
+    Metric(name="cost_ratio", about="Price of the calls with a cached prefix, against sending everything.",
+           kind="ratio", better="lower"),
+)  # fmt: skip
+"""Of every suite from a file."""
+SYSTEM_SLACK_TOKENS = 64
+"""Beside the system prompt's own: its frame."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileAsk(Ask):
+    """A question of a suite file."""
+
+    of: tuple[int, ...] = ()
+    """Places of the messages that its answer rests on."""
+    own: Metric | None = None
+    """The figure of the file that it counts for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileScenario(Scenario):
+    """A conversation of a suite file."""
+
+    name: str
+    budget_tokens: int
+    stale_always: bool = False
+    prices: Prices = field(default_factory=Prices)
+
+    @property
+    def id(self) -> str:
+        return f"{self.draw.suite}/{self.name}"
+
+
+class FileJob(NamedTuple):
+    """One conversation that is to be played, with the figures of its suite: all that another process needs."""
+
+    metrics: tuple[Metric, ...]
+    scenario: FileScenario
+
+    @property
+    def id(self) -> str:
+        return self.scenario.id
+
+    @property
+    def turns(self) -> int:
+        return self.scenario.turns
+
+    @property
+    def split(self) -> Split:
+        return self.scenario.draw.split
+
+
+def play_job(job: FileJob, setup: Setup) -> ScenarioResult:
+    """Play and judge one conversation."""
+    return play_made(lambda: job.scenario, play_file, job.metrics, setup)
+
+
+def play_file(scenario: Scenario, setup: Setup, counts: PlayCounts) -> Scores:
+    """Play a conversation; judge each ask, and what every call owes."""
+    assert isinstance(scenario, FileScenario)
+    setup = with_room(setup, scenario)
+    costs = ConversationCost(setup.counter(), scenario.prices)
+    budget = BudgetJudge(costs.sizer)
+    for moment in play(scenario, setup, counts, dynamic_tokens=scenario.budget_tokens):
+        match moment:
+            case CallMoment():
+                costs.read(moment)
+                faults = budget.faults(moment)
+                yield holds("within_budget", not faults, moment.at, "; ".join(faults))
+                faults = openai_faults(request_of(moment))
+                yield holds("valid", not faults, moment.at, "; ".join(faults[:3]))
+            case AskMoment(ask=FileAsk() as ask):
+                yield from judge(ask, moment, scenario)
+            case EndMoment(last=CallMoment()):
+                yield Score("cost_ratio", costs.ratio)
+            case _:
+                yield UnscoredCheck("cost_ratio", "the conversation has no call: no assistant message after another")
+
+
+def with_room(setup: Setup, scenario: FileScenario) -> Setup:
+    """The setup with a system section that the scenario's prompt fits in, where the team set none."""
+    if scenario.system is None or "system_tokens" in setup.budgets.model_fields_set:
+        return setup
+    needed = setup.counter().text(scenario.system) + SYSTEM_SLACK_TOKENS
+    if needed <= setup.budgets.system_tokens:
+        return setup
+    budgets = Budgets(**(setup.budgets.model_dump(exclude_unset=True) | {"system_tokens": needed}))
+    return replace(setup, budgets=budgets)
+
+
+def judge(ask: FileAsk, moment: AskMoment, scenario: FileScenario) -> Scores:
+    """One question: what is shown, what is outdated, where its sources are."""
+    missing = [value for value in ask.wants if not shows(moment.normalized, value)]
+    why = f"{ask.kind + ': ' if ask.kind else ''}not shown: {', '.join(map(repr, missing))}"
+    if ask.own is None or ask.own.better == "higher" or ask.own.kind == "count":
+        yield holds("shown", not missing, moment.at, why)
+    if ask.own is not None:
+        yield own_score(ask, ask.own, moment, missing)
+    if ask.avoids:
+        old = [value for value in ask.avoids if shows(moment.normalized, value)]
+        stale = bool(old) and (scenario.stale_always or bool(missing))
+        yield Score("stale", float(stale), moment.at, f"outdated, and shown: {', '.join(old)}" if stale else "")
+    yield from sources(ask, moment)
+
+
+def own_score(ask: FileAsk, metric: Metric, moment: AskMoment, missing: list[str]) -> Score:
+    """The figure of the file that an ask counts for."""
+    found = len(ask.wants) - len(missing)
+    told = f"not shown: {', '.join(map(repr, missing))}" if missing else ""
+    if metric.kind == "count":
+        return Score(metric.name, len(missing), moment.at, told)
+    if metric.kind == "mean":
+        return Score(metric.name, found / len(ask.wants), moment.at, told)
+    if metric.better == "lower":
+        is_shown = not missing
+        return Score(metric.name, float(is_shown), moment.at, f"shown: {', '.join(ask.wants)}" if is_shown else "")
+    return holds(metric.name, not missing, moment.at, told)
+
+
+def sources(ask: FileAsk, moment: AskMoment) -> Iterator[Score | UnscoredCheck]:
+    """Whether each message that an answer rests on can be reached."""
+    for place in ask.of:
+        text = normalize(moment.text_at(place))
+        value = next((value for value in ask.wants if shows(text, value)), ask.wants[0])
+        reached = reaches(moment, place, ask.question, value)
+        if reached is None:
+            yield UnscoredCheck("reachable", NO_LOOKUP, moment.at)
+        else:
+            yield holds("reachable", reached, moment.at, f"nothing leads to message {place}")

@@ -1,0 +1,409 @@
+"""Reading a suite file: one YAML file, and conversations in it or in a file of JSON lines beside it.
+
+    suite = load_suite("my-suite.yaml")
+    result = played(suite.eval_suite, suite.jobs, Setup(), gates=suite.gates, play=play_job, …)
+
+`SuiteFile` has the word on every field. What one part may say of another is checked here: ids, figures, gates, places,
+and whether what an ask wants was said at all. The first thing that is wrong is refused.
+
+Raises `InputError` with file, line, field, what was found and what to do, and `InputTooLarge`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from ctxsteward.envelope import Profile
+from ctxsteward.envelope.transcripts import decode, open_input
+from ctxsteward.schemas import (
+    InputError,
+    InvalidMessage,
+    InvalidTranscript,
+    Message,
+    ProfileDocument,
+    SuiteAsk,
+    SuiteFile,
+    SuiteGate,
+    SuiteScenario,
+    Wire,
+    counted,
+)
+from ctxsteward.store import YamlSource, place, read_mapping, read_text, show
+
+from ..canaries import normalize, shows
+from ..prompt_cost import Prices
+from ..suites import NAMES, Gate, Gates, Rule
+from ..suites.kit import Draw, EvalSuite, Metric, texts_of
+from ..validity import openai_faults
+from .file_scenarios import FIGURES, FileAsk, FileJob, FileScenario, play_file
+
+MAX_BYTES = 16 << 20
+MAX_DEPTH = 60
+RULES: tuple[Rule, ...] = ("below", "at_most", "at_least", "above")
+ROLES = ("user", "assistant", "tool")
+_Model = TypeVar("_Model", bound=BaseModel)
+Keys = tuple[str, ...]
+Where = Callable[[Keys], str]
+"""File and line of a path of keys."""
+
+
+def _refuse(where: str, key: str, found: str, todo: str) -> InputError:
+    return InputError(f"{where}: {f'`{key}`: ' if key else ''}{found}; {todo}")
+
+
+_YAML = YamlSource(
+    what="suite", refuse=_refuse, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH,
+    expected="write a mapping with schema_version, name, about, scenarios",
+)  # fmt: skip
+
+
+class PlacedPart(NamedTuple):
+    """Where a part of a suite stands, for refusals."""
+
+    where: Where
+    keys: Keys = ()
+
+    def at(self, *keys: str | int) -> PlacedPart:
+        return self._replace(keys=(*self.keys, *map(str, keys)))
+
+    def refused(self, found: str, todo: str) -> InputError:
+        return _refuse(self.where(self.keys), written(self.keys), found, todo)
+
+
+def written(keys: Iterable[str]) -> str:
+    """A path as people write it.
+
+    >>> written(("scenarios", "1", "asks", "0", "after"))
+    'scenarios[1].asks[0].after'
+    """
+    text = ""
+    for key in keys:
+        text += f"[{key}]" if key.isdecimal() else f".{key[:60]}" if text else key[:60]
+    return text
+
+
+class PlacedScenario(NamedTuple):
+    """A conversation of the file and where it stands, with its asks and where each of them stands."""
+
+    value: SuiteScenario
+    part: PlacedPart
+    asks: list[tuple[SuiteAsk, PlacedPart]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSuite:
+    """A suite that was read."""
+
+    path: Path
+    document: SuiteFile
+    eval_suite: EvalSuite
+    jobs: tuple[FileJob, ...]
+    gates: Gates
+    digest: str
+    """SHA-256 of all that figures depend on: the file, its conversations, its profiles."""
+
+    @property
+    def is_draft(self) -> bool:
+        return self.document.status == "draft"
+
+
+def load_suite(path: str | Path) -> FileSuite:
+    """Read a suite and all that it names."""
+    path = Path(path)
+    tree, lines = read_mapping(read_text(path, _YAML, max_bytes=MAX_BYTES).removeprefix("\ufeff"), str(path), _YAML)
+    root = PlacedPart(lambda keys: place(str(path), lines, keys))
+    document = checked(SuiteFile, tree, root, "eval_suite")
+    metrics = _metrics(document, root)
+    gates = _gates(document, metrics, root)
+    placed = _with_asks_apart(document, _scenarios(document, path, root), root)
+    known = {metric.name: metric for metric in metrics}
+    profiles = _Profiles(path, document, root)
+    jobs = tuple(
+        FileJob(tuple(metrics), _scenario(document, number, one, known, profiles)) for number, one in enumerate(placed)
+    )
+    suite = EvalSuite(
+        name=document.name, about=document.about, metrics=tuple(metrics), play=play_file, scenarios=len(jobs),
+        make=lambda draw: jobs[draw.number].scenario,
+    )  # fmt: skip
+    content = [
+        document.model_dump(mode="json", exclude={"gates", "status", "scenarios", "asks"}),
+        [one.value.model_dump(mode="json") for one in placed],
+        [ask.model_dump(mode="json") for ask in document.asks],
+        profiles.dumped(),
+    ]
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return FileSuite(path=path, document=document, eval_suite=suite, jobs=jobs, gates=gates, digest=digest)
+
+
+# -- the model's word on every field -----------------------------------------------------------------------------
+
+
+def checked(model: type[_Model], value: object, part: PlacedPart, schema: str) -> _Model:
+    """A value as the model reads it; raises `InputError` with the place of the first thing that is wrong."""
+    try:
+        with counted(schema):
+            return model.model_validate(value)
+    except ValidationError as error:
+        raise _explained(value, part, error.errors(include_url=False)[0], model) from error
+
+
+def _explained(value: object, part: PlacedPart, error: ErrorDetails, model: type[BaseModel]) -> InputError:
+    keys, owner = _keys_in(value, error)
+    at, found, context = part.at(*keys), show(error.get("input")), error.get("ctx", {})
+    match error["type"]:
+        case "missing":
+            return part.at(*keys, str(error["loc"][-1])).refused("nothing", "add this key")
+        case "extra_forbidden":
+            return at.refused("no such key", f"there are: {', '.join(_fields(model, owner))}")
+        case "string_pattern_mismatch":
+            return at.refused(found, f"write text that matches {context['pattern']}")
+        case "string_too_long" | "too_long":
+            return at.refused("too much", f"write at most {context['max_length']:,}")
+        case "string_too_short" | "too_short":
+            return at.refused("nothing" if not error.get("input") else found, "write at least one")
+        case "literal_error":
+            return at.refused(found, f"write {context['expected']}")
+        case "model_type" | "dict_type" | "model_attributes_type":
+            return at.refused(found, "write a mapping")
+        case "tuple_type":
+            return at.refused(found, "write a list")
+        case _:
+            told = error["msg"].lower().replace("input should be", "write").replace("a valid ", "a ")
+            return at.refused(found, told.replace("integer", "whole number").replace("string", "text"))
+
+
+def _keys_in(value: object, error: ErrorDetails) -> tuple[Keys, Keys]:
+    """Of pydantic's location the part that is in the file, and the same without places in lists."""
+    keys: list[str] = []
+    node = value
+    for part in error["loc"]:
+        is_index = isinstance(node, list) and isinstance(part, int) and part < len(node)
+        if is_index or (isinstance(node, dict) and part in node):
+            node = node[part]  # type: ignore[index]
+            keys.append(str(part))
+    return tuple(keys), tuple(key for key in keys if not key.isdecimal())
+
+
+_OWNERS: Mapping[Keys, str] = {
+    (): "", ("metrics",): "SuiteMetric", ("gates",): "SuiteGate", ("judge",): "SuiteJudge", ("asks",): "asks",
+    ("scenarios",): "SuiteScenario", ("scenarios", "asks"): "SuiteAsk",
+}  # fmt: skip
+
+
+def _fields(model: type[BaseModel], keys: Keys) -> Iterable[str]:
+    """The fields of the mapping that holds the last of these keys."""
+    definitions = model.model_json_schema()
+    owner = _OWNERS.get(keys[:-1] if keys[:1] != ("gates",) else ("gates",), "")
+    if owner == "asks":
+        owner = "SuiteAsk" if model is SuiteScenario else "ScenarioAsk"
+    return (definitions["$defs"][owner] if owner else definitions)["properties"]  # type: ignore[no-any-return]
+
+
+# -- figures and gates -------------------------------------------------------------------------------------------
+
+
+def _metrics(document: SuiteFile, root: PlacedPart) -> list[Metric]:
+    if document.name in NAMES:
+        raise root.at("name").refused(f"the name of a shipped suite, {document.name!r}", "choose another")
+    metrics = list(FIGURES)
+    for number, metric in enumerate(document.metrics):
+        part = root.at("metrics", number, "name")
+        if metric.name in {one.name for one in FIGURES}:
+            raise part.refused(f"{metric.name!r}, which every suite file has", "choose another, or leave it out")
+        if metric.name in {one.name for one in metrics}:
+            raise part.refused(f"{metric.name!r} a second time", "keep one of the two")
+        if metric.kind == "count" and metric.better == "higher" and "better" in metric.model_fields_set:
+            raise root.at("metrics", number, "better").refused(
+                "'higher' for a count of what is missing", "write lower, or leave it out"
+            )
+        better = "lower" if metric.kind == "count" else metric.better
+        metrics.append(Metric(name=metric.name, about=metric.about, kind=metric.kind, better=better))
+    return metrics
+
+
+def _gates(document: SuiteFile, metrics: Sequence[Metric], root: PlacedPart) -> Gates:
+    names = [metric.name for metric in metrics]
+    for name in document.gates:
+        if name not in names:
+            raise root.at("gates", name).refused("a gate over no figure", f"there are: {', '.join(names)}")
+    return {name: tuple(_rules(gate, root.at("gates", name))) for name, gate in document.gates.items()}
+
+
+def _rules(gate: SuiteGate, part: PlacedPart) -> Iterator[Gate]:
+    if gate.low and gate.high:
+        raise part.refused("both ends", "hold one end of the interval to a rule")
+    bounds = {rule: getattr(gate, rule) for rule in RULES}
+    if not any(bound is not None for bound in bounds.values()):
+        raise part.refused("no rule", f"write one of: {', '.join(RULES)}")
+    for rule, bound in bounds.items():
+        if bound is not None:
+            yield Gate(rule=rule, bound=bound, end="low" if gate.low else "high" if gate.high else "value")
+
+
+# -- conversations -----------------------------------------------------------------------------------------------
+
+
+def _scenarios(document: SuiteFile, path: Path, root: PlacedPart) -> Iterator[PlacedScenario]:
+    """Conversations with the asks of their own."""
+    rows: Iterable[tuple[SuiteScenario, PlacedPart]]
+    if isinstance(document.scenarios, tuple):
+        rows = ((one, root.at("scenarios", number)) for number, one in enumerate(document.scenarios))
+    else:
+        rows = _lines(path.parent / document.scenarios, root.at("scenarios"))
+    for scenario, part in rows:
+        yield PlacedScenario(scenario, part, [(ask, part.at("asks", n)) for n, ask in enumerate(scenario.asks)])
+
+
+def _lines(path: Path, named: PlacedPart) -> Iterator[tuple[SuiteScenario, PlacedPart]]:
+    """Conversations of a file of JSON lines."""
+    if not path.is_file():
+        raise named.refused(f"no file {path}", "name a file of JSON lines beside this one, or write a list here")
+    empty = True
+    for line in open_input(path).lines():
+        empty = False
+        number = line.number
+        part = PlacedPart(lambda keys, number=number: f"{path}:{number}")  # type: ignore[misc]
+        try:
+            value = decode(line.data, str(path), "")
+        except InvalidTranscript as error:
+            raise part.refused(error.found, error.hint) from error
+        if not isinstance(value, dict):
+            raise part.refused(show(value), 'write one conversation a line: {"id": …, "messages": […]}')
+        yield checked(SuiteScenario, value, part, "eval_scenario"), part
+    if empty:
+        raise _refuse(str(path), "", "nothing in it", "write one conversation a line")
+
+
+def _with_asks_apart(
+    document: SuiteFile, scenarios: Iterable[PlacedScenario], root: PlacedPart
+) -> list[PlacedScenario]:
+    """Conversations with all their asks; raises `InputError` for an id that is used twice, and for one that is none."""
+    placed: dict[str, PlacedScenario] = {}
+    for one in scenarios:
+        if one.value.id in placed:
+            first = placed[one.value.id].part
+            told = f"{one.value.id!r} a second time, as at {first.where((*first.keys, 'id'))}"
+            raise one.part.at("id").refused(told, "give each conversation an id of its own")
+        placed[one.value.id] = one
+    for number, ask in enumerate(document.asks):
+        part = root.at("asks", number)
+        if ask.scenario not in placed:
+            told = ", ".join(list(placed)[:5]) + (", …" if len(placed) > 5 else "")
+            raise part.at("scenario").refused(f"no conversation {ask.scenario!r}", f"there are: {told}")
+        placed[ask.scenario].asks.append((ask, part))
+    return list(placed.values())
+
+
+def _scenario(
+    document: SuiteFile, number: int, placed: PlacedScenario, metrics: Mapping[str, Metric], profiles: _Profiles
+) -> FileScenario:
+    scenario, part, _ = placed
+    _check_messages(scenario.messages, part)
+    _check_tools(scenario.tools, part)
+    said = [normalize(scenario.system or ""), *(normalize("\n".join(texts_of(wire))) for wire in scenario.messages)]
+    return FileScenario(
+        draw=Draw(document.name, "ci", number), name=scenario.id, messages=scenario.messages,
+        asks=tuple(_ask(ask, at, scenario, said, metrics) for ask, at in placed.asks), system=scenario.system,
+        tools=scenario.tools, profile=profiles.of(scenario.profile, part),
+        budget_tokens=scenario.budget_tokens or document.budget_tokens,
+        stale_always=document.judge.stale == "always", prices=Prices(cached=document.judge.cached_price),
+    )  # fmt: skip
+
+
+def _check_messages(messages: Sequence[Wire], part: PlacedPart) -> None:
+    for number, wire in enumerate(messages):
+        at = part.at("messages", number)
+        if wire.get("role") in ("system", "developer"):
+            raise at.at("role").refused(f"the role {wire['role']!r}", "write the operator's words into `system`")
+        if wire.get("role") not in ROLES:
+            raise at.at("role").refused(show(wire.get("role")), f"write one of: {', '.join(ROLES)}")
+        try:
+            Message.from_wire(wire)
+        except InvalidMessage as error:
+            raise at.at(error.field).refused(error.found, f"write {error.expected}") from error
+    try:
+        faults = openai_faults({"messages": messages})
+    except (AttributeError, KeyError, TypeError) as error:
+        raise part.at("messages").refused(f"a tool call without id or function ({error})", "write it whole") from error
+    if faults:
+        raise part.at("messages").refused(f"no provider would take it: {faults[0]}", "correct the conversation")
+
+
+def _check_tools(tools: Sequence[Wire], part: PlacedPart) -> None:
+    for number, tool in enumerate(tools):
+        function = tool.get("function")
+        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+            hint = 'write {"type": "function", "function": {"name": …, "parameters": …}}'
+            raise part.at("tools", number).refused("no tool declaration of OpenAI chat", hint)
+
+
+def _ask(
+    ask: SuiteAsk, part: PlacedPart, scenario: SuiteScenario, said: Sequence[str], metrics: Mapping[str, Metric]
+) -> FileAsk:
+    """One ask, checked; `said` is the system prompt and each message, normalized."""
+    messages = scenario.messages
+    if ask.after > len(messages):
+        raise part.at("after").refused(f"{ask.after}, but the conversation has {len(messages)} messages",
+                                       "name one of them")  # fmt: skip
+    if ask.after < len(messages) and messages[ask.after]["role"] == "tool":
+        raise part.at("after").refused(f"{ask.after}, between a tool call and its result", "ask behind the result")
+    for number, of in enumerate(ask.of):
+        if of > ask.after:
+            raise part.at("of", number).refused(f"message {of}, which is said later", f"name 1 to {ask.after}")
+    if ask.metric not in metrics or (ask.metric != "shown" and ask.metric in {one.name for one in FIGURES}):
+        own = [name for name in metrics if name == "shown" or name not in {one.name for one in FIGURES}]
+        raise part.at("metric").refused(f"{ask.metric!r}", f"write one of: {', '.join(own)}; or add it to `metrics`")
+    own_metric = None if ask.metric == "shown" else metrics[ask.metric]
+    is_kept_out = own_metric is not None and own_metric.kind == "rate" and own_metric.better == "lower"
+    _check_values(ask, part, "\n".join(said[: ask.after + 1]), is_kept_out=is_kept_out)
+    return FileAsk(
+        metric=ask.metric, after=ask.after, question=ask.question, wants=ask.wants, avoids=ask.avoids, kind=ask.kind,
+        of=ask.of, own=own_metric,
+    )  # fmt: skip
+
+
+def _check_values(ask: SuiteAsk, part: PlacedPart, said: str, *, is_kept_out: bool) -> None:
+    """Refuse an ask whose answer stands in its question, or was never said: it tells no strategies apart."""
+    question = normalize(ask.question)
+    for number, value in enumerate(ask.wants):
+        at = part.at("wants", number)
+        if value in ask.avoids:
+            raise at.refused(f"{value!r}, which is also to be avoided", "keep one of the two")
+        if shows(question, value):
+            raise at.refused(f"{value!r}, which the question itself says", "ask without it")
+        if not is_kept_out and not shows(said, value):
+            what = f"{value!r}, which stands in none of the first {ask.after} messages"
+            raise at.refused(what, "write it as it was said, or ask later")
+
+
+class _Profiles:
+    """Profiles that the suite names, each read once."""
+
+    def __init__(self, path: Path, document: SuiteFile, root: PlacedPart) -> None:
+        self._folder = path.parent
+        self._suite_s = document.profile
+        self._root = root
+        self._read: dict[str, ProfileDocument] = {}
+
+    def of(self, named: str | None, part: PlacedPart) -> ProfileDocument | None:
+        """The profile of a scenario that names this one."""
+        name, at = (named, part) if named is not None else (self._suite_s, self._root)
+        if name is None:
+            return None
+        if name not in self._read:
+            try:
+                self._read[name] = Profile.load(self._folder / name)
+            except InputError as error:
+                raise at.at("profile").refused(str(error), "name a profile file, or leave it out") from error
+        return self._read[name]
+
+    def dumped(self) -> dict[str, Any]:
+        return {name: profile.model_dump(mode="json") for name, profile in sorted(self._read.items())}

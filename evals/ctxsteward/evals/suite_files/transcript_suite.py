@@ -1,0 +1,392 @@
+"""A suite drafted from a team's own transcripts: conversations without personal data, and asks for people to read.
+
+    draft = draft_suite([Path("logs")], DraftSettings(name="support"))
+    draft.write(Path("support.yaml"))      # and support.jsonl beside it
+
+Each transcript is redacted, cut at turn boundaries into conversations, and asked about at the end of each (`drafting`).
+A sentence that several transcripts share is a template of the application and not asked for. The budget of each
+conversation is a part of its own length, so that what matters must be chosen. Same files, same draft, byte for byte.
+
+Redaction finds secrets, addresses of mail, numbers of phones, cards and ids (`steward.ingest.Redactor`). It finds no
+names and no postal addresses. Images and other parts that are no text are left out.
+
+Raises `InputError` for a path that is none, and where no conversation is left.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ctxsteward.envelope.tokens import Counter as TokenCounter
+from ctxsteward.envelope.transcripts import Transcript, formats_with, read_transcripts
+from ctxsteward.schemas import InputError, InputTooLarge, InvalidMessage, InvalidTranscript, Message, Wire
+from ctxsteward.steward.ingest import Redactor, is_named_like_transcript
+
+from ..suites.kit import Setup, as_openai
+from ..validity import openai_faults
+from .drafting import DraftedAsk, drafted
+
+BUDGET_FRACTION = 0.25
+"""Of a conversation's tokens."""
+BUDGET_TOKENS = (200, 20_000)
+MORE = 4
+"""Times the asks that are wanted: so many are drafted before those that transcripts share are dropped."""
+_REDACTED = re.compile(r"\[redacted:([a-z_]+)\]")
+_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftSettings:
+    """How transcripts are cut and asked about."""
+
+    name: str
+    max_messages: int = 200
+    """Of a conversation; a longer transcript is cut into several."""
+    min_turns: int = 3
+    """User turns; a shorter conversation is left out."""
+    asks: int = 5
+    """Of a conversation, at most."""
+    redacts: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftedScenario:
+    """A conversation of the draft."""
+
+    id: str
+    source: str
+    """Name of its file."""
+    messages: tuple[Wire, ...]
+    system: str | None
+    tools: tuple[Wire, ...]
+    budget_tokens: int
+    asks: tuple[DraftedAsk, ...]
+
+    def row(self) -> Wire:
+        """As its line of the file of conversations."""
+        head: Wire = {"id": self.id, "budget_tokens": self.budget_tokens}
+        if self.system is not None:
+            head["system"] = self.system
+        if self.tools:
+            head["tools"] = list(self.tools)
+        return head | {"messages": list(self.messages)}
+
+
+@dataclass(slots=True)
+class DraftReport:
+    """What became of the transcripts."""
+
+    files: int = 0
+    transcripts: int = 0
+    redacted: Counter[str] = field(default_factory=Counter)
+    """How many were taken out, by kind."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Transcripts, conversations and parts of messages, by reason."""
+    shared: int = 0
+    """Asks that several transcripts have in common."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteDraft:
+    """A draft that is not written yet."""
+
+    settings: DraftSettings
+    scenarios: tuple[DraftedScenario, ...]
+    report: DraftReport
+
+    def write(self, path: Path) -> tuple[Path, Path]:
+        """Write the suite and its conversations beside it; the places of both."""
+        beside = path.with_suffix(".jsonl")
+        rows = [json.dumps(scenario.row(), ensure_ascii=False, sort_keys=True) + "\n" for scenario in self.scenarios]
+        for place, text in ((beside, "".join(rows)), (path, self.yaml(beside.name))):
+            try:
+                place.write_text(text, encoding="utf-8", newline="\n")
+            except OSError as error:
+                raise InputError(f"{place}: cannot be written ({error.strerror})") from error
+        return path, beside
+
+    def yaml(self, conversations: str) -> str:
+        """The suite as a file that people edit: each ask on lines of its own."""
+        lines = [
+            "# Drafted by rule from transcripts. Read the asks, drop or reword what makes no sense, and write",
+            "# `status: kept`: then `ctxsteward evals run FILE --gate` holds the gates.",
+            "schema_version: 1",
+            f"name: {self.settings.name}",
+            "about: What people said early in our own conversations is shown when it is asked for later.",
+            "status: draft",
+            "gates:",
+            "  shown: {at_least: 0.8}",
+            "  reachable: {at_least: 0.95}",
+            "  within_budget: {at_least: 1}",
+            "  valid: {at_least: 1}",
+            f"scenarios: {_scalar(conversations)}",
+            "asks:" if any(scenario.asks for scenario in self.scenarios) else "asks: []",
+        ]
+        for scenario in self.scenarios:
+            for ask in scenario.asks:
+                lines += [
+                    f"  # {_line(scenario.source)}: said in message {ask.place} of {len(scenario.messages)}",
+                    f"  - scenario: {_scalar(scenario.id)}",
+                    f"    after: {ask.after}",
+                    f"    question: {_scalar(ask.question)}",
+                    f"    wants: [{_scalar(ask.value)}]",
+                    f"    of: [{ask.place}]",
+                    f"    kind: {ask.kind}",
+                ]
+        return "\n".join(lines) + "\n"
+
+
+def _scalar(text: str) -> str:
+    """A double-quoted YAML scalar: JSON's, with what YAML does not print escaped."""
+    quoted = json.dumps(text, ensure_ascii=False)
+    return "".join(char if char.isprintable() else _escaped(char) for char in quoted)
+
+
+def _escaped(char: str) -> str:
+    return f"\\U{ord(char):08x}"
+
+
+def _line(text: str) -> str:
+    return "".join(char if char.isprintable() else "?" for char in text)
+
+
+# -- from files to conversations ---------------------------------------------------------------------------------
+
+
+def draft_suite(
+    paths: Sequence[Path], settings: DraftSettings, tell: Callable[[str], object] = lambda done: None
+) -> SuiteDraft:
+    """Draft a suite; `tell` hears of each transcript."""
+    report = DraftReport()
+    counter = Setup().counter()
+    made: list[DraftedScenario] = []
+    for path in files_of(paths):
+        report.files += 1
+        for transcript in read_transcripts(path):
+            report.transcripts += 1
+            made += _scenarios(transcript, path.name, settings, counter, report)
+            tell(transcript.session)
+    scenarios = _named_once(_without_shared(made, settings.asks, report))
+    if not scenarios:
+        told = ", ".join(f"{reason} ({count})" for reason, count in sorted(report.left_out.items()))
+        raise InputError(
+            f"no conversation in {report.transcripts} transcripts: {told}; lower --min-turns, or pass others"
+        )
+    return SuiteDraft(settings, tuple(scenarios), report)
+
+
+def files_of(paths: Iterable[Path]) -> list[Path]:
+    """The files that were named, and those of folders that are named like transcripts; sorted, each once."""
+    found: dict[Path, None] = {}
+    for path in paths:
+        if path.is_dir():
+            inside = sorted(one for one in path.rglob("*") if one.is_file() and is_named_like_transcript(one.name))
+            if not inside:
+                raise InputError(f"{path}: no transcripts in this folder; name files, or a folder with .jsonl or .json")
+            found |= dict.fromkeys(inside)
+        elif path.is_file():
+            found[path] = None
+        else:
+            raise InputError(f"{path}: no such file or folder; pass transcripts")
+    return sorted(found)
+
+
+def _scenarios(
+    transcript: Transcript, source: str, settings: DraftSettings, counter: TokenCounter, report: DraftReport
+) -> Iterator[DraftedScenario]:
+    """The conversations of one transcript, with more asks than are wanted."""
+    try:
+        entries = list(transcript.entries())
+    except (InvalidTranscript, InputTooLarge) as error:
+        raise InputError(str(error)) from error
+    demonstrates = transcript.format in formats_with("has_demonstrations")
+    entries = [entry for entry in entries if not (demonstrates and entry.phase == "demo")]
+    redact = TextRedaction(settings.redacts, report)
+    wires = [redact.message(wire) for wire in as_openai([entry.wire for entry in entries])[0]]
+    between_people = transcript.format in formats_with("is_between_people")
+    system = redact.text("\n\n".join(transcript.system)) or None
+    tools = tuple(tool for tool in map(redact.json, transcript.tools) if isinstance(tool.get("function"), dict))
+    base = _NOT_IN_IDS.sub("-", redact.text(transcript.session)).strip("-")[:100] or "conversation"
+    wires = list(with_own_call_ids(wires))
+    cuts = list(pieces(wires, settings.max_messages))
+    for number, piece in enumerate(cuts, 1):
+        turns = sum(wire["role"] == "user" for wire in piece)
+        if turns < settings.min_turns:
+            report.left_out["conversation with too few turns"] += 1
+            continue
+        if fault := _fault(piece):
+            report.left_out[f"conversation that no provider would take: {fault}"] += 1
+            continue
+        stated = [wire["role"] == "user" or (between_people and wire["role"] == "assistant") for wire in piece]
+        tokens = sum(counter.message(Message.from_wire(wire)) for wire in piece)
+        yield DraftedScenario(
+            id=base if len(cuts) == 1 else f"{base}-{number}", source=source, messages=tuple(piece), system=system,
+            tools=tools, budget_tokens=_budget(tokens),
+            asks=tuple(drafted(piece, stated, most=settings.asks * MORE)),
+        )  # fmt: skip
+
+
+def _budget(tokens: int) -> int:
+    lowest, highest = BUDGET_TOKENS
+    return min(highest, max(lowest, round(tokens * BUDGET_FRACTION / 50) * 50))
+
+
+def _fault(piece: Sequence[Wire]) -> str:
+    """Why a conversation cannot be played; empty where it can."""
+    try:
+        for wire in piece:
+            Message.from_wire(wire)
+        faults = openai_faults({"messages": piece})
+    except (InvalidMessage, KeyError, TypeError, AttributeError) as error:
+        return type(error).__name__
+    return re.sub(r"^messages\[[0-9]+\]: ", "", faults[0])[:80] if faults else ""
+
+
+def pieces(wires: Sequence[Wire], max_messages: int) -> Iterator[Sequence[Wire]]:
+    """A conversation cut before user messages; what cannot be cut so is cut off at `max_messages`.
+
+    Calls that nothing answers are cut off at the end of a piece.
+
+    >>> [len(piece) for piece in pieces([{"role": role} for role in ("user", "assistant") * 5], 4)]
+    [4, 4, 2]
+    """
+    begins = [place for place, wire in enumerate(wires) if wire["role"] == "user"] or [0]
+    start = begins[0]
+    while start < len(wires):
+        later = [place for place in (*begins, len(wires)) if start < place <= start + max_messages]
+        stop = later[-1] if later else start + max_messages
+        end = min(stop, len(wires))
+        while end > start and (wires[end - 1].get("tool_calls") or _is_half_answered(wires[start:end])):
+            end -= 1
+        if end > start:
+            yield wires[start:end]
+        start = stop if later else next((place for place in begins if place > start), len(wires))
+
+
+def with_own_call_ids(wires: Iterable[Wire]) -> Iterator[Wire]:
+    """The same messages with calls numbered: recorded ids come back within a conversation, and may say something."""
+    count = 0
+    open_calls: dict[str, list[str]] = {}
+    for wire in wires:
+        if wire.get("tool_calls"):
+            open_calls, numbered = {}, []
+            for call in wire["tool_calls"]:
+                count += 1
+                open_calls.setdefault(str(call["id"]), []).append(f"call_{count}")
+                numbered.append({**call, "id": f"call_{count}"})
+            wire = {**wire, "tool_calls": numbered}
+        elif wire["role"] == "tool" and open_calls.get(str(wire.get("tool_call_id"))):
+            wire = {**wire, "tool_call_id": open_calls[str(wire["tool_call_id"])].pop(0)}
+        yield wire
+
+
+def _is_half_answered(piece: Sequence[Wire]) -> bool:
+    """Whether it ends among the results of several calls."""
+    if piece[-1].get("role") != "tool":
+        return False
+    calls = next((place for place in range(len(piece) - 1, -1, -1) if piece[place].get("tool_calls")), None)
+    return calls is not None and len(piece) - 1 - calls < len(piece[calls]["tool_calls"])
+
+
+def _without_shared(made: Sequence[DraftedScenario], most: int, report: DraftReport) -> list[DraftedScenario]:
+    """Conversations without the asks that several have in common, and with no more than are wanted."""
+    common = Counter((ask.question, ask.value) for one in made for ask in set(one.asks))
+    scenarios: list[DraftedScenario] = []
+    for one in made:
+        own = [ask for ask in one.asks if common[ask.question, ask.value] == 1]
+        report.shared += len(one.asks) - len(own)
+        asks = sorted(own[:most], key=lambda ask: (ask.place, ask.question))
+        scenarios.append(replace(one, asks=tuple(asks)))
+    return scenarios
+
+
+def _named_once(scenarios: Iterable[DraftedScenario]) -> list[DraftedScenario]:
+    """The same with an id of its own for each."""
+    named: dict[str, DraftedScenario] = {}
+    for one in scenarios:
+        id, number = one.id, 2
+        while id in named:
+            id, number = f"{one.id}-{number}", number + 1
+        named[id] = replace(one, id=id)
+    return list(named.values())
+
+
+# -- redaction ---------------------------------------------------------------------------------------------------
+
+
+class TextRedaction:
+    """Takes personal data and secrets out of messages, and counts what it took."""
+
+    def __init__(self, redacts: bool, report: DraftReport) -> None:
+        self._redact = Redactor() if redacts else None
+        self._report = report
+
+    def text(self, text: str) -> str:
+        """One text."""
+        if self._redact is None or not text:
+            return text
+        before = Counter(_REDACTED.findall(text))
+        clean = self._redact(text).text
+        self._report.redacted.update(Counter(_REDACTED.findall(clean)) - before)
+        return clean
+
+    def json(self, value: Wire) -> Wire:
+        """A JSON object with its texts redacted, keys too."""
+        return {self.text(str(key)): self._inside(item) for key, item in value.items()}
+
+    def _inside(self, value: object) -> object:
+        match value:
+            case str():
+                return self.text(value)
+            case dict():
+                return self.json(value)
+            case list():
+                return [self._inside(item) for item in value]
+            case int() if not isinstance(value, bool) and (text := self.text(str(value))) != str(value):
+                return text
+            case _:
+                return value
+
+    def message(self, wire: Wire) -> Wire:
+        """A message of OpenAI chat: its texts, the arguments of its calls; nothing else is kept of it."""
+        made: Wire = {"role": wire.get("role")}
+        made["content"] = self._content(wire.get("content"))
+        if wire.get("name"):
+            made["name"] = self.text(str(wire["name"]))
+        if wire.get("tool_call_id"):
+            made["tool_call_id"] = wire["tool_call_id"]
+        if wire.get("tool_calls"):
+            made["tool_calls"] = [self._call(call) for call in wire["tool_calls"]]
+        return made
+
+    def _call(self, call: Wire) -> Wire:
+        function = call.get("function") or {}
+        arguments = function.get("arguments", "")
+        try:
+            clean = json.dumps(self._inside(json.loads(arguments)), ensure_ascii=False)
+        except (TypeError, ValueError, RecursionError):
+            clean = self.text(str(arguments))
+        return {
+            "id": call.get("id"),
+            "type": "function",
+            "function": {"name": function.get("name"), "arguments": clean},
+        }
+
+    def _content(self, content: object) -> object:
+        if isinstance(content, str):
+            return self.text(content)
+        if not isinstance(content, list):
+            return content
+        texts = [
+            self.text(part["text"]) for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)
+        ]
+        for part in content:
+            if not (isinstance(part, dict) and isinstance(part.get("text"), str)):
+                kind = part.get("type", "part") if isinstance(part, dict) else "part"
+                self._report.left_out[f"part of a message: {kind}"] += 1
+        return "\n".join(texts) or "[left out: no text]"
