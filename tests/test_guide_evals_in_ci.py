@@ -135,7 +135,7 @@ def test_the_guide_shows_a_strategy_fail_and_another_pass(tmp_path: Path) -> Non
     shown = [part.partition("\n") for part in fenced("console")[0].split("$ ")[1:]]
     assert [(command, printed.strip("\n")) for command, _, printed in shown] == judged(tmp_path)
     assert len(fenced("python")[0].split("def fitting")[1].splitlines()) <= 10
-    assert len(section().splitlines()) <= 90
+    assert len(section().splitlines()) <= 72
 
 
 def test_the_guide_shows_a_server_that_answers() -> None:
