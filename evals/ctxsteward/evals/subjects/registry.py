@@ -177,4 +177,10 @@ def _solver(name: str, found: Any) -> Strategy:
         from .inspect_solver import strategy_of
     except ImportError as error:
         raise InputError(f"subject {name} needs the extra `inspect`: pip install 'ctxsteward[inspect]'") from error
-    return strategy_of(found())
+    try:
+        solver = found() if callable(found) else found
+    except TypeError as error:
+        raise InputError(f"subject {name}: it is called without arguments: {error}") from error
+    if not callable(solver):
+        raise InputError(f"subject {name}: {type(solver).__name__} {solver!r:.60} is no solver; name what makes one")
+    return strategy_of(solver)
