@@ -15,7 +15,7 @@ SOAKED = $(shell grep -rlE --include='test_*.py' 'CTXSTEWARD_(SOAK|DAMAGES)|exam
 MEASURED := tests/store/replication/test_outage.py::test_latencies_stay_where_they_were
 ROOMS := schemas envelope summarizers steward evals flows console
 
-.PHONY: help demo test soak check house evals evals-full bench peers figures adapters inspect ministack lock clean
+.PHONY: help demo test soak check house mutants evals evals-full bench peers figures adapters inspect ministack lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -32,7 +32,7 @@ demo: $(STAMP)  ## install, then run the main job on shipped data, offline
 	$(BIN)/ctxsteward demo
 
 test: $(STAMP)  ## every test that CI runs, test files shared out to two processes
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 soak: $(STAMP) $(MINISTACK)/.installed  ## the tests of durability, run long, and what an outage costs: under an hour
 	CTXSTEWARD_SOAK=1 CTXSTEWARD_DAMAGES=10000 $(BIN)/python -m pytest -q -rP -n 2 --dist loadscope $(SOAKED) \
@@ -48,6 +48,9 @@ check: $(STAMP)  ## style, types, layers
 
 house: $(STAMP)  ## size and shape of the code beside the bars it is held to
 	$(BIN)/python -m tests.house
+
+mutants: $(STAMP)  ## small mistakes put into the core, one at a time: do tests notice? an hour; MUTANTS='--only drift'
+	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 evals: $(STAMP)  ## the long-horizon suites at their gates, as CI runs them
 	mkdir -p .evals

@@ -8,6 +8,21 @@ import pytest
 
 from .s3_servers import CREDENTIALS, Ministack, S3Server, ministack_server, moto_server
 
+LONG = (
+    "tests/flows/", "tests/steward/night/", "tests/store/crashes/", "tests/steward/ingest/", "tests/store/replication/",
+    "tests/evals/", "tests/test_guide_", "tests/test_docs.py", "tests/store/",
+)  # fmt: skip
+"""Where few tests take long: they begin first, so that no process is left alone with one at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files first; needs ``--no-loadscope-reorder`` where processes share the files out."""
+
+    def rank(item: pytest.Item) -> int:
+        return next((place for place, start in enumerate(LONG) if item.nodeid.startswith(start)), len(LONG))
+
+    items.sort(key=rank)
+
 
 @pytest.fixture(scope="session")
 def moto() -> Iterator[S3Server]:

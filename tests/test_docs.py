@@ -25,6 +25,7 @@ from ctxsteward.evals.bench import BenchmarkRow
 from ctxsteward.evals.bench.__main__ import NAME, bench_block, main
 from ctxsteward.evals.bench.readme_pictures import demo_svg, points, terminal_svg, window_svg
 from ctxsteward.evals.documents import block_of, markers, with_block
+from ctxsteward.evals.suites import NAMES, suite_named
 from ctxsteward.evals.validity import anthropic_faults, openai_faults
 
 from .shell import Shell
@@ -162,6 +163,30 @@ def test_a_fence_says_what_it_is_and_a_link_leads_somewhere(path: Path) -> None:
     assert {fence.info for fence in fences(path)} <= kinds
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text(encoding="utf-8"))
     assert [link for link in links if "://" not in link and not (path.parent / link).exists()] == []
+
+
+FIGURES = {metric.name for name in NAMES for metric in suite_named(name).metrics}
+SPLIT = re.compile(r"`(docs|ci|sealed)`")
+
+
+def unnamed(text: str) -> list[str]:
+    """Paragraphs and tables that give a figure of a suite as a percentage, and do not say of which split."""
+    return [
+        block
+        for block in re.split(r"\n\s*\n", text)
+        if "%" in block and FIGURES & set(re.findall(r"`(\w+)`", block)) and not SPLIT.search(block)
+    ]
+
+
+@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
+def test_a_figure_of_a_suite_names_its_split(path: Path) -> None:
+    assert unnamed(path.read_text(encoding="utf-8")) == []
+
+
+def test_a_figure_without_its_split_is_found() -> None:
+    assert unnamed("Text.\n\n`goals_shown` is 97 % of them.\n\n`goals_shown` is 97 % on `ci`.") == [
+        "`goals_shown` is 97 % of them."
+    ]
 
 
 def test_the_tests_that_a_document_names_exist() -> None:

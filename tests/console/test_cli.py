@@ -181,11 +181,11 @@ def test_within_a_turn_it_does_so_with_recall_too(replay: Replay) -> None:
 
 
 def test_after_a_compaction_the_head_is_still_a_prefix(replay: Replay) -> None:
-    for call in replay.calls:
-        if call["compacted"]:
-            tokens = call["tokens_by_section"]
-            head = call["prompt_tokens"] - tokens["dynamic"] - 3
-            assert head <= call["prefix_tokens"] < call["prompt_tokens"]
+    compacted = [call for call in replay.calls if call["compacted"]]
+    assert compacted
+    for call in compacted:
+        head = call["prompt_tokens"] - call["tokens_by_section"]["dynamic"] - 3
+        assert head <= call["prefix_tokens"] < call["prompt_tokens"]
 
 
 def test_a_session_that_holds_messages_is_left_alone(tmp_path: Path) -> None:

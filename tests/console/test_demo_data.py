@@ -109,12 +109,13 @@ def test_the_constraint_is_stated_once_and_kept() -> None:
 
 
 def test_production_changes_only_after_a_go() -> None:
-    said = ""
+    said, goes = "", []
     for wire, message in zip(WIRES, MESSAGES, strict=True):
         said = wire["content"] if wire["role"] == "user" else said
-        for call in message.tool_calls:
-            if call.name == "apply_patch" and json.loads(call.arguments)["env"] == "production":
-                assert "go:" in said
+        patches = [json.loads(call.arguments) for call in message.tool_calls if call.name == "apply_patch"]
+        goes += ["go:" in said for patch in patches if patch["env"] == "production"]
+    assert goes
+    assert all(goes)
 
 
 def test_the_decisive_line_stands_in_the_middle_of_a_large_result() -> None:

@@ -61,7 +61,7 @@ UNSETTLED = [
 @pytest.mark.parametrize("news", UNSETTLED)
 def test_nothing_else_makes_a_wish_vanish(news: str) -> None:
     text = shown(("user", "Remind me to order the oak worktop."), ("user", news))
-    assert "order the oak worktop" in text or "not ordered yet" in text
+    assert "order the oak worktop" in text
 
 
 def test_open_again_is_open() -> None:
@@ -132,10 +132,9 @@ def test_a_correction_that_names_all_of_a_decision_replaces_it(old: str, new: st
     ("text", "done"),
     [
         ("i've merged it", {"merg"}), ("it was sold", {"sel"}), ("it has to be sold", set()), ("not sold", set()),
-        ("once it is sold, call me", set()), ("ordered it today", {"ord"}), ("we need to reset it", set()),
+        ("once it is sold, call me", set()), ("ordered it today", {"order"}), ("we need to reset it", set()),
         ("订好了", {"订", "好"}),
     ],
 )  # fmt: skip
 def test_deeds(text: str, done: set[str]) -> None:
-    found = deeds(text)
-    assert {root.removesuffix("er") for root in found} == done or found == done
+    assert deeds(text) == done

@@ -27,6 +27,7 @@ from ctxsteward.envelope import Budgets
 
 from .canaries import normalize, shows
 from .inspect_messages import messages_of
+from .sealed_openings import refuse_sealed
 from .suites import suite_named
 from .suites.kit import DYNAMIC_TOKENS, Ask, AskMoment, PlayCounts, Scenario, Setup, Split, drawn, play, request_of
 
@@ -66,7 +67,8 @@ def task_of(
     asks: int = ASKS,
     dynamic_tokens: int = DYNAMIC_TOKENS,
 ) -> Task:
-    """One suite as a task; raises `InputError` for an unknown name."""
+    """One suite as a task; raises `InputError` for an unknown name, and for the sealed split."""
+    refuse_sealed(split)
     setup = Setup(budgets=Budgets(dynamic_tokens=dynamic_tokens))
     conversations = (suite_named(suite).make(draw) for draw in drawn(suite, split, scenarios))
     samples = [sample for scenario in conversations for sample in samples_of(scenario, setup, asks)]

@@ -1,8 +1,9 @@
 """Results as Markdown, for people, and as JUnit XML, for CI services.
 
 Markdown is a table of figures with intervals and gates, what failed, and what changed since the last run. In JUnit
-each eval suite is a test suite; each gate, and each scenario that broke off, is a test case; figures without a gate are
-properties. Source: the JUnit schema of the Jenkins xUnit plugin, as CI services read it.
+each eval suite is a test suite; each gate, and each scenario that broke off, is a test case; a gate that is undecided
+or unscored is a skipped one; figures without a gate are properties. Source: the JUnit schema of the Jenkins xUnit
+plugin, as CI services read it.
 """
 
 from __future__ import annotations
@@ -11,37 +12,62 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from xml.etree import ElementTree as Xml
 
-from ctxsteward.schemas import EvalMiss, EvalResult, GateResult, MetricResult
+from ctxsteward.schemas import EvalMiss, EvalResult, GateResult, MetricResult, Verdict
 
+from .result_comparison import SURE, FigureComparison, GateChange, ResultComparison
 from .result_history import ResultDifference
 
 MISSES = 5
 """Shown of one figure."""
 
 
-def markdown(results: Sequence[EvalResult], differences: Mapping[str, ResultDifference]) -> str:
-    """A page of all results; `differences` by suite, where there was a run before."""
-    passed = all(result.passed for result in results)
-    held = sum(len(result.gates) for result in results)
-    verdict = f"{'All' if passed else 'Not all'} of {held} gates passed" if held else "No gates were asked for"
+MARKS: dict[Verdict, str] = {"passed": "✅", "failed": "❌", "undecided": "❔", "unscored": "➖"}
+
+
+def outcome(results: Sequence[EvalResult]) -> Verdict:
+    """What a run came to: failed, or else undecided where a gate is, or else passed."""
+    if not all(result.passed for result in results):
+        return "failed"
+    verdicts = {gate.verdict for result in results for gate in result.gates}
+    return next((verdict for verdict in ("undecided", "unscored") if verdict in verdicts), "passed")
+
+
+def tally(gates: Sequence[GateResult]) -> str:
+    """``11 of 13 gates passed, 2 undecided``."""
+    counts = {verdict: sum(gate.verdict == verdict for gate in gates) for verdict in MARKS}
+    others = [f", {count} {verdict}" for verdict, count in counts.items() if count and verdict != "passed"]
+    return f"{counts['passed']} of {len(gates)} gates passed{''.join(others)}"
+
+
+def markdown(
+    results: Sequence[EvalResult],
+    differences: Mapping[str, ResultDifference],
+    incomparable: Mapping[str, Sequence[str]] | None = None,
+) -> str:
+    """A page of all results; `differences` by suite, where there was a run that asked the same before; else in what
+    the last one differs.
+    """
+    gates = [gate for result in results for gate in result.gates]
     scenarios, turns = sum(one.scenarios for one in results), sum(one.turns for one in results)
     rows = [
-        f"# Context evals: {'passed' if passed else 'failed'}",
+        f"# Context evals: {outcome(results)}",
         "",
-        f"{verdict}; {scenarios:,} scenarios, {turns:,} turns.",
+        f"{tally(gates) if gates else 'No gates were asked for'}; {scenarios:,} scenarios, {turns:,} turns.",
     ]
     for result in results:
         rows += ["", *_suite(result, differences.get(result.suite))]
+        if differs := (incomparable or {}).get(result.suite):
+            rows += ["", f"Not compared: the last run differs in {_cell('; '.join(differs))}."]
     return "\n".join(rows) + "\n"
 
 
 def _suite(result: EvalResult, difference: ResultDifference | None) -> Iterator[str]:
-    yield f"## {'✅' if result.passed else '❌'} {result.suite}"
+    yield f"## {MARKS[outcome([result])]} {result.suite}"
     yield ""
     yield _cell(result.about)
     yield ""
-    yield "| figure | value | 95 % interval | checks | gate | since last run |"
-    yield "|---|---:|---|---:|---|---|"
+    yield "| figure | value | 95 % interval | checks | each thing once | gate | notices | since last run |"
+    yield "|---|---:|---|---:|---|---|---|---|"
     changes = {one.metric: one for one in difference.changes} if difference else {}
     for metric in result.metrics:
         gates = [gate for gate in result.gates if gate.metric == metric.name]
@@ -49,7 +75,8 @@ def _suite(result: EvalResult, difference: ResultDifference | None) -> Iterator[
         since = "" if change is None or change.before is None else delta(metric, change.before)
         yield (
             f"| {metric.name} | {figure(metric, metric.value)} | {interval(metric)} | {metric.checks:,} "
-            f"| {', '.join(map(_gate, gates))} | {since} |"
+            f"| {distinct(metric)} | {', '.join(map(_gate, gates))} "
+            f"| {', '.join(filter(None, (notices(metric, gate) for gate in gates)))} | {since} |"
         )
     yield from _failures(result)
     yield ""
@@ -57,19 +84,19 @@ def _suite(result: EvalResult, difference: ResultDifference | None) -> Iterator[
 
 
 def _failures(result: EvalResult) -> Iterator[str]:
-    failed = {gate.metric for gate in result.gates if not gate.passed}
-    for metric in sorted(failed):
-        missed = [miss for miss in result.misses if miss.metric == metric]
+    for gate in sorted(result.gates, key=lambda gate: gate.metric):
+        if gate.passed:
+            continue
         yield ""
-        yield f"**{metric}**" + ("" if missed else ": nothing was scored")
+        yield f"**{gate.metric}** {gate.verdict}: {_cell(gate.why)}"
         yield ""
-        for miss in missed[:MISSES]:
+        for miss in [miss for miss in result.misses if miss.metric == gate.metric][:MISSES]:
             yield f"- `{miss.scenario}`, {_cell(miss.at)}: {_cell(miss.why)}"
     for id, error in result.errors.items():
         yield f"- `{id}` broke off: {_cell(error)}"
 
 
-def figure(metric: MetricResult, value: float | None) -> str:
+def figure(metric: MetricResult | FigureComparison, value: float | None) -> str:
     """A figure as people read it.
 
     >>> from ctxsteward.schemas.eval_result import MetricResult
@@ -92,6 +119,23 @@ def interval(metric: MetricResult) -> str:
     return f"{figure(metric, metric.low)} to {figure(metric, metric.high)}"
 
 
+def distinct(metric: MetricResult) -> str:
+    """The rate with each distinct thing counted once, and how many they are; empty where checks name none."""
+    if metric.distinct is None:
+        return ""
+    return f"{figure(metric, metric.distinct_value)} of {metric.distinct:,}"
+
+
+def notices(metric: MetricResult, gate: GateResult) -> str:
+    """How small a true shortfall turns a gate red four times out of five; empty where none can be given."""
+    if gate.detects is None:
+        return ""
+    if gate.promise:
+        return f"a miss in {100 * gate.detects:.2g} % of scenarios"
+    scale, unit = (100, " points") if metric.kind == "rate" else (1, f" {metric.unit}".rstrip())
+    return f"{scale * gate.detects:.2g}{unit} short"
+
+
 def delta(metric: MetricResult, was: float) -> str:
     """How far a figure is from what it was; empty where it is the same."""
     if metric.value is None or metric.value == was:
@@ -102,7 +146,58 @@ def delta(metric: MetricResult, was: float) -> str:
 
 
 def _gate(gate: GateResult) -> str:
-    return f"{'✅' if gate.passed else '❌'} {gate.rule}"
+    return f"{MARKS[gate.verdict]} {gate.rule}"
+
+
+def comparison(compared: Sequence[ResultComparison]) -> str:
+    """Two runs beside each other as Markdown, suite by suite."""
+    rows = ["# Context evals: two runs compared", "", summary(compared)]
+    for one in compared:
+        rows += ["", f"## {one.suite}", "", *map(_cell, compared_runs(one)), ""]
+        rows += ["| figure | before | after | difference | 95 % interval | p | |", "|---|---:|---:|---:|---|---:|---|"]
+        rows += [f"| {' | '.join(map(_cell, cells))} |" for cells in map(figure_cells, one.figures)]
+        rows += ["", *(f"- {_cell(gate_change(change))}" for change in one.gates)] if one.gates else []
+    return "\n".join(rows) + "\n"
+
+
+def summary(compared: Sequence[ResultComparison]) -> str:
+    """``3 of 21 figures differ surely, 2 of them for the worse; by chance alone 1 would.``"""
+    figures = [figure for one in compared for figure in one.figures if figure.differing]
+    sure = [figure.is_surely for figure in figures if figure.is_surely]
+    said = f"{len(sure)} of {len(figures)} figures that differ do so surely, {sure.count('worse')} for the worse"
+    return f"{said}; of as many without any true difference, up to {SURE * len(figures):.2g} would."
+
+
+def compared_runs(compared: ResultComparison) -> Iterator[str]:
+    """Which runs, over which scenarios, and what was meant to differ: a line each."""
+    for label, run in (("before", compared.before), ("after", compared.after)):
+        revision = f", revision {run.revision}" if run.revision else ""
+        yield f"{label}: {run.product}{revision}, {run.when}, {run.scenarios} scenarios"
+    common = len(compared.scenario_ids)
+    meant = f"; meant to differ: {'; '.join(map(str, compared.meant))}" if compared.meant else ""
+    yield f"compared over {common} scenario{'s' * (common != 1)} of split {compared.split} that both played{meant}"
+
+
+def figure_cells(compared: FigureComparison) -> tuple[str, ...]:
+    """Name, both values, difference, interval, p, and whether it is surely better or worse."""
+    values = figure(compared, compared.before), figure(compared, compared.after)
+    if compared.difference is None:
+        return compared.metric, *values, "", "", "", ""
+    if not compared.differing:
+        return compared.metric, *values, "=", "", "", ""
+    between = " to ".join(_signed(compared, end) for end in (compared.low, compared.high) if end is not None)
+    p = "" if compared.p is None else f"{compared.p:.2g}"
+    return compared.metric, *values, _signed(compared, compared.difference), between, p, compared.is_surely or ""
+
+
+def gate_change(change: GateChange) -> str:
+    """``goal_drift below 0.08: passed before, failed after``."""
+    return f"{change.metric} {change.rule}: {change.before or 'no gate'} before, {change.after or 'no gate'} after"
+
+
+def _signed(compared: FigureComparison, value: float) -> str:
+    """Points of a rate; else in its unit."""
+    return f"{100 * value if compared.kind == 'rate' else value:+.3g}"
 
 
 def _cell(text: str) -> str:
@@ -120,17 +215,19 @@ def junit(results: Iterable[EvalResult]) -> str:
     root = Xml.Element("testsuites", name="ctxsteward evals")
     for result in results:
         root.append(_junit_suite(result))
-    for count in ("tests", "failures", "errors"):
+    for count in ("tests", "failures", "skipped", "errors"):
         root.set(count, str(sum(int(suite.get(count, "0")) for suite in root)))
     Xml.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + Xml.tostring(root, encoding="unicode") + "\n"
 
 
 def _junit_suite(result: EvalResult) -> Xml.Element:
-    failed = [gate for gate in result.gates if not gate.passed]
+    failed = [gate for gate in result.gates if gate.verdict == "failed"]
+    skipped = [gate for gate in result.gates if gate.verdict in ("undecided", "unscored")]
     suite = Xml.Element(
         "testsuite", name=result.suite, tests=str(len(result.gates) + len(result.errors)), failures=str(len(failed)),
-        errors=str(len(result.errors)), time=f"{result.cpu_seconds:.3f}", timestamp=result.when,
+        skipped=str(len(skipped)), errors=str(len(result.errors)), time=f"{result.cpu_seconds:.3f}",
+        timestamp=result.when,
     )  # fmt: skip
     properties = Xml.SubElement(suite, "properties")
     told = {metric.name: "unscored" if metric.value is None else f"{metric.value:g}" for metric in result.metrics}
@@ -147,7 +244,9 @@ def _junit_suite(result: EvalResult) -> Xml.Element:
 def _junit_gate(suite: Xml.Element, result: EvalResult, gate: GateResult) -> None:
     name = f"{gate.metric} {gate.rule}"
     case = Xml.SubElement(suite, "testcase", classname=f"evals.{result.suite}", name=name, time="0")
-    if not gate.passed:
+    if gate.verdict in ("undecided", "unscored"):
+        Xml.SubElement(case, "skipped", message=_legal(f"{gate.verdict}: {gate.why}"))
+    if gate.verdict == "failed":
         failure = Xml.SubElement(case, "failure", message=_legal(gate.why))
         failure.text = _legal("\n".join(_line(miss) for miss in result.misses if miss.metric == gate.metric))
 

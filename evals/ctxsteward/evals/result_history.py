@@ -1,7 +1,9 @@
 """The history of results: a JSON line a result, appended; what changed since the last run, and the trend.
 
-Results are compared with the newest earlier one of the same suite and split. A figure *moved* where its value lies
-outside the other's interval. A file that cannot be read is left as it is.
+A result is compared with the newest earlier one that asked the same: of the same suite and split, with the same setup
+(budgets, model, summarizer, …) over the same scenarios. Where there is none, it is told in what the newest of the suite
+and split differs. A figure *moved* where its value lies outside the other's interval. A file that cannot be read is
+left as it is.
 
 Raises `InputError` with the line that does not fit.
 """
@@ -10,9 +12,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -41,22 +44,22 @@ class ResultDifference:
     before: EvalResult
     changes: tuple[MetricChange, ...]
     newly_failed: tuple[str, ...]
-    """Gates that had passed."""
+    """Gates that had not."""
     newly_passed: tuple[str, ...]
 
 
-def read(path: Path) -> tuple[EvalResult, ...]:
-    """All results of a history, oldest first; none where there is no file yet."""
+def read(path: Path, other: str = "pass another --history") -> tuple[EvalResult, ...]:
+    """All results of a history, oldest first; none where there is no file yet. `other`: what else to do about it."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
         return ()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not a readable history ({error}); pass another file to --history") from error
-    return tuple(_result(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip())
+        raise InputError(f"{path}: not a readable history ({error}); {other}") from error
+    return tuple(_result(line, f"{path}:{number}", other) for number, line in enumerate(lines, 1) if line.strip())
 
 
-def _result(line: str, where: str) -> EvalResult:
+def _result(line: str, where: str, other: str) -> EvalResult:
     try:
         with counted("eval_result"):
             result = EvalResult.model_validate_json(line)
@@ -64,7 +67,7 @@ def _result(line: str, where: str) -> EvalResult:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"])) or "the line"
         raise InputError(
-            f"{where}: not a result ({field}: {first['msg']}); mend or remove the line, or pass another --history"
+            f"{where}: not a result ({field}: {first['msg']}); mend or remove the line, or {other}"
         ) from error
     validate("eval_result", json.loads(line), where)  # the model takes "5" for a number
     return result
@@ -87,21 +90,66 @@ def append(path: Path, results: Iterable[EvalResult]) -> None:
 
 
 def before(history: Sequence[EvalResult], result: EvalResult) -> EvalResult | None:
-    """The newest result of the same suite and split."""
-    found = [one for one in history if (one.suite, one.split) == (result.suite, result.split)]
-    return found[-1] if found else None
+    """The newest result that asked the same."""
+    return next((one for one in reversed(history) if not any(differing(one, result))), None)
+
+
+def incomparable(history: Sequence[EvalResult], result: EvalResult) -> tuple[str, ...]:
+    """In what the newest result of the same suite and split differs; nothing where there is none."""
+    same = (one for one in reversed(history) if (one.suite, one.split) == (result.suite, result.split))
+    newest = next(same, None)
+    return () if newest is None else tuple(map(str, differing(newest, result)))
+
+
+class SettingDifference(NamedTuple):
+    """Something that two runs did not ask alike.
+
+    >>> str(SettingDifference("scenarios", "26", "4"))
+    'scenarios: 26 and 4'
+    """
+
+    name: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.before} and {self.after}"
+
+
+UNSET = "not set"
+
+
+def setting_differences(before: EvalResult, after: EvalResult) -> Iterator[SettingDifference]:
+    """In what suite, split and setup of two results differ."""
+    for name in ("suite", "split"):
+        if getattr(before, name) != getattr(after, name):
+            yield SettingDifference(name, getattr(before, name), getattr(after, name))
+    for name in dict.fromkeys((*before.setup, *after.setup)):
+        was, now = (result.setup.get(name, UNSET) for result in (before, after))
+        if was != now:
+            yield SettingDifference(name, str(was), str(now))
+
+
+def differing(before: EvalResult, after: EvalResult) -> Iterator[SettingDifference]:
+    """In what two results did not ask the same: the settings, and the scenarios."""
+    yield from setting_differences(before, after)
+    ids = [set(result.scenario_ids) for result in (before, after)]
+    if before.scenarios != after.scenarios:
+        yield SettingDifference("scenarios", str(before.scenarios), str(after.scenarios))
+    elif all(ids) and ids[0] != ids[1]:
+        yield SettingDifference("scenarios", f"{len(ids[0] - ids[1])} others", f"{len(ids[0] & ids[1])} in both")
 
 
 def difference(now: EvalResult, earlier: EvalResult) -> ResultDifference:
     """What changed from one result to the next."""
     known = {metric.name: metric for metric in earlier.metrics}
-    passed = {(gate.metric, gate.rule): gate.passed for gate in earlier.gates}
-    turned = [gate for gate in now.gates if passed.get((gate.metric, gate.rule), gate.passed) != gate.passed]
+    verdicts = {(gate.metric, gate.rule): gate.verdict for gate in earlier.gates}
+    turned = [gate for gate in now.gates if verdicts.get((gate.metric, gate.rule), gate.verdict) != gate.verdict]
     return ResultDifference(
         before=earlier,
         changes=tuple(_change(metric, known.get(metric.name)) for metric in now.metrics),
-        newly_failed=tuple(f"{gate.metric} {gate.rule}" for gate in turned if not gate.passed),
-        newly_passed=tuple(f"{gate.metric} {gate.rule}" for gate in turned if gate.passed),
+        newly_failed=tuple(f"{gate.metric} {gate.rule}" for gate in turned if gate.verdict == "failed"),
+        newly_passed=tuple(f"{gate.metric} {gate.rule}" for gate in turned if gate.verdict == "passed"),
     )
 
 
@@ -115,7 +163,11 @@ def _change(now: MetricResult, earlier: MetricResult | None) -> MetricChange:
     return MetricChange(metric=now.name, now=now.value, before=was, moved=not low <= now.value <= high, worse=worse)
 
 
-def trend(history: Sequence[EvalResult], suite: str, split: str, metric: str) -> tuple[float | None, ...]:
-    """A figure in the newest `TREND` runs of a suite, oldest first; None where a run had none."""
-    runs = [one for one in history if (one.suite, one.split) == (suite, split)][-TREND:]
+def trend(history: Sequence[EvalResult], result: EvalResult) -> tuple[EvalResult, ...]:
+    """The newest `TREND` runs that asked the same as a result, oldest first; it is among them where it was kept."""
+    return tuple(one for one in history if not any(differing(one, result)))[-TREND:]
+
+
+def values(runs: Iterable[EvalResult], metric: str) -> tuple[float | None, ...]:
+    """A figure run by run; None where a run had none."""
     return tuple(next((m.value for m in one.metrics if m.name == metric), None) for one in runs)

@@ -20,6 +20,7 @@ from ctxsteward.envelope import Budgets
 from ctxsteward.schemas import ProfileDocument
 from ctxsteward.steward.gate import GateReport, Guard, GuardScores, judge_guards
 
+from .sealed_openings import refuse_sealed
 from .suites import play_one, suite_named
 from .suites.kit import LONG_TURNS, Draw, ScenarioResult, Setup, Split, drawn
 
@@ -42,6 +43,9 @@ class SuiteGate:
     setup: Setup = field(default_factory=Setup)
     margins: Mapping[str, float] = field(default_factory=dict)
     """By ``suite.figure``, where another margin is wanted."""
+
+    def __post_init__(self) -> None:
+        refuse_sealed(self.split)
 
     def __call__(self, champion: ProfileDocument | None, challenger: ProfileDocument) -> GateReport:
         pairs = tuple(self._pairs(champion or ProfileDocument(), challenger))

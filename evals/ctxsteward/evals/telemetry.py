@@ -1,7 +1,8 @@
 """Metrics of eval suites for OpenTelemetry, where an SDK is set up: the figures whose trend is watched.
 
     eval.score       gauge; labels `suite`, `metric`   the figure; left out where nothing could be scored
-    eval.gate        gauge, 0 | 1; labels `suite`, `metric`   whether the figure's gates passed
+    eval.gate        gauge, 0 | 1; labels `suite`, `metric`   whether the figure's gates passed; stays as it was where
+                    one is undecided or unscored
     eval.run.count   counter; labels `suite`, `outcome`: passed | failed
 
 Suites and figures are named in code and gate files, at most `MOST` different ones of each; further ones are ``other``.
@@ -13,7 +14,7 @@ from __future__ import annotations
 from functools import cache
 
 from ctxsteward.envelope.instruments import Board, Instrument
-from ctxsteward.schemas import EvalResult
+from ctxsteward.schemas import EvalResult, Verdict
 
 MOST = 100
 OUTCOMES = ("passed", "failed")
@@ -40,6 +41,9 @@ def tell_eval(result: EvalResult) -> None:
     for figure in result.metrics:
         if figure.value is not None:
             numbers.set("eval.score", figure.value, result.suite, figure.name)
-    failed = {gate.metric for gate in result.gates if not gate.passed}
-    for metric in dict.fromkeys(gate.metric for gate in result.gates):
-        numbers.set("eval.gate", float(metric not in failed), result.suite, metric)
+    verdicts: dict[str, set[Verdict]] = {}
+    for gate in result.gates:
+        verdicts.setdefault(gate.metric, set()).add(gate.verdict)
+    for metric, found in verdicts.items():
+        if "failed" in found or found == {"passed"}:
+            numbers.set("eval.gate", float("failed" not in found), result.suite, metric)

@@ -68,6 +68,8 @@ from .eval_result import (
     EvalResult as EvalResult,
     GateResult as GateResult,
     MetricResult as MetricResult,
+    ScenarioPart as ScenarioPart,
+    Verdict as Verdict,
 )
 from .eval_suite import (
     ScenarioAsk as ScenarioAsk,

@@ -3,24 +3,39 @@
 A figure is over scenarios; `value` is None where nothing could be scored, which no gate takes for a pass. Rates lie in
 0..1. Times are CPU seconds of the processes that played the scenarios. Nothing here names a user or holds a transcript
 but for scenarios' own made-up words in `why`.
+
+A gate ends in one of four verdicts: ``passed``, the figure holds its bound; ``failed``, it does not; ``undecided``, it
+does not, but so few scenarios cannot tell; ``unscored``, there is no figure. Results of earlier versions lack the
+fields named in `LATER`: their gates had passed or failed.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 SCHEMA_VERSION = 1
+Verdict = Literal["passed", "failed", "undecided", "unscored"]
+
+
+class ScenarioPart(NamedTuple):
+    """What one scenario gives to a figure: a sum over so many checks."""
+
+    total: float
+    checks: int
 
 
 class _EvalValue(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+    LATER: ClassVar[frozenset[str]] = frozenset()
+    """Fields that results of earlier versions lack."""
 
 
 class MetricResult(_EvalValue):
     """One figure of a suite."""
 
+    LATER = frozenset(("distinct", "distinct_value"))
     name: str
     about: str
     kind: Literal["rate", "mean", "ratio", "count"]
@@ -31,24 +46,52 @@ class MetricResult(_EvalValue):
     low: float | None
     """Of the interval at 95 %; None where it has none."""
     high: float | None
-    method: Literal["wilson", "bootstrap"] | None
+    method: Literal["wilson", "student", "bootstrap"] | None
+    """How the interval was made; `bootstrap` in results of earlier versions."""
     checks: int = Field(ge=0)
     scenarios: int = Field(ge=0)
     """Those that gave at least one check."""
     unscored: dict[str, int]
     """Checks that could not be made, by reason."""
+    distinct: int | None = Field(default=None, ge=0)
+    """Distinct things that were checked (an aim, a planted value, a tool result); None where checks name none."""
+    distinct_value: float | None = None
+    """The rate with each thing counted once: as the share of its own checks that held."""
 
 
 class GateResult(_EvalValue):
     """One gate over one figure."""
 
+    LATER = frozenset(("verdict", "promise", "detects"))
     metric: str
     rule: str
     """As the gate file has it: ``below 0.05``."""
     value: float | None
     passed: bool
+    """Whether the verdict is `passed`."""
     why: str
     """Empty where it passed."""
+    verdict: Verdict = "undecided"
+    promise: bool = False
+    """Whether a single counterexample breaks it."""
+    detects: float | None = None
+    """The smallest true shortfall from the bound that fails the gate with a probability of 80 % in so many scenarios;
+    of a promise, the share of scenarios that must hold a counterexample. None: no shortfall does, or none can be
+    given."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _earlier(cls, values: Any) -> Any:
+        """A result of an earlier version knows passed and failed alone."""
+        if isinstance(values, dict) and "verdict" not in values and isinstance(values.get("passed"), bool):
+            return values | {"verdict": "passed" if values["passed"] else "failed"}
+        return values
+
+    @model_validator(mode="after")
+    def _agrees(self) -> GateResult:
+        if self.passed != (self.verdict == "passed"):
+            raise ValueError(f"passed is {self.passed} where the verdict is {self.verdict}")
+        return self
 
 
 class EvalMiss(_EvalValue):
@@ -63,6 +106,7 @@ class EvalMiss(_EvalValue):
 class EvalResult(_EvalValue):
     """One run of one suite."""
 
+    LATER = frozenset(("scenario_ids", "by_scenario"))
     schema_version: Literal[1] = 1
     suite: str
     about: str
@@ -72,7 +116,7 @@ class EvalResult(_EvalValue):
     """ISO 8601."""
     revision: str | None
     """Of the user's own repository, where it was told."""
-    split: Literal["docs", "ci"]
+    split: Literal["docs", "ci", "sealed"]
     setup: dict[str, str | int | float | None]
     """Settings of the builder under test, by name."""
     scenarios: int
@@ -92,3 +136,7 @@ class EvalResult(_EvalValue):
     """The first few of each figure."""
     reproduce: str
     """Command that makes this result again; with ``--only ID`` a single scenario."""
+    scenario_ids: tuple[str, ...] = ()
+    """Which scenarios were played, in order; empty in results of earlier versions."""
+    by_scenario: dict[str, dict[str, ScenarioPart]] = Field(default_factory=dict)
+    """By figure and id of the scenario: the sum of its checks, and how many they were."""

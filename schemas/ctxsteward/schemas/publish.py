@@ -62,7 +62,8 @@ class PublishedSchema(NamedTuple):
 
     model: type[BaseModel]
     mode: Literal["validation", "serialization"]
-    """serialization: we write it, every field is there; validation: others may leave out defaults."""
+    """serialization: we write it, every field is there but for a model's `LATER` ones in what earlier versions wrote;
+    validation: others may leave out defaults."""
 
 
 _MODELS = {
@@ -267,6 +268,9 @@ class _Generator(GenerateJsonSchema):
         schema_made.pop("title", None)
         if model.__doc__:
             schema_made["description"] = _first_paragraph(model.__doc__)
+        later: frozenset[str] = getattr(model, "LATER", frozenset())
+        if later:
+            schema_made["required"] = [name for name in schema_made["required"] if name not in later]
         docs = _field_docs(model)
         for field, info in model.__pydantic_fields__.items():
             place = schema_made.get("properties", {}).get(info.serialization_alias or field)

@@ -281,11 +281,12 @@ def test_a_logged_request_without_its_seal_is_found_where_seals_are_verified(sce
 
 
 def test_another_session_is_recognized_by_its_nonce_alone() -> None:
-    for scene in scenes():
-        if scene.neighbour.dynamic.bullets and scene.expected.dynamic.bullets:
-            for provider in PROVIDERS:
-                found = audit(scene.expected, scene.neighbour.render(provider))
-                assert found[0].kind == "wrong_session", (scene.id, provider, found[:3])
+    compacted = [scene for scene in scenes() if scene.neighbour.dynamic.bullets and scene.expected.dynamic.bullets]
+    assert compacted
+    for scene in compacted:
+        for provider in PROVIDERS:
+            found = audit(scene.expected, scene.neighbour.render(provider))
+            assert found[0].kind == "wrong_session", (scene.id, provider, found[:3])
 
 
 def test_a_leaked_block_of_a_known_session_is_its_session_s(scene: Scene) -> None:

@@ -218,15 +218,19 @@ class BadUri(NamedTuple):
     [
         BadUri("", "name no index"),
         BadUri("sqlite:", "name no index"),
-        BadUri("memory:x", "name no index"),
+        BadUri("memory:x", "'memory:' name no index"),
+        BadUri("cards.sqlite", "'cards.sqlite' name no index"),
         BadUri("mysql://user:secret@host/db", "'mysql:' name no index"),
-        BadUri("postgresql:secret", "name no index"),
+        BadUri("postgresql:secret", "'postgresql:' name no index"),
+        BadUri("postgres:user:secret@host/db", "'postgres:' name no index"),
+        BadUri("user:secret@host/db", "'user:' name no index"),
+        BadUri("secret@host/db", "'…@host/db' name no index"),
     ],
 )
 def test_a_uri_that_names_no_index_is_refused_without_its_secrets(case: BadUri) -> None:
     with pytest.raises(InputError, match=case.says) as refused:
         open_cards(case.uri)
-    assert case.uri == "postgresql:secret" or "secret" not in str(refused.value)
+    assert "secret" not in str(refused.value)
 
 
 def test_an_index_that_must_exist_is_not_made(tmp_path: Any) -> None:

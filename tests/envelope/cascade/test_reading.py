@@ -182,6 +182,33 @@ def test_a_bad_cascade_is_refused_by_place_and_reason(case: Case) -> None:
     assert "\n" not in str(error)
 
 
+PLACES = {
+    "inject_from": "inject_from: [{ref}]",
+    "from": "context: {{mode: explicit, from: [{ref}]}}",
+    "from_phases": "context: {{mode: auto, anchors: {{from_phases: [{ref}]}}}}",
+    "exclude": "context: {{mode: auto, exclude: [{ref}]}}",
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    ("ref", "refused"),
+    [
+        ("p1", ""), ("previous", ""), ("'*'", ""), ("'p*'", ""), ("b", "is this phase itself"),
+        ("p2", "comes after 'b'"), ("'*2'", "comes after 'b'"), ("nobody", "is no phase of this cascade"),
+        ("'x*'", "matches no phase"),
+    ],
+)  # fmt: skip
+def test_a_source_has_run_by_then_and_what_is_excluded_need_not_have(place: str, ref: str, refused: str) -> None:
+    text = f"cascade_id: c\nphases:\n- name: p1\n- {{name: b, {PLACES[place].format(ref=ref)}}}\n- name: p2\n"
+    may_be_later = place == "exclude" and refused in ("is this phase itself", "comes after 'b'")
+    if not refused or may_be_later:
+        assert len(parse_cascade(text).phases) == 3
+    else:
+        with pytest.raises(InvalidCascade, match=refused):
+            parse_cascade(text)
+
+
 def test_a_refusal_in_yaml_names_the_line() -> None:
     with pytest.raises(InvalidCascade) as caught:
         parse_cascade("cascade_id: c\nphases:\n  - name: a\n  - name: b\n    context:\n      from: [x]\n", "c.yaml")

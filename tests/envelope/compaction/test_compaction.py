@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Selector, Session, Store
+from ctxsteward.envelope import PROVIDERS, Budgets, Envelope, EnvelopeBuilder, Selector, Session, Store
 from ctxsteward.envelope.compaction.losses import text_of
 from ctxsteward.envelope.compaction.policy import Window
 from ctxsteward.envelope.layout.composition import bullet_line
@@ -603,6 +603,53 @@ def test_the_arguments_of_a_masked_group_are_shortened_and_stay_json() -> None:
     for made in (c for m in messages for c in m.get("tool_calls", ()) if c["id"] in masked):
         json.loads(made["function"]["arguments"])
         assert len(made["function"]["arguments"]) <= 160
+
+
+SHORT, LONG = {"path": "/srv/b"}, {"path": "/srv/app/door.py", "content": "line\n" * 60}
+SHORTENED = {**LONG, "content": f"[{len(json.dumps(LONG['content']))} characters]"}
+
+
+def openai_step(n: int) -> tuple[Wire, ...]:
+    called = call(f"a{n}", f"b{n}", text="I try.")
+    for one, arguments in zip(called["tool_calls"], (SHORT, LONG), strict=True):
+        one["function"]["arguments"] = json.dumps(arguments)
+    return called, result(f"a{n}", "r" * 300), result(f"b{n}", "r" * 300)
+
+
+def anthropic_step(n: int) -> tuple[Wire, ...]:
+    ids = (f"a{n}", f"b{n}")
+    uses = [{"type": "tool_use", "id": i, "name": "f", "input": x} for i, x in zip(ids, (SHORT, LONG), strict=True)]
+    results = [{"type": "tool_result", "tool_use_id": i, "content": "r" * 300} for i in ids]
+    return {"role": "assistant", "content": uses}, {"role": "user", "content": results}
+
+
+def arguments_sent(request: Wire) -> list[Wire]:
+    """The arguments of every call, as values, in a request of any provider with calls of its own."""
+    found: list[Wire] = []
+    for item in request.get("messages") or request.get("input") or request["contents"]:
+        found += [json.loads(one["function"]["arguments"]) for one in item.get("tool_calls", ())]
+        found += [json.loads(item["arguments"])] if item.get("type") == "function_call" else []
+        blocks = [block for block in item.get("content") or () if isinstance(block, dict)]
+        found += [block["input"] for block in blocks if block["type"] == "tool_use"]
+        found += [part["function_call"]["args"] for part in item.get("parts", ()) if "function_call" in part]
+    return found
+
+
+@pytest.mark.parametrize("provider", [provider for provider in PROVIDERS if provider != "text"])
+@pytest.mark.parametrize("step", [openai_step, anthropic_step])
+def test_shortened_arguments_stand_in_their_own_call_for_every_provider(step: Any, provider: Any) -> None:
+    session, maker = opened(), builder(Budgets(dynamic_tokens=12_000))
+    session.append(user("open the door"))
+    for n in range(200):
+        session.extend(step(n))
+        envelope = maker.build(session)
+        if envelope.reports:
+            break
+    sent = arguments_sent(envelope.render(provider))
+    assert sent[::2] == [SHORT] * (len(sent) // 2)
+    masked = len(sent) // 2 - 1
+    assert masked > 2
+    assert sent[1::2] == [SHORTENED] * masked + [LONG]
 
 
 class CountingTokenizer(CharTokenizer):

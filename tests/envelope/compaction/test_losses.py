@@ -8,10 +8,19 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from ctxsteward.envelope.compaction.losses import LOOK_CHARS, MAX_PROBES, normalize, probes
+from ctxsteward.envelope.compaction.losses import (
+    LOOK_CHARS,
+    MAX_PROBES,
+    PROBED_CHARS,
+    account,
+    normalize,
+    probes,
+)
+from ctxsteward.schemas import Bullet
 
 from ...examples import examples
 from ...tables import table
+from ..messages import session_of
 
 CASES = table(__file__, "losses.yaml")
 
@@ -81,3 +90,47 @@ def test_no_text_makes_probing_slow(unit: str) -> None:
     started = time.thread_time()
     probes(text)
     assert time.thread_time() - started < 2.0
+
+
+# -- the account ---------------------------------------------------------------------------------------------------
+
+Losses = list[tuple[str, str, str]]
+
+
+def accounted(texts: list[str], cited: str = "", shown: tuple[str, ...] = ()) -> Losses:
+    """Kind, text and reference of each loss, where a bullet cites these references and says `shown[0]`."""
+    session = session_of(*({"role": "user", "content": text} for text in texts))
+    bullets = [Bullet(text=text, citations=tuple(cited.split())) for text in shown[:1] or ("Noted.",) if cited]
+    losses = account(list(session.entries()), bullets, shown[1:], [])
+    for loss in losses:
+        if loss.span is not None:
+            assert texts[int(loss.ref[1:]) - 1][slice(*loss.span)] == loss.text
+    return [(loss.kind, loss.text, loss.ref) for loss in losses]
+
+
+FULL = "word " * (PROBED_CHARS // 5)
+
+
+@pytest.mark.parametrize(
+    ("texts", "cited", "shown", "losses"),
+    [
+        pytest.param(["Hello."], "§1", (), [], id="cited, and nothing typed in it"),
+        pytest.param(["Hello. " * 20], "", (), [("fact", ("Hello. " * 20)[:80], "§1")], id="not cited"),
+        pytest.param(["See OPS-12."], "", (), [("identifier", "OPS-12", "§1")], id="typed: not counted twice"),
+        pytest.param(["See OPS-12."], "§1", (), [("identifier", "OPS-12", "§1")], id="cited, its value is gone"),
+        pytest.param(["See OPS-12."], "§1", ("It is ops-12.",), [], id="a bullet says it"),
+        pytest.param(["See OPS-12."], "§1", ("Noted.", "OPS-12"), [], id="what stays visible says it"),
+        pytest.param(
+            ["OPS-12 and OPS-13", "OPS-12", "OPS-14"], "§1 §2 §3", (),
+            [("identifier", "OPS-13", "§1"), ("identifier", "OPS-12", "§2"), ("identifier", "OPS-14", "§3")],
+            id="in order, each value once, at the newest message that has it",
+        ),
+        pytest.param(["See OPS-12.", FULL[:-1]], "§1 §2", (), [("fact", "See OPS-12.", "§1")], id="older: by message"),
+        pytest.param(["OPS-12 " + FULL[8:]], "§1", (), [("identifier", "OPS-12", "§1")], id="the last that is probed"),
+        pytest.param(["OPS-12 " + FULL[7:]], "§1", (), [("fact", ("OPS-12 " + FULL[7:])[:80], "§1")], id="and not"),
+    ],
+)  # fmt: skip
+def test_what_is_lost_is_told_by_value_or_by_message(
+    texts: list[str], cited: str, shown: tuple[str, ...], losses: Losses
+) -> None:
+    assert accounted(texts, cited, shown) == losses

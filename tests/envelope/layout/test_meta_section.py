@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Store, open_store, rebuild
-from ctxsteward.envelope.testing import FirstLine
+from ctxsteward.envelope.layout.meta_section import MetaLayout, by_value, lay_meta
+from ctxsteward.envelope.testing import CharTokenizer, FirstLine
+from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import Bullet, InputError, ReferenceNotFound, SummarizerInput, Summary
 from ctxsteward.schemas.profile import MetaRecord
 from ctxsteward.store.maintenance.fsck import fsck
@@ -118,6 +121,40 @@ def test_a_summarizer_of_meta_that_fails_leaves_the_choice_to_value(failing: Any
         "meta_summarizer_refused",
     ]
     assert rebuild(store, envelope.address).address == envelope.address
+
+
+def laid(meta_tokens: int, compactions: int = 0) -> MetaLayout:
+    counter = Counter(CharTokenizer())
+    return lay_meta(PROFILE, Budgets(meta_tokens=meta_tokens), counter, compactions, by_value)
+
+
+ALL_TOKENS = laid(100_000)[0][0].tokens
+
+
+@pytest.mark.parametrize(
+    ("meta_tokens", "compactions", "kept"),
+    [
+        pytest.param(ALL_TOKENS, 0, 4, id="it just fits"),
+        pytest.param(ALL_TOKENS - 1, 0, 3, id="a token too much"),
+        pytest.param(ALL_TOKENS, 4, 4, id="over the trigger, and the prefix has changed four times"),
+        pytest.param(ALL_TOKENS, 5, 3, id="the fifth time it shrinks"),
+        pytest.param(math.ceil(ALL_TOKENS / 0.8), 5, 4, id="at the trigger"),
+    ],
+)
+def test_meta_shrinks_over_its_budget_and_over_its_trigger_behind_the_fourth_compaction(
+    meta_tokens: int, compactions: int, kept: int
+) -> None:
+    (fragment,), findings, cut = laid(meta_tokens, compactions)
+    assert fragment.text.count("Insight") == kept
+    assert (cut is None, findings == ()) == (kept == 4, kept == 4)
+
+
+def test_of_what_is_cut_as_much_stays_as_just_fits() -> None:
+    _, _, cut = laid(ALL_TOKENS - 1)
+    assert cut is not None
+    again = laid(cut.post_tokens)[2]
+    assert again is not None
+    assert (again.kept, again.post_tokens, again.limit_tokens) == (cut.kept, cut.post_tokens, cut.post_tokens)
 
 
 @pytest.mark.parametrize(

@@ -221,7 +221,8 @@ def test_within_a_tool_loop_nothing_is_chosen_while_the_prefix_stands() -> None:
         session.append({"role": "assistant", "content": None, "tool_calls": [call]})
         session.append({"role": "tool", "tool_call_id": f"c{n}", "content": "word " * 12})
         before = len(asked)
-        compacted += bool(maker.build(session).reports)
-        assert len(asked) == before or compacted
+        breaks = bool(maker.build(session).reports)
+        compacted += breaks
+        assert len(asked) == before or breaks
     assert compacted
     assert len(asked) <= 1

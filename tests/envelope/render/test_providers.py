@@ -19,7 +19,7 @@ from ctxsteward.schemas import Finding
 
 from ...tables import table
 from ..histories import NONCE, Wire
-from ..messages import char_builder, session_of
+from ..messages import call, char_builder, result, session_of
 
 WIDE = Budgets(dynamic_tokens=100_000, system_tokens=1_000)
 MARK = {"type": "ephemeral"}
@@ -129,6 +129,58 @@ def test_an_openai_session_with_unknown_fields_goes_back_unchanged() -> None:
     assert built(session_of(*messages)).render("openai-chat")["messages"] == list(messages)
 
 
+# -- ids ---------------------------------------------------------------------------------------------------
+
+
+def _openai_calls(*ids: str) -> tuple[Wire, ...]:
+    return call(*ids, arguments='{"n": 1}'), *(result(id, f"answer {n}") for n, id in enumerate(ids))
+
+
+def _anthropic_calls(*ids: str) -> tuple[Wire, ...]:
+    calls = [{"type": "tool_use", "id": id, "name": "f", "input": {"n": 1}} for id in ids]
+    answers = [{"type": "tool_result", "tool_use_id": id, "content": f"answer {n}"} for n, id in enumerate(ids)]
+    return {"role": "assistant", "content": calls}, {"role": "user", "content": answers}
+
+
+def paired(provider: str, request: Wire) -> tuple[list[str], list[tuple[str, str]]]:
+    """Ids of the calls of a request, and of its results with their text, in order."""
+    calls, answers = [], []
+    match provider:
+        case "openai-chat":
+            for message in request["messages"]:
+                calls += [each["id"] for each in message.get("tool_calls", ())]
+                answers += [(message["tool_call_id"], message["content"])] if message["role"] == "tool" else []
+        case "openai-responses":
+            calls = [item["call_id"] for item in request["input"] if item.get("type") == "function_call"]
+            outputs = [item for item in request["input"] if item.get("type") == "function_call_output"]
+            answers = [(item["call_id"], item["output"]) for item in outputs]
+        case "anthropic":
+            blocks = [block for message in request["messages"] for block in message["content"]]
+            calls = [block["id"] for block in blocks if block["type"] == "tool_use"]
+            results = [block for block in blocks if block["type"] == "tool_result"]
+            answers = [(block["tool_use_id"], block["content"]) for block in results]
+        case "gemini":
+            parts = [part for content in request["contents"] for part in content["parts"]]
+            calls = [part["function_call"]["id"] for part in parts if "function_call" in part]
+            responses = [part["function_response"] for part in parts if "function_response" in part]
+            answers = [(response["id"], response["response"]["output"]) for response in responses]
+    return calls, answers
+
+
+@pytest.mark.parametrize("provider", [provider for provider in PROVIDERS if provider != "text"])
+@pytest.mark.parametrize("turn", [_openai_calls, _anthropic_calls])
+def test_an_id_that_is_used_again_is_another_one_for_the_provider_and_its_results_follow_it(
+    provider: Any, turn: Any
+) -> None:
+    envelope = built(session_of(HI, *turn("a", "c"), *turn("b", "c"), *turn("a")))
+    calls, answers = paired(provider, envelope.render(provider))
+    assert calls[:3] == ["a", "c", "b"], "as they came where they are the first"
+    assert len(set(calls)) == len(calls) == 5
+    texts = [text if isinstance(text, str) else text[0]["text"] for _, text in answers]
+    assert [id for id, _ in answers] == calls
+    assert texts == ["answer 0", "answer 1", "answer 0", "answer 1", "answer 0"]
+
+
 # -- cache marks -------------------------------------------------------------------------------------------
 
 
@@ -181,6 +233,27 @@ def test_cache_marks_stand_at_the_ends_of_what_is_reused(
     messages: list[Wire], head: dict[str, Any], expected: list[str]
 ) -> None:
     assert marks(built(session_of(*messages, **head)).render("anthropic")) == expected
+
+
+REDACTED: Wire = {"type": "redacted_thinking", "data": "AAAA"}
+
+
+@pytest.mark.parametrize(
+    ("content", "sent"),
+    [
+        pytest.param([text("Well"), THINKING], [text("Well")], id="one at the end"),
+        pytest.param([text("Well"), THINKING, REDACTED], [text("Well")], id="several of both kinds"),
+        pytest.param([THINKING, text("Well")], [THINKING, text("Well")], id="in front it stays"),
+        pytest.param([THINKING, text("Well"), REDACTED], [THINKING, text("Well")], id="only the one at the end"),
+        pytest.param([THINKING, REDACTED], None, id="nothing else: no message"),
+        pytest.param([text("Well"), THINKING, text(" ")], [text("Well")], id="nothing but white space behind it"),
+    ],
+)
+def test_no_message_ends_with_thinking(content: list[Wire], sent: list[Wire] | None) -> None:
+    session = session_of(HI, {"role": "assistant", "content": content}, HI)
+    messages = built(session).render("anthropic", cache=False)["messages"]
+    said = [message["content"] for message in messages if message["role"] == "assistant"]
+    assert said == ([] if sent is None else [sent])
 
 
 def test_notes_come_after_the_mark_and_carry_none() -> None:

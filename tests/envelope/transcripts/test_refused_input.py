@@ -95,7 +95,7 @@ def test_a_bad_line_among_ten_thousand_is_named_exactly(tmp_path: Path) -> None:
     entries = read_transcript(path).entries()
     with pytest.raises(InvalidTranscript) as caught:
         list(entries)
-    assert caught.value.where == "line 7321, column 34" or caught.value.where.startswith("line 7321, column 3")
+    assert caught.value.where == "line 7321, column 34"
 
 
 @pytest.mark.parametrize(

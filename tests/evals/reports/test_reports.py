@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as Xml
 
 import pytest
 
 from ctxsteward.evals import result_history as history
 from ctxsteward.evals.result_formats import junit, markdown
-from ctxsteward.schemas import InputError
+from ctxsteward.evals.suites.gates import Gate
+from ctxsteward.schemas import EvalResult, InputError
 
 from ..suites.made import made, played
 
 GREEN = made(played(0, 10, 10), played(1, 9, 10))
 RED = made(played(0, 3, 10, stale=2), played(1, 9, 10), played(2, 0, 0, error="ValueError: \x00 & <"))
+WORSE = made(played(0, 3, 10, stale=2), played(1, 9, 10))
+SMALL = made(
+    played(0, 6, 10), gates={"shown": (Gate(rule="at_least", bound=0.9),), "unknown": (Gate(rule="above", bound=0.5),)}
+)
+
+
+def test_a_small_run_is_undecided_and_told_so_in_every_form() -> None:
+    assert SMALL.passed
+    page = markdown([SMALL], {})
+    assert page.startswith("# Context evals: undecided\n\n0 of 2 gates passed, 1 undecided, 1 unscored; 1 scenarios")
+    assert "## ❔ made" in page
+    assert "| ❔ at least 0.9 |" in page
+    assert "| ➖ above 0.5 |" in page
+    assert "**shown** undecided: 0.6 is not at least 0.9, but one scenario leaves it between" in page
+    root = Xml.fromstring(junit([SMALL]))
+    assert {name: root.get(name) for name in ("tests", "failures", "skipped", "errors")} == {
+        "tests": "2", "failures": "0", "skipped": "2", "errors": "0",
+    }  # fmt: skip
+    assert [case[0].tag for case in root.iter("testcase")] == ["skipped", "skipped"]
 
 
 def test_junit_has_a_case_a_gate_and_one_for_what_broke_off() -> None:
@@ -37,12 +60,13 @@ def test_junit_has_a_case_a_gate_and_one_for_what_broke_off() -> None:
 
 def test_markdown_names_what_failed_and_cannot_be_broken_by_what_was_found() -> None:
     page = markdown([RED], {})
-    assert page.startswith("# Context evals: failed\n\nNot all of 2 gates passed; 3 scenarios, 180 turns.\n")
-    assert "| shown | 60 % | 30 % to 90 % | 20 | ❌ at least 0.9 |  |" in page
+    assert page.startswith("# Context evals: failed\n\n0 of 2 gates passed, 2 failed; 3 scenarios, 180 turns.\n")
+    assert "| shown | 60 % | 13.16 % to 93.69 % | 20 |  | ❌ at least 0.9 | 24 points short |  |" in page
+    assert "| ❌ at most 0 | a miss in 42 % of scenarios |" in page
     assert "A suite \\| of \\<made\\> figures." in page
     assert "- `made/ci-2` broke off: ValueError: \x00 & \\<" in page
     widths = {line.count("|") - line.count("\\|") for line in page.splitlines() if line.startswith("|")}
-    assert widths == {7}
+    assert widths == {9}
     assert "No gates were asked for" in markdown([made(played(0, 1, 1), gates={})], {})
 
 
@@ -79,30 +103,88 @@ def test_a_history_that_is_a_folder_is_one_line(tmp_path: Path) -> None:
         history.append(tmp_path, [GREEN])
 
 
-def test_a_run_is_compared_with_the_newest_of_its_suite_and_split() -> None:
+def test_a_run_is_compared_with_the_newest_that_asked_the_same() -> None:
     other = GREEN.model_copy(update={"split": "docs"})
-    assert history.before((GREEN, other), RED) == GREEN
-    assert history.before((other,), RED) is None
-    found = history.difference(RED, GREEN)
+    assert history.before((GREEN, other), WORSE) == GREEN
+    assert history.before((other,), WORSE) is None
+    good, bad = (
+        [replace(row, id=f"made/ci-{n}") for n in range(8) for row in rows[n % 2 :][:1]]
+        for rows in ((played(0, 10, 10), played(1, 9, 10)), (played(0, 3, 10, stale=1), played(1, 9, 10)))
+    )
+    found = history.difference(made(*bad), made(*good))
     moved = {one.metric: (one.before, one.now, one.moved, one.worse) for one in found.changes}
     assert moved == {
-        "shown": (0.95, 0.6, True, True), "stale": (0, 2, True, True), "cost": (0.5, 0.5, False, False),
+        "shown": (0.95, 0.6, True, True), "stale": (0, 4, True, True), "cost": (0.5, 0.5, False, False),
         "unknown": (None, None, False, False),
     }  # fmt: skip
     assert (found.newly_failed, found.newly_passed) == (("shown at least 0.9", "stale at most 0"), ())
-    assert history.difference(GREEN, RED).newly_passed == ("shown at least 0.9", "stale at most 0")
+    assert history.difference(made(*good), made(*bad)).newly_passed == ("shown at least 0.9", "stale at most 0")
+
+
+OTHERS: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
+    ("another size", {"scenarios": 26}, ("scenarios: 26 and 2",)),
+    ("others of the same size", {"scenario_ids": ("made/ci-0", "made/ci-7")},
+     ("scenarios: 1 others and 1 in both",)),
+    ("another budget", {"setup": GREEN.setup | {"budgets.dynamic_tokens": 900}},
+     ("budgets.dynamic_tokens: 900 and not set",)),
+    ("another summarizer", {"setup": GREEN.setup | {"summarizer": "own"}}, ("summarizer: own and extractive",)),
+    ("two things", {"setup": GREEN.setup | {"tokenizer": "x"}, "scenarios": 4},
+     ("tokenizer: x and o200k_base", "scenarios: 4 and 2")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "differs"), [row[1:] for row in OTHERS], ids=[row[0] for row in OTHERS])
+def test_a_run_that_asked_something_else_is_not_compared_and_it_is_told_what(
+    changes: dict[str, Any], differs: tuple[str, ...]
+) -> None:
+    other = GREEN.model_copy(update=changes)
+    assert history.before((other,), WORSE) is None
+    assert history.incomparable((other,), WORSE) == differs
+    assert history.before((GREEN, other), WORSE) == GREEN
+    assert history.trend((GREEN, other, WORSE), WORSE) == (GREEN, WORSE)
+    assert f"Not compared: the last run differs in {'; '.join(differs).replace('_', chr(92) + '_')}." in markdown(
+        [WORSE], {}, {"made": differs}
+    )
+
+
+def test_another_product_or_revision_asked_the_same_and_an_empty_history_differs_in_nothing() -> None:
+    other = GREEN.model_copy(update={"product": "ctxsteward 9", "revision": "abc", "when": "2027-01-01"})
+    assert history.before((other,), WORSE) == other
+    assert history.incomparable((), WORSE) == ()
+
+
+def earlier_version(result: EvalResult) -> str:
+    """A result as versions wrote it that knew no verdicts, distinct things or values by scenario."""
+    document = json.loads(result.model_dump_json())
+    for name in ("scenario_ids", "by_scenario"):
+        del document[name]
+    for metric in document["metrics"]:
+        del metric["distinct"], metric["distinct_value"]
+        metric["method"] = metric["method"] and "bootstrap"
+    for gate in document["gates"]:
+        del gate["verdict"], gate["detects"], gate["promise"]
+    return json.dumps(document)
+
+
+def test_a_history_of_an_earlier_version_is_read_and_compared_with(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_text(f"{earlier_version(GREEN)}\n{earlier_version(WORSE)}\n")
+    green, worse = history.read(path)
+    assert [gate.verdict for gate in (*green.gates, *worse.gates)] == ["passed", "passed", "failed", "failed"]
+    assert history.before((green,), WORSE) == green
+    assert history.difference(worse, green).newly_failed == ("shown at least 0.9", "stale at most 0")
 
 
 def test_a_trend_is_the_newest_runs_of_a_figure_oldest_first() -> None:
     runs = [made(played(0, n, 30)) for n in range(30)]
-    values = history.trend(runs, "made", "ci", "shown")
-    assert len(values) == history.TREND
-    assert values[-1] == pytest.approx(29 / 30, abs=1e-6)
-    assert history.trend(runs, "made", "ci", "unknown") == (None,) * history.TREND
-    assert history.trend(runs, "other", "ci", "shown") == ()
+    found = history.trend(runs, runs[3])
+    assert found == tuple(runs[-history.TREND :])
+    assert history.values(found, "shown")[-1] == pytest.approx(29 / 30, abs=1e-6)
+    assert history.values(found, "unknown") == (None,) * history.TREND
+    assert history.trend(runs, made(played(0, 1, 1), played(1, 1, 1))) == ()
 
 
 def test_markdown_says_how_far_a_figure_moved_since_the_run_before() -> None:
-    page = markdown([RED], {"made": history.difference(RED, GREEN)})
+    page = markdown([WORSE], {"made": history.difference(WORSE, GREEN)})
     assert "-35 points worse" in page
     assert "+2 worse" in page

@@ -20,7 +20,7 @@ def _nothing(*_: object) -> None:
 
 SUITE = EvalSuite(
     name="made", about="A suite | of <made> figures.", metrics=(SHOWN, STALE, COST, UNKNOWN),
-    make=_nothing, play=_nothing,  # type: ignore[arg-type]
+    make=_nothing, play=_nothing, scenarios=2,  # type: ignore[arg-type]
 )  # fmt: skip
 
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from ctxsteward.evals.suites.catalogue import NAMES, suite_named
-from ctxsteward.evals.suites.gates import Gate, check, judged, load_gates, read_gates, shipped_gates
+from ctxsteward.evals.suites.gates import RULES, Gate, Rule, check, judged, load_gates, read_gates, shipped_gates
+from ctxsteward.evals.suites.kit.suite import Setup
+from ctxsteward.evals.suites.results import result
 from ctxsteward.schemas import InputError
-from ctxsteward.schemas.eval_result import MetricResult
+from ctxsteward.schemas.eval_result import GateResult, MetricResult
+
+from ...examples import examples
+from .made import SUITE, played
 
 
 def metric(value: float | None, low: float | None = None, high: float | None = None) -> MetricResult:
@@ -33,10 +41,87 @@ GATES = [
 ]
 
 
+def verdict(gate: Gate, found: MetricResult, *, decisive: bool = True) -> GateResult:
+    (result,) = judged({"drift": (gate,)}, {"drift": found}, {}, decisive=decisive)
+    return result
+
+
 @pytest.mark.parametrize(("gate", "found", "why"), GATES)
 def test_a_gate_holds_or_says_why_not(gate: Gate, found: MetricResult, why: str) -> None:
-    (result,) = judged({"drift": (gate,)}, {"drift": found})
+    result = verdict(gate, found)
     assert (result.passed, result.why, result.rule) == (not why, why, str(gate))
+    assert result.verdict == ("unscored" if found.value is None else "failed" if why else "passed")
+
+
+ALL, HALF, BELOW = (Gate(rule="at_least", bound=1), Gate(rule="at_least", bound=0.5), Gate(rule="below", bound=0.05))
+SMALL: list[tuple[str, Gate, MetricResult, str]] = [
+    ("the value holds", HALF, metric(0.5, 0.1, 0.8), "passed"),
+    ("the interval has values that do", HALF, metric(0.4, 0.1, 0.8), "undecided"),
+    ("it just reaches the bound", HALF, metric(0.4, 0.1, 0.5), "undecided"),
+    ("it has none", HALF, metric(0.4, 0.1, 0.49), "failed"),
+    ("lower is better", BELOW, metric(0.2, 0.049, 0.4), "undecided"),
+    ("a strict bound is not reached", BELOW, metric(0.2, 0.05, 0.4), "failed"),
+    ("one scenario has no interval", HALF, metric(0.4), "undecided"),
+    ("a promise, all of a rate", ALL, metric(0.99, 0.8, 0.999), "failed"),
+    ("a promise, rounded", ALL, metric(0.999999, 0.9, 1.0), "failed"),
+    ("a promise, none of a rate", Gate(rule="at_most", bound=0), metric(0.01, 0.0, 0.2), "failed"),
+    ("a promise, a count", Gate(rule="at_most", bound=3), metric(4.0).model_copy(update={"kind": "count"}), "failed"),
+    ("a mean has no end", ALL, metric(0.9, 0.4, 1.6).model_copy(update={"kind": "mean"}), "undecided"),
+    ("proof is asked for", Gate(rule="at_least", bound=0.5, end="low"), metric(0.6, 0.4, 0.8), "failed"),
+    ("nothing was scored", HALF, metric(None), "unscored"),
+    ("nothing was scored of what must be", Gate(rule="at_least", bound=0.5, required=True), metric(None), "unscored"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("gate", "found", "says"), [row[1:] for row in SMALL], ids=[row[0] for row in SMALL])
+def test_a_small_run_fails_a_gate_only_by_what_refutes_it(gate: Gate, found: MetricResult, says: str) -> None:
+    assert verdict(gate, found, decisive=False).verdict == says
+
+
+def test_at_full_size_nothing_but_a_figure_that_is_not_required_is_left_open() -> None:
+    """A gate is no weaker there than its bound."""
+    for _, gate, found, _ in SMALL:
+        says = "unscored" if found.value is None else "passed" if gate.holds(found.value) else "failed"
+        if gate.end == "value":
+            wanted = "failed" if found.value is None and gate.required else says
+            assert verdict(gate, found).verdict == wanted
+
+
+def test_an_undecided_gate_says_between_what_it_is_undecided() -> None:
+    assert verdict(HALF, metric(0.4, 0.1, 0.8), decisive=False).why == (
+        "0.4 is not at least 0.5, but 5 scenarios leave it between 0.1 and 0.8"
+    )
+    assert verdict(HALF, metric(0.4), decisive=False).why == (
+        "0.4 is not at least 0.5, but 5 scenarios say nothing of its spread"
+    )
+
+
+SHARES = st.lists(st.tuples(st.integers(0, 12), st.integers(1, 12)), min_size=1, max_size=8)
+BOUNDS = st.sampled_from((0.0, 0.05, 0.5, 0.9, 1.0))
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(SHARES, BOUNDS, st.sampled_from(RULES))
+def test_more_of_the_same_scenarios_never_open_what_fewer_decided(
+    rows: list[tuple[int, int]], bound: float, rule: Rule
+) -> None:
+    """The value stays, the interval narrows: passed stays passed, failed stays failed; full size decides the rest."""
+    gate = Gate(rule=rule, bound=bound)
+    suite = replace(SUITE, scenarios=40)
+
+    def of(times: int) -> GateResult:
+        each = [played(n, min(shown, checks), checks) for n, (shown, checks) in enumerate(rows * times)]
+        found = result(suite, each, split="ci", setup=Setup(), gates={"shown": (gate,)}, when="2026-11-22")
+        assert found.passed == (found.gates[0].verdict != "failed")
+        return found.gates[0]
+
+    verdicts = [of(times).verdict for times in (1, 2, 4)]
+    full = of(40 // len(rows) + 1)
+    assert set(verdicts) <= {"passed", "failed", "undecided"}
+    assert full.verdict == ("passed" if gate.holds(full.value or 0.0) else "failed")
+    for earlier, later in pairwise((*verdicts, full.verdict)):
+        assert later == earlier or earlier == "undecided"
+        assert (earlier == "passed") == (later == "passed")
 
 
 def test_a_gate_over_a_figure_that_the_suite_has_not_is_refused() -> None:
@@ -55,6 +140,10 @@ REFUSED = {
     "gates as a list": ("schema_version: 1\ngates: [1]", "g.yaml:2: `gates`: a list"),
     "an empty suite": ("schema_version: 1\ngates:\n  a: {}", "g.yaml:3: `gates.a`: an empty mapping"),
     "a bare number": ("schema_version: 1\ngates:\n  a:\n    b: 0.05", "g.yaml:4: `gates.a.b`: the number 0.05"),
+    "required that is no flag": (
+        "schema_version: 1\nrequired: all\ngates: {a: {b: {below: 1}}}",
+        "g.yaml:2: `required`: the text 'all'; write true",
+    ),
     "an unknown rule": ("schema_version: 1\ngates:\n  a:\n    b: {less: 1}", "`gates.a.b.less`: no such rule"),
     "a rule without a bound": ("schema_version: 1\ngates:\n  a:\n    b: {low: true}", "`gates.a.b`: no rule"),
     "a text for a bound": ("schema_version: 1\ngates:\n  a:\n    b: {below: five}", "the text 'five'; write a number"),

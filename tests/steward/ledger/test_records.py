@@ -45,7 +45,9 @@ def said(store: Store, ledger: Ledger, session: str, text: str, **fields: object
 def test_every_record_fits_the_published_schema(store: Store, ledger: Ledger) -> None:
     said(store, ledger, "s1", "I live in Ghent now.", slot=HOME, value="Ghent", ts="2026-01-01T09:00:00Z")
     said(store, ledger, "s2", "Use metric units.", reach="shared")
-    for record in ledger.records(JudgementContext(now=NOW)):
+    records = ledger.records(JudgementContext(now=NOW))
+    assert {record.text for record in records} == {"I live in Ghent now.", "Use metric units."}
+    for record in records:
         validate("meta_recommendation", record.model_dump(mode="json"))
 
 

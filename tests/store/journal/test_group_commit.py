@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -221,19 +222,83 @@ class InterruptedOnce(JournalWriter):
         super()._settle()
 
 
-def test_what_was_committed_when_the_leader_was_interrupted_is_acknowledged(tmp_path: Path) -> None:
+class InterruptedTwice(InterruptedOnce):
+    """And another one while the first is cleared up behind."""
+
+    clearings = 1
+
+    def __init__(self, *arguments: Any, committed: bool, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.interrupts = int(committed)
+
+    def _clear_up(self) -> None:
+        self.clearings -= 1
+        if self.clearings >= 0:
+            raise KeyboardInterrupt
+        super()._clear_up()
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Iterator[Callable[..., tuple[Any, sqlite3.Connection]]]:
+    """Makes a writer of this class, and the connection that it writes by."""
     path = tmp_path / "journal.sqlite"
     file = SqliteFile(partial(connect, path, 1))
     db = file.make()
     prepare(db, path, lambda: "id", 1)
-    writer = InterruptedOnce(file, SameFile(path, db), drains=False, error=lambda error: StoreError(str(error)))
-    tickets = [Ticket[Transaction](lambda transaction: transaction.put(KEY, LogRow(7))) for _ in range(3)]
+    same = SameFile(path, db)
+    yield lambda kind, **more: (kind(file, same, drains=False, error=lambda e: StoreError(str(e)), **more), db)
+    file.close()
+
+
+def put(length: int, *, interrupted: bool = False) -> Ticket[Transaction]:
+    def work(transaction: Transaction) -> None:
+        transaction.put(KEY, LogRow(length))
+        transaction.flush()
+        if interrupted:
+            raise KeyboardInterrupt
+
+    return Ticket(work)
+
+
+def outcomes(tickets: Sequence[Ticket[Transaction]]) -> list[tuple[bool, StoreError | None]]:
+    return [(ticket.settled, ticket.error) for ticket in tickets]
+
+
+def test_what_was_committed_when_the_leader_was_interrupted_is_acknowledged(written: Any) -> None:
+    writer, db = written(InterruptedOnce)
+    tickets = [put(7) for _ in range(3)]
     with pytest.raises(KeyboardInterrupt):
         writer.run(tickets)
-    assert [(ticket.settled, ticket.error) for ticket in tickets] == [(True, None)] * 3
+    assert outcomes(tickets) == [(True, None)] * 3
     assert db.execute("SELECT length FROM logs").fetchall() == [(7,)]
     assert (writer.heads[KEY], writer.commits.tickets) == (LogRow(7), 3)
-    file.close()
+
+
+def test_what_was_committed_before_two_interrupts_is_acknowledged_by_the_next_group_and_not_done_again(
+    written: Any,
+) -> None:
+    writer, db = written(InterruptedTwice, committed=True)
+    first, second = put(7), put(8)
+    with pytest.raises(KeyboardInterrupt):
+        writer.run([first])
+    assert outcomes([first]) == [(False, None)]
+    writer.run([first, second])
+    assert outcomes([first, second]) == [(True, None)] * 2
+    assert db.execute("SELECT length FROM logs").fetchall() == [(8,)]
+    assert writer.commits == (2, 2)
+
+
+def test_what_two_interrupts_left_half_done_is_undone_by_the_next_group(written: Any) -> None:
+    writer, db = written(InterruptedTwice, committed=False)
+    with pytest.raises(KeyboardInterrupt):
+        writer.run([put(7, interrupted=True)])
+    assert db.in_transaction
+    (ticket,) = group = [Ticket[Transaction](lambda transaction: transaction.execute("SELECT * FROM logs", ()))]
+    writer.run(group)
+    assert outcomes(group) == [(True, None)]
+    assert ticket.result == []
+    assert not db.in_transaction
+    assert writer.commits == (1, 1)
 
 
 # -- many threads ------------------------------------------------------------------------------------------

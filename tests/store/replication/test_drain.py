@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 import time
@@ -17,10 +18,11 @@ from ctxsteward.envelope.store import Store
 from ctxsteward.envelope.testing import SimulatedClock
 from ctxsteward.schemas import Backpressure, InputError, StoreUnavailable
 from ctxsteward.store.journal.memory import MemoryJournal
-from ctxsteward.store.journal.port import SessionKey
+from ctxsteward.store.journal.port import Manifest, SessionKey
 from ctxsteward.store.journal.sqlite import FileJournal
 from ctxsteward.store.objects.port import Patience
 from ctxsteward.store.replication.breaker import Breaker, Pauses
+from ctxsteward.store.replication.segment_log import SEGMENT_BYTES
 from ctxsteward.store.replication.write_behind import Deadlines
 
 from ..doubles import HookedObjects
@@ -227,6 +229,40 @@ def test_records_are_drained_in_their_order_and_logs_in_the_order_of_their_waiti
     fresh = world.fresh()
     assert [entry.message.text for entry in fresh.at(TENANT, "c").entries()] == [str(n) for n in range(2500)]
     assert fresh.journal.drained(SessionKey(TENANT, "c")).number == 3, "segments are bounded"
+
+
+LARGE = "x" * (SEGMENT_BYTES // 2)
+
+
+def largest(world: World) -> int:
+    return max(info.size_bytes for info in world.objects.list("sessions/"))
+
+
+def test_texts_of_more_bytes_than_a_segment_are_drained_in_several_and_whole(world: World) -> None:
+    a = world.machine("a")
+    texts = [f"{number} {LARGE}" for number in range(6)]
+    a.session("s").extend(map(user, texts))
+    drain(a)
+    fresh = world.fresh()
+    assert [entry.message.text for entry in fresh.at(TENANT, "s").entries()] == texts
+    assert fresh.journal.drained(SessionKey(TENANT, "s")).number == 3
+    assert largest(world) < 2 * SEGMENT_BYTES, "two texts and what encrypting adds"
+
+
+@pytest.mark.parametrize("who", ["the owner", "another machine"])
+def test_manifests_of_more_bytes_than_a_segment_are_drained_in_several_and_whole(world: World, who: str) -> None:
+    key, a = SessionKey(TENANT, "s"), world.machine("a")
+    a.session("s").append(user("hello"))
+    drain(a)
+    keeper = a if who == "the owner" else world.machine("b")
+    assert len(keeper.at(TENANT, "s")) == 1
+    manifests = [Manifest(f"{number:064x}", json.dumps({"position": 2, "note": LARGE})) for number in range(6)]
+    for manifest in manifests:
+        keeper.journal.put_manifest(key, *manifest)
+    drain(keeper)
+    assert keeper.journal.waiting() == []
+    assert sorted(world.fresh().journal.manifests(key)) == manifests
+    assert largest(world) < 2 * SEGMENT_BYTES
 
 
 def test_processes_that_share_a_journal_take_turns(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
@@ -11,6 +13,7 @@ from ctxsteward.envelope.store import Store
 from ctxsteward.envelope.testing import PASS, Crashed, FirstLine, StoreFault
 from ctxsteward.schemas import Damaged, StoreError
 from ctxsteward.store.crypto.keyring import MasterKeys
+from ctxsteward.store.erasure.forget import forget
 from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.journal.port import Adoption, DrainMark, SessionKey
 
@@ -144,6 +147,133 @@ def test_a_session_opened_while_the_store_was_dead_is_claimed_where_nobody_has_w
     drain(world.machine("b"))
     assert world.journals["b"].drained(S).epoch == -3, "a has taken it over before"
     world.check(dict.fromkeys(("at a", "at b", "again at a", "again at b"), "s"))
+
+
+def test_turns_of_a_session_that_was_opened_again_before_it_drained_end_in_a_fork(world: World) -> None:
+    a = world.machine("a")
+    a.session("s").append(user("shared"))
+    drain(a)
+    world.cut("a")
+    a.session("s").append(user("alone at a"))
+    world.machine("b").session("s").append(user("at b"))
+    drain(world.machine("b"))
+    world.cut("a", up=True)
+    again = world.machine("a").session("s")
+    assert texts(again) == ["shared", "at b"]
+    again.append(user("again at a"))
+    assert a.journal.sessions(TENANT) == ["s", "s-fork-e1-3"]
+    assert texts(a.at(TENANT, "s-fork-e1-3")) == ["shared", "alone at a"]
+    world.check({"shared": "s", "alone at a": "s", "at b": "s", "again at a": "s"})
+
+
+def test_turns_of_a_machine_that_lost_the_session_end_in_a_fork_though_nothing_was_written_since(world: World) -> None:
+    a = world.machine("a")
+    session = a.session("s")
+    session.append(user("shared"))
+    drain(a)
+    world.machine("b").session("s")
+    session.append(user("late"))
+    drain(a)
+    assert a.journal.sessions(TENANT) == ["s", "s-fork-e1-3"]
+    assert a.journal.drained(S).epoch == -2
+    world.check({"shared": "s", "late": "s"})
+
+
+def test_turns_of_an_unchecked_session_stay_in_it_when_it_is_read_before_it_drains(world: World) -> None:
+    a = world.machine("a")
+    world.machine("b").session("s").append(user("at b"))
+    drain(world.machine("b"))
+    assert texts(a.at(TENANT, "s")) == ["at b"]
+    world.cut("a")
+    a.session("s").append(user("at a"))
+    assert a.journal.drained(S).epoch == 0, "not claimed yet"
+    builder().build(world.machine("c").at(TENANT, "s"))
+    drain(world.machine("c"))
+    world.cut("a", up=True)
+    world.clock.seconds += 60
+    reader = world.machine("a")
+    reader.write_behind.all_readable(TENANT)  # type: ignore[union-attr]
+    assert (reader.journal.drained(S).number, reader.journal.drained(S).epoch) == (2, 0), "c's manifest came in"
+    assert reader.journal.sessions(TENANT) == ["s"]
+    assert texts(reader.at(TENANT, "s")) == ["at b", "at a"]
+    drain(reader)
+    assert reader.journal.drained(S).epoch == 2
+    world.check({"at b": "s", "at a": "s"})
+
+
+@pytest.mark.parametrize("crash", [False, True], ids=["noted", "not noted"])
+def test_turns_that_wait_stay_in_a_session_that_is_taken_back(world: World, crash: bool) -> None:
+    a = world.machine("a")
+    live = a.session("s")
+    live.append(user("one"))
+    drain(a)
+    world.machine("b").session("s").append(user("at b"))
+    drain(world.machine("b"))
+    live.append(user("lost"))
+    drain(a)
+    live.append(user("late"))
+    assert (a.journal.drained(S).epoch, a.journal.sessions(TENANT)) == (-2, ["s", "s-fork-e1-3"])
+    if crash:
+        world.networks["a"].plan = lambda method, key: StoreFault("crash_after") if method == "put" else PASS
+        with pytest.raises(Crashed):
+            world.machine("a").session("s")
+        world.networks["a"].plan = lambda method, key: PASS
+        assert a.journal.drained(S).epoch == -2
+        assert texts(world.machine("a").at(TENANT, "s")) == ["one", "at b", "late"]
+    else:
+        world.machine("a").session("s")
+    assert (a.journal.drained(S).epoch, a.journal.sessions(TENANT)) == (3, ["s", "s-fork-e1-3"])
+    world.check({"one": "s", "at b": "s", "lost": "s", "late": "s"})
+    assert texts(world.fresh().at(TENANT, "s")) == ["one", "at b", "late"]
+
+
+class ForkedAtTheLastMoment(MemoryJournal):
+    """A journal in which something happens just before records of another machine are put in."""
+
+    before_adopting: Callable[[], object] | None = None
+
+    def adopt(self, key: SessionKey, adoption: Adoption) -> None:
+        act, self.before_adopting = self.before_adopting, None
+        if act is not None:
+            act()
+        super().adopt(key, adoption)
+
+
+def test_a_fork_made_while_its_turns_move_goes_with_them(world: World) -> None:
+    journal = ForkedAtTheLastMoment(drains=True, draw_id=lambda: "a" * 8)
+    world.journals["a"] = journal
+    a = world.machine("a")
+    live = a.session("s")
+    live.append(user("shared"))
+    drain(a)
+    live.append(user("late"))
+    world.machine("b").session("s").append(user("at b"))
+    drain(world.machine("b"))
+    journal.before_adopting = lambda: live.fork(id="child").append(user("in the child"))
+    drain(a)
+    assert journal.sessions(TENANT) == ["child", "s", "s-fork-e1-3"]
+    assert texts(a.at(TENANT, "child")) == ["shared", "late", "in the child"]
+    drain(a)
+    fresh = world.fresh()
+    assert texts(fresh.at(TENANT, "child")) == ["shared", "late", "in the child"]
+    assert texts(fresh.at(TENANT, "s")) == ["shared", "at b"]
+
+
+def test_what_was_forgotten_on_another_machine_goes_here_with_the_next_reading(world: World) -> None:
+    a = world.machine("a")
+    session = a.session("s")
+    session.append(user("mine"))
+    session.append(user("secret"), principal="ann")
+    drain(a)
+    b = world.machine("b")
+    b.session("s").append(user("at b"))
+    forget(b, tenant=TENANT, principal="ann", who="dpo", why="request 7", when="2026-11-22")
+    drain(b)
+    assert "secret" in str(a.journal.read(S, 0))
+    world.machine("a").write_behind.readable(S)  # type: ignore[union-attr]
+    assert "secret" not in str(a.journal.read(S, 0))
+    assert a.journal.read(S, 0) == world.fresh().journal.read(S, 0)
+    assert [note.principal for note in a.journal.forgotten(TENANT, "s")] == ["ann"]
 
 
 def test_compactions_manifests_and_forks_move_with_the_turns(world: World) -> None:

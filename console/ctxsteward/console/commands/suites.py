@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ctxsteward.envelope import Budgets
-from ctxsteward.evals import result_history as history
-from ctxsteward.evals.result_formats import delta, figure, interval, junit, markdown
-from ctxsteward.evals.result_history import ResultDifference, append
+from ctxsteward.evals import result_history as history, sealed_openings
+from ctxsteward.evals.documents import check_markers, write_blocks
+from ctxsteward.evals.phrasings import SPLITS, Split
 from ctxsteward.evals.subjects import OURS, SUBJECTS, described, subject_named
 from ctxsteward.evals.suite_files import RunHead, Shard, play_job, run_head
 from ctxsteward.evals.suites import (
@@ -35,10 +34,9 @@ from ctxsteward.evals.suites import (
     shipped_gates,
     suite_named,
 )
-from ctxsteward.evals.suites.kit import Draw, EvalSuite, ScenarioResult, Setup, Split, drawn
-from ctxsteward.schemas import EvalResult, GateResult, InputError, UnknownModel
+from ctxsteward.evals.suites.kit import Draw, EvalSuite, ScenarioResult, Setup, drawn
+from ctxsteward.schemas import EvalResult, InputError, UnknownModel
 
-from ..pages import page
 from ..terminal import (
     DEFAULT_MODEL,
     budget_option,
@@ -47,7 +45,6 @@ from ..terminal import (
     grid,
     model_option,
     note,
-    print_document,
     print_json,
     progress,
     read_budgets,
@@ -58,6 +55,7 @@ from ..terminal import (
     unknown_model,
 )
 from .own_suites import SHIPPED_GATES, KeptRun, OwnSuite, is_suite_file, kept_run, own_suite, read_shard
+from .suite_report import RunReport, SuiteOutputs
 
 
 def describe_suites() -> list[dict[str, Any]]:
@@ -75,9 +73,6 @@ def describe_suites() -> list[dict[str, Any]]:
     ]
 
 
-MISSES = 3
-
-
 def suites_table(rows: Iterable[Mapping[str, Any]]) -> Table:
     """A row a figure, below its suite."""
     table = grid("suite, figures", "gate")
@@ -89,39 +84,26 @@ def suites_table(rows: Iterable[Mapping[str, Any]]) -> Table:
     return table
 
 
-def result_table(result: EvalResult, difference: ResultDifference | None) -> Table:
-    """The figures of one result with intervals and gates."""
-    table = grid(result.suite, "value", "95 %", "gate", *(("since",) if difference else ()), numbers=("value",))
-    was = {one.metric: one.before for one in difference.changes} if difference else {}
-    for metric in result.metrics:
-        gates = [gate for gate in result.gates if gate.metric == metric.name]
-        before = was.get(metric.name)
-        since = [delta(metric, before) if before is not None else ""] if difference else []
-        table.add_row(metric.name, figure(metric, metric.value), interval(metric), _gate_text(gates), *since)
-    return table
-
-
-def miss_lines(result: EvalResult) -> list[Text]:
-    """What failed, and where: the first few of each gate."""
-    lines = [shown(f"  {id} broke off: {error}", style="red") for id, error in result.errors.items()]
-    for gate in result.gates:
-        if gate.passed:
-            continue
-        lines.append(shown(f"  {gate.metric}: {gate.why}", style="red"))
-        missed = [miss for miss in result.misses if miss.metric == gate.metric][:MISSES]
-        lines += [shown(f"    {miss.scenario}, {miss.at}: {miss.why}") for miss in missed]
-    return lines
-
-
-def _gate_text(gates: Sequence[GateResult]) -> Text:
-    text = Text()
-    for gate in gates:
-        text.append(f"{'ok' if gate.passed else 'FAILED'} {gate.rule}", style="green" if gate.passed else "bold red")
-    return text
-
-
 FULL = 4
 """Times the scenarios of CI."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealedOptions:
+    """How the sealed split is opened."""
+
+    log: Path
+    """The ledger."""
+    show_misses: bool
+    write: Path | None
+    """A document for the figures."""
+
+    def check(self) -> None:
+        """Refuse a ledger or a document without a place before the split is played; say when it was opened last."""
+        sealed_openings.check(self.log)
+        if self.write is not None:
+            check_markers(self.write, sealed_openings.BLOCK)
+        note(sealed_openings.told(sealed_openings.read(self.log), self.log))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,31 +119,13 @@ class SuiteOptions:
     only: tuple[str, ...]
     workers: int | None
     revision: str | None
+    sealed: SealedOptions | None
+    """Of the split ``sealed``, and only of it."""
     setup: Setup
     given: tuple[str, ...]
     """Options that shaped the setup, as they were written."""
     shard: Shard | None = None
     resume: Path | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuiteOutputs:
-    """Files to write."""
-
-    junit: Path | None
-    markdown: Path | None
-    html: Path | None
-    history: Path | None
-
-    def check(self) -> None:
-        """Refuse places that cannot be written before an hour of work is lost."""
-        for name, path in (("junit", self.junit), ("markdown", self.markdown), ("html", self.html)):
-            if path is not None and (path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK)):
-                raise InputError(f"--{name} {path}: not a file in a folder that exists and may be written")
-        if self.history is not None:  # its folder is made
-            there = next(folder for folder in self.history.absolute().parents if os.path.lexists(folder))
-            if not there.is_dir() or not os.access(there, os.W_OK):
-                raise InputError(f"--history {self.history}: {there} is no folder that may be written")
 
 
 def read_setup(
@@ -184,43 +148,23 @@ def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> 
     """Run what was asked, write and print what came of it."""
     chosen = [one for one in chosen_suites(asked) if one.jobs]
     outputs.check()
+    report = RunReport(outputs, as_json)
     run = kept_run(asked.shard, asked.resume, [one.head(asked) for one in chosen] if asked.resume else ())
-    earlier_results = history.read(outputs.history) if outputs.history else ()
-    results: list[EvalResult] = []
-    differences: dict[str, ResultDifference] = {}
+    if asked.sealed is not None:
+        asked.sealed.check()
+    began = datetime.now(UTC).isoformat(timespec="seconds")
     with progress("evals", shown=not as_json) as tell:
         for one in chosen:
-            jobs = run.part(one.jobs)
-            if not jobs:
-                continue
-            result = _played(one, jobs, run, asked, tell)
-            _compare(result, earlier_results, differences)
-            results.append(result)
-            _print(result, differences.get(one.suite.name), as_json)
-    _write(outputs, results, differences, (*earlier_results, *results))
-    if not as_json:
-        _conclude(results)
-    return results
-
-
-def report(results: Sequence[EvalResult], outputs: SuiteOutputs, *, as_json: bool) -> None:
-    """Write and print results that are there already."""
-    earlier_results = history.read(outputs.history) if outputs.history else ()
-    differences: dict[str, ResultDifference] = {}
-    for result in results:
-        _compare(result, earlier_results, differences)
-        _print(result, differences.get(result.suite), as_json)
-    _write(outputs, results, differences, (*earlier_results, *results))
-    if not as_json:
-        _conclude(results)
-
-
-def _compare(
-    result: EvalResult, earlier_results: Sequence[EvalResult], differences: dict[str, ResultDifference]
-) -> None:
-    earlier = history.before(earlier_results, result)
-    if earlier is not None:
-        differences[result.suite] = history.difference(result, earlier)
+            if jobs := run.part(one.jobs):
+                result = _played(one, jobs, run, asked, tell)
+                report.add(result if asked.sealed is None else _recorded(result, asked, asked.sealed, began))
+    report.write()
+    if asked.sealed is not None and asked.sealed.write is not None:
+        known = history.read(outputs.history) if outputs.history else ()
+        lines = sealed_openings.figures_beside(report.results, {one.suite: one for one in known if one.split == "ci"})
+        write_blocks(asked.sealed.write, {sealed_openings.BLOCK: lines})
+    report.conclude()
+    return report.results
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,12 +189,22 @@ class ChosenSuite:
 def chosen_suites(asked: SuiteOptions) -> list[ChosenSuite]:
     """What was asked for; each is there, with what it needs, before any is played."""
     if is_suite_file(asked.suite):
-        own = own_suite(asked.suite, asked.gates, asked.only, asked.scenarios, asked.full)
+        if asked.split != "ci" or asked.full:
+            raise InputError(f"{asked.suite} has the conversations that it has: leave out --split, --sealed and --full")
+        own = own_suite(asked.suite, asked.gates, asked.only, asked.scenarios)
         return [ChosenSuite(own.file.eval_suite, own.jobs, own.gates, own)]
     names = catalogue.NAMES if asked.suite == "all" else (asked.suite,)
     suites = [catalogue.suite_named(name) for name in names]
     gates = _gates(asked.gates, names)
     return [ChosenSuite(suite, drawn_for(asked, suite.name), gates.get(suite.name, {})) for suite in suites]
+
+
+def _recorded(result: EvalResult, asked: SuiteOptions, sealed: SealedOptions, began: str) -> EvalResult:
+    """The result as it may be shown; its row stands in the ledger before it is."""
+    only = (id for id in asked.only if id.startswith(f"{result.suite}/"))
+    row = sealed_openings.opening(result, when=began, only=only, misses_shown=sealed.show_misses)
+    sealed_openings.append(sealed.log, row)
+    return result if sealed.show_misses else sealed_openings.without_misses(result)
 
 
 def drawn_for(asked: SuiteOptions, name: str) -> tuple[Draw, ...]:
@@ -259,6 +213,9 @@ def drawn_for(asked: SuiteOptions, name: str) -> tuple[Draw, ...]:
         only = [Draw.parse(id) for id in asked.only]
         for draw in only:
             suite_named(draw.suite)
+            if (draw.split == "sealed") is not (asked.sealed is not None):
+                what = "a sealed scenario" if draw.split == "sealed" else "no sealed scenario"
+                raise InputError(f"--only {draw.id}: {what}; sealed ones, and no others, are played with --sealed")
             if asked.suite not in ("all", draw.suite):
                 raise InputError(f"--only {draw.id}: a scenario of {draw.suite}, not of {asked.suite}")
         return tuple(draw for draw in only if draw.suite == name)
@@ -296,67 +253,15 @@ def _played(
 
 
 def _command(chosen: ChosenSuite, asked: SuiteOptions) -> str:
-    name = chosen.suite.name
+    name, count = chosen.suite.name, len(chosen.jobs)
     which = [f"--only {id}" for id in asked.only if id.startswith(f"{name}/")]
-    if not which and chosen.file is None:
-        which = [f"--split {asked.split} --scenarios {len(chosen.jobs)}"]
+    if chosen.file is None:
+        which = which or [f"--scenarios {count}" if asked.sealed else f"--split {asked.split} --scenarios {count}"]
     elif not which and asked.scenarios:
         which = [f"--scenarios {asked.scenarios}"]
+    if asked.sealed:
+        which.insert(0, "--sealed")
     return " ".join([f"ctxsteward evals run {asked.suite if chosen.file else name}", *which, *asked.given])
-
-
-def _print(result: EvalResult, difference: ResultDifference | None, as_json: bool) -> None:
-    if as_json:
-        print_document("eval_result", result.model_dump(mode="json"))
-        return
-
-    console = table_console()
-    console.print(result_table(result, difference))
-    for line in miss_lines(result):
-        console.print(line)
-
-
-def _conclude(results: Sequence[EvalResult]) -> None:
-    scenarios, turns = sum(one.scenarios for one in results), sum(one.turns for one in results)
-    gates = [gate for one in results for gate in one.gates]
-    failed = sum(not gate.passed for gate in gates)
-    held = f"{len(gates) - failed} of {len(gates)} gates passed" if gates else "no gates (--gate holds them)"
-    long = sum(one.long_scenarios for one in results)
-    seconds = sum(one.cpu_seconds for one in results)
-    many = "scenario" if scenarios == 1 else "scenarios"
-    note(f"{scenarios:,} {many}, {long} of 200 and more turns, {turns:,} turns, {seconds:.0f} s of CPU; {held}")
-
-
-def _write(
-    outputs: SuiteOutputs,
-    results: Sequence[EvalResult],
-    differences: Mapping[str, ResultDifference],
-    known: Sequence[EvalResult],
-) -> None:
-    """Write every file that can be; raises `InputError` for the first that cannot."""
-    texts: list[tuple[Path | None, Callable[[], str]]] = [
-        (outputs.junit, lambda: junit(results)),
-        (outputs.markdown, lambda: markdown(results, differences)),
-        (outputs.html, lambda: page(results, differences, known)),
-    ]
-    writes = [partial(_write_text, path, text) for path, text in texts if path is not None]
-    if outputs.history:
-        writes.append(partial(append, outputs.history, results))
-    failed: list[InputError] = []
-    for write in writes:
-        try:
-            write()
-        except InputError as error:
-            failed.append(error)
-    if failed:
-        raise failed[0]
-
-
-def _write_text(path: Path, text: Callable[[], str]) -> None:
-    try:
-        path.write_text(text(), encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
 
 
 ALL = "all"
@@ -396,8 +301,18 @@ def list_subjects(as_json: bool, store: str, tenant: str) -> None:
     help="Hold the figures to the shipped gates, or to those of a YAML file of yours; goes behind SUITE.",
 )  # fmt: skip
 @click.option(
-    "--split", type=click.Choice(("ci", "docs")), default="ci", show_default=True,
-    help="Which seeds: docs are those that figures in the docs come from.",
+    "--split", type=click.Choice(SPLITS), metavar="[ci|docs]",
+    help="Which seeds and words: docs is what rules may be tuned on.  [default: ci]",
+)  # fmt: skip
+@click.option("--sealed", is_flag=True, help="Open the sealed split, which nothing was tuned on; this is recorded.")
+@click.option("--show-misses", is_flag=True, help="Of the sealed split too, with their texts; this is recorded.")
+@click.option(
+    "--sealed-log", type=click.Path(path_type=Path), metavar="FILE",
+    help=f"Ledger of openings; default: {sealed_openings.FILE} beside --history, else here.",
+)  # fmt: skip
+@click.option(
+    "--write", type=click.Path(path_type=Path), metavar="FILE",
+    help="Put the sealed figures, and those of ci in --history, between the markers of this Markdown.",
 )  # fmt: skip
 @click.option("--scenarios", type=click.IntRange(1, 10_000), metavar="N", help="Of each suite; default: what CI runs.")
 @click.option("--full", is_flag=True, help="Four times as many scenarios.")
@@ -423,13 +338,14 @@ def list_subjects(as_json: bool, store: str, tenant: str) -> None:
 )
 @click.option(
     "--history", type=click.Path(path_type=Path), metavar="FILE",
-    help="Append to this file (JSON lines), and compare with the run before.",
+    help="Append to this file (JSON lines), and compare with the last run that asked the same.",
 )  # fmt: skip
 @click.option("--revision", metavar="TEXT", help="Of your repository, to keep with the results.")
 @telemetry
 @common
 def run(
-    suite: str, gates: str | None, split: str, scenarios: int | None, full: bool, only: tuple[str, ...], subject: str,
+    suite: str, gates: str | None, split: Split | None, sealed: bool, show_misses: bool, sealed_log: Path | None,
+    write: Path | None, scenarios: int | None, full: bool, only: tuple[str, ...], subject: str,
     shard: str | None, resume: Path | None,
     workers: int | None, model: str | None, budgets: tuple[str, ...], summarizer: str, profile: str | None,
     junit: Path | None, markdown: Path | None, html: Path | None, history: Path | None, revision: str | None,
@@ -439,11 +355,14 @@ def run(
 
     `ctxsteward evals list` names the suites; `all` plays each of them; FILE.yaml is a suite of your own.
 
-    No model, key or network is needed. Exit 1 where a gate fails or a scenario breaks off.
+    No model, key or network is needed. Exit 1 where a gate fails or a scenario breaks off. A gate that so few
+    scenarios cannot decide is told as undecided, and fails nothing.
     """
     asked = SuiteOptions(
-        suite=suite, gates=gates, split="docs" if split == "docs" else "ci", scenarios=scenarios, full=full, only=only,
-        workers=workers, revision=revision, setup=read_setup(model, budgets, summarizer, profile, subject),
+        suite=suite, gates=gates, split="sealed" if sealed else split or "ci", scenarios=scenarios, full=full,
+        only=only, workers=workers, revision=revision,
+        sealed=_sealed(split, sealed, show_misses, sealed_log, write, history, resume),
+        setup=read_setup(model, budgets, summarizer, profile, subject),
         given=_given(model, budgets, summarizer, profile, subject), resume=resume,
         shard=read_shard(shard, resume, {"gate": gates, "junit": junit, "history": history}),
     )  # fmt: skip
@@ -451,6 +370,31 @@ def run(
     results = run_suites(asked, outputs, as_json=as_json)
     if not all(result.passed for result in results):
         raise SystemExit(1)
+
+
+def _sealed(
+    split: Split | None,
+    sealed: bool,
+    show_misses: bool,
+    log: Path | None,
+    write: Path | None,
+    history: Path | None,
+    resume: Path | None,
+) -> SealedOptions | None:
+    """How the sealed split is opened; raises `InputError` for another way to it, and for its options without it."""
+    if sealed and split is not None:
+        raise InputError(f"--sealed --split {split}: give one of them; --sealed opens the split sealed")
+    if split == "sealed":
+        raise InputError("--split sealed: that split is opened by --sealed alone, which records the opening")
+    if sealed and resume is not None:
+        raise InputError(f"--resume {resume} beside --sealed: it would keep the misses of a split that shows none")
+    if sealed:
+        log = log or (history.parent if history else Path()) / sealed_openings.FILE
+        return SealedOptions(log=log, show_misses=show_misses, write=write)
+    for name, given in (("--show-misses", show_misses), ("--sealed-log", log), ("--write", write)):
+        if given:
+            raise InputError(f"{name}: an option of --sealed, which was not given")
+    return None
 
 
 def _given(

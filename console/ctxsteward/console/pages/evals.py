@@ -7,8 +7,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from ctxsteward.evals.result_formats import delta, figure, interval
-from ctxsteward.evals.result_history import ResultDifference, trend
+from ctxsteward.evals.result_formats import delta, distinct, figure, interval, notices, outcome, tally
+from ctxsteward.evals.result_history import ResultDifference, trend, values
 from ctxsteward.schemas import EvalResult, GateResult, MetricResult
 
 from .charts import Bar, Series, Shape, bars, drawing, lines, shape
@@ -18,14 +18,19 @@ FOREST_WIDTH, FOREST_HEIGHT = 220, 18
 
 
 def page(
-    results: Sequence[EvalResult], differences: Mapping[str, ResultDifference], history: Sequence[EvalResult]
+    results: Sequence[EvalResult],
+    differences: Mapping[str, ResultDifference],
+    history: Sequence[EvalResult],
+    incomparable: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
     """The page; the same bytes for the same results."""
+    gates = [gate for result in results for gate in result.gates]
     trends = [(result.suite, _trend(result, history)) for result in results]
     seconds = bars("CPU seconds", [Bar(one.suite, (round(one.cpu_seconds),)) for one in results])
     return render(
-        "evals.html.j2", title="Context evals", about=_about(results), gates=[g for one in results for g in one.gates],
-        suites=[_suite(result, differences.get(result.suite)) for result in results],
+        "evals.html.j2", title="Context evals", about=_about(results), outcome=outcome(results),
+        tally=tally(gates) if gates else "",
+        suites=[_suite(one, differences.get(one.suite), (incomparable or {}).get(one.suite, ())) for one in results],
         trends=[*trends, ("CPU seconds", seconds)],
     )  # fmt: skip
 
@@ -43,7 +48,7 @@ def _about(results: Sequence[EvalResult]) -> str:
     )
 
 
-def _suite(result: EvalResult, difference: ResultDifference | None) -> dict[str, Any]:
+def _suite(result: EvalResult, difference: ResultDifference | None, incomparable: Sequence[str]) -> dict[str, Any]:
     was = {one.metric: one.before for one in difference.changes} if difference else {}
     rows = []
     for metric in result.metrics:
@@ -52,11 +57,13 @@ def _suite(result: EvalResult, difference: ResultDifference | None) -> dict[str,
         rows.append({
             "name": metric.name, "about": metric.about, "value": figure(metric, metric.value),
             "interval": interval(metric), "forest": _forest(metric, gates), "checks": f"{metric.checks:,}",
-            "gates": gates, "since": delta(metric, before) if before is not None else "",
+            "distinct": distinct(metric), "gates": gates, "notices": [notices(metric, gate) for gate in gates],
+            "since": delta(metric, before) if before is not None else "",
         })  # fmt: skip
     return {
         "result": result,
         "compared": difference is not None,
+        "incomparable": "; ".join(incomparable),
         "rows": rows,
         "failures": list(_failures(result)),
     }
@@ -92,7 +99,10 @@ def _is_number(word: str) -> bool:
 
 
 def _failures(result: EvalResult) -> Iterator[tuple[str, str, str, str]]:
-    failed = {gate.metric for gate in result.gates if not gate.passed}
+    failed = {gate.metric: gate for gate in result.gates if not gate.passed}
+    for gate in failed.values():
+        if gate.verdict != "failed":
+            yield gate.metric, "", gate.verdict, gate.why
     for miss in result.misses:
         if miss.metric in failed:
             yield miss.metric, miss.scenario, miss.at, miss.why
@@ -104,7 +114,7 @@ def _trend(result: EvalResult, history: Sequence[EvalResult]) -> Markup:
     """Rates of the suite that have a gate, run by run."""
     gated = {gate.metric for gate in result.gates}
     rates = [metric for metric in result.metrics if metric.kind == "rate" and (metric.name in gated or not gated)]
-    series = [Series(rate.name, trend(history, result.suite, result.split, rate.name)) for rate in rates]
-    runs = [one.when[:10] for one in history if (one.suite, one.split) == (result.suite, result.split)]
-    longest = max((len(one.values) for one in series), default=0)
-    return lines("Rates", series, runs[-longest:] if longest else [])
+    runs = trend(history, result)
+    return lines(
+        "Rates", [Series(rate.name, values(runs, rate.name)) for rate in rates], [one.when[:10] for one in runs]
+    )

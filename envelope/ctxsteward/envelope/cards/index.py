@@ -48,7 +48,11 @@ def open_cards(uri: str, *, must_exist: bool = False) -> CardIndex:
 
 def _shown(uri: str) -> str:
     """As much of it as can hold no password."""
-    return uri.partition("//")[0][:60]
+    scheme, colon, _ = uri.partition(":")
+    if colon:
+        return f"{scheme[:60]}:"
+    _, at, host = uri.rpartition("@")
+    return f"…@{host[:60]}" if at else uri[:60]
 
 
 BATCH_CARDS = 500

@@ -5,7 +5,9 @@
 
 Most files are tables: kinds of texts by language, or by split and language. Those that are more have a class here, and
 one language a file; ``dev`` is what rules may be tuned on and what the split ``docs`` uses, ``held_out`` is only for
-reporting and for the split ``ci``. A file that does not fit raises pydantic's `ValidationError`.
+reporting and for the split ``ci``. What the split ``sealed`` says stands in the folder ``sealed``, in files of the same
+names, so that nobody who works on the others reads it in passing: leave it closed. A file that does not fit raises
+pydantic's `ValidationError`.
 """
 
 from __future__ import annotations
@@ -13,17 +15,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 from ruamel.yaml import YAML
 
 Language = Literal["en", "zh"]
-Split = Literal["docs", "ci"]
+Split = Literal["docs", "ci", "sealed"]
+SPLITS: tuple[Split, ...] = get_args(Split)
 Texts = tuple[str, ...]
 TextsByLanguage = Mapping[Language, Texts]
 TextTable = Mapping[str, Mapping[Split, TextsByLanguage] | TextsByLanguage]
 """By kind."""
+SEALED = "sealed"
+"""The folder of what the split of that name says."""
 
 
 class Phrasings(BaseModel):
@@ -37,25 +42,47 @@ P = TypeVar("P", bound=Phrasings)
 
 
 class Halves(Phrasings, Generic[Half]):
-    """The same kinds of texts twice."""
+    """The same kinds of texts twice, and once more under seal."""
 
     dev: Half
     held_out: Half
+    sealed: Half
 
     def of(self, split: Split) -> Half:
-        """The half that a suite's split uses."""
-        return self.dev if split == "docs" else self.held_out
+        """The texts that a suite's split uses."""
+        return {"docs": self.dev, "ci": self.held_out, "sealed": self.sealed}[split]
 
 
-class CanaryPhrasings(Halves[Mapping[str, Texts]]):
-    """Sentences that plant a value, by kind; what their slots are filled with; what stands around them."""
+class CanarySentences(Phrasings):
+    """Sentences that plant a value, by kind; what their slots are filled with; what is replied."""
 
+    kinds: Mapping[str, Texts]
+    slots: Mapping[str, Texts]
+    replies: Texts
+
+
+class CanaryPhrasings(Phrasings):
+    """Sentences that plant a value, by kind; what their slots are filled with; what stands around them.
+
+    The sealed ones have slots and replies of their own.
+    """
+
+    dev: Mapping[str, Texts]
+    held_out: Mapping[str, Texts]
+    sealed: CanarySentences
     slots: Mapping[str, Texts]
     user_filler: Texts
     assistant_filler: Texts
     replies: Texts
     leads: Texts
     tails: Texts
+
+    def of(self, split: Split) -> CanarySentences:
+        """The texts that a suite's split uses."""
+        if split == "sealed":
+            return self.sealed
+        kinds = self.dev if split == "docs" else self.held_out
+        return CanarySentences(kinds=kinds, slots=self.slots, replies=self.replies)
 
 
 class StoryText(Phrasings):
@@ -149,8 +176,19 @@ def table(file: str) -> TextTable:
 
 
 def read(file: str) -> Any:
-    """A file of this folder as it is."""
-    return YAML(typ="safe").load(files(__name__).joinpath(f"{file}.yaml").read_text(encoding="utf-8"))
+    """A file of this folder as it is, with the sealed file of its name in it."""
+    found, sealed = _yaml(f"{file}.yaml"), f"{SEALED}/{file}.yaml"
+    if not files(__name__).joinpath(sealed).is_file():
+        return found
+    kinds = _yaml(sealed)
+    if "dev" in found or "docs" in found:
+        return {**found, "sealed": kinds}
+    by_split = {kind: rows if "docs" in rows else {"docs": rows, "ci": rows} for kind, rows in found.items()}
+    return {kind: {**rows, "sealed": kinds[kind]} for kind, rows in by_split.items()}
+
+
+def _yaml(name: str) -> Any:
+    return YAML(typ="safe").load(files(__name__).joinpath(name).read_text(encoding="utf-8"))
 
 
 def load(file: str, kind: type[P]) -> P:

@@ -1,3 +1,4 @@
+from . import answers as answers
 from .ours import EnvelopeDialogue as EnvelopeDialogue, named as named, prompt_from as prompt_from
 from .port import (
     Archive as Archive,
@@ -10,7 +11,6 @@ from .port import (
     Strategy as Strategy,
     Subject as Subject,
     Task as Task,
-    prompt_of as prompt_of,
 )
 from .registry import (
     BASELINES as BASELINES,

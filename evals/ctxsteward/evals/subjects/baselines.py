@@ -8,9 +8,11 @@ Source: the issues of well-known agent projects (orphaned pairs, rewritten prefi
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from random import Random
 
@@ -19,8 +21,6 @@ from ctxsteward.schemas import Message, Wire
 from .port import Conversation, Prompt, Task
 
 WINDOW_MESSAGES = 20
-RECALLED_FRACTION = 0.5
-"""Of the budget, for messages that a query finds."""
 HITS = 5
 KEPT_RESULTS = 8
 SUMMARY_FRACTION = 0.3
@@ -29,9 +29,25 @@ _HAN = re.compile(r"([㐀-鿿])")
 _SENTENCE = re.compile(r".+?(?:[.!?](?=\s)|[。！？]|\n|$)")
 
 
-def everything(conversation: Conversation) -> Sequence[Wire]:
-    """Sends all that was said."""
-    return conversation.messages
+def everything(conversation: Conversation) -> Prompt:
+    """Sends all that was said; to Anthropic message by message, as it stands."""
+    return Prompt(messages=conversation.messages, anthropic=partial(as_it_stands, conversation.messages))
+
+
+def as_it_stands(messages: Sequence[Wire]) -> Wire:
+    """A request to Anthropic that repairs nothing."""
+    return {"messages": [_block_message(wire) for wire in messages if wire["role"] != "system"]}
+
+
+def _block_message(wire: Wire) -> Wire:
+    if wire["role"] == "tool":
+        result = {"type": "tool_result", "tool_use_id": wire["tool_call_id"], "content": wire["content"]}
+        return {"role": "user", "content": [result]}
+    blocks: list[Wire] = [{"type": "text", "text": text}] if (text := text_of(wire)) else []
+    for call in wire.get("tool_calls") or ():
+        arguments = json.loads(call["function"]["arguments"] or "{}")
+        blocks.append({"type": "tool_use", "id": call["id"], "name": call["function"]["name"], "input": arguments})
+    return {"role": wire["role"], "content": blocks}
 
 
 def window(conversation: Conversation) -> Sequence[Wire]:
@@ -85,8 +101,11 @@ class KeptMessages:
 class RecallDialogue(KeptMessages):
     """Half the budget for the newest messages, half for what `pick` finds earlier, told before the last message."""
 
+    recalled_fraction = 0.5
+    """Of the budget."""
+
     def prompt(self, question: str | None = None) -> Prompt:
-        room = int(self.task.budget_tokens * RECALLED_FRACTION)
+        room = int(self.task.budget_tokens * self.recalled_fraction)
         said = self.with_question(question)
         newest = _newest(said, self.task.budget_tokens - room, self.tokens)
         earlier = self.said[: len(said) - len(newest)]
@@ -111,7 +130,7 @@ class RecallDialogue(KeptMessages):
 
 
 class Bm25Dialogue(RecallDialogue):
-    """Picks by BM25 over words and Chinese characters, one message a row. Source: SQLite's FTS5."""
+    """Half the newest messages, half what BM25 finds for the last user message. Source: SQLite's FTS5."""
 
     def __init__(self, task: Task, tokens: Callable[[Wire], int]) -> None:
         super().__init__(task, tokens)
@@ -132,6 +151,12 @@ class Bm25Dialogue(RecallDialogue):
         return [row[0] for row in rows]
 
 
+class RetrievalDialogue(Bm25Dialogue):
+    """No history but what BM25 finds for the last user message: a chat over an index."""
+
+    recalled_fraction = 1.0
+
+
 def _words(text: str) -> str:
     """Chinese as bigrams, which is how such text is searched without a dictionary."""
     spaced = _HAN.sub(r" \1 ", text)
@@ -141,7 +166,7 @@ def _words(text: str) -> str:
 
 
 class RandomDialogue(RecallDialogue):
-    """Picks at random: what a judgement is worth that knows nothing."""
+    """Half the newest messages, half earlier ones at random: what is worth nothing."""
 
     def pick(self, query: str, before: int) -> Sequence[int]:
         return Random(f"{self.task.id} {query} {before}").sample(range(before), before)

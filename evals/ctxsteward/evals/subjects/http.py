@@ -6,7 +6,8 @@
     {"op": "search", "id": …, "query": …}       -> {"texts": […]}
 
 `messages` is all that was said; a question that is asked in passing is the last of them, and named. The last two are
-only asked of a server whose answers say ``"can": ["resolve", "search"]``.
+only asked of a server whose answers say ``"can": ["resolve", "search"]``. An address that sends on to another one is
+refused: what is judged is what was named.
 
 Raises `InputError` with what the server did instead of answering.
 """
@@ -14,18 +15,29 @@ Raises `InputError` with what the server did instead of answering.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from http.client import HTTPException
 from typing import Any
-from urllib.error import HTTPError, URLError
-from urllib.request import Request, urlopen
+from urllib.error import HTTPError
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from ctxsteward.schemas import InputError, Wire
 
-from .port import Dialogue, Prompt, Task, prompt_of
+from .port import Dialogue, Prompt, Task
 
 ANSWER_SECONDS = 120.0
 MAX_ANSWER_BYTES = 64 << 20
+_PIECE_BYTES = 1 << 20
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    def redirect_request(self, *_: object) -> None:
+        """Follow nowhere: the answer is then an error with its status."""
+
+
+_open = build_opener(_NoRedirects).open
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +45,17 @@ class HttpSubject:
     """A server that answers at this address."""
 
     name: str
+    answer_seconds: float = ANSWER_SECONDS
 
     def open(self, task: Task, tokens: Callable[[Wire], int]) -> Dialogue:
-        return HttpDialogue(self.name, task)
+        return HttpDialogue(self.name, task, self.answer_seconds)
 
 
 class HttpDialogue:
     """One conversation with a server; it has `resolve` and `search` once the server says that it can."""
 
-    def __init__(self, address: str, task: Task) -> None:
-        self._address, self._task = address, task
+    def __init__(self, address: str, task: Task, answer_seconds: float = ANSWER_SECONDS) -> None:
+        self._address, self._task, self._answer_seconds = address, task, answer_seconds
         self._said: list[Wire] = []
 
     def add(self, message: Wire) -> None:
@@ -54,39 +67,31 @@ class HttpDialogue:
             "op": "prompt", "budget_tokens": self._task.budget_tokens, "system": self._task.system,
             "tools": list(self._task.tools), "messages": [*self._said, *asked], "question": question,
         })  # fmt: skip
-        can = answer.get("can") or ()
+        if "messages" not in answer:
+            raise InputError(f"{self._address}: its answer has no `messages`: {answer!r:.60}")
+        can = answer.get("can", [])
+        if not isinstance(can, list):
+            raise InputError(f"{self._address}: `can` is {can!r:.60}; answer a list of resolve, search")
         if "resolve" in can:
             self.resolve = self._resolve
         if "search" in can:
             self.search = self._search
-        return prompt_from_json(self._address, answer)
+        return Prompt(
+            messages=answer["messages"], references=answer.get("references") or {}, summary=answer.get("summary"),
+            lost=answer.get("lost"), compacted=answer.get("compacted"),
+        )  # fmt: skip
 
     def _resolve(self, reference: str) -> str:
         text = self._ask({"op": "resolve", "reference": reference}).get("text")
-        if not isinstance(text, str):
+        if text is None:
             raise LookupError(f"{reference} leads nowhere")
-        return text
+        return text  # type: ignore[no-any-return]  # whatever it is: `answers` looks at it
 
     def _search(self, query: str) -> Sequence[str]:
-        texts = self._ask({"op": "search", "query": query}).get("texts")
-        if not isinstance(texts, list):
-            raise InputError(f"{self._address}: `texts` of a search is {texts!r:.60}; answer a list of texts")
-        return [str(text) for text in texts]
+        return self._ask({"op": "search", "query": query}).get("texts")  # type: ignore[return-value]  # the same
 
     def _ask(self, question: dict[str, Any]) -> Mapping[str, Any]:
-        body = json.dumps({**question, "id": self._task.id}).encode()
-        request = Request(self._address, body, {"Content-Type": "application/json"})
-        try:
-            with urlopen(request, timeout=ANSWER_SECONDS) as response:
-                raw = response.read(MAX_ANSWER_BYTES + 1)
-        except HTTPError as error:
-            raise InputError(f"{self._address}: answered {error.code} {error.reason}; see the server's log") from error
-        except (URLError, TimeoutError, ConnectionError) as error:
-            raise InputError(
-                f"{self._address}: no answer ({getattr(error, 'reason', error)}); start it first"
-            ) from error
-        if len(raw) > MAX_ANSWER_BYTES:
-            raise InputError(f"{self._address}: an answer of more than {MAX_ANSWER_BYTES >> 20} MB")
+        raw = self._posted(json.dumps({**question, "id": self._task.id}).encode())
         try:
             answer = json.loads(raw)
         except ValueError as error:
@@ -95,19 +100,26 @@ class HttpDialogue:
             raise InputError(f"{self._address}: its answer is {answer!r:.60}; answer an object with `messages`")
         return answer
 
-
-def prompt_from_json(name: str, answer: Mapping[str, Any]) -> Prompt:
-    """A `Prompt` from an answer of JSON values; raises `InputError` for a field that does not fit."""
-    messages = prompt_of(name, answer.get("messages")).messages
-    references, lost = answer.get("references") or {}, answer.get("lost")
-    if not isinstance(references, dict) or not all(isinstance(place, int) for place in references.values()):
-        raise InputError(f"{name}: `references` is {references!r:.60}; map each reference to a 1-based place")
-    if lost is not None and not (isinstance(lost, list) and all(isinstance(place, int) for place in lost)):
-        raise InputError(f"{name}: `lost` is {lost!r:.60}; give a list of 1-based places")
-    for key, kind in (("summary", str), ("compacted", bool)):
-        if not isinstance(answer.get(key), (kind, type(None))):
-            raise InputError(f"{name}: `{key}` is {answer[key]!r:.60}; give a {kind.__name__}, or leave it out")
-    return Prompt(
-        messages=messages, references=references, summary=answer.get("summary"),
-        lost=None if lost is None else frozenset(lost), compacted=answer.get("compacted"),
-    )  # fmt: skip
+    def _posted(self, body: bytes) -> bytes:
+        deadline = time.monotonic() + self._answer_seconds
+        try:
+            request = Request(self._address, body, {"Content-Type": "application/json"})
+            with _open(request, timeout=self._answer_seconds) as response:
+                raw = bytearray()
+                while len(raw) <= MAX_ANSWER_BYTES and (piece := response.read1(_PIECE_BYTES)):
+                    raw += piece
+                    if time.monotonic() > deadline:
+                        raise TimeoutError
+        except HTTPError as error:
+            error.close()
+            raise InputError(f"{self._address}: answered {error.code} {error.reason}; see the server's log") from error
+        except TimeoutError as error:
+            raise InputError(f"{self._address}: no answer within {self._answer_seconds:g} s") from error
+        except (OSError, HTTPException, ValueError) as error:
+            what = getattr(error, "reason", error)
+            if isinstance(what, TimeoutError):
+                raise InputError(f"{self._address}: no answer within {self._answer_seconds:g} s") from error
+            raise InputError(f"{self._address}: no answer ({what}); start it first") from error
+        if len(raw) > MAX_ANSWER_BYTES:
+            raise InputError(f"{self._address}: an answer of more than {MAX_ANSWER_BYTES >> 20} MB")
+        return bytes(raw)

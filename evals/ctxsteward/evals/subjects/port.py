@@ -11,7 +11,19 @@ A strategy with a memory of its own is a `Subject` instead: it opens a `Dialogue
 as they are said. A dialogue may also have the methods of `Archive` (what a reference leads to), `Outputs` (tool
 outputs by number) and `Index` (the model's search); what a subject does not have is unscored, never 0 or 1.
 
-The judge believes nothing: a reference counts where it stands in the messages and its `resolve` gives what was said.
+What the judge finds out for itself:
+
+- A reference counts where it stands, alone, in words that the strategy added, and `resolve` gives the message with at
+  most 300 characters around it. Of a search, the first ten texts count, each within the same bound.
+- What is over the budget is shown, and `within_budget` fails: each figure says one thing.
+- Tokens are counted by the judge, of everything that is read. A message with fields that nobody counts is refused.
+- `compacted` counts where messages that were sent before did change; an outdated value that stands alone in added
+  words counts, whether `summary` names them or not; what is shown whole is not `lost`.
+- CPU is what the judge measures; `cpu_seconds` is believed up to the time that has passed.
+
+What it takes on trust: that `prompt(question)` is what would be sent if a user asked it now; that what `lost` names was
+reported; that `anthropic` makes the same call; that a strategy does not read the suites or the judge's memory, keeps
+nothing from one conversation to the next, and returns: one in this process is not ended, a server or a library is.
 """
 
 from __future__ import annotations
@@ -21,13 +33,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from ctxsteward.envelope import Envelope
-from ctxsteward.schemas import InputError, Wire
+from ctxsteward.schemas import Wire
 
 
 class Task(NamedTuple):
     """One conversation before anything is said."""
 
     id: str
+    """The same whenever the conversation is played; it does not say which scenario it is."""
     budget_tokens: int
     """For all that is sent but system prompt and tools."""
     system: str | None = None
@@ -38,13 +51,11 @@ class Conversation(NamedTuple):
     """What a function is asked with."""
 
     messages: Sequence[Wire]
-    """All that was said, oldest first; a question that is asked now is the last of them."""
+    """All that was said, oldest first; a question that is asked in passing is the last of them, and not kept."""
     budget_tokens: int
     tokens: Callable[[Wire], int]
     """Of a message, as the judge counts."""
     task: Task
-    question: str | None = None
-    """What is asked in passing, where something is: the conversation goes on without it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +69,7 @@ class Prompt:
     summary: str | None = None
     """The lines that the strategy wrote itself; None: it cannot tell them from what was said."""
     lost: frozenset[int] | None = None
-    """1-based places of messages that it reports as lost, so far; None: it reports nothing."""
+    """1-based places of messages that it reports as lost and does not show; None: it reports nothing."""
     compacted: bool | None = None
     """Whether something that the last call was sent was taken back for this one; None: it cannot tell."""
     anthropic: Callable[[], Wire] | None = None
@@ -69,6 +80,10 @@ class Prompt:
     """Ours, with its report."""
 
 
+Answer = Prompt | Iterable[Wire]
+"""A prompt, or no more than its messages."""
+
+
 @runtime_checkable
 class Dialogue(Protocol):
     """One conversation with a strategy."""
@@ -76,7 +91,7 @@ class Dialogue(Protocol):
     def add(self, message: Wire) -> None:
         """Something was said: an OpenAI chat message."""
 
-    def prompt(self, question: str | None = None) -> Prompt:
+    def prompt(self, question: str | None = None) -> Answer:
         """What would be sent now; with a question, if a user asked it now, which the dialogue then forgets."""
 
 
@@ -115,23 +130,23 @@ class Subject(Protocol):
         """Begin a conversation; `tokens` counts a message as the judge does."""
 
 
-Strategy = Callable[[Conversation], Prompt | Iterable[Wire]]
+Strategy = Callable[[Conversation], Answer]
+"""``async def`` is one, too; so is any method of a dialogue."""
 
 
 class FunctionDialogue:
     """A conversation with a function: what was said is kept here."""
 
-    def __init__(self, name: str, strategy: Strategy, task: Task, tokens: Callable[[Wire], int]) -> None:
-        self._name, self._strategy, self._task, self._tokens = name, strategy, task, tokens
+    def __init__(self, strategy: Strategy, task: Task, tokens: Callable[[Wire], int]) -> None:
+        self._strategy, self._task, self._tokens = strategy, task, tokens
         self._said: list[Wire] = []
 
     def add(self, message: Wire) -> None:
         self._said.append(message)
 
-    def prompt(self, question: str | None = None) -> Prompt:
+    def prompt(self, question: str | None = None) -> Answer:
         asked: list[Wire] = [] if question is None else [{"role": "user", "content": question}]
-        conversation = Conversation([*self._said, *asked], self._task.budget_tokens, self._tokens, self._task, question)
-        return prompt_of(self._name, self._strategy(conversation))
+        return self._strategy(Conversation([*self._said, *asked], self._task.budget_tokens, self._tokens, self._task))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,28 +157,4 @@ class FunctionSubject:
     strategy: Strategy
 
     def open(self, task: Task, tokens: Callable[[Wire], int]) -> Dialogue:
-        return FunctionDialogue(self.name, self.strategy, task, tokens)
-
-
-def prompt_of(name: str, answer: object) -> Prompt:
-    """A strategy's answer, checked; raises `InputError` that says what was found instead of messages."""
-    if isinstance(answer, Prompt):
-        _check_messages(name, answer.messages)
-        return answer
-    if isinstance(answer, (str, bytes, Mapping)) or not isinstance(answer, Iterable):
-        raise InputError(f"subject {name}: it returned {_kind(answer)}; return a list of chat messages, or a Prompt")
-    messages = list(answer)
-    _check_messages(name, messages)
-    return Prompt(messages=messages)
-
-
-def _check_messages(name: str, messages: Sequence[object]) -> None:
-    for number, message in enumerate(messages):
-        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
-            what = f"message {number} of what it returned is {_kind(message)}"
-            raise InputError(f"subject {name}: {what}; write an OpenAI chat message such as "
-                             '{"role": "user", "content": "…"}')  # fmt: skip
-
-
-def _kind(value: object) -> str:
-    return "nothing (None)" if value is None else f"{type(value).__name__} {value!r:.60}"
+        return FunctionDialogue(self.strategy, task, tokens)

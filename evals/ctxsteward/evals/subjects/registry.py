@@ -11,11 +11,14 @@ Raises `InputError` that says what was found and what to write.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +40,7 @@ FUNCTIONS: Mapping[str, Strategy] = {
 }
 DIALOGUES: Mapping[str, DialogueType] = {
     "bm25": baselines.Bm25Dialogue,
+    "retrieval": baselines.RetrievalDialogue,
     "random": baselines.RandomDialogue,
     "summary": baselines.SummaryDialogue,
     "offload": baselines.OffloadDialogue,
@@ -80,11 +84,12 @@ class NamedSubject:
         if self.name in DIALOGUES:
             return DIALOGUES[self.name](task, tokens)
         strategy = FUNCTIONS.get(self.name) or loaded(self.name)
-        if isinstance(strategy, type):
-            return _dialogue(self.name, strategy(task, tokens))
-        if hasattr(strategy, "open"):
-            return _dialogue(self.name, strategy.open(task, tokens))
-        return FunctionDialogue(self.name, strategy, task, tokens)
+        if not isinstance(strategy, type) and not hasattr(strategy, "open"):
+            return FunctionDialogue(strategy, task, tokens)
+        dialogue = strategy(task, tokens) if isinstance(strategy, type) else strategy.open(task, tokens)
+        if not isinstance(dialogue, Dialogue):
+            raise InputError(f"subject {self.name}: {dialogue!r:.60} has no methods `add` and `prompt`")
+        return dialogue
 
 
 def subject_named(name: str) -> Subject | None:
@@ -100,46 +105,70 @@ def subject_named(name: str) -> Subject | None:
     return NamedSubject(name)
 
 
+INSPECT = "inspect:"
+
+
 @cache
 def loaded(name: str) -> Any:
     """The function, class or object that a Python path names."""
-    inspect, _, path = name.rpartition("inspect:")
-    place, colon, attribute = path.rpartition(":")
+    place, colon, attribute = name.removeprefix(INSPECT).rpartition(":")
     if not colon or not place or not attribute:
-        known = ", ".join(SUBJECTS)
-        raise InputError(f"subject {name!r:.80} is none; one of: {known}; or a module:function, FILE.py:function, URL")
-    module = _file(name, Path(place)) if place.endswith(".py") else _module(name, place)
+        near = _near(name, SUBJECTS) or f"one of: {', '.join(SUBJECTS)}"
+        raise InputError(f"subject {name!r:.80} is none; {near}; or a module:function, FILE.py:function, URL")
+    module = _imported(name, place)
     found = getattr(module, attribute, None)
     if found is None:
-        raise InputError(f"subject {name}: {place} has no {attribute!r}")
-    if inspect or name.startswith("inspect:"):
+        near = _near(attribute, [each for each in vars(module) if not each.startswith("_")])
+        raise InputError(f"subject {name}: {place} has no {attribute!r}" + (f"; {near}" if near else ""))
+    if name.startswith(INSPECT):
         return _solver(name, found)
-    if not callable(found) and not hasattr(found, "open"):
+    asked = found if isinstance(found, type) else getattr(found, "open", found)
+    if not callable(asked):
         raise InputError(f"subject {name}: {found!r:.60} is neither a function nor a class; see `evals subjects`")
+    _check_call(
+        name, asked, ("conversation",) if asked is found and not isinstance(found, type) else ("task", "tokens")
+    )
     return found
 
 
-def _module(name: str, place: str) -> Any:
-    if "" not in sys.path:
-        sys.path.insert(0, "")
+def _check_call(name: str, asked: Callable[..., object], arguments: Sequence[str]) -> None:
     try:
-        return import_module(place)
-    except ImportError as error:
-        raise InputError(f"subject {name}: {place} cannot be imported ({error}); run where it can be") from error
+        signature(asked).bind(*arguments)
+    except TypeError as error:
+        raise InputError(f"subject {name}: it is called with ({', '.join(arguments)}): {error}") from error
+    except ValueError:  # written in C: it does not say what it takes
+        return
 
 
-def _file(name: str, path: Path) -> Any:
-    if not path.is_file():
+def _near(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
+def _imported(name: str, place: str) -> Any:
+    """A module, or a file as a script is run: what lies beside it can be imported."""
+    path = Path(place)
+    is_file = path.suffix == ".py"
+    if is_file and not path.is_file():
         raise InputError(f"subject {name}: no file {path}")
+    folder = str(path.absolute().parent) if is_file else str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        with redirect_stdout(sys.stderr):
+            return _run(path) if is_file else import_module(place)
+    except (Exception, SystemExit) as error:
+        what = "does not run" if is_file else "cannot be imported"
+        raise InputError(f"subject {name}: {place} {what}: {type(error).__name__}: {error}") from error
+
+
+def _run(path: Path) -> Any:
     spec = spec_from_file_location(f"_subject_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
     sys.modules[spec.name] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise InputError(f"subject {name}: {path} does not run: {type(error).__name__}: {error}") from error
+    spec.loader.exec_module(module)
     return module
 
 
@@ -149,9 +178,3 @@ def _solver(name: str, found: Any) -> Strategy:
     except ImportError as error:
         raise InputError(f"subject {name} needs the extra `inspect`: pip install 'ctxsteward[inspect]'") from error
     return strategy_of(found())
-
-
-def _dialogue(name: str, found: object) -> Dialogue:
-    if not isinstance(found, Dialogue):
-        raise InputError(f"subject {name}: {found!r:.60} has no methods `add` and `prompt`")
-    return found

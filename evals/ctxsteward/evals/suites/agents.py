@@ -198,7 +198,7 @@ class Loops:
         return [self._id() for _ in range(count)], [self._output(rows) for _ in range(count)]
 
     def _output(self, rows: int | None = None) -> pasted.PastedOutput:
-        return self.talk.fresh(lambda: pasted.tool_output(self.rng, self.talk.subject.things, rows))
+        return self.talk.fresh(lambda: pasted.tool_output(self.rng, self.talk.subject.things, rows, self.talk.split))
 
     def _says(self) -> str | None:
         return self.rng.choice(self.phrasings["steps"]) or None
@@ -297,7 +297,7 @@ def play_agents(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
     for moment in play(scenario, setup, stage):
         match moment:
             case CallMoment():
-                compactions += bool(moment.prompt.compacted)
+                compactions += moment.compacted
                 if moment.number % every == 0 or _is_odd(moment, every):
                     yield from valid(moment)
                 yield from kept(moment, budget)
@@ -306,7 +306,7 @@ def play_agents(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
             case AskMoment():
                 yield from valid(moment)
                 shown = moment.ask.wants[0] in moment.window
-                yield holds("task_shown", shown, moment.at, f"{moment.ask.wants[0]} is not shown")
+                yield holds("task_shown", shown, moment.at, f"{moment.ask.wants[0]} is not shown", "task")
             case EndMoment():
                 yield from resolvable(moment)
                 yield compacted(compactions, moment)
@@ -342,13 +342,12 @@ def kept(moment: CallMoment, budget: BudgetJudge) -> Scores:
         yield holds("over_budget_legitimate", not faults, moment.at, "; ".join(faults))
     task = next(n for n, wire in enumerate(moment.wires, 1) if wire["role"] == "user")
     is_kept = moment.text_at(task) in moment.window or moment.leads(task)
-    yield holds("task_kept", is_kept, moment.at, f"the task, message {task}, is neither shown nor cited")
+    yield holds("task_kept", is_kept, moment.at, f"the task, message {task}, is neither shown nor cited", "task")
     for ordinal in _unseen(moment.wires):
         text = moment.wires[ordinal - 1]["content"]
         shown = text in moment.window or moment.leads(ordinal)
-        yield holds(
-            "results_shown", shown, moment.at, f"§{ordinal} of {len(text)} characters: neither verbatim nor named"
-        )
+        why = f"§{ordinal} of {len(text)} characters: neither verbatim nor named"
+        yield holds("results_shown", shown, moment.at, why, f"§{ordinal}")
     missing = last_turn_missing(moment)
     yield holds("last_turn", not missing, moment.at, f"not word for word: {missing}")
 

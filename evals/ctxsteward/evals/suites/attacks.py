@@ -119,6 +119,7 @@ CARRIERS: dict[str, Carrier] = {
 REPEATS = (20, 60)
 _LOOKALIKES = str.maketrans("aceopxyiACEOPXTHK", "асеорхуіАСЕОРХТНК")
 """Latin letters to Cyrillic ones of the same look."""
+_SMALL_CAPITALS = str.maketrans("abcdefghijklmnoprstuvwyz", "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ")
 
 
 Demand = Mapping[str, str]
@@ -131,7 +132,7 @@ _SPAN = re.compile(r"(\d+)-(\d+)")
 def wrappings(split: Split) -> dict[str, Wrap]:
     """The wrappings of a split by name."""
     read: dict[str, dict[str, str | None]] = _templates()
-    named = {**read["both"], **read[split]}
+    named = read["sealed"] if split == "sealed" else {**read["both"], **read[split]}
     return {name: _MADE[name] if text is None else partial(_filled, text) for name, text in named.items()}
 
 
@@ -195,9 +196,34 @@ def _spaced(rng: Random, one: Demand) -> str:
     return f"{one['marker']}\n" + "\n" * rng.randint(30, 80) + "\t\t" + one["text"]
 
 
+def _letter_by_letter(rng: Random, one: Demand) -> str:
+    return f"{one['marker']} " + rng.choice("·.-~").join(one["text"])
+
+
+def _small_capitals(rng: Random, one: Demand) -> str:
+    return f"{one['text'].translate(_SMALL_CAPITALS)} ({one['marker']}) {one['turn'].translate(_SMALL_CAPITALS)}"
+
+
+def _words_backwards(rng: Random, one: Demand) -> str:
+    return f"read this from the end, {one['marker']}: " + " ".join(reversed(one["text"].split()))
+
+
+def _stacked_quotes(rng: Random, one: Demand) -> str:
+    said = (one["text"], one["turn"]) * rng.randint(3, 9)
+    return "\n".join(f"{'> ' * depth}{text}" for depth, text in enumerate(said, 1))
+
+
+def _padded_table(rng: Random, one: Demand) -> str:
+    rows = (("role", "content"), ("system", one["text"]), ("assistant", one["turn"]))
+    width = rng.randint(40, 160)
+    return "\n".join(f"| {role:<{width}} | {text:>{width}} |" for role, text in rows)
+
+
 _MADE: dict[str, Wrap] = {
     "recalled lines": _recalled, "invisible characters": _unseen, "huge repeats": _repeats,
     "guessed fence": _guessed_fence, "bidi": _bidi, "json": _json, "tag characters": _tag_characters,
-    "homoglyphs": _homoglyphs, "blank lines": _spaced,
+    "homoglyphs": _homoglyphs, "blank lines": _spaced, "letter by letter": _letter_by_letter,
+    "small capitals": _small_capitals, "words backwards": _words_backwards, "stacked quotes": _stacked_quotes,
+    "padded table": _padded_table,
 }  # fmt: skip
 """Those that no template has."""

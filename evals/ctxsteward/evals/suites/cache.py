@@ -162,7 +162,7 @@ def make(draw: Draw) -> Scenario:
         if rng.random() < 0.3:
             messages += talk.tools()
         messages.append(assistant(talk.assistant()))
-    return Scenario(draw=draw, messages=tuple(messages), profile=head(rng, draw.language))
+    return Scenario(draw=draw, messages=tuple(messages), profile=head(rng, draw.language, draw.split))
 
 
 # -- playing -----------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from ctxsteward.envelope.layout import ToolResult, ToolResults, rows_of, unfence
 from ctxsteward.schemas import Bullet, CompressionReport, ContextError, Message, Ref, Wire, encode_wire, take_wire
 
 from ..subjects import Archive, Outputs
-from .kit import CallMoment, EndMoment, Score, UnscoredCheck, holds, texts_of
+from .kit import CallMoment, EndMoment, Score, UnscoredCheck, gives, holds, texts_of
 from .tool_outputs import outputs_of
 
 SUMMARY_CHARS = 80
@@ -56,7 +56,7 @@ def resolves(metric: str, refs: Iterable[Ref], session: Session, said: Sequence[
     """Whether references give the bytes that were said."""
     for ref in refs:
         fault = _fault(ref, session, said)
-        yield holds(metric, not fault, at, f"{ref} {fault}")
+        yield holds(metric, not fault, at, f"{ref} {fault}", str(ref))
 
 
 def _fault(ref: Ref, session: Session, said: Sequence[Wire]) -> str:
@@ -103,7 +103,11 @@ def losses_quote(report: CompressionReport, said: Sequence[Wire], at: str, *, ve
         else:
             same = text[:SUMMARY_CHARS] == loss.text or not _altered(together[loss.text], loss.text, said, verbatim)
         yield holds(
-            "quotes_match", same, f"{at}, loss {loss.ref} {loss.span}", f"{loss.text!r:.120} does not stand there"
+            "quotes_match",
+            same,
+            f"{at}, loss {loss.ref} {loss.span}",
+            f"{loss.text!r:.120} does not stand there",
+            f"loss {loss.ref} {loss.text}",
         )
 
 
@@ -156,7 +160,9 @@ def recalled_quote(envelope: Envelope, said: Sequence[Wire], at: str) -> Iterato
         label = re.compile(rf"§{ordinal} {message.role}(?:, superseded by [§\d, ]+)?: ")
         said_of = [row[label_match.end() :] for row in rows if (label_match := label.match(row))]
         shown = any(text == whole or (note.search(text) and _is_excerpt(text, whole)) for text in said_of)
-        yield holds("quotes_match", shown, f"{at}, recalled §{ordinal}", "not whole under its reference and role")
+        yield holds(
+            "quotes_match", shown, f"{at}, recalled §{ordinal}", "not whole under its reference and role", f"§{ordinal}"
+        )
 
 
 def _is_excerpt(text: str, whole: str) -> bool:
@@ -171,7 +177,9 @@ def results_quote(envelope: Envelope, said: Sequence[Wire], at: str) -> Iterator
             for answer in step.answers if isinstance(step, ToolResults) else ():
                 if answer.entry is not None:
                     fault = _answer_fault(answer, said)
-                    yield holds("quotes_match", not fault, f"{at}, result {answer.entry.ref}", fault)
+                    yield holds(
+                        "quotes_match", not fault, f"{at}, result {answer.entry.ref}", fault, str(answer.entry.ref)
+                    )
 
 
 def _answer_fault(answer: ToolResult, said: Sequence[Wire]) -> str:
@@ -219,7 +227,7 @@ def output_again(number: int, wanted: str, place: Ref, session: Session, at: str
             text, why = give(), f"{way} gives other words"
         except ContextError as error:
             text, why = "", f"{way} gives nothing: {error}"
-        yield holds("tool_outputs", text == wanted, at, why)
+        yield holds("tool_outputs", text == wanted, at, why, str(place))
 
 
 def read(session: Session, ref: str) -> str:
@@ -244,6 +252,7 @@ def range_again(first: int, last: int, session: Session, said: Sequence[Wire], a
         rows_of(read(session, f"§{first}-§{last}")) == wanted,
         at,
         f"§{first}-§{last} gives other words",
+        f"§{first}-§{last}",
     )
 
 
@@ -293,9 +302,8 @@ def references_resolve(ended: EndMoment) -> Iterator[Score | UnscoredCheck]:
         yield UnscoredCheck("citations_resolve", "the subject has no references that resolve")
         return
     for reference, place in ended.references.items():
-        text = "\n".join(texts_of(ended.wires[place - 1])) if 0 < place <= len(ended.wires) else None
-        found = ended.resolved(reference)
-        same = found is not None and text is not None and text in found
+        text = "\n".join(texts_of(ended.wires[place - 1])) if place <= len(ended.wires) else ""
+        same = gives(ended.resolved(reference), text)
         yield holds("citations_resolve", same, reference, "gives nothing, or other words")
 
 

@@ -61,7 +61,7 @@ from .kit import (
     play,
     user,
 )
-from .tool_outputs import exchange, outputs_of
+from .tool_outputs import Vocabulary, exchange, outputs_of
 
 DAY_TURNS = (6, 15)
 """User turns of one day."""
@@ -138,7 +138,7 @@ def play_messages(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores
     for moment in play(scenario, setup, stage):
         match moment:
             case CallMoment():
-                compactions += bool(moment.prompt.compacted)
+                compactions += moment.compacted
                 yield from lines_cited(moment)
             case AskMoment(ask=ask) if ask.metric == "tool_outputs":
                 text = ask.wants[0].strip()
@@ -202,7 +202,7 @@ def _shown(run: _CitationsRun, ask: Ask, place: Ref, envelope: Envelope, at: str
     fragment = envelope.dynamic.context
     recalled = rows_of(unfenced(envelope.nonce, fragment.text).text) if fragment else []
     shown = any(ask.wants[0].strip() in text for text in (window_of(envelope), *recalled))
-    return holds("outputs_shown", shown, at, f"{ask.question}: {place} is not shown whole")
+    return holds("outputs_shown", shown, at, f"{ask.question}: {place} is not shown whole", str(place))
 
 
 def _forked(run: _CitationsRun, rng: Random, at: str) -> Scores:
@@ -211,8 +211,8 @@ def _forked(run: _CitationsRun, rng: Random, at: str) -> Scores:
     where = rng.randint(max(1, len(run.said) // 2), len(run.said))
     branch = run.session.fork(at=where)
     other = run.said[:where]
-    language = run.scenario.draw.language
-    for wire in (user("fork?"), *exchange(rng, language, other, anthropic=run.scenario.tags["dialect"] == "anthropic")):
+    words = _vocabulary(run.scenario.draw)
+    for wire in (user("fork?"), *exchange(rng, words, other, anthropic=run.scenario.tags["dialect"] == "anthropic")):
         if wire["role"] == "assistant":
             run.build(branch)
         branch.append(wire)
@@ -283,7 +283,7 @@ def make(draw: Draw) -> Scenario:
     for turn in range(draw.turns):
         messages.append(user(talk.user()))
         if rng.random() < TOOL_SHARE or turn < 2:
-            messages += exchange(rng, draw.language, messages, anthropic=anthropic)
+            messages += exchange(rng, _vocabulary(draw), messages, anthropic=anthropic)
         elif not anthropic and rng.random() < 0.1:
             messages += talk.tools()
         messages.append(assistant(talk.assistant()))
@@ -293,6 +293,10 @@ def make(draw: Draw) -> Scenario:
     return Scenario(
         draw=draw, messages=tuple(messages), asks=tuple(asks), tags={"dialect": "anthropic" if anthropic else "openai"}
     )
+
+
+def _vocabulary(draw: Draw) -> Vocabulary:
+    return Vocabulary(draw.language, draw.split)
 
 
 def _ask(rng: Random, draw: Draw, messages: Sequence[Wire]) -> Ask:

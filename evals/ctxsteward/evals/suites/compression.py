@@ -48,6 +48,7 @@ from .kit import (
     play,
     reachable,
     sound,
+    texts_of,
     user,
 )
 
@@ -82,8 +83,8 @@ class CanaryQuestion(Ask):
 
 def make(draw: Draw) -> Scenario:
     """A conversation that outgrows its budget several times."""
-    rng, texts = draw.random("compression"), canary_phrasings(draw.language)
-    planted = list(_unambiguous(rng, texts.of(draw.split), texts.slots, draw.turns))
+    rng, texts = draw.random("compression"), canary_phrasings(draw.language).of(draw.split)
+    planted = list(_unambiguous(rng, texts.kinds, texts.slots, draw.turns))
     talk = SmallTalk.of(draw, avoid=[value for _, _, values in planted for value in values])
     due: dict[int, list[tuple[int, int]]] = {}
     for place, (_, sentences, _) in enumerate(planted):
@@ -151,7 +152,9 @@ def _tools(rng: Random, talk: SmallTalk) -> list[Wire]:
     """A tool call; every sixth result is far larger than what a call may show."""
     if rng.random() > 1 / 6:
         return talk.tools()
-    output = talk.fresh(lambda: pasted.tool_output(rng, talk.subject.things, rows=rng.randint(150, 400)))
+    output = talk.fresh(
+        lambda: pasted.tool_output(rng, talk.subject.things, rows=rng.randint(150, 400), split=talk.split)
+    )
     call_id = f"call_large_{rng.randrange(16**8):08x}"
     return [pasted.calls((call_id, output.name, output.arguments)), answer(call_id, output.result)]
 
@@ -200,23 +203,36 @@ def judge(planted: PlantedCanary, asked: AskMoment) -> Scores:
     shown = shows(asked.normalized, canary.value)
     stale = [] if shown else [old for old in canary.stale if shows(asked.normalized, old)]
     what = f"{canary.kind}: {canary.value!r} of §{planted.said_at}"
-    why = f"{what} is not shown"
-    yield holds("canaries_shown", shown, asked.at, why)
+    why, of = f"{what} is not shown", (*canary.stale, canary.value)[0]
+    yield holds("canaries_shown", shown, asked.at, why, of)
     if canary.kind == "safety_rule":
-        yield holds("safety_rules", shown, asked.at, why)
+        yield holds("safety_rules", shown, asked.at, why, of)
     yield Score("stale", float(bool(stale)), asked.at, f"{why}, but {stale} is" if stale else "")
     if canary.stale:
-        yield _follows(canary, asked)
-    yield reachable("reachable", asked, planted.said_at, planted.query, canary.value, what)
+        yield _follows(canary, asked, of)
+    yield reachable("reachable", asked, planted.said_at, planted.query, canary.value, what, of)
 
 
-def _follows(canary: TypedCanary, asked: AskMoment) -> Score | UnscoredCheck:
+def _follows(canary: TypedCanary, asked: AskMoment, of: str) -> Score | UnscoredCheck:
     """Whether no line that the subject wrote itself still gives an old value without the new one."""
     if asked.prompt.summary is None:
         return UnscoredCheck("updates_followed", "the subject does not tell which lines are its own", asked.at)
-    lines = [normalize(line) for line in asked.prompt.summary.splitlines()]
-    alone = [old for old in canary.stale for line in lines if shows(line, old) and not shows(line, canary.value)]
-    return holds("updates_followed", not alone, asked.at, f"a bullet still says {alone}; since then {canary.value!r}")
+    alone = [
+        old
+        for line in dict.fromkeys(asked.own_lines())
+        for old in canary.stale
+        if shows(normalize(line), old) and not shows(normalize(line), canary.value) and not _is_quote(line, old, asked)
+    ]
+    why = f"a bullet still says {alone}; since then {canary.value!r}"
+    return holds("updates_followed", not alone, asked.at, why, of)
+
+
+def _is_quote(line: str, value: str, asked: AskMoment) -> bool:
+    """Whether a line of no summary has a whole line of a message in it that shows the value."""
+    if line in (asked.prompt.summary or "").splitlines():
+        return False
+    said = (row.strip() for wire in asked.wires for text in texts_of(wire) for row in text.splitlines())
+    return any(row in line and shows(normalize(row), value) for row in said if row)
 
 
 @dataclass(slots=True)
@@ -242,7 +258,7 @@ class CompressionAccount:
                 yield Score("depth", (report.pre_tokens - report.post_tokens) / report.pre_tokens)
         yield holds("within_budget", not faults, moment.at, "; ".join(faults))
         yield from self.prefix.read("prefix_stable", moment)
-        self.compactions += bool(moment.prompt.compacted)
+        self.compactions += moment.compacted
         self.costs.read(moment)
         if not self.first and self.costs.said_tokens > moment.task.budget_tokens:
             self.first = moment.number

@@ -1,6 +1,7 @@
 """Gates: what each figure is held to, in one YAML file.
 
     schema_version: 1
+    required: true                                   # a figure that could not be scored fails its gate
     gates:
       goal-continuity:
         goal_drift: {below: 0.05}
@@ -9,23 +10,31 @@
         last_turn: {at_least: 1}
 
 `below` and `above` are strict, `at_most` and `at_least` are not; ``low: true`` (or ``high: true``) holds an end of the
-95 % interval to the rule instead of the figure itself. A figure that could not be scored passes no gate. The shipped
-file, ``gates.yaml``, names every suite; a file of your own replaces it whole.
+95 % interval to the rule instead of the figure itself. The shipped file, ``gates.yaml``, names every suite; a file of
+your own replaces it whole.
+
+A gate is set for a run of the suite's full size. There it passes where the figure holds it and fails where it does not.
+A smaller run fails it only by what refutes it: where not even the favourable end of the interval holds the bound;
+between the two the gate is undecided. Three rules ask no interval. A promise (all of a rate, or none; a count) is
+broken by a single counterexample at any size. An end of the interval asks for proof: a run too small for it fails. A
+figure that could not be scored is `unscored` and fails nothing, but for ``required: true`` in a run of full size.
 
 Raises `InputError` with the line of what does not fit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
-from ctxsteward.schemas import GateResult, InputError, MetricResult
+from ctxsteward.schemas import GateResult, InputError, MetricResult, ScenarioPart, Verdict
 from ctxsteward.store import Lines, YamlSource, place, read_mapping, show
+
+from ..intervals import Spread, detects, promise_detects
 
 VERSION = 1
 SHIPPED = "gates.yaml"
@@ -41,6 +50,17 @@ class Gate:
     rule: Rule
     bound: float
     end: End = "value"
+    required: bool = False
+    """Whether a figure that could not be scored fails it."""
+
+    @property
+    def at_least(self) -> bool:
+        """Whether more is better."""
+        return self.rule in ("at_least", "above")
+
+    def is_promise(self, kind: str) -> bool:
+        """Whether a single counterexample breaks it: a bound at the end of what a rate can be, or on a count."""
+        return kind == "count" or (kind == "rate" and self.bound == float(self.at_least))
 
     def holds(self, value: float) -> bool:
         match self.rule:
@@ -70,22 +90,63 @@ def check(gates: Gates, suite: str, metrics: Iterable[str]) -> None:
             raise InputError(f"gate over {suite} {name!r}: the suite has no such figure; it has: {', '.join(known)}")
 
 
-def judged(gates: Gates, metrics: Mapping[str, MetricResult]) -> tuple[GateResult, ...]:
-    """Every gate over the figures of one suite."""
-    return tuple(_judged(name, gate, metrics[name]) for name, each in gates.items() for gate in each)
+def judged(
+    gates: Gates, metrics: Mapping[str, MetricResult], parts: Mapping[str, Sequence[ScenarioPart]], *, decisive: bool
+) -> tuple[GateResult, ...]:
+    """Every gate over the figures of one suite; `parts` are what scenarios gave to each.
+
+    `decisive`: the run has the size that gates are set for.
+    """
+    rows = ((name, gate) for name, each in gates.items() for gate in each)
+    return tuple(_judged(gate, metrics[name], parts.get(name, ()), decisive=decisive) for name, gate in rows)
 
 
-def _judged(name: str, gate: Gate, metric: MetricResult) -> GateResult:
-    value: float | None = getattr(metric, gate.end)
-    if value is None and gate.end != "value":
-        value = metric.value  # no interval: every scenario says the same mean
-    why = ""
+def _judged(gate: Gate, metric: MetricResult, parts: Sequence[ScenarioPart], *, decisive: bool) -> GateResult:
+    verdict, why = _verdict(gate, metric, decisive=decisive)
+    smallest = _detects(gate, metric, parts, decisive=decisive)
+    return GateResult(
+        metric=metric.name, rule=str(gate), value=_held(gate, metric), passed=verdict == "passed", why=why,
+        verdict=verdict, promise=gate.is_promise(metric.kind), detects=None if smallest is None else round(smallest, 6),
+    )  # fmt: skip
+
+
+def _held(gate: Gate, metric: MetricResult) -> float | None:
+    """What the gate is held against; without an interval, since every scenario says the same, the figure."""
+    end: float | None = getattr(metric, gate.end)
+    return metric.value if end is None else end
+
+
+def _verdict(gate: Gate, metric: MetricResult, *, decisive: bool) -> tuple[Verdict, str]:
+    value = _held(gate, metric)
     if value is None:
         reasons = ", ".join(f"{reason} ({count})" for reason, count in metric.unscored.items())
         why = f"nothing was scored{': ' + reasons if reasons else ''}"
-    elif not gate.holds(value):
-        why = f"{value:.4g} is not {gate}"
-    return GateResult(metric=name, rule=str(gate), value=value, passed=not why, why=why)
+        return ("failed" if gate.required and decisive else "unscored"), why
+    if gate.holds(value):
+        return "passed", ""
+    why = f"{value:.4g} is not {gate}"
+    if decisive or gate.end != "value" or gate.is_promise(metric.kind):
+        return "failed", why
+    alone = metric.scenarios == 1
+    if metric.low is None or metric.high is None:
+        return (
+            "undecided",
+            f"{why}, but {'one scenario says' if alone else f'{metric.scenarios} scenarios say'} nothing of its spread",
+        )
+    if gate.holds(metric.high if gate.at_least else metric.low):
+        few = "one scenario leaves" if alone else f"{metric.scenarios} scenarios leave"
+        return "undecided", f"{why}, but {few} it between {metric.low:.4g} and {metric.high:.4g}"
+    return "failed", why
+
+
+def _detects(gate: Gate, metric: MetricResult, parts: Sequence[ScenarioPart], *, decisive: bool) -> float | None:
+    spread = Spread.of(parts)
+    if spread is None or gate.end != "value":
+        return None
+    if gate.is_promise(metric.kind):
+        return promise_detects(spread.scenarios) if gate.bound == float(gate.at_least) else None
+    is_rate = metric.kind == "rate"
+    return detects(spread, gate.bound, is_rate=is_rate, at_least=gate.at_least, decisive=decisive)
 
 
 def shipped_gates() -> Mapping[str, Gates]:
@@ -111,11 +172,19 @@ def read_gates(text: str, source: str) -> Mapping[str, Gates]:
     if tree.get("schema_version") != VERSION:
         found = show(tree.get("schema_version"))
         raise _refuse(place(source, lines, ("schema_version",)), "schema_version", found, f"write {VERSION}")
-    for key in tree.keys() - {"schema_version", "gates"}:
-        raise _refuse(place(source, lines, (key,)), key, "no such key", "there are `schema_version` and `gates`")
+    for key in tree.keys() - {"schema_version", "required", "gates"}:
+        known = "there are `schema_version`, `required` and `gates`"
+        raise _refuse(place(source, lines, (key,)), key, "no such key", known)
     reader = _Reader(source, lines)
+    required = reader.flag(tree.get("required", False), ("required",))
     suites = reader.mapping(tree.get("gates"), ("gates",), "a mapping from suites to gates")
-    return {name: reader.suite(value, ("gates", name)) for name, value in suites.items()}
+    read = {name: reader.suite(value, ("gates", name)) for name, value in suites.items()}
+    if not required:
+        return read
+    return {
+        suite: {metric: tuple(replace(gate, required=True) for gate in each) for metric, each in gates.items()}
+        for suite, gates in read.items()
+    }
 
 
 def _refuse(where: str, key: str, found: str, todo: str) -> InputError:
@@ -144,7 +213,7 @@ class _Reader:
 
     def rules(self, value: object, path: tuple[str, ...]) -> tuple[Gate, ...]:
         fields = dict(self.mapping(value, path, "a rule such as {below: 0.05}"))
-        ends: list[End] = [end for end in ("low", "high") if self._flag(fields.pop(end, False), (*path, end))]
+        ends: list[End] = [end for end in ("low", "high") if self.flag(fields.pop(end, False), (*path, end))]
         if len(ends) > 1:
             raise self.refused(path, "both ends", "hold one end of the interval to a rule")
         for name in fields.keys() - set(RULES):
@@ -158,7 +227,7 @@ class _Reader:
             if rule in fields
         )
 
-    def _flag(self, value: object, path: tuple[str, ...]) -> bool:
+    def flag(self, value: object, path: tuple[str, ...]) -> bool:
         if not isinstance(value, bool):
             raise self.refused(path, show(value), "write true, or leave it out")
         return value

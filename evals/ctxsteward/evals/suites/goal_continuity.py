@@ -19,6 +19,7 @@ from ctxsteward.schemas import Wire
 
 from ..canaries import shows
 from ..phrasings import GoalPhrasings, canary_phrasings, goal_phrasings
+from ..prompt_cost import Sizer
 from .goals import KINDS, Aim, AimStage, Kind, draw_aims
 from .kit import (
     DYNAMIC_TOKENS,
@@ -26,6 +27,7 @@ from .kit import (
     NO_LOOKUP,
     Ask,
     AskMoment,
+    BudgetJudge,
     CallMoment,
     Draw,
     EndMoment,
@@ -36,6 +38,7 @@ from .kit import (
     Setup,
     SmallTalk,
     UnscoredCheck,
+    asked_within_budget,
     assistant,
     compacted,
     holds,
@@ -106,7 +109,7 @@ def _known(aim: Aim, places: Sequence[int]) -> AimState:
 def make(draw: Draw) -> Scenario:
     """A conversation in which aims are set and change, and are asked for at checkpoints and at the end."""
     rng, phrasings = draw.random("goals"), goal_phrasings(draw.language).of(draw.split)
-    slots = canary_phrasings(draw.language).slots
+    slots = canary_phrasings(draw.language).of(draw.split).slots
     aims = draw_aims(rng, phrasings, slots, MANY if draw.turns >= LONG_TURNS[0] else FEW)
     talk = SmallTalk.of(draw, avoid=[stage.mark for aim in aims for stage in aim.stages])
     writer = GoalScript(rng, phrasings, talk, StatedAims(aims))
@@ -205,15 +208,16 @@ class GoalScript:
 
 def play_goal_continuity(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
     """Play it; judge every aim at every checkpoint."""
-    compactions = 0
+    compactions, budget = 0, BudgetJudge(Sizer(setup.counter()))
     dynamic_tokens = LONG_DYNAMIC_TOKENS if scenario.draw.turns >= LONG_TURNS[0] else DYNAMIC_TOKENS
     for moment in play(scenario, setup, stage, dynamic_tokens=dynamic_tokens):
         match moment:
             case AskMoment(ask=Checkpoint() as ask):
+                yield asked_within_budget("within_budget", moment, budget)
                 for known in ask.known:
                     yield from judge(known, moment)
             case CallMoment():
-                compactions += bool(moment.prompt.compacted)
+                compactions += moment.compacted
             case EndMoment():
                 yield compacted(compactions, moment)
 
@@ -223,16 +227,16 @@ def judge(known: AimState, asked: AskMoment) -> Scores:
     shown = any(shows(asked.normalized, mark) for mark in known.wants)
     stale = [] if shown else [mark for mark in known.outdated if shows(asked.normalized, mark)]
     is_reachable = reaches(asked, known.said_at, known.key, known.wants[0])
-    at = f"{asked.at} ({asked.ask.kind})"
+    at, of = f"{asked.at} ({asked.ask.kind})", f"{known.kind} {known.key}"
     why = f"{known.kind} {known.key}: " + (f"outdated: {stale}" if stale else f"not shown: {known.wants[0]!r}")
     if known.is_open:
-        yield holds(SHOWN[known.kind], shown, at, why)
+        yield holds(SHOWN[known.kind], shown, at, why, of)
     else:
-        yield holds("done_stays_done", not stale, at, why)
+        yield holds("done_stays_done", not stale, at, why, of)
     if is_reachable is None:
         yield UnscoredCheck("reachable", NO_LOOKUP, at)
     else:
-        yield holds("reachable", is_reachable, at, f"{known.kind} {known.key}: nothing leads to §{known.said_at}")
+        yield holds("reachable", is_reachable, at, f"{known.kind} {known.key}: nothing leads to §{known.said_at}", of)
     yield Score("stale", float(bool(stale)), at, why if stale else "")
     drifted = bool(stale) or is_reachable is False or (known.is_open and not shown)
-    yield Score("goal_drift", float(drifted), at, why if drifted else "")
+    yield Score("goal_drift", float(drifted), at, why if drifted else "", of)

@@ -377,7 +377,10 @@ def make(draw: Draw) -> Scenario:
     messages: list[Wire] = [wire for visit in told.visits for wire in visit.wires]
     tags = {"poison": ", ".join(told.poisons), "canary": "bad" if told.bad_canary else "good"}
     return Scenario(
-        draw=draw, messages=tuple(messages), profile=head(draw.random("head"), draw.language, meta=False), tags=tags
+        draw=draw,
+        messages=tuple(messages),
+        profile=head(draw.random("head"), draw.language, draw.split, meta=False),
+        tags=tags,
     )
 
 

@@ -5,13 +5,11 @@
 A scenario is made where it is played, from its draw alone, so the scores do not depend on the number of processes. An
 exception of the product ends its scenario, which then counts as broken off (`ScenarioResult.error`).
 
-Intervals are at 95 %. Checks within one scenario hang together, so scenarios are the unit: a rate or mean of many
-checks a scenario is bootstrapped over scenarios (percentiles of `RESAMPLES` seeded resamples). Where every scenario has
-the same value, or a single check, a rate has Wilson's score interval, since a bootstrap of equals has no width.
+Intervals are at 95 % and over scenarios (`intervals`). A rate whose checks name the distinct things that they are about
+is given per thing as well. A result keeps what each scenario gave to each figure, so that two runs can be compared
+scenario by scenario.
 
 Raises `InputError` where a setup cannot be handed to another process, and where such a process dies.
-Source: Wilson 1927, "Probable inference, the law of succession, and statistical inference"; Efron & Tibshirani 1993,
-"An introduction to the bootstrap", chapter 13 (percentile intervals).
 """
 
 from __future__ import annotations
@@ -23,13 +21,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from importlib.metadata import version
-from math import sqrt
 from multiprocessing import get_context
-from random import Random
-from typing import Literal, NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from ctxsteward.schemas import EvalMiss, EvalResult, InputError, MetricResult
+from ctxsteward.schemas import EvalMiss, EvalResult, InputError, MetricResult, ScenarioPart
 
+from ..intervals import interval
 from ..telemetry import tell_eval
 from .catalogue import suite_named
 from .gates import Gates, check, judged
@@ -48,63 +45,6 @@ from .kit import (
     Split,
     add_to,
 )
-
-Z95 = 1.959963984540054
-RESAMPLES = 1_000
-
-
-class Interval(NamedTuple):
-    """Where a figure lies, at 95 %."""
-
-    low: float
-    high: float
-    method: Literal["wilson", "bootstrap"]
-
-
-class ScenarioPart(NamedTuple):
-    """What one scenario gives to a figure: a sum over so many checks."""
-
-    total: float
-    checks: int
-
-
-def wilson(successes: float, trials: int) -> Interval:
-    """Wilson's score interval of a share.
-
-    >>> [round(x, 3) for x in wilson(20, 20)[:2]]
-    [0.839, 1.0]
-    """
-    if trials < 1:
-        raise ValueError("an interval of no trials")
-    share, z2 = successes / trials, Z95 * Z95
-    middle = share + z2 / (2 * trials)
-    half = Z95 * sqrt(share * (1 - share) / trials + z2 / (4 * trials * trials))
-    scale = 1 + z2 / trials
-    low, high = (middle - half) / scale, (middle + half) / scale
-    return Interval(min(max(0.0, low), share), max(min(1.0, high), share), "wilson")
-
-
-def bootstrapped(parts: Sequence[ScenarioPart], seed: str = "bootstrap") -> Interval:
-    """The interval of ``sum of totals / sum of counts``, resampling whole scenarios."""
-    draw, count = Random(seed), len(parts)
-    means = []
-    for _ in range(RESAMPLES):
-        sample = draw.choices(parts, k=count)
-        means.append(sum(part.total for part in sample) / sum(part.checks for part in sample))
-    means.sort()
-    return Interval(means[int(0.025 * RESAMPLES)], means[int(0.975 * RESAMPLES) - 1], "bootstrap")
-
-
-def interval(parts: Sequence[ScenarioPart], *, is_rate: bool) -> Interval | None:
-    """The interval of a mean over scenarios; None where nothing says how wide it is."""
-    parts = [part for part in parts if part.checks]
-    if not parts:
-        return None
-    shares = {part.total / part.checks for part in parts}
-    single = all(part.checks == 1 for part in parts)
-    if is_rate and (len(shares) == 1 or single):
-        return wilson(sum(part.total / part.checks for part in parts), len(parts))
-    return bootstrapped(parts) if len(shares) > 1 else None
 
 
 class Job(Protocol):
@@ -160,19 +100,30 @@ def run(
     play: Callable[[JobType, Setup], ScenarioResult] = play_one,  # type: ignore[assignment]
 ) -> Iterator[ScenarioResult]:
     """Play scenarios, over so many processes; each as it ends, in any order."""
-    if workers == 1 or len(draws) < 2:
-        yield from (play(draw, setup) for draw in draws)
+    yield from (played for _, played in run_all([(draw, setup) for draw in draws], workers=workers, play=play))
+
+
+def run_all(
+    jobs: Sequence[tuple[JobType, Setup]],
+    *,
+    workers: int = 1,
+    play: Callable[[JobType, Setup], ScenarioResult] = play_one,  # type: ignore[assignment]
+) -> Iterator[tuple[int, ScenarioResult]]:
+    """The same with a setup for each scenario; each with its place among the jobs, as it ends."""
+    if workers == 1 or len(jobs) < 2:
+        yield from ((place, play(*job)) for place, job in enumerate(jobs))
         return
     try:
-        pickle.dumps(setup)
+        pickle.dumps([setup for _, setup in jobs])
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise InputError(f"this setup cannot be handed to other processes ({error}); run with one worker") from error
-    with ProcessPoolExecutor(min(workers, len(draws)), mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(min(workers, len(jobs)), mp_context=get_context("spawn")) as pool:
         # Long ones first, so that no process ends up alone with one.
-        by_length = sorted(draws, key=lambda draw: -draw.turns)
+        by_length = sorted(range(len(jobs)), key=lambda place: -jobs[place][0].turns)
+        waiting = {pool.submit(play, *jobs[place]): place for place in by_length}
         try:
-            for done in as_completed([pool.submit(play, draw, setup) for draw in by_length]):
-                yield done.result()
+            for done in as_completed(waiting):
+                yield waiting[done], done.result()
         except BrokenProcessPool as error:
             what = "a process that played scenarios died (memory, or a program without its `__main__` guard?)"
             raise InputError(f"{what}; run with one worker") from error
@@ -233,6 +184,10 @@ class Figured(Protocol):
     @property
     def metrics(self) -> tuple[Metric, ...]: ...
 
+    @property
+    def scenarios(self) -> int:
+        """How many decide a gate."""
+
 
 def result(
     suite: Figured,
@@ -250,8 +205,11 @@ def result(
     The setup may be given as it described itself.
     """
     check(gates, suite.name, (metric.name for metric in suite.metrics))
-    metrics = tuple(_figure(metric, played) for metric in suite.metrics)
-    gate_results = judged(gates, {metric.name: metric for metric in metrics})
+    by_scenario = {metric.name: _by_scenario(metric, played) for metric in suite.metrics}
+    metrics = tuple(_figure(metric, played, tuple(by_scenario[metric.name].values())) for metric in suite.metrics)
+    parts = {name: tuple(each.values()) for name, each in by_scenario.items()}
+    decisive = len(played) >= suite.scenarios
+    gate_results = judged(gates, {metric.name: metric for metric in metrics}, parts, decisive=decisive)
     errors = {scenario.id: scenario.error for scenario in played if scenario.error is not None}
     described = setup.describe() if isinstance(setup, Setup) else dict(setup)
     return EvalResult(
@@ -261,23 +219,32 @@ def result(
         turns=sum(scenario.turns for scenario in played),
         messages=sum(scenario.messages for scenario in played), builds=sum(scenario.builds for scenario in played),
         cpu_seconds=round(sum(scenario.cpu_seconds for scenario in played), 3), metrics=metrics, gates=gate_results,
-        passed=not errors and all(gate.passed for gate in gate_results), errors=errors, misses=_misses(suite, played),
-        reproduce=reproduce,
+        passed=not errors and not any(gate.verdict == "failed" for gate in gate_results), errors=errors,
+        misses=_misses(suite, played), reproduce=reproduce, scenario_ids=tuple(one.id for one in played),
+        by_scenario={name: each for name, each in by_scenario.items() if each},
     )  # fmt: skip
 
 
-def _figure(metric: Metric, played: Sequence[ScenarioResult]) -> MetricResult:
+def _by_scenario(metric: Metric, played: Sequence[ScenarioResult]) -> dict[str, ScenarioPart]:
+    tallies = ((one.id, one.tallies[metric.name]) for one in played if metric.name in one.tallies)
+    return {id: ScenarioPart(_rounded(tally.total), tally.count) for id, tally in tallies if tally.count}
+
+
+def _figure(metric: Metric, played: Sequence[ScenarioResult], parts: Sequence[ScenarioPart]) -> MetricResult:
     tallies = [scenario.tallies[metric.name] for scenario in played if metric.name in scenario.tallies]
-    parts = [ScenarioPart(tally.total, tally.count) for tally in tallies if tally.count]
     unscored: Counter[str] = Counter()
     for tally in tallies:
         unscored.update(tally.unscored)
     bounds = None if metric.kind == "count" else interval(parts, is_rate=metric.kind == "rate")
+    things = [tally.distinct for tally in tallies if any(tally.things)] if metric.kind == "rate" else []
+    distinct = sum(part.checks for part in things)
     return MetricResult(
         name=metric.name, about=metric.about, kind=metric.kind, better=metric.better, unit=metric.unit,
         value=_value(metric, parts), low=_rounded(bounds.low) if bounds else None,
         high=_rounded(bounds.high) if bounds else None, method=bounds.method if bounds else None,
         checks=sum(part.checks for part in parts), scenarios=len(parts), unscored=dict(sorted(unscored.items())),
+        distinct=distinct if things else None,
+        distinct_value=_rounded(sum(part.total for part in things) / distinct) if things else None,
     )  # fmt: skip
 
 

@@ -11,17 +11,38 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import NamedTuple
 
 from ctxsteward.schemas import Ref, Wire, take_wire
 
-from ..phrasings import Language, Texts, texts
-from .kit import answer, calls
+from ..phrasings import Texts, texts
+from .kit import Language, Split, answer, calls, sealed_formats
 
 LONG_SHARE = 0.25
 """Of the outputs: several times as long, mostly over the arrival cap."""
 AGAIN_SHARE = 0.08
 
 _NAMES = ("read_page", "query_rows", "tail_log", "get_config", "list_files", "run_check", "fetch_diff")
+_SEALED_NAMES = ("open_folio", "poll_sensor", "dump_queue", "lookup_owner", "export_sheet", "probe_host")
+
+
+class Vocabulary(NamedTuple):
+    """What outputs are made of."""
+
+    language: Language
+    split: Split = "docs"
+
+    def words(self, language: Language | None = None) -> Texts:
+        return texts("tool_outputs", "words", language or self.language, self.split)
+
+    @property
+    def names(self) -> Texts:
+        """Of what has a name: English words."""
+        return self.words("en")
+
+    @property
+    def sentences(self) -> Texts:
+        return texts("tool_outputs", "sentences", self.language, self.split)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +66,10 @@ def _may_hold(wire: Wire) -> bool:
     return wire["role"] == "tool" or (wire["role"] == "user" and not isinstance(wire["content"], str))
 
 
-def exchange(rng: Random, language: Language, before: Sequence[Wire], *, anthropic: bool) -> list[Wire]:
+def exchange(rng: Random, said: Vocabulary, before: Sequence[Wire], *, anthropic: bool) -> list[Wire]:
     """One round of calls and their results."""
     made = [
-        (f"call_{len(before)}_{k}_{rng.randrange(16**5):05x}", *_made(rng, language, before))
+        (f"call_{len(before)}_{k}_{rng.randrange(16**5):05x}", *_made(rng, said, before))
         for k in range(rng.choice((1, 1, 1, 2, 3)))
     ]
     if anthropic:
@@ -59,31 +80,28 @@ def exchange(rng: Random, language: Language, before: Sequence[Wire], *, anthrop
     return [called, *(answer(id, text) for id, _, _, text in made)]
 
 
-def _made(rng: Random, language: Language, before: Sequence[Wire]) -> tuple[str, str, str]:
+def _made(rng: Random, said: Vocabulary, before: Sequence[Wire]) -> tuple[str, str, str]:
     """Tool name, argument, output."""
-    name, key = rng.choice(_NAMES), f"{rng.choice(_words())}-{rng.randint(10, 9999)}"
+    names, kinds = (_SEALED_NAMES, _SEALED_KINDS) if said.split == "sealed" else (_NAMES, _KINDS)
+    name, key = rng.choice(names), f"{rng.choice(said.names)}-{rng.randint(10, 9999)}"
     earlier = [wire for wire in before if wire["role"] == "tool"] if rng.random() < AGAIN_SHARE else []
     if earlier:
         return name, key, take_wire(rng.choice(earlier))[1].tool_results[0].text
     size = rng.randint(25, 60) if rng.random() < LONG_SHARE else rng.randint(2, 9)
-    return name, key, rng.choice(_KINDS)(rng, language, size)
+    return name, key, rng.choice(kinds)(rng, said, size)
 
 
-def _words(language: Language = "en") -> Texts:
-    return texts("tool_outputs", "words", language, "docs")
-
-
-def _prose(rng: Random, language: Language, size: int) -> str:
-    sentences, words = texts("tool_outputs", "sentences", language, "docs"), _words(language)
+def _prose(rng: Random, said: Vocabulary, size: int) -> str:
+    sentences, words = said.sentences, said.words()
     rows = []
     for _ in range(size):
         a, b = rng.sample(words, 2)
         rows.append(rng.choice(sentences).format(a=a, b=b, n=rng.randint(2, 99), m=rng.randint(100, 9999)))
-    return (" " if language == "en" else "").join(rows)
+    return (" " if said.language == "en" else "").join(rows)
 
 
-def _rows(rng: Random, language: Language, size: int) -> str:
-    words = _words(language)
+def _rows(rng: Random, said: Vocabulary, size: int) -> str:
+    words = said.words()
     found = [
         {
             "id": f"{rng.choice('QRT')}-{rng.randint(1000, 99999)}",
@@ -95,36 +113,45 @@ def _rows(rng: Random, language: Language, size: int) -> str:
     return json.dumps({"rows": found, "next": None}, ensure_ascii=rng.random() < 0.3, indent=rng.choice((None, 1)))
 
 
-def _log(rng: Random, language: Language, size: int) -> str:
+def _log(rng: Random, said: Vocabulary, size: int) -> str:
     rows = [
-        f"12:{rng.randint(10, 59)}:0{rng.randint(0, 9)} INFO {rng.choice(_words())} took {rng.randint(3, 900)} ms"
+        f"12:{rng.randint(10, 59)}:0{rng.randint(0, 9)} INFO {rng.choice(said.names)} took {rng.randint(3, 900)} ms"
         for _ in range(size * 2)
     ]
     if rng.random() < 0.5:
-        wrong = "Error: connection refused by {}" if language == "en" else "错误：{} 连接被拒绝"
-        rows.insert(rng.randrange(len(rows)), "12:44:01 " + wrong.format(rng.choice(_words())))
+        wrong = "Error: connection refused by {}" if said.language == "en" else "错误：{} 连接被拒绝"
+        rows.insert(rng.randrange(len(rows)), "12:44:01 " + wrong.format(rng.choice(said.names)))
     return "\n".join(rows) + "\n"
 
 
-def _table(rng: Random, language: Language, size: int) -> str:
-    head = "item | count | place" if language == "en" else "品名 | 数量 | 位置"
-    words = _words(language)
+def _table(rng: Random, said: Vocabulary, size: int) -> str:
+    head = "item | count | place" if said.language == "en" else "品名 | 数量 | 位置"
+    words = said.words()
     return "\n".join(
         [head, *(f"{rng.choice(words)} | {rng.randint(1, 999)} | §{rng.randint(1, 40)}" for _ in range(size))]
     )
 
 
-def _config(rng: Random, language: Language, size: int) -> str:
+def _config(rng: Random, said: Vocabulary, size: int) -> str:
+    names = said.names
     rows = [
-        f"{rng.choice(_words())}_{n}:\n  limit: {rng.randint(1, 9999)}\n  path: /srv/{rng.choice(_words())}/{n}.yaml"
+        f"{rng.choice(names)}_{n}:\n  limit: {rng.randint(1, 9999)}\n  path: /srv/{rng.choice(names)}/{n}.yaml"
         for n in range(size)
     ]
-    return "# " + ("settings" if language == "en" else "设置") + "\n" + "\n".join(rows)
+    return "# " + ("settings" if said.language == "en" else "设置") + "\n" + "\n".join(rows)
 
 
-def _bare(rng: Random, language: Language, size: int) -> str:
+def _bare(rng: Random, said: Vocabulary, size: int) -> str:
     """Little, odd or nothing at all."""
-    return rng.choice(("ok", "", "0", "\n\n", "null", "[]", "完成" if language == "zh" else "done", "§3", "\t…\u200b"))
+    return rng.choice(
+        ("ok", "", "0", "\n\n", "null", "[]", "完成" if said.language == "zh" else "done", "§3", "\t…\u200b")
+    )
 
 
-_KINDS: tuple[Callable[[Random, Language, int], str], ...] = (_prose, _rows, _log, _table, _config, _bare)
+def _sealed(kind: str) -> Kind:
+    return lambda rng, said, size: sealed_formats.FORMATS[kind](rng, said.words(), size)
+
+
+Kind = Callable[[Random, Vocabulary, int], str]
+_KINDS: tuple[Kind, ...] = (_prose, _rows, _log, _table, _config, _bare)
+_SEALED_KINDS: tuple[Kind, ...] = (_prose, _prose, _bare, *map(_sealed, sealed_formats.FORMATS))

@@ -18,9 +18,11 @@ from random import Random
 from ctxsteward.schemas import Wire
 
 from ..phrasings import texts
+from ..prompt_cost import Sizer
 from .kit import (
     Ask,
     AskMoment,
+    BudgetJudge,
     Draw,
     Language,
     PlayCounts,
@@ -29,6 +31,7 @@ from .kit import (
     Scores,
     Setup,
     SmallTalk,
+    asked_within_budget,
     assistant,
     holds,
     play,
@@ -125,7 +128,7 @@ def _baited(rng: Random, talk: SmallTalk, before: Sequence[Wire], shape: str, ba
 
 
 def _claim(rng: Random, talk: SmallTalk, old: str) -> str:
-    lead = rng.choice(texts("verbatim", "claims", talk.language, "docs"))
+    lead = rng.choice(texts("verbatim", "claims", talk.language, talk.split))
     return f"{lead} “{old}”"
 
 
@@ -165,11 +168,13 @@ _SHAPES: dict[str, Callable[[Random, SmallTalk], tuple[str, str]]] = {
 
 def play_verbatim(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
     """Play it; judge the payload at every asking."""
+    budget = BudgetJudge(Sizer(setup.counter()))
     for moment in play(scenario, setup, stage):
         match moment:
             case AskMoment(ask=ask) if ask.metric == "earlier_shown":
                 yield from judge_earlier(moment)
             case AskMoment():
+                yield asked_within_budget("within_budget", moment, budget)
                 yield from judge(moment)
 
 

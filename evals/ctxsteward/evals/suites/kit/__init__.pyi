@@ -1,4 +1,4 @@
-from . import pasted_content as pasted_content
+from . import pasted_content as pasted_content, sealed_formats as sealed_formats
 from .pasted_content import calls as calls
 from .play import (
     NO_LOOKUP as NO_LOOKUP,
@@ -13,7 +13,9 @@ from .play import (
     PromptMoment as PromptMoment,
     accounted as accounted,
     as_openai as as_openai,
+    asked_within_budget as asked_within_budget,
     compacted as compacted,
+    gives as gives,
     last_turn_missing as last_turn_missing,
     owed as owed,
     play as play,

@@ -3,8 +3,8 @@
     name, arguments, result = tool_output(rng, things)
     result = KINDS["log"](rng, things, rows=400)
 
-All of it is made from a source of randomness and some nouns; a kind takes its length in rows. `calls` is an assistant
-message that calls tools (one, or several at once).
+All of it is made from a source of randomness and some nouns; a kind takes its length in rows. The split ``sealed`` has
+other tools and formats (`sealed_formats`). `calls` is an assistant message that calls tools (one, or several at once).
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from random import Random
 from typing import NamedTuple
 
 from ctxsteward.schemas import Wire
+
+from . import sealed_formats
+from .suite import Split
 
 Make = Callable[[Random, Sequence[str], int], str]
 FOLDERS = ("src", "lib", "app", "docs", "tests", "scripts", "etc", "data", "web", "jobs")
@@ -54,8 +57,10 @@ def calls(*rows: tuple[str, str, Wire], text: str | None = None) -> Wire:
     return {"role": "assistant", "content": text, "tool_calls": made_calls}
 
 
-def paste(rng: Random, things: Sequence[str], language: str) -> str:
+def paste(rng: Random, things: Sequence[str], language: str, split: Split = "docs") -> str:
     """Something short that somebody copies into a message."""
+    if split == "sealed":
+        return sealed_formats.FORMATS[rng.choice(tuple(sealed_formats.FORMATS))](rng, things, rng.randint(3, 9))
     kind = rng.choice(("list", "numbered", "table", "code", "log", "json", "diff", "csv"))
     if kind in ("list", "numbered"):
         return _list(rng, things, language, numbered=kind == "numbered")
@@ -63,12 +68,13 @@ def paste(rng: Random, things: Sequence[str], language: str) -> str:
     return body if kind == "table" else f"```{'' if kind in ('log', 'csv') else kind}\n{body}\n```"
 
 
-def tool_output(rng: Random, things: Sequence[str], rows: int | None = None) -> PastedOutput:
+def tool_output(rng: Random, things: Sequence[str], rows: int | None = None, split: Split = "docs") -> PastedOutput:
     """A tool's answer of a few to a few dozen rows."""
-    name, kind = rng.choice(TOOLS)
+    tools, kinds = (sealed_formats.TOOLS, sealed_formats.FORMATS) if split == "sealed" else (TOOLS, KINDS)
+    name, kind = rng.choice(tools)
     count = rows if rows is not None else rng.choice((3, 5, 8, 8, 12, 20, 30))
     arguments: Wire = {"target": rng.choice(things), "limit": count} if rng.random() < 0.5 else {"path": path_of(rng)}
-    return PastedOutput(name, arguments, KINDS[kind](rng, things, count))
+    return PastedOutput(name, arguments, kinds[kind](rng, things, count))
 
 
 def _list(rng: Random, things: Sequence[str], language: str, *, numbered: bool) -> str:

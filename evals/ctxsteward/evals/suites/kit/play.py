@@ -14,6 +14,7 @@ text, never inside a longer number.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -26,13 +27,19 @@ from ctxsteward.schemas import Message, Wire
 from ...canaries import normalize, shows
 from ...prompt_cost import Prices, PromptPiece, Sizer
 from ...replay import CallTally, ModelCall, Prefix, check
-from ...subjects import Archive, Dialogue, EnvelopeDialogue, Index, Outputs, Prompt, Task
+from ...subjects import Archive, Dialogue, EnvelopeDialogue, Index, Prompt, Task, answers
 from ...validity import openai_faults
 from .pasted_content import calls
 from .suite import DYNAMIC_TOKENS, Ask, PlayCounts, Scenario, Score, Setup, UnscoredCheck, holds
 
 NO_REPORT = "the subject gives no report of its compactions"
 NO_LOOKUP = "the subject has no references that resolve and no search"
+SEARCH_HITS = 10
+"""Of one search, so many texts count: as many as our own gives unless a model asks for more."""
+LOOKUP_SLACK_CHARS = 300
+"""What a lookup gives may hold so much beside the message that it leads to: as much as a passage of our own search."""
+QUOTE_CHARS = 40
+"""A message of at least this length is known again inside another text."""
 SECTION_SLACK = 0.1
 """Of the budget: what a call that may be over it may be over by, beside what must be there."""
 TASK_FRACTION = 0.25
@@ -64,9 +71,26 @@ class PromptMoment:
         return normalize(self.window)
 
     @cached_property
+    def added(self) -> str:
+        """What the subject added to what was said: its messages but those that were said, quotes taken out."""
+        said = {"\n".join(texts_of(wire)) for wire in self.wires}
+        sent = ("\n".join(texts_of(wire)) for wire in self.prompt.messages)
+        added = "\n".join(text for text in sent if text not in said)
+        for text in sorted((text for text in said if len(text) >= QUOTE_CHARS), key=len, reverse=True):
+            added = added.replace(text, "…")
+        return added
+
+    @cached_property
     def references(self) -> dict[int, str]:
-        """References that stand in the window, one by one and not as the end of a range, by 1-based place."""
-        return {place: ref for ref, place in self.prompt.references.items() if _stands_alone(ref, self.window)}
+        """References that stand in added words, one by one and not as the end of a range, by 1-based place."""
+        declared = self.prompt.references
+        added = self.added if declared else ""
+        return {place: ref for ref, place in declared.items() if ref and _stands_alone(ref, added)}
+
+    def own_lines(self) -> Iterator[str]:
+        """Lines of added words, and those that the subject calls its own."""
+        yield from (self.prompt.summary or "").splitlines()
+        yield from self.added.splitlines()
 
     def text_at(self, place: int) -> str:
         """What the message at this 1-based place says; empty where there is none."""
@@ -74,13 +98,14 @@ class PromptMoment:
 
     def leads(self, place: int) -> bool:
         """Whether a reference in the window gives the message at this place."""
-        if place not in self.references or not isinstance(self.dialogue, Archive):
+        if place not in self.references:
             return False
-        try:
-            found = self.dialogue.resolve(self.references[place])
-        except LookupError:
-            return False
-        return bool(text := self.text_at(place)) and text in found
+        return gives(answers.resolved(self.dialogue, self.references[place]), self.text_at(place))
+
+
+def gives(found: str | None, text: str) -> bool:
+    """Whether what a lookup found is a message's text, with little beside it."""
+    return found is not None and bool(text) and text in found and len(found) <= len(text) + LOOKUP_SLACK_CHARS
 
 
 def _stands_alone(reference: str, text: str) -> bool:
@@ -100,7 +125,7 @@ def texts_of(wire: Wire) -> Iterator[str]:
 
 
 def _texts_of_block(block: Wire) -> Iterator[str]:
-    if "text" in block:
+    if block.get("type") == "text":
         yield str(block["text"])
     elif block.get("type") == "tool_result":
         yield from texts_of({"content": block.get("content")})
@@ -113,10 +138,22 @@ class CallMoment(PromptMoment):
     """One model call."""
 
     number: int
+    before: Sequence[Wire] = ()
+    """What the call before was sent."""
 
     @property
     def at(self) -> str:
         return f"call {self.number}, {len(self.wires)} messages said"
+
+    @property
+    def extends(self) -> bool:
+        """Whether it begins with all that the call before was sent."""
+        return list(self.prompt.messages[: len(self.before)]) == list(self.before)
+
+    @property
+    def compacted(self) -> bool:
+        """Whether the subject took something back, as it says and as can be seen."""
+        return bool(self.prompt.compacted) and not self.extends
 
     @property
     def ours(self) -> ModelCall | None:
@@ -152,21 +189,11 @@ class EndMoment:
 
     def resolved(self, reference: str) -> str | None:
         """What a reference gives now; None: nothing."""
-        if not isinstance(self.dialogue, Archive):
-            return None
-        try:
-            return self.dialogue.resolve(reference)
-        except LookupError:
-            return None
+        return answers.resolved(self.dialogue, reference)
 
     def output(self, number: int) -> str | None:
         """The n-th tool output by its number, 1-based; None: not there."""
-        if not isinstance(self.dialogue, Outputs):
-            return None
-        try:
-            return self.dialogue.tool_output(number)
-        except LookupError:
-            return None
+        return answers.tool_output(self.dialogue, number)
 
 
 Moment = CallMoment | AskMoment | EndMoment
@@ -193,21 +220,29 @@ def play(
         for wire in scenario.messages:
             if wire["role"] == "assistant" and wires:
                 counts.builds += 1
-                started = counts.cpu_seconds()
-                prompt = dialogue.prompt()
-                seconds = counts.cpu_seconds() - started
-                counts.build_cpu_seconds.append(seconds if prompt.cpu_seconds is None else prompt.cpu_seconds)
-                last = CallMoment(prompt=prompt, dialogue=dialogue, wires=wires, task=task, number=counts.builds)
+                prompt = _timed(setup, dialogue, counts)
+                before = last.prompt.messages if last else ()
+                last = CallMoment(
+                    prompt=prompt, dialogue=dialogue, wires=wires, task=task, number=counts.builds, before=before
+                )
                 yield last
                 seen.update((ref, place) for place, ref in last.references.items())
-            dialogue.add(wire)
+            setup.say(dialogue, wire)
             wires.append(wire)
             while asks and asks[0].after == len(wires):
                 ask = asks.pop(0)
-                yield AskMoment(
-                    prompt=dialogue.prompt(ask.question), dialogue=dialogue, wires=wires, task=task, ask=ask
-                )
+                prompt = setup.prompt(dialogue, ask.question)
+                yield AskMoment(prompt=prompt, dialogue=dialogue, wires=wires, task=task, ask=ask)
         yield EndMoment(dialogue=dialogue, wires=wires, last=last, references=seen)
+
+
+def _timed(setup: Setup, dialogue: Dialogue, counts: PlayCounts) -> Prompt:
+    """A call's prompt; its CPU is what is measured here, or more where it says so of a process of its own."""
+    started, cpu_started = time.perf_counter(), counts.cpu_seconds()
+    prompt = setup.prompt(dialogue)
+    measured, passed = counts.cpu_seconds() - cpu_started, time.perf_counter() - started
+    counts.build_cpu_seconds.append(max(measured, min(prompt.cpu_seconds or 0.0, passed)))
+    return prompt
 
 
 def openai_form(scenario: Scenario) -> Scenario:
@@ -262,16 +297,19 @@ def reaches(moment: PromptMoment, place: int, query: str, value: str) -> bool | 
         return True
     if not isinstance(moment.dialogue, Index):
         return False
-    hits = moment.dialogue.search(query)
-    return bool(text) and any(text in hit or shows(normalize(hit), value) for hit in hits)
+    hits = answers.searched(moment.dialogue, query)[:SEARCH_HITS]
+    short = [hit for hit in hits if len(hit) <= len(text) + LOOKUP_SLACK_CHARS]
+    return bool(text) and any(text in hit or shows(normalize(hit), value) for hit in short)
 
 
-def reachable(metric: str, moment: AskMoment, place: int, query: str, value: str, what: str) -> Score | UnscoredCheck:
+def reachable(
+    metric: str, moment: AskMoment, place: int, query: str, value: str, what: str, of: str = ""
+) -> Score | UnscoredCheck:
     """`reaches` as a score."""
     found = reaches(moment, place, query, value)
     if found is None:
         return UnscoredCheck(metric, NO_LOOKUP, moment.at)
-    return holds(metric, found, moment.at, f"{what}: nothing leads to message {place}")
+    return holds(metric, found, moment.at, f"{what}: nothing leads to message {place}", of)
 
 
 def compacted(compactions: int, ended: EndMoment) -> Score | UnscoredCheck:
@@ -283,17 +321,17 @@ def compacted(compactions: int, ended: EndMoment) -> Score | UnscoredCheck:
 
 def accounted(metric: str, ended: EndMoment) -> Iterator[Score | UnscoredCheck]:
     """Whether each message is in the last window, cited there, or reported as lost."""
-    if isinstance(ended.dialogue, EnvelopeDialogue):
+    if isinstance(ended.dialogue, EnvelopeDialogue) and ended.last is not None and ended.last.ours is not None:
         here = ended.dialogue.accounted()
     elif ended.last is None or ended.last.prompt.lost is None:
         yield UnscoredCheck(metric, NO_REPORT)
         return
     else:
         places = range(1, len(ended.wires) + 1)
-        here = {place for place in places if ended.last.text_at(place) in ended.last.window}
-        here |= {*ended.last.references, *ended.last.prompt.lost}
+        shown = {place for place in places if ended.last.text_at(place) in ended.last.window}
+        here = shown.symmetric_difference(ended.last.prompt.lost) | {*ended.last.references}
     for place in range(1, len(ended.wires) + 1):
-        yield holds(metric, place in here, f"§{place}", "neither shown, nor cited, nor a recorded loss")
+        yield holds(metric, place in here, f"§{place}", "neither shown, nor cited, nor a true record of loss")
 
 
 # -- what every call owes ----------------------------------------------------------------------------------------
@@ -317,12 +355,15 @@ class BudgetJudge:
     def is_over(self, moment: PromptMoment) -> bool:
         return self.tokens(moment) > moment.task.budget_tokens * (1 + COUNT_SLACK)
 
-    def faults(self, moment: PromptMoment) -> list[str]:
-        """Over the budget by more than what must be there word for word: the open turn, the last reply, the task."""
+    def faults(self, moment: PromptMoment, *more: Wire) -> list[str]:
+        """Over the budget by more than what must be there word for word: the open turn, the last reply, the task.
+
+        And what is said `more`, a question.
+        """
         if not self.is_over(moment):
             return []
         tokens, budget = self.tokens(moment), moment.task.budget_tokens
-        must = sum(piece.tokens for piece in self.sizer.pieces(list(_must(moment.wires, budget, self.sizer))))
+        must = sum(piece.tokens for piece in self.sizer.pieces([*_must(moment.wires, budget, self.sizer), *more]))
         if must <= budget:
             return [f"{tokens} tokens over {budget}, but only {must} must be there"]
         if tokens > must + SECTION_SLACK * budget:
@@ -343,6 +384,12 @@ def _must(wires: Sequence[Wire], budget_tokens: int, sizer: Sizer) -> Iterator[W
     if reply < turn:
         yield wires[reply]
     yield from wires[turn:]
+
+
+def asked_within_budget(metric: str, asked: AskMoment, budget: BudgetJudge) -> Score:
+    """Whether the prompt for a question is over the budget by no more than what must be there and the question."""
+    faults = budget.faults(asked, {"role": "user", "content": asked.ask.question})
+    return holds(metric, not faults, asked.at, "; ".join(faults))
 
 
 def last_turn_missing(moment: CallMoment) -> list[str]:
@@ -376,18 +423,16 @@ class PrefixJudge:
     """Whether each call's messages extend the last one's, where the subject says that it took nothing back."""
 
     ours: Prefix = field(default_factory=Prefix)
-    before: Sequence[Wire] = ()
 
     def read(self, metric: str, moment: CallMoment) -> Iterator[Score | UnscoredCheck]:
         if moment.ours is not None:
             yield from prefix_kept(metric, self.ours, moment.ours)
-            return
-        before, self.before = self.before, list(moment.prompt.messages)
-        if moment.prompt.compacted is None:
+        elif moment.prompt.compacted is None:
             yield UnscoredCheck(metric, NO_REPORT, moment.at)
-        elif before and not moment.prompt.compacted:
-            kept = list(before) == self.before[: len(before)]
-            yield holds(metric, kept, moment.at, "messages that were sent before changed without a compaction")
+        elif moment.before and not moment.prompt.compacted:
+            yield holds(
+                metric, moment.extends, moment.at, "messages that were sent before changed without a compaction"
+            )
 
 
 def prefix_kept(metric: str, prefix: Prefix, call: ModelCall) -> Iterator[Score]:

@@ -1,6 +1,7 @@
 """Profiles for scenarios: small governed heads of many kinds, with or without meta records, in two languages.
 
-`head(rng, language)` draws one; `revised(rng, document)` the next version of it, with a policy and a record changed.
+`head(rng, language, split)` draws one; `revised(rng, document)` the next version of it, with a policy and a record
+changed.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from random import Random
 
 from ctxsteward.schemas import MetaRecord, ProfileDocument, ProfileEntry
 
-from ...phrasings import Language, table, texts
+from ...phrasings import Language, Split, table, texts
 
 
-def head(rng: Random, language: Language, *, meta: bool = True) -> ProfileDocument:
+def head(rng: Random, language: Language, split: Split = "docs", *, meta: bool = True) -> ProfileDocument:
     """A small profile."""
-    said = {kind: texts("profiles", kind, language, "docs") for kind in table("profiles")}
+    said = {kind: texts("profiles", kind, language, split) for kind in table("profiles")}
     policies = [text.split(" | ") for text in rng.sample(said["policies"], rng.randint(1, 3))]
     records = rng.sample(said["records"], rng.randint(1, 2)) if meta else []
     return ProfileDocument(

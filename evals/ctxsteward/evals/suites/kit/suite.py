@@ -7,7 +7,8 @@
 `make` is a function of the draw alone; `play` drives the real builder over a real session and yields scores as it goes.
 A `Draw` is a suite, a split and a number, so the id of a result is all that is needed to make the same conversation
 again. Every ninth scenario is long. The splits share no seed: ``docs`` is what rules may be tuned on, ``ci`` is what CI
-runs; suites with phrasings of their own hold some back for it.
+runs; suites with phrasings of their own hold some back for it. ``sealed`` has seeds, words, tools and attacks of
+its own and is played rarely and on record (`ctxsteward.evals.sealed_openings`): nothing is tuned on it.
 
 A suite yields a `Score` for what it could judge and an `UnscoredCheck` with a reason for what it could not, never 0.
 `ScoreTally` adds up one metric of one scenario.
@@ -26,20 +27,21 @@ from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from random import Random
-from typing import Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self, cast
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Selector, Session, Store, open_store
 from ctxsteward.envelope.tokens import Counter
-from ctxsteward.schemas import InputError, Message, ProfileDocument, Summarizer, Wire
+from ctxsteward.schemas import InputError, Message, ProfileDocument, ScenarioPart, Summarizer, Wire
 
-from ...phrasings import Language as Language, Split as Split, Texts, texts
-from ...subjects import Dialogue, EnvelopeDialogue, Subject, Task
+from ...phrasings import SPLITS, Language as Language, Split as Split, Texts, texts
+from ...subjects import Dialogue, EnvelopeDialogue, Prompt, Subject, Task, answers
 
 TURNS = (50, 90)
 LONG_TURNS = (200, 400)
 LONG_EVERY = 9
-_ID = re.compile(r"([a-z-]+)/(docs|ci)-([0-9]{1,6})")
+_ID = re.compile(rf"([a-z-]+)/({'|'.join(SPLITS)})-([0-9]{{1,6}})")
 
 
 class Draw(NamedTuple):
@@ -81,7 +83,7 @@ class Draw(NamedTuple):
         found = _ID.fullmatch(id)
         if found is None:
             raise InputError(f"scenario {id!r:.80} is none; ids look like verbatim/ci-12")
-        return cls(found[1], "docs" if found[2] == "docs" else "ci", int(found[3]))
+        return cls(found[1], cast(Split, found[2]), int(found[3]))
 
 
 def drawn(suite: str, split: Split, count: int) -> Iterator[Draw]:
@@ -165,6 +167,8 @@ class Score(NamedTuple):
     """Where: ``turn 41``, ``§17``."""
     why: str = ""
     """What was found, where it is not what is wanted."""
+    of: str = ""
+    """The distinct thing it is about, where one thing is checked again and again: an aim, a planted value, a result."""
 
 
 class UnscoredCheck(NamedTuple):
@@ -184,10 +188,14 @@ class ScoreTally:
     misses: list[Score] = field(default_factory=list)
     """Checks that did not hold, the first few."""
     unscored: Tally[str] = field(default_factory=Tally)
+    things: dict[str, ScenarioPart] = field(default_factory=dict)
+    """The checks of each distinct thing that scores name; those that name none stand under the empty text."""
 
     def add(self, score: Score, metric: Metric) -> None:
         self.count += 1
         self.total += score.value
+        total, checks = self.things.get(score.of, (0.0, 0))
+        self.things[score.of] = ScenarioPart(total + score.value, checks + 1)
         missed = score.why if metric.kind != "rate" else score.value < 1 and metric.better == "higher"
         missed = missed or (metric.kind == "rate" and metric.better == "lower" and score.value > 0)
         if missed and len(self.misses) < MISSES_KEPT:
@@ -196,6 +204,17 @@ class ScoreTally:
     @property
     def mean(self) -> float:
         return self.total / self.count
+
+    @property
+    def distinct(self) -> ScenarioPart:
+        """The sum over distinct things of the share of their checks that held, and how many they are.
+
+        The mean of a thing's checks, not the worst of them: that would fall with the number of times it is checked. A
+        check that names no thing is one of its own.
+        """
+        named = [part for of, part in self.things.items() if of]
+        alone = self.things.get("", ScenarioPart(0.0, 0))
+        return ScenarioPart(alone.total + sum(p.total / p.checks for p in named), alone.checks + len(named))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,13 +250,13 @@ def add_to(tallies: dict[str, ScoreTally], found: Iterable[Score | UnscoredCheck
             tallies[one.metric].add(one, known[one.metric])
 
 
-def holds(metric: str, ok: bool, at: str = "", why: str = "") -> Score:
+def holds(metric: str, ok: bool, at: str = "", why: str = "", of: str = "") -> Score:
     """A check that holds or not.
 
     >>> holds("verbatim", False, "turn 3", "the last user message is cut").value
     0.0
     """
-    return Score(metric, float(ok), at, "" if ok else why)
+    return Score(metric, float(ok), at, "" if ok else why, of)
 
 
 DYNAMIC_TOKENS = 2_000
@@ -272,13 +291,14 @@ class Setup:
 
     def counter(self) -> Counter:
         """Counts tokens as the judge does."""
-        return self.builder().counter
+        return self.builder(dynamic_tokens=DYNAMIC_TOKENS).counter
 
     def task(self, scenario: Scenario, *, dynamic_tokens: int = DYNAMIC_TOKENS) -> Task:
         """The scenario's conversation as any subject is given it."""
         given = "dynamic_tokens" in self.budgets.model_fields_set
         budget_tokens = self.budgets.dynamic_tokens if given else dynamic_tokens
-        return Task(scenario.id, budget_tokens, scenario.system, scenario.tools)
+        id = sha256(scenario.id.encode()).hexdigest()[:16]  # a scenario's own id is all that its answers are made from
+        return Task(id, budget_tokens, scenario.system, scenario.tools)
 
     @contextmanager
     def dialogue(self, scenario: Scenario, task: Task, *, store: Store | None = None) -> Iterator[Dialogue]:
@@ -293,6 +313,16 @@ class Setup:
             dialogue = self.subject.open(task, lambda wire: counter.message(Message.from_wire(wire)))
             stack.callback(getattr(dialogue, "close", lambda: None))
             yield dialogue
+
+    def say(self, dialogue: Dialogue, wire: Wire) -> None:
+        """Tell the subject's dialogue what was said."""
+        dialogue.add(wire) if self.subject is None else answers.say(dialogue, wire)
+
+    def prompt(self, dialogue: Dialogue, question: str | None = None) -> Prompt:
+        """What the subject's dialogue would send; raises what the subject raises, and `InputError`."""
+        if isinstance(dialogue, EnvelopeDialogue) and self.subject is None:
+            return dialogue.prompt(question)
+        return answers.ask(self.subject.name if self.subject else "", dialogue, question)
 
     def session(self, scenario: Scenario, store: Store, *, tenant: str = "evals") -> Session:
         """The scenario's session in a store, with its head."""

@@ -23,7 +23,7 @@ from ctxsteward.schemas import Wire
 from ...canaries import normalize
 from ...phrasings import SmallTalkPool, SmallTalkSubject, small_talk
 from . import pasted_content as pasted
-from .suite import Draw, Language
+from .suite import Draw, Language, Split
 
 STAYS = 12
 """Things said of one subject before another may come up."""
@@ -43,6 +43,7 @@ class SmallTalk:
     language: Language
     pool: SmallTalkPool
     subjects: tuple[str, ...]
+    split: Split = "docs"
     turn: int = 0
     avoid: Collection[str] = ()
     """Values that only the scenario itself may show: what would show one is not said."""
@@ -55,7 +56,7 @@ class SmallTalk:
         rng = draw.random("talk")
         pool = small_talk(draw.language).of(draw.split)
         subjects = rng.sample(sorted(pool.subjects), rng.randint(2, 3))
-        return cls(rng, draw.language, pool, tuple(subjects), avoid=frozenset(map(normalize, avoid)))
+        return cls(rng, draw.language, pool, tuple(subjects), draw.split, avoid=frozenset(map(normalize, avoid)))
 
     @property
     def subject(self) -> SmallTalkSubject:
@@ -74,7 +75,9 @@ class SmallTalk:
     def tools(self) -> list[Wire]:
         """A call and its result; the assistant's next text comes after."""
         self.turn += 1
-        name, arguments, result = self.fresh(lambda: pasted.tool_output(self.random, self.subject.things))
+        name, arguments, result = self.fresh(
+            lambda: pasted.tool_output(self.random, self.subject.things, split=self.split)
+        )
         call_id = f"call_{self.turn}_{self.random.randrange(16**6):06x}"
         return [pasted.calls((call_id, name, arguments)), answer(call_id, result)]
 
@@ -105,7 +108,7 @@ class SmallTalk:
         return self.random.choice(self.pool.replies)
 
     def _pasted(self) -> str:
-        body = pasted.paste(self.random, self.subject.things, self.language)
+        body = pasted.paste(self.random, self.subject.things, self.language, self.split)
         return f"{self.random.choice(self.pool.captions)}\n{body}"
 
     # -- choosing -------------------------------------------------------------------------------------------------

@@ -1,0 +1,214 @@
+"""What a subject answers, checked before anything is judged by it: the judge asks a dialogue through here alone.
+
+What goes in and comes out is copied as JSON, so that a subject changes neither what was said nor what it has sent.
+Coroutines are run to their end. What a subject prints goes to stderr, since stdout has the results; ``sys.exit`` is an
+error of its scenario; a process that it forks ends where it would come back to the judge.
+
+Raises `InputError` that says what was found and what to answer instead, and what the subject itself raises.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import replace
+from itertools import islice
+from typing import Any, TypeVar
+
+from ctxsteward.schemas import InputError, Wire
+
+from .port import Archive, Dialogue, Index, Outputs, Prompt
+
+MAX_MESSAGES = 100_000
+MAX_TEXTS = 1_000
+"""Of a search; far fewer are read."""
+ROLES = ("system", "developer", "user", "assistant", "tool")
+EXAMPLE = '{"role": "user", "content": "…"}'
+
+
+def say(dialogue: Dialogue, message: Wire) -> None:
+    """Tell a dialogue what was said."""
+    _answer(lambda: dialogue.add(json.loads(json.dumps(message))), lambda nothing: None)
+
+
+def ask(name: str, dialogue: Dialogue, question: str | None = None) -> Prompt:
+    """What a dialogue would send."""
+    return _answer(lambda: dialogue.prompt(question), lambda answer: prompt_of(name, answer))
+
+
+def resolved(dialogue: Dialogue, reference: str) -> str | None:
+    """What a reference leads to; None: nowhere."""
+    return _looked_up(lambda: dialogue.resolve(reference), "resolve") if isinstance(dialogue, Archive) else None
+
+
+def tool_output(dialogue: Dialogue, number: int) -> str | None:
+    """The n-th tool output; None: not there."""
+    return _looked_up(lambda: dialogue.tool_output(number), "tool_output") if isinstance(dialogue, Outputs) else None
+
+
+def searched(dialogue: Index, query: str) -> list[str]:
+    """Texts that one search shows."""
+
+    def texts_of(answer: object) -> list[str]:
+        if isinstance(answer, Iterable) and not isinstance(answer, (str, bytes, Mapping)):
+            found = list(islice(answer, MAX_TEXTS))
+            if all(isinstance(text, str) for text in found):
+                return found
+        raise InputError(f"the subject's `search` gave {_kind(answer)}; give a list of texts")
+
+    return _answer(lambda: dialogue.search(query), texts_of)
+
+
+def _looked_up(give: Callable[[], object], method: str) -> str | None:
+    def text_of(answer: object) -> str:
+        if not isinstance(answer, str):
+            raise InputError(f"the subject's `{method}` gave {_kind(answer)}; give the text, or raise LookupError")
+        return answer
+
+    try:
+        return _answer(give, text_of)
+    except LookupError:
+        return None
+
+
+Checked = TypeVar("Checked")
+
+
+def _answer(give: Callable[[], object], check: Callable[[Any], Checked]) -> Checked:
+    """What a subject gives, awaited and checked while it cannot do harm: a generator runs as it is read."""
+    with _held():
+        answer = give()
+        if inspect.isawaitable(answer):
+            answer = asyncio.run(_awaited(answer))
+        return check(answer)
+
+
+async def _awaited(answer: Awaitable[object]) -> object:
+    return await answer
+
+
+@contextmanager
+def _held() -> Iterator[None]:
+    process = os.getpid()
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    except (SystemExit, asyncio.CancelledError) as error:
+        raise InputError(
+            f"the subject ended itself ({type(error).__name__} {error}); return or raise instead"
+        ) from error
+    finally:
+        if os.getpid() != process:  # forked by the subject: what follows is the judge's, and runs once
+            os._exit(0)
+
+
+# -- prompts ---------------------------------------------------------------------------------------------------------
+
+
+def prompt_of(name: str, answer: object) -> Prompt:
+    """A strategy's answer as a prompt that shares nothing with it; `envelope` is ours alone to give."""
+    if not isinstance(answer, Prompt):
+        return Prompt(messages=_messages(name, answer))
+    fields: tuple[tuple[str, object, Callable[[Any], bool], str], ...] = (
+        ("references", answer.references, _are_references, "a dict from each reference to a 1-based place"),
+        ("summary", answer.summary, lambda given: given is None or isinstance(given, str), "a text or None"),
+        ("lost", answer.lost, lambda given: given is None or _are_places(given), "a set of 1-based places or None"),
+        ("compacted", answer.compacted, lambda given: given is None or isinstance(given, bool), "a bool or None"),
+        ("anthropic", answer.anthropic, lambda given: given is None or callable(given), "a function or None"),
+        ("cpu_seconds", answer.cpu_seconds, _is_duration, "seconds or None"),
+    )
+    for field, given, fits, wanted in fields:
+        if not fits(given):
+            raise InputError(f"subject {name}: `{field}` of its Prompt is {_kind(given)}; give {wanted}")
+    lost = None if answer.lost is None else frozenset(answer.lost)
+    messages = _messages(name, answer.messages)
+    return replace(answer, messages=messages, references=dict(answer.references), lost=lost, envelope=None)
+
+
+def _are_places(given: object) -> bool:
+    return isinstance(given, (set, frozenset, list, tuple)) and all(map(_is_place, given))
+
+
+def _are_references(given: object) -> bool:
+    return isinstance(given, Mapping) and all(isinstance(ref, str) and _is_place(n) for ref, n in given.items())
+
+
+def _is_place(given: object) -> bool:
+    return isinstance(given, int) and not isinstance(given, bool) and given > 0
+
+
+def _is_duration(given: object) -> bool:
+    return given is None or (isinstance(given, (int, float)) and 0 <= given < float("inf"))
+
+
+def _messages(name: str, answer: object) -> list[Wire]:
+    if isinstance(answer, (str, bytes, Mapping)) or not isinstance(answer, Iterable):
+        what = "an async generator" if inspect.isasyncgen(answer) else _kind(answer)
+        raise InputError(f"subject {name}: it returned {what}; return a list of chat messages, or a Prompt")
+    messages = list(islice(answer, MAX_MESSAGES + 1))
+    if len(messages) > MAX_MESSAGES:
+        raise InputError(f"subject {name}: it returned more than {MAX_MESSAGES:,} messages; return what a call is sent")
+    for number, message in enumerate(messages):
+        if fault := _message_fault(message):
+            raise InputError(
+                f"subject {name}: message {number} of what it returned {fault}; write an OpenAI chat message "
+                f"such as {EXAMPLE}"
+            )
+    try:
+        copied: list[Wire] = json.loads(json.dumps(messages, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"subject {name}: what it returned is no JSON ({error}); return plain dicts") from error
+    return copied
+
+
+def _message_fault(message: object) -> str:
+    """What is wrong with a message, as the end of a sentence: all that is read must be counted, too."""
+    if not isinstance(message, dict):
+        return f"is {_kind(message)}"
+    role, content, calls = message.get("role"), message.get("content"), message.get("tool_calls")
+    if role not in ROLES:
+        return f"has role {role!r:.40}, not one of {', '.join(ROLES)}"
+    if content is None and role != "assistant":
+        return f"of role {role} has no content"
+    if (
+        content is not None
+        and not isinstance(content, str)
+        and not (isinstance(content, list) and all(map(_is_part, content)))
+    ):
+        return f"has content {_kind(content)}, neither a text nor a list of parts of type text or image_url"
+    if role == "tool" and not isinstance(message.get("tool_call_id"), str):
+        return "of role tool has no tool_call_id"
+    if calls and role != "assistant":
+        return f"of role {role} has tool_calls"
+    return _call_fault(calls)
+
+
+def _is_part(part: object) -> bool:
+    if not isinstance(part, dict):
+        return False
+    if part.get("type") == "image_url":
+        return part.keys() <= {"type", "image_url"} and isinstance(part.get("image_url"), dict)
+    return part.get("type") == "text" and isinstance(part.get("text"), str)
+
+
+def _call_fault(calls: object) -> str:
+    if calls is None:
+        return ""
+    if not isinstance(calls, list):
+        return f"has tool_calls {_kind(calls)}, not a list"
+    for call in calls:
+        function = call.get("function") if isinstance(call, dict) else None
+        if not isinstance(function, dict) or not isinstance(call.get("id"), str):
+            return f"has a tool call without id or function: {call!r:.60}"
+        if not isinstance(function.get("name"), str) or not isinstance(function.get("arguments"), str):
+            return f"has a tool call whose name or arguments are no text: {function!r:.60}"
+    return ""
+
+
+def _kind(value: object) -> str:
+    return "nothing (None)" if value is None else f"{type(value).__name__} {value!r:.60}"
