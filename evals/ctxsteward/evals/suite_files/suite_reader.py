@@ -24,6 +24,7 @@ from pydantic_core import ErrorDetails
 from ctxsteward.envelope import Profile
 from ctxsteward.envelope.transcripts import decode, open_input
 from ctxsteward.schemas import (
+    FigureGate,
     InputError,
     InvalidMessage,
     InvalidTranscript,
@@ -31,7 +32,6 @@ from ctxsteward.schemas import (
     ProfileDocument,
     SuiteAsk,
     SuiteFile,
-    SuiteGate,
     SuiteScenario,
     Wire,
     counted,
@@ -208,7 +208,7 @@ def _keys_in(value: object, error: ErrorDetails) -> tuple[Keys, Keys]:
 
 
 _OWNERS: Mapping[Keys, str] = {
-    (): "", ("metrics",): "SuiteMetric", ("gates",): "SuiteGate", ("judge",): "SuiteJudge", ("asks",): "asks",
+    (): "", ("metrics",): "SuiteMetric", ("gates",): "FigureGate", ("judge",): "SuiteJudge", ("asks",): "asks",
     ("scenarios",): "SuiteScenario", ("scenarios", "asks"): "SuiteAsk",
 }  # fmt: skip
 
@@ -252,7 +252,7 @@ def _gates(document: SuiteFile, metrics: Sequence[Metric], root: PlacedPart) -> 
     return {name: tuple(_rules(gate, root.at("gates", name))) for name, gate in document.gates.items()}
 
 
-def _rules(gate: SuiteGate, part: PlacedPart) -> Iterator[Gate]:
+def _rules(gate: FigureGate, part: PlacedPart) -> Iterator[Gate]:
     if gate.low and gate.high:
         raise part.refused("both ends", "hold one end of the interval to a rule")
     bounds = {rule: getattr(gate, rule) for rule in RULES}
