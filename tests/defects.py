@@ -163,7 +163,7 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.defects", description="Try the seeded defects.")
     parser.add_argument("--only", action="append", metavar="NAME", help="this defect; repeatable")
     parser.add_argument("--suite", help="defects of one suite")
-    parser.add_argument("--full", action="store_true", help=f"all scenarios that CI plays")
+    parser.add_argument("--full", action="store_true", help="all scenarios that CI plays")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the table into this document")
     asked = parser.parse_args(arguments)
     unknown = sorted(set(asked.only or ()) - set(read_defects()))

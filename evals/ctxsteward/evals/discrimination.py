@@ -15,10 +15,8 @@ from typing import Literal
 
 from . import documents
 from .subjects import OURS, subject_named
-from .suites import shipped_gates, suite_named
-from .suites.gates import Gate
+from .suites import Gate, result, run_all, shipped_gates, suite_named
 from .suites.kit import ScenarioResult, Setup, drawn
-from .suites.results import result, run_all
 
 NAME = "baselines"
 SCENARIOS = 6

@@ -57,9 +57,9 @@ EVALS = {
     "cost": LazyCommand("commands.measures:cost", "What do prompts cost on these agent runs, raw and cache-priced?"),
     "discriminate": LazyCommand("commands.discrimination:discriminate", "Which gates turn red for which subjects?"),
     "from-transcripts": LazyCommand("commands.drafts:from_transcripts", "Draft a suite from your own transcripts."),
-    "list": LazyCommand("commands.suites:list_suites", "The suites, what they hold to numbers, and their gates."),
-    "merge": LazyCommand("commands.own_suites:merge", "Put the parts of a run together, and judge the whole."),
-    "subjects": LazyCommand("commands.suites:list_subjects", "Who can be judged, and how to name your own."),
+    "list": LazyCommand("commands.catalogue:list_suites", "The suites, what they hold to numbers, and their gates."),
+    "merge": LazyCommand("commands.merge:merge", "Put the parts of a run together, and judge the whole."),
+    "subjects": LazyCommand("commands.catalogue:list_subjects", "Who can be judged, and how to name your own."),
     "recall": LazyCommand("commands.measures:recall", "Is the evidence for each question in the envelope?"),
     "run": LazyCommand("commands.suites:run", "Play a suite's scenarios; with --gate, exit 1 where a gate fails."),
 }

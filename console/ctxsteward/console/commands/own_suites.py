@@ -1,4 +1,4 @@
-"""What `ctxsteward evals run` plays where SUITE is a file of the team's own, how a run is kept and split; ``merge``.
+"""What `ctxsteward evals run` plays where SUITE is a file of the team's own, and how a run is kept and split.
 
 Raises `InputError` for what was asked wrongly.
 """
@@ -7,27 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
-import click
-
-from ctxsteward.evals.suite_files import (
-    FileJob,
-    FileSuite,
-    MergedRun,
-    RunHead,
-    RunRecord,
-    Shard,
-    load_suite,
-    merged,
-)
-from ctxsteward.evals.suites import Gates, Job, gates, shipped_gates
+from ctxsteward.evals.suite_files import FileJob, FileSuite, RunHead, RunRecord, Shard, load_suite
+from ctxsteward.evals.suites import Gates, Job, gates
 from ctxsteward.evals.suites.kit import ScenarioResult
 from ctxsteward.schemas import InputError
-
-from ..terminal import common
-from .suite_report import RunReport, SuiteOutputs
 
 SHIPPED_GATES = "shipped"
 """`--gate` without a file: the gates that the suite itself has."""
@@ -51,8 +36,10 @@ class OwnSuite:
         return self.file.eval_suite.name
 
 
-def own_suite(path: str, asked_gates: str | None, only: Sequence[str], scenarios: int | None) -> OwnSuite:
+def own_suite(path: str, asked_gates: str | None, only: Sequence[str], scenarios: int | None, full: bool) -> OwnSuite:
     """The suite of a file; `asked_gates` None: none are held."""
+    if full:
+        raise InputError(f"--full: {path} has the conversations that it has; leave the option out")
     file = load_suite(path)
     return OwnSuite(file, _jobs(file, only, scenarios), _gates(file, asked_gates))
 
@@ -121,56 +108,3 @@ def read_shard(text: str | None, resume: Path | None, forbidden: Mapping[str, ob
 def kept_run(shard: Shard | None, resume: Path | None, heads: Sequence[RunHead]) -> KeptRun:
     """Begin a run, or go on with one."""
     return KeptRun(shard, None if resume is None else RunRecord.open(resume, heads))
-
-
-# -- parts of a run put together --------------------------------------------------------------------------------
-
-
-def held(run: MergedRun, asked: str | None) -> Gates:
-    """The gates for one suite; `asked` None: none are held."""
-    if asked is None:
-        return {}
-    if asked != SHIPPED_GATES:
-        return gates.load_gates(Path(asked)).get(run.head.name, {})
-    return run.head.gates or shipped_gates().get(run.head.name, {})
-
-
-@click.command()
-@click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
-@click.option(
-    "--gate", "asked_gates", is_flag=False, flag_value=SHIPPED_GATES, metavar="[GATES]",
-    help="Hold the figures to the suites' own gates, or to those of a YAML file of yours; goes behind the files.",
-)  # fmt: skip
-@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write the results as JUnit XML.")
-@click.option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Write the results as Markdown.")
-@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write one page with plots.")
-@click.option(
-    "--history", type=click.Path(path_type=Path), metavar="FILE",
-    help="Append to this file (JSON lines), and compare with the run before.",
-)  # fmt: skip
-@common
-def merge(
-    records: tuple[Path, ...], asked_gates: str | None, junit: Path | None, markdown: Path | None, html: Path | None,
-    history: Path | None, as_json: bool, store: str, tenant: str,
-) -> None:  # fmt: skip
-    """Put the parts of a run together: FILEs that `evals run --shard N/M --resume FILE` wrote.
-
-    Every scenario of the run must be in one of them, and all must be of one run: suite, settings, subject, version.
-    Exit 1 where a gate fails or a scenario broke off.
-    """
-    outputs = SuiteOutputs(junit=junit, markdown=markdown, html=html, history=history)
-    outputs.check()
-    when = datetime.now(UTC).isoformat(timespec="seconds")
-    try:
-        results = [run.result(held(run, asked_gates), when) for run in merged(records)]
-    except InputError as error:
-        if asked_gates is None or asked_gates == SHIPPED_GATES or not str(error).startswith("gate over"):
-            raise
-        raise InputError(f"{asked_gates}: {error}") from error
-    report = RunReport(outputs, as_json)
-    for result in results:
-        report.add(result)
-    report.write()
-    report.conclude()
-    if not all(result.passed for result in results):
-        raise SystemExit(1)

@@ -7,21 +7,28 @@ is played for whatever was asked wrongly.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.table import Table
 from rich.text import Text
 
 from ctxsteward.envelope import Budgets
+<<<<<<< HEAD
 from ctxsteward.evals import result_history as history, sealed_openings
 from ctxsteward.evals.documents import check_markers, write_blocks
 from ctxsteward.evals.phrasings import SPLITS, Split
-from ctxsteward.evals.subjects import OURS, SUBJECTS, described, subject_named
+=======
+from ctxsteward.evals import result_history as history
+from ctxsteward.evals.intervals import promise_detects
+>>>>>>> w2
+from ctxsteward.evals.result_formats import delta, figure, interval, junit, markdown, tally
+from ctxsteward.evals.result_history import ResultDifference, append
+from ctxsteward.evals.subjects import OURS, SUBJECTS, subject_named
 from ctxsteward.evals.suite_files import RunHead, Shard, play_job, run_head
 from ctxsteward.evals.suites import (
     NAMES,
@@ -31,12 +38,12 @@ from ctxsteward.evals.suites import (
     gates,
     play_one,
     played,
-    shipped_gates,
     suite_named,
 )
 from ctxsteward.evals.suites.kit import Draw, EvalSuite, ScenarioResult, Setup, drawn
-from ctxsteward.schemas import EvalResult, InputError, UnknownModel
+from ctxsteward.schemas import EvalResult, GateResult, InputError, UnknownModel, Verdict
 
+from ..pages import page
 from ..terminal import (
     DEFAULT_MODEL,
     budget_option,
@@ -45,7 +52,7 @@ from ..terminal import (
     grid,
     model_option,
     note,
-    print_json,
+    print_document,
     progress,
     read_budgets,
     read_profile,
@@ -54,8 +61,9 @@ from ..terminal import (
     telemetry,
     unknown_model,
 )
+<<<<<<< HEAD
 from .own_suites import SHIPPED_GATES, KeptRun, OwnSuite, is_suite_file, kept_run, own_suite, read_shard
-from .suite_report import RunReport, SuiteOutputs
+=======
 
 
 def describe_suites() -> list[dict[str, Any]]:
@@ -66,22 +74,69 @@ def describe_suites() -> list[dict[str, Any]]:
             "suite": name,
             "about": suite_named(name).about,
             "scenarios": suite_named(name).scenarios,
+            "promise_detects": promise_detects(suite_named(name).scenarios),
             "metrics": {metric.name: metric.about for metric in suite_named(name).metrics},
             "gates": {metric: [str(gate) for gate in each] for metric, each in gates.get(name, {}).items()},
         }
         for name in NAMES
     ]
 
+>>>>>>> w2
 
+MISSES = 3
+COLOURS: dict[Verdict, str] = {"passed": "green", "failed": "bold red", "undecided": "yellow", "unscored": "yellow"}
+
+
+<<<<<<< HEAD
+=======
 def suites_table(rows: Iterable[Mapping[str, Any]]) -> Table:
     """A row a figure, below its suite."""
     table = grid("suite, figures", "gate")
     for row in rows:
-        table.add_row(Text(f"{row['suite']}  ({row['scenarios']} scenarios)", style="bold"), "")
+        rare = f"a promise notices a fault of {100 * row['promise_detects']:.0f} % of such"
+        table.add_row(Text(f"{row['suite']}  ({row['scenarios']} scenarios: {rare})", style="bold"), "")
         table.add_row(shown(f"  {row['about']}", style="dim"), "")
         for name in row["metrics"]:
             table.add_row(f"  {name}", ", ".join(row["gates"].get(name, ())))
     return table
+
+
+>>>>>>> w2
+def result_table(result: EvalResult, difference: ResultDifference | None) -> Table:
+    """The figures of one result with intervals and gates; a rate of things checked again and again has a second row."""
+    table = grid(result.suite, "value", "95 %", "gate", *(("since",) if difference else ()), numbers=("value",))
+    was = {one.metric: one.before for one in difference.changes} if difference else {}
+    for metric in result.metrics:
+        gates = [gate for gate in result.gates if gate.metric == metric.name]
+        before = was.get(metric.name)
+        since = [delta(metric, before) if before is not None else ""] if difference else []
+        table.add_row(metric.name, figure(metric, metric.value), interval(metric), _gate_text(gates), *since)
+        if metric.distinct is not None:
+            once = f"{metric.distinct:,} distinct things"
+            table.add_row(
+                "  each once", figure(metric, metric.distinct_value), once, "", *(("",) if difference else ())
+            )
+    return table
+
+
+def miss_lines(result: EvalResult) -> list[Text]:
+    """What failed, and where: the first few of each gate."""
+    lines = [shown(f"  {id} broke off: {error}", style="red") for id, error in result.errors.items()]
+    for gate in result.gates:
+        if gate.passed:
+            continue
+        lines.append(shown(f"  {gate.metric}: {gate.why}", style=COLOURS[gate.verdict]))
+        missed = [miss for miss in result.misses if miss.metric == gate.metric][:MISSES]
+        lines += [shown(f"    {miss.scenario}, {miss.at}: {miss.why}") for miss in missed]
+    return lines
+
+
+def _gate_text(gates: Sequence[GateResult]) -> Text:
+    text = Text()
+    for gate in gates:
+        verdict = {"passed": "ok", "failed": "FAILED"}.get(gate.verdict, gate.verdict)
+        text.append(f"{verdict} {gate.rule}", style=COLOURS[gate.verdict])
+    return text
 
 
 FULL = 4
@@ -128,6 +183,26 @@ class SuiteOptions:
     resume: Path | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteOutputs:
+    """Files to write."""
+
+    junit: Path | None
+    markdown: Path | None
+    html: Path | None
+    history: Path | None
+
+    def check(self) -> None:
+        """Refuse places that cannot be written before an hour of work is lost."""
+        for name, path in (("junit", self.junit), ("markdown", self.markdown), ("html", self.html)):
+            if path is not None and (path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK)):
+                raise InputError(f"--{name} {path}: not a file in a folder that exists and may be written")
+        if self.history is not None:  # its folder is made
+            there = next(folder for folder in self.history.absolute().parents if os.path.lexists(folder))
+            if not there.is_dir() or not os.access(there, os.W_OK):
+                raise InputError(f"--history {self.history}: {there} is no folder that may be written")
+
+
 def read_setup(
     model: str | None, budgets: Sequence[str], summarizer: str, profile: str | None, subject: str = OURS
 ) -> Setup:
@@ -144,27 +219,73 @@ def read_setup(
     return setup
 
 
+@dataclass(slots=True)
+class HistoryComparison:
+    """Results beside the runs before them."""
+
+    earlier: Sequence[EvalResult]
+    differences: dict[str, ResultDifference] = field(default_factory=dict)
+    """By suite, where a run before can be compared."""
+    incomparable: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """By suite, in what the newest run before differs."""
+
+    def read(self, result: EvalResult) -> None:
+        """Compare one more result."""
+        earlier = history.before(self.earlier, result)
+        if earlier is not None:
+            self.differences[result.suite] = history.difference(result, earlier)
+        elif differs := history.incomparable(self.earlier, result):
+            self.incomparable[result.suite] = differs
+
+
 def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> list[EvalResult]:
     """Run what was asked, write and print what came of it."""
     chosen = [one for one in chosen_suites(asked) if one.jobs]
     outputs.check()
-    report = RunReport(outputs, as_json)
     run = kept_run(asked.shard, asked.resume, [one.head(asked) for one in chosen] if asked.resume else ())
+    comparison = HistoryComparison(history.read(outputs.history) if outputs.history else ())
     if asked.sealed is not None:
         asked.sealed.check()
     began = datetime.now(UTC).isoformat(timespec="seconds")
+    results: list[EvalResult] = []
     with progress("evals", shown=not as_json) as tell:
         for one in chosen:
-            if jobs := run.part(one.jobs):
-                result = _played(one, jobs, run, asked, tell)
-                report.add(result if asked.sealed is None else _recorded(result, asked, asked.sealed, began))
-    report.write()
+            jobs = run.part(one.jobs)
+            if not jobs:
+                continue
+            result = _played(one, jobs, run, asked, tell)
+            if asked.sealed is not None:
+                result = _recorded(result, asked, asked.sealed, began)
+            comparison.read(result)
+            results.append(result)
+            _print(result, comparison, as_json)
+    _write(outputs, results, comparison)
     if asked.sealed is not None and asked.sealed.write is not None:
         known = history.read(outputs.history) if outputs.history else ()
-        lines = sealed_openings.figures_beside(report.results, {one.suite: one for one in known if one.split == "ci"})
+        lines = sealed_openings.figures_beside(results, {one.suite: one for one in known if one.split == "ci"})
         write_blocks(asked.sealed.write, {sealed_openings.BLOCK: lines})
-    report.conclude()
-    return report.results
+    if not as_json:
+        _conclude(results)
+    return results
+
+
+def _recorded(result: EvalResult, asked: SuiteOptions, sealed: SealedOptions, began: str) -> EvalResult:
+    """The result as it may be shown; its row stands in the ledger before it is."""
+    only = (id for id in asked.only if id.startswith(f"{result.suite}/"))
+    row = sealed_openings.opening(result, when=began, only=only, misses_shown=sealed.show_misses)
+    sealed_openings.append(sealed.log, row)
+    return result if sealed.show_misses else sealed_openings.without_misses(result)
+
+
+def report(results: Sequence[EvalResult], outputs: SuiteOutputs, *, as_json: bool) -> None:
+    """Write and print results that are there already."""
+    comparison = HistoryComparison(history.read(outputs.history) if outputs.history else ())
+    for result in results:
+        comparison.read(result)
+        _print(result, comparison, as_json)
+    _write(outputs, results, comparison)
+    if not as_json:
+        _conclude(results)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,22 +310,12 @@ class ChosenSuite:
 def chosen_suites(asked: SuiteOptions) -> list[ChosenSuite]:
     """What was asked for; each is there, with what it needs, before any is played."""
     if is_suite_file(asked.suite):
-        if asked.split != "ci" or asked.full:
-            raise InputError(f"{asked.suite} has the conversations that it has: leave out --split, --sealed and --full")
-        own = own_suite(asked.suite, asked.gates, asked.only, asked.scenarios)
+        own = own_suite(asked.suite, asked.gates, asked.only, asked.scenarios, asked.full)
         return [ChosenSuite(own.file.eval_suite, own.jobs, own.gates, own)]
     names = catalogue.NAMES if asked.suite == "all" else (asked.suite,)
     suites = [catalogue.suite_named(name) for name in names]
     gates = _gates(asked.gates, names)
     return [ChosenSuite(suite, drawn_for(asked, suite.name), gates.get(suite.name, {})) for suite in suites]
-
-
-def _recorded(result: EvalResult, asked: SuiteOptions, sealed: SealedOptions, began: str) -> EvalResult:
-    """The result as it may be shown; its row stands in the ledger before it is."""
-    only = (id for id in asked.only if id.startswith(f"{result.suite}/"))
-    row = sealed_openings.opening(result, when=began, only=only, misses_shown=sealed.show_misses)
-    sealed_openings.append(sealed.log, row)
-    return result if sealed.show_misses else sealed_openings.without_misses(result)
 
 
 def drawn_for(asked: SuiteOptions, name: str) -> tuple[Draw, ...]:
@@ -253,45 +364,69 @@ def _played(
 
 
 def _command(chosen: ChosenSuite, asked: SuiteOptions) -> str:
-    name, count = chosen.suite.name, len(chosen.jobs)
+    name = chosen.suite.name
     which = [f"--only {id}" for id in asked.only if id.startswith(f"{name}/")]
-    if chosen.file is None:
-        which = which or [f"--scenarios {count}" if asked.sealed else f"--split {asked.split} --scenarios {count}"]
+    if not which and chosen.file is None:
+        which = [f"--scenarios {len(chosen.jobs)}"]
+        which.insert(0, "--sealed" if asked.sealed else f"--split {asked.split}")
     elif not which and asked.scenarios:
         which = [f"--scenarios {asked.scenarios}"]
-    if asked.sealed:
-        which.insert(0, "--sealed")
     return " ".join([f"ctxsteward evals run {asked.suite if chosen.file else name}", *which, *asked.given])
 
 
-ALL = "all"
-
-
-@click.command("list")
-@common
-def list_suites(as_json: bool, store: str, tenant: str) -> None:
-    """List the suites with their figures and the shipped gates."""
-    rows = describe_suites()
+def _print(result: EvalResult, comparison: HistoryComparison, as_json: bool) -> None:
     if as_json:
-        for row in rows:
-            print_json(row)
-    else:
-        table_console().print(suites_table(rows))
-
-
-@click.command("subjects")
-@common
-def list_subjects(as_json: bool, store: str, tenant: str) -> None:
-    """List the context strategies that suites can judge, and how to name one of your own."""
-    rows = described()
-    if as_json:
-        for name, about in rows:
-            print_json({"subject": name, "about": about})
+        print_document("eval_result", result.model_dump(mode="json"))
         return
-    table = grid("subject", "what it does")
-    for name, about in rows:
-        table.add_row(name, shown(about))
-    table_console().print(table)
+
+    console = table_console()
+    console.print(result_table(result, comparison.differences.get(result.suite)))
+    for line in miss_lines(result):
+        console.print(line)
+    if differs := comparison.incomparable.get(result.suite):
+        note(f"{result.suite}: not compared; the last run differs in {'; '.join(differs)}")
+
+
+def _conclude(results: Sequence[EvalResult]) -> None:
+    scenarios, turns = sum(one.scenarios for one in results), sum(one.turns for one in results)
+    gates = [gate for one in results for gate in one.gates]
+    held = tally(gates) if gates else "no gates (--gate holds them)"
+    long = sum(one.long_scenarios for one in results)
+    seconds = sum(one.cpu_seconds for one in results)
+    many = "scenario" if scenarios == 1 else "scenarios"
+    note(f"{scenarios:,} {many}, {long} of 200 and more turns, {turns:,} turns, {seconds:.0f} s of CPU; {held}")
+
+
+def _write(outputs: SuiteOutputs, results: Sequence[EvalResult], comparison: HistoryComparison) -> None:
+    """Write every file that can be; raises `InputError` for the first that cannot."""
+    differences, incomparable = comparison.differences, comparison.incomparable
+    known = (*comparison.earlier, *results)
+    texts: list[tuple[Path | None, Callable[[], str]]] = [
+        (outputs.junit, lambda: junit(results)),
+        (outputs.markdown, lambda: markdown(results, differences, incomparable)),
+        (outputs.html, lambda: page(results, differences, known, incomparable)),
+    ]
+    writes = [partial(_write_text, path, text) for path, text in texts if path is not None]
+    if outputs.history:
+        writes.append(partial(append, outputs.history, results))
+    failed: list[InputError] = []
+    for write in writes:
+        try:
+            write()
+        except InputError as error:
+            failed.append(error)
+    if failed:
+        raise failed[0]
+
+
+def _write_text(path: Path, text: Callable[[], str]) -> None:
+    try:
+        path.write_text(text(), encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
+
+
+ALL = "all"
 
 
 @click.command()
@@ -361,10 +496,10 @@ def run(
     asked = SuiteOptions(
         suite=suite, gates=gates, split="sealed" if sealed else split or "ci", scenarios=scenarios, full=full,
         only=only, workers=workers, revision=revision,
-        sealed=_sealed(split, sealed, show_misses, sealed_log, write, history, resume),
+        sealed=_sealed(split, sealed, show_misses, sealed_log, write, history),
         setup=read_setup(model, budgets, summarizer, profile, subject),
-        given=_given(model, budgets, summarizer, profile, subject), resume=resume,
-        shard=read_shard(shard, resume, {"gate": gates, "junit": junit, "history": history}),
+        given=_given(model, budgets, summarizer, profile, subject),
+        resume=resume, shard=read_shard(shard, resume, {"gate": gates, "junit": junit, "history": history}),
     )  # fmt: skip
     outputs = SuiteOutputs(junit=junit, markdown=markdown, html=html, history=history)
     results = run_suites(asked, outputs, as_json=as_json)
@@ -373,16 +508,13 @@ def run(
 
 
 def _sealed(
-    split: Split | None, sealed: bool, show_misses: bool, log: Path | None, write: Path | None, history: Path | None,
-    resume: Path | None,
+    split: Split | None, sealed: bool, show_misses: bool, log: Path | None, write: Path | None, history: Path | None
 ) -> SealedOptions | None:
     """How the sealed split is opened; raises `InputError` for another way to it, and for its options without it."""
     if sealed and split is not None:
         raise InputError(f"--sealed --split {split}: give one of them; --sealed opens the split sealed")
     if split == "sealed":
         raise InputError("--split sealed: that split is opened by --sealed alone, which records the opening")
-    if sealed and resume is not None:
-        raise InputError(f"--resume {resume} beside --sealed: it would keep the misses of a split that shows none")
     if sealed:
         log = log or (history.parent if history else Path()) / sealed_openings.FILE
         return SealedOptions(log=log, show_misses=show_misses, write=write)

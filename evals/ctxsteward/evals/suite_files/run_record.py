@@ -67,10 +67,10 @@ class RunHead(BaseModel):
     name: str
     about: str
     metrics: tuple[Metric, ...]
-    scenarios: int
-    """How many the suite has: fewer decide no gate."""
-    ids: tuple[str, ...]
-    """Scenarios of the whole run."""
+    scenarios: tuple[str, ...]
+    """Ids of the whole run."""
+    scenarios_of_ci: int
+    """From so many on, a gate is decided."""
     split: Split
     setup: dict[str, str | int | float | None]
     fingerprint: dict[str, str]
@@ -119,9 +119,9 @@ def run_head(
         "profile": "" if setup.profile is None else _digest(setup.profile.model_dump(mode="json")),
     } | {name: str(value) for name, value in described.items() if name != "subject"}
     return RunHead(
-        name=suite.name, about=suite.about, metrics=suite.metrics, scenarios=suite.scenarios, ids=tuple(ids),
-        split=split, setup=described, fingerprint=fingerprint, gates=dict(gates), revision=revision,
-        reproduce=reproduce,
+        name=suite.name, about=suite.about, metrics=suite.metrics, scenarios=tuple(ids),
+        scenarios_of_ci=suite.scenarios_of_ci, split=split, setup=described,
+        fingerprint=fingerprint, gates=dict(gates), revision=revision, reproduce=reproduce,
     )  # fmt: skip
 
 
@@ -271,9 +271,9 @@ def merged(paths: Sequence[Path]) -> list[MergedRun]:
 
 
 def _whole(head: RunHead, played: Mapping[str, ScenarioResult]) -> MergedRun:
-    missing = [id for id in head.ids if id not in played]
+    missing = [id for id in head.scenarios if id not in played]
     if missing:
         told = ", ".join(missing[:NAMED]) + (", …" if len(missing) > NAMED else "")
-        what = f"{head.name}: {len(missing)} of {len(head.ids)} scenarios are in no part: {told}"
+        what = f"{head.name}: {len(missing)} of {len(head.scenarios)} scenarios are in no part: {told}"
         raise InputError(f"{what}; run the parts that lack them, with --resume where one was killed")
-    return MergedRun(head, tuple(played[id] for id in head.ids))
+    return MergedRun(head, tuple(played[id] for id in head.scenarios))

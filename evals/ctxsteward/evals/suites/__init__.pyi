@@ -8,5 +8,6 @@ from .results import (
     play_one as play_one,
     played as played,
     result as result,
+    run_all as run_all,
 )
 from .verbatim import make as make, play_verbatim as play_verbatim

@@ -185,8 +185,7 @@ class Figured(Protocol):
     def metrics(self) -> tuple[Metric, ...]: ...
 
     @property
-    def scenarios(self) -> int:
-        """How many decide a gate."""
+    def scenarios_of_ci(self) -> int: ...
 
 
 def result(
@@ -208,7 +207,7 @@ def result(
     by_scenario = {metric.name: _by_scenario(metric, played) for metric in suite.metrics}
     metrics = tuple(_figure(metric, played, tuple(by_scenario[metric.name].values())) for metric in suite.metrics)
     parts = {name: tuple(each.values()) for name, each in by_scenario.items()}
-    decisive = len(played) >= suite.scenarios
+    decisive = len(played) >= suite.scenarios_of_ci
     gate_results = judged(gates, {metric.name: metric for metric in metrics}, parts, decisive=decisive)
     errors = {scenario.id: scenario.error for scenario in played if scenario.error is not None}
     described = setup.describe() if isinstance(setup, Setup) else dict(setup)
