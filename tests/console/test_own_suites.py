@@ -73,7 +73,7 @@ WRONG = {
         "has no such conversation; there are: supp",
     ),
     "a split": (("run", "support-desk.yaml", "--split", "docs"), "has the conversations that it has"),
-    "full": (("run", "support-desk.yaml", "--full"), "has the conversations that it has"),
+    "full": (("run", "support-desk.yaml", "--full"), "leave the option out"),
     "a part without a record": (("run", "verbatim", "--shard", "1/2"), "--shard 1/2: add --resume FILE"),
     "gates of a part": (("run", "verbatim", "--shard", "1/2", "--resume", "r", "--gate"), "--gate beside --shard"),
     "no part": (("run", "verbatim", "--shard", "3/2", "--resume", "r"), "--shard 3/2: no part of a run"),

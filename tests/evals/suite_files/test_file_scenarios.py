@@ -29,6 +29,14 @@ scenarios:
 """
 
 
+SAID = [
+    {"role": "user", "content": "The code is A-1 and the town is Ghent."},
+    {"role": "assistant", "content": "Noted."},
+    {"role": "user", "content": "Now the code is B-2."},
+    {"role": "assistant", "content": "Changed."},
+]
+
+
 def figures(text: str, folder: Path, strategy: Strategy | None = None) -> dict[str, float | None]:
     (folder / "s.yaml").write_text(text, encoding="utf-8")
     suite = load_suite(folder / "s.yaml")
@@ -47,9 +55,9 @@ def only(*places: int) -> Strategy:
     """Sends these messages, from 1, and the question."""
 
     def strategy(conversation: Conversation) -> Sequence[Wire]:
-        asked = 0 if conversation.question is None else 1
-        said = conversation.messages[: len(conversation.messages) - asked]
-        return [said[place - 1] for place in places if place <= len(said)] + list(conversation.messages[len(said) :])
+        said = list(conversation.messages)
+        asked = [] if said[-1] in SAID else said[-1:]
+        return [*(said[place - 1] for place in places if place <= len(said) - len(asked)), *asked]
 
     return strategy
 
