@@ -18,14 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ctxsteward.envelope import Budgets
-<<<<<<< HEAD
 from ctxsteward.evals import result_history as history, sealed_openings
 from ctxsteward.evals.documents import check_markers, write_blocks
 from ctxsteward.evals.phrasings import SPLITS, Split
-=======
-from ctxsteward.evals import result_history as history
-from ctxsteward.evals.intervals import promise_detects
->>>>>>> w2
 from ctxsteward.evals.result_formats import delta, figure, interval, junit, markdown, tally
 from ctxsteward.evals.result_history import ResultDifference, append
 from ctxsteward.evals.subjects import OURS, SUBJECTS, subject_named
@@ -61,47 +56,12 @@ from ..terminal import (
     telemetry,
     unknown_model,
 )
-<<<<<<< HEAD
 from .own_suites import SHIPPED_GATES, KeptRun, OwnSuite, is_suite_file, kept_run, own_suite, read_shard
-=======
-
-
-def describe_suites() -> list[dict[str, Any]]:
-    """Each suite with its figures and shipped gates, as JSON values."""
-    gates = shipped_gates()
-    return [
-        {
-            "suite": name,
-            "about": suite_named(name).about,
-            "scenarios": suite_named(name).scenarios,
-            "promise_detects": promise_detects(suite_named(name).scenarios),
-            "metrics": {metric.name: metric.about for metric in suite_named(name).metrics},
-            "gates": {metric: [str(gate) for gate in each] for metric, each in gates.get(name, {}).items()},
-        }
-        for name in NAMES
-    ]
-
->>>>>>> w2
 
 MISSES = 3
 COLOURS: dict[Verdict, str] = {"passed": "green", "failed": "bold red", "undecided": "yellow", "unscored": "yellow"}
 
 
-<<<<<<< HEAD
-=======
-def suites_table(rows: Iterable[Mapping[str, Any]]) -> Table:
-    """A row a figure, below its suite."""
-    table = grid("suite, figures", "gate")
-    for row in rows:
-        rare = f"a promise notices a fault of {100 * row['promise_detects']:.0f} % of such"
-        table.add_row(Text(f"{row['suite']}  ({row['scenarios']} scenarios: {rare})", style="bold"), "")
-        table.add_row(shown(f"  {row['about']}", style="dim"), "")
-        for name in row["metrics"]:
-            table.add_row(f"  {name}", ", ".join(row["gates"].get(name, ())))
-    return table
-
-
->>>>>>> w2
 def result_table(result: EvalResult, difference: ResultDifference | None) -> Table:
     """The figures of one result with intervals and gates; a rate of things checked again and again has a second row."""
     table = grid(result.suite, "value", "95 %", "gate", *(("since",) if difference else ()), numbers=("value",))

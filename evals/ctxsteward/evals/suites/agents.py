@@ -339,7 +339,6 @@ def kept(moment: CallMoment, budget: BudgetJudge) -> Scores:
         faults += budget_faults(moment.ours.envelope, moment.ours.session)
     yield holds("within_budget", not faults, moment.at, "; ".join(faults))
     if over:
-<<<<<<< HEAD
         yield holds("over_budget_legitimate", not faults, moment.at, "; ".join(faults))
     task = next(n for n, wire in enumerate(moment.wires, 1) if wire["role"] == "user")
     is_kept = moment.text_at(task) in moment.window or moment.leads(task)
@@ -348,21 +347,9 @@ def kept(moment: CallMoment, budget: BudgetJudge) -> Scores:
         text = moment.wires[ordinal - 1]["content"]
         shown = text in moment.window or moment.leads(ordinal)
         why = f"§{ordinal} of {len(text)} characters: neither verbatim nor named"
-        yield holds("results_shown", shown, moment.at, why, f"§{ordinal}")
+        yield holds("results_shown", shown, moment.at, why)
     missing = last_turn_missing(moment)
     yield holds("last_turn", not missing, moment.at, f"not word for word: {missing}")
-=======
-        yield holds("over_budget_legitimate", not faults, at, "; ".join(faults))
-    gone = f"the task §{state.task} is neither shown nor cited"
-    yield holds("task_kept", state.task in named(envelope), at, gone, "task")
-    for ordinal in _unseen(call.wires):
-        text = call.wires[ordinal - 1]["content"]
-        shown = text in window or (ordinal in named(envelope) and f"§{ordinal}" in window)
-        yield holds("results_shown", shown, at, f"§{ordinal} of {len(text)} characters: neither verbatim nor named")
-    said = [call.session.entry(ordinal).message.text for ordinal in (state.last_user, state.last_text) if ordinal]
-    missing = [text for text in said if text not in window]
-    yield holds("last_turn", not missing, at, f"not word for word: {missing}")
->>>>>>> w2
 
 
 def _unseen(wires: Sequence[Wire]) -> Iterator[int]:
