@@ -1,12 +1,10 @@
-"""``ctxsteward evals compare``: two runs of suites, paired by scenario.
-
-Raises `InputError` for files that hold no results, and for runs that did not ask the same.
-"""
+"""``ctxsteward evals compare`` and ``merge``: two runs beside each other, and the parts of one put together."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +13,13 @@ from rich.table import Table
 
 from ctxsteward.evals.result_comparison import ResultComparison, compare_runs
 from ctxsteward.evals.result_formats import compared_runs, comparison, figure_cells, gate_change, summary
-from ctxsteward.evals.suites import NAMES, suite_named
+from ctxsteward.evals.suite_files import MergedRun, merged
+from ctxsteward.evals.suites import NAMES, Gates, gates, shipped_gates, suite_named
 from ctxsteward.schemas import EvalResult, InputError
 
 from ..terminal import common, completer, grid, note, print_json, shown, table_console
+from .own_suites import SHIPPED_GATES
+from .suites import SuiteOutputs, report
 
 COLOURS = {"better": "green", "worse": "bold red", "": ""}
 
@@ -114,3 +115,49 @@ def _write(path: Path, compared: Sequence[ResultComparison]) -> None:
         path.write_text(comparison(compared), encoding="utf-8", newline="\n")
     except OSError as error:
         raise InputError(f"--markdown {path}: cannot be written ({error.strerror})") from error
+
+
+def held(run: MergedRun, asked: str | None) -> Gates:
+    """The gates for one suite; `asked` None: none are held."""
+    if asked is None:
+        return {}
+    if asked != SHIPPED_GATES:
+        return gates.load_gates(Path(asked)).get(run.head.name, {})
+    return run.head.gates or shipped_gates().get(run.head.name, {})
+
+
+@click.command()
+@click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
+@click.option(
+    "--gate", "asked_gates", is_flag=False, flag_value=SHIPPED_GATES, metavar="[GATES]",
+    help="Hold the figures to the suites' own gates, or to those of a YAML file of yours; goes behind the files.",
+)  # fmt: skip
+@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write the results as JUnit XML.")
+@click.option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Write the results as Markdown.")
+@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write one page with plots.")
+@click.option(
+    "--history", type=click.Path(path_type=Path), metavar="FILE",
+    help="Append to this file (JSON lines), and compare with the run before.",
+)  # fmt: skip
+@common
+def merge(
+    records: tuple[Path, ...], asked_gates: str | None, junit: Path | None, markdown: Path | None, html: Path | None,
+    history: Path | None, as_json: bool, store: str, tenant: str,
+) -> None:  # fmt: skip
+    """Put the parts of a run together: FILEs that `evals run --shard N/M --resume FILE` wrote.
+
+    Every scenario of the run must be in one of them, and all must be of one run: suite, settings, subject, version.
+    Exit 1 where a gate fails or a scenario broke off.
+    """
+    outputs = SuiteOutputs(junit=junit, markdown=markdown, html=html, history=history)
+    outputs.check()
+    when = datetime.now(UTC).isoformat(timespec="seconds")
+    try:
+        results = [run.result(held(run, asked_gates), when) for run in merged(records)]
+    except InputError as error:
+        if asked_gates is None or asked_gates == SHIPPED_GATES or not str(error).startswith("gate over"):
+            raise
+        raise InputError(f"{asked_gates}: {error}") from error
+    report(results, outputs, as_json=as_json)
+    if not all(result.passed for result in results):
+        raise SystemExit(1)
