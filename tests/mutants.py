@@ -5,8 +5,8 @@
     python -m tests.mutants --seed 7 --survivors     # those that survived, against the tests of today
 
 Every area gets the same share of mutants. Each is tried on the tests that mirror its module (`Area.near`) and, where
-these pass, on a wider ring (`Area.far`). A mutant is killed by a failed test, which must pass without it, or by the
-time limit. What was found stands in `.mutants/SEED.jsonl`, so a run goes on where it was stopped;
+these pass, on a wider ring (`Area.far`). A mutant is killed by a test that fails twice with it and passes without, or
+by the time limit. What was found stands in `.mutants/SEED.jsonl`, so a run goes on where it was stopped;
 `--write PAGE --block NAME` writes the score into a document. `mutants.yaml` says of survivors why they are equivalent.
 
 Not mutated: messages, annotations, assertions, and numbers in constants of a module, which evals and bars hold. The
@@ -21,7 +21,6 @@ import json
 import os
 import queue
 import random
-import re
 import resource
 import shutil
 import signal
@@ -140,7 +139,9 @@ class Copy:
     def _first_failure(self, tests: list[str]) -> str | None:
         path = os.pathsep.join(str(self.root / room) for room in ROOMS)
         environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "CI": "true"}
-        options = ("-q", "-x", "--tb=no", "-p", "no:cacheprovider", "--basetemp", str(self.root.parent / "tmp"))
+        cache = self.root.parent / "cache"
+        shutil.rmtree(cache, ignore_errors=True)
+        options = ("-q", "-x", "--tb=no", "-o", f"cache_dir={cache}", "--basetemp", str(self.root.parent / "tmp"))
         process = subprocess.Popen(
             [sys.executable, "-m", "pytest", *options, *tests], cwd=self.root, env=environment, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
@@ -154,8 +155,11 @@ class Copy:
             return f"no end within {STALLED_SECONDS} s"
         if process.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
             return f"more than {LIMIT_SECONDS} s of CPU"
-        failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", said, re.MULTILINE)
-        return None if process.returncode == 0 else failed[1] if failed else said.strip().rpartition("\n")[2]
+        if process.returncode == 0:
+            return None
+        failed = cache / "v" / "cache" / "lastfailed"
+        names = list(json.loads(failed.read_text(encoding="utf-8"))) if failed.is_file() else []
+        return str(names[0]) if names else said.strip().rpartition("\n")[2]
 
 
 # -- a run ---------------------------------------------------------------------------------------------------
@@ -236,8 +240,7 @@ def report(seed: int, results: list[Result]) -> Iterator[str]:
     def row(name: str, part: list[Result]) -> list[str]:
         real = [result for result in part if result.equivalent is None]
         first, now = (
-            sum(by is not None for by in found)
-            for found in zip(*((r.at_first, r.killed_by) for r in real), strict=True)
+            sum(by is not None for by in found) for found in ([r.at_first for r in real], [r.killed_by for r in real])
         )
         return [name, *map(str, (len(part), len(part) - len(real), first, now)), f"{100 * now / max(1, len(real)):.0f}"]
 

@@ -11,6 +11,7 @@ from typing import Any
 from xml.etree import ElementTree as Xml
 
 import pytest
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 from ctxsteward.console.cli import cli
@@ -69,6 +70,61 @@ def test_all_files_are_written_and_a_second_run_knows_the_first(tmp_path: Path) 
     assert page.count("<svg") >= 4
     for outside in ("http://", "https://", "<script", "@import", "src="):
         assert outside not in page
+
+
+def test_a_run_too_small_for_a_gate_says_so_and_ends_well(tmp_path: Path) -> None:
+    """In this scenario 24 of 27 open tasks are shown: that neither passes nor refutes 99 %."""
+    gates = tmp_path / "gates.yaml"
+    gates.write_text("schema_version: 1\ngates:\n  goal-continuity:\n    todos_open: {at_least: 0.99}\n")
+    only = ("--only", "goal-continuity/ci-14", "--workers", "1")
+    result = run("run", "goal-continuity", *only, "--gate", str(gates))
+    assert "undecided at least 0.99" in " ".join(result.stdout.split())
+    assert "each once" in result.stdout
+    assert "0 of 1 gates passed, 1 undecided" in result.stderr
+
+
+def test_a_history_of_other_runs_is_not_compared_with_and_it_is_told_why(tmp_path: Path) -> None:
+    args = ("run", "verbatim", *ONE, "--history", str(tmp_path / "h.jsonl"), "--markdown", str(tmp_path / "m.md"))
+    run(*args)
+    result = run(*args, "--budget", "dynamic_tokens=1500")
+    says = "the last run differs in budgets.dynamic_tokens: not set and 1500"
+    assert f"ctxsteward: verbatim: not compared; {says}\n" in result.stderr
+    assert "since" not in result.stdout
+    assert f"Not compared: {says.replace('_', chr(92) + '_')}." in (tmp_path / "m.md").read_text(encoding="utf-8")
+    assert "since" in run(*args).stdout
+
+
+def test_two_runs_are_compared_by_scenario(tmp_path: Path) -> None:
+    for name, args in (("a", ()), ("b", ("--budget", "dynamic_tokens=1500"))):
+        (tmp_path / name).write_text(run("run", "verbatim", *ONE, "--json", "--revision", name, *args).stdout)
+    files = (str(tmp_path / "a"), str(tmp_path / "b"), "--meant", "budgets.dynamic_tokens")
+    result = run("compare", *files, "--markdown", str(tmp_path / "c.md"))
+    assert "compared over 1 scenario of split docs that both played" in " ".join(result.stdout.split())
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert "0 of 0 figures that differ do so surely" in result.stderr
+    assert (tmp_path / "c.md").read_text(encoding="utf-8").startswith("# Context evals: two runs compared\n")
+    (row,) = [
+        json.loads(line) for line in run("compare", *files, "--json", "--metric", "last_user").stdout.splitlines()
+    ]
+    assert row["figures"] == [{
+        "metric": "last_user", "kind": "rate", "better": "higher", "unit": "", "before": 1.0, "after": 1.0,
+        "difference": 0.0, "low": None, "high": None, "p": 1.0, "scenarios": 1, "differing": 0, "is_surely": None,
+    }]  # fmt: skip
+    assert row["meant"] == [{"name": "budgets.dynamic_tokens", "before": "not set", "after": "1500"}]
+    assert (row["before"]["revision"], row["scenario_ids"]) == ("a", ["verbatim/docs-1"])
+
+
+def test_what_a_comparison_takes_is_completed(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text(run("run", "verbatim", *ONE, "--json").stdout)
+
+    def completed(option: str, incomplete: str) -> list[str]:
+        complete = ShellComplete(cli, {}, "ctxsteward", "_CTXSTEWARD_COMPLETE").get_completions
+        return [item.value for item in complete(["evals", "compare", str(file), str(file), option], incomplete)]
+
+    assert completed("--metric", "last_u") == ["last_user"]
+    assert completed("--meant", "tok") == ["tokenizer"]
+    assert completed("--suite", "verb") == ["verbatim"]
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from ctxsteward.console.cli import cli
 from ctxsteward.console.steward.context import shipped_folder
 from ctxsteward.envelope import Profile, open_store
 
+from ..evals.suites.made import made, played
 from .steward.scenes import PROFILE, people, transcript, value
 
 CASES: dict[str, dict[str, list[str]]] = YAML(typ="safe").load(Path(__file__).with_name("refusals.yaml"))
@@ -32,6 +33,7 @@ MORE = {
     "suites": {"--workers": "1"},
 }
 """Options that a group's commands are given where a case has none of its own."""
+RUN = made(played(0, 9, 10))
 FILES = {
     "notes.txt": "Morning. Pager went off.\n",
     "flawed.yaml": "personas: x\n",
@@ -44,6 +46,11 @@ FILES = {
     "tiny.yaml": "cascade_id: tiny\nphases:\n  - {name: ask}\n  - {name: answer, context: {from: [ask]}}\n",
     "silent.json": '[{"role": "user", "content": "hi"}]',
     "run.json": '[{"role": "user", "content": "hi"}, {"role": "assistant", "content": "Hello."}]',
+    "one.json": RUN.model_dump_json(),
+    "two.json": made(played(0, 8, 10)).model_dump_json(),
+    "docs.json": RUN.model_copy(update={"split": "docs"}).model_dump_json(),
+    "budget.json": RUN.model_copy(update={"setup": RUN.setup | {"budgets.dynamic_tokens": 900}}).model_dump_json(),
+    "seven.json": made(played(7, 8, 10)).model_dump_json(),
     "locomo.json": json.dumps(
         [{
             "sample_id": 1,

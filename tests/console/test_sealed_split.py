@@ -89,7 +89,8 @@ def test_the_figures_are_written_beside_those_of_ci(folder: Path) -> None:
     append(folder / "h.jsonl", [made("ci", 1.0)])
     run("--sealed", "--gate", "--history", "h.jsonl", "--write", "page.md")
     assert (folder / "page.md").read_text().splitlines() == [
-        "before", "<!-- sealed -->", "| suite | figure | gate | `ci` | `sealed` | `sealed`, 95 % |",
+        "before", "<!-- sealed -->", "ctxsteward 0.1.0, revision abc, 2026-01-02.", "",
+        "| suite | figure | gate | `ci` | `sealed` | `sealed`, 95 % |",
         "|---|---|---|---:|---:|---:|",
         "| `verbatim` | `last_user` | **falls short:** at least 1 | 100 % | 50 % | 40 % to 60 % |",
         "<!-- /sealed -->", "behind",

@@ -133,7 +133,7 @@ def notices(metric: MetricResult, gate: GateResult) -> str:
     if gate.promise:
         return f"a miss in {100 * gate.detects:.2g} % of scenarios"
     scale, unit = (100, " points") if metric.kind == "rate" else (1, f" {metric.unit}".rstrip())
-    return f"{scale * gate.detects:.2g}{unit} short"
+    return f"{scale * gate.detects:.2g}{unit} off"
 
 
 def delta(metric: MetricResult, was: float) -> str:
@@ -153,7 +153,7 @@ def comparison(compared: Sequence[ResultComparison]) -> str:
     """Two runs beside each other as Markdown, suite by suite."""
     rows = ["# Context evals: two runs compared", "", summary(compared)]
     for one in compared:
-        rows += ["", f"## {one.suite}", "", *map(_cell, compared_runs(one)), ""]
+        rows += ["", f"## {one.suite}", "", *(f"- {_cell(line)}" for line in compared_runs(one)), ""]
         rows += ["| figure | before | after | difference | 95 % interval | p | |", "|---|---:|---:|---:|---|---:|---|"]
         rows += [f"| {' | '.join(map(_cell, cells))} |" for cells in map(figure_cells, one.figures)]
         rows += ["", *(f"- {_cell(gate_change(change))}" for change in one.gates)] if one.gates else []
@@ -186,7 +186,7 @@ def figure_cells(compared: FigureComparison) -> tuple[str, ...]:
     if not compared.differing:
         return compared.metric, *values, "=", "", "", ""
     between = " to ".join(_signed(compared, end) for end in (compared.low, compared.high) if end is not None)
-    p = "" if compared.p is None else f"{compared.p:.2g}"
+    p = "" if compared.p is None else "<0.001" if compared.p < 0.001 else f"{compared.p:.3f}"
     return compared.metric, *values, _signed(compared, compared.difference), between, p, compared.is_surely or ""
 
 

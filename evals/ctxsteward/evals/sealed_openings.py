@@ -122,8 +122,11 @@ def without_misses(result: EvalResult) -> EvalResult:
     return result.model_copy(update={"misses": (), "errors": errors})
 
 
-def figures_beside(results: Iterable[EvalResult], ci: Mapping[str, EvalResult]) -> Iterator[str]:
-    """A Markdown table: the gated figures on the sealed split beside those on ``ci``, by suite where there are any."""
+def figures_beside(results: Sequence[EvalResult], ci: Mapping[str, EvalResult]) -> Iterator[str]:
+    """Of what, when, and a Markdown table: all figures on the sealed split beside those on ``ci``, by suite."""
+    first = results[0]
+    yield f"{first.product}{f', revision {first.revision}' if first.revision else ''}, {first.when[:10]}."
+    yield ""
     rows: list[tuple[str, ...]] = []
     for result in results:
         seen = {metric.name: metric for metric in ci[result.suite].metrics} if result.suite in ci else {}

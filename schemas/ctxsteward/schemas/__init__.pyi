@@ -72,10 +72,10 @@ from .eval_result import (
     Verdict as Verdict,
 )
 from .eval_suite import (
+    FigureGate as FigureGate,
     ScenarioAsk as ScenarioAsk,
     SuiteAsk as SuiteAsk,
     SuiteFile as SuiteFile,
-    SuiteGate as SuiteGate,
     SuiteJudge as SuiteJudge,
     SuiteMetric as SuiteMetric,
     SuiteScenario as SuiteScenario,

@@ -55,7 +55,7 @@ class SuiteMetric(_SuitePart):
     """lower: what is wanted must not be shown; a count is always better lower."""
 
 
-class SuiteGate(_SuitePart):
+class FigureGate(_SuitePart):
     """What a figure is held to: one rule or several, over the figure or one end of its 95 % interval."""
 
     below: Bound | None = None
@@ -140,7 +140,7 @@ class SuiteFile(_SuitePart):
     """A profile file of the head, as seen from this one, in scenarios that say nothing else."""
     metrics: Annotated[tuple[SuiteMetric, ...], Field(max_length=100)] = ()
     """Beside the figures that every such suite has."""
-    gates: dict[FigureName, SuiteGate] = {}
+    gates: dict[FigureName, FigureGate] = {}
     judge: SuiteJudge = SuiteJudge()
     scenarios: Scenarios
     """A file of JSON lines as seen from this one, or a list."""

@@ -209,6 +209,13 @@ def test_a_source_has_run_by_then_and_what_is_excluded_need_not_have(place: str,
             parse_cascade(text)
 
 
+@pytest.mark.parametrize("ref", ["previous", "'*'"])
+@pytest.mark.parametrize("place", PLACES)
+def test_what_stands_for_any_phase_may_stand_in_the_first_one(place: str, ref: str) -> None:
+    text = f"cascade_id: c\nphases:\n- {{name: first, {PLACES[place].format(ref=ref)}}}\n"
+    assert parse_cascade(text).names == ("first",)
+
+
 def test_a_refusal_in_yaml_names_the_line() -> None:
     with pytest.raises(InvalidCascade) as caught:
         parse_cascade("cascade_id: c\nphases:\n  - name: a\n  - name: b\n    context:\n      from: [x]\n", "c.yaml")

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from ctxsteward.envelope.cascade.templates import TemplateFailed, check_template, holds, render
 from ctxsteward.schemas import InputError
@@ -72,7 +72,30 @@ def test_a_value_that_looks_like_a_template_is_not_rendered_again() -> None:
     assert render("{{ input.x }}", input={"x": "{{ state.secret }}"}, state={"secret": 1}).text == "{{ state.secret }}"
 
 
-@given(st.text(max_size=60))
+PIECES = st.sampled_from(
+    (
+        "input.a",
+        "input",
+        "state.word",
+        "1",
+        "'x'",
+        "[1, 2]",
+        " == ",
+        " > ",
+        " and ",
+        " not ",
+        " in ",
+        "(",
+        ")",
+        "|length",
+        "+",
+    )
+)
+
+
+@given(st.text(max_size=60) | st.lists(PIECES, max_size=6).map("".join))
+@example("input.a == 1")
+@example("not input.a in [1, 2]")
 def test_any_text_is_a_condition_or_a_refusal(text: str) -> None:
     for condition in (text, "{{" + text + "}}", "{%" + text + "%}"):
         problem = check_template(condition, is_condition=True)

@@ -246,6 +246,7 @@ REDACTED: Wire = {"type": "redacted_thinking", "data": "AAAA"}
         pytest.param([THINKING, text("Well")], [THINKING, text("Well")], id="in front it stays"),
         pytest.param([THINKING, text("Well"), REDACTED], [THINKING, text("Well")], id="only the one at the end"),
         pytest.param([THINKING, REDACTED], None, id="nothing else: no message"),
+        pytest.param([text(" ")], None, id="nothing but white space: no message"),
         pytest.param([text("Well"), THINKING, text(" ")], [text("Well")], id="nothing but white space behind it"),
     ],
 )

@@ -61,7 +61,7 @@ def test_junit_has_a_case_a_gate_and_one_for_what_broke_off() -> None:
 def test_markdown_names_what_failed_and_cannot_be_broken_by_what_was_found() -> None:
     page = markdown([RED], {})
     assert page.startswith("# Context evals: failed\n\n0 of 2 gates passed, 2 failed; 3 scenarios, 180 turns.\n")
-    assert "| shown | 60 % | 13.16 % to 93.69 % | 20 |  | ❌ at least 0.9 | 24 points short |  |" in page
+    assert "| shown | 60 % | 13.16 % to 93.69 % | 20 |  | ❌ at least 0.9 | 24 points off |  |" in page
     assert "| ❌ at most 0 | a miss in 42 % of scenarios |" in page
     assert "A suite \\| of \\<made\\> figures." in page
     assert "- `made/ci-2` broke off: ValueError: \x00 & \\<" in page

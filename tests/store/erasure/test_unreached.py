@@ -291,6 +291,28 @@ def test_a_session_that_may_be_a_fork_and_cannot_be_read_is_named(forked: Memory
     assert {finding.field for finding in done.findings} == {"grandchild"} | ({folder} if harm is not lost else set())
 
 
+def test_a_fork_whose_later_links_cannot_be_read_is_forgotten_with_its_session(forked: MemoryObjects) -> None:
+    objects = copied(forked)
+    writer = machine(objects)
+    say(writer.session("child", tenant="acme", counter=CHARS), "bob", BOB, 90)
+    assert writer.write_behind is not None
+    writer.write_behind.drainer.run_once()
+    folder = folder_of(writer, "child")
+    newest = max(info.key for info in objects.list(f"{folder}/"))
+    assert newest > f"{folder}/000000000001.json"
+    objects.delete(newest)
+    objects.put(newest, b"cut off")
+
+    done = forget(machine(objects), tenant="acme", session="s", **TOLD)
+
+    assert {"s", "child"} <= set(done.sessions)
+    assert ("child" in done.forks, done.complete) == (True, False)
+    assert "child" in {finding.field for finding in done.findings}
+    assert not any(has_key(machine(objects), "child", who) for who in (None, "bob"))
+    with pytest.raises(Erased):
+        machine(objects).at("acme", "child")
+
+
 def test_a_listing_that_is_empty_makes_no_session_missing(objects: MemoryObjects) -> None:
     store = machine(LyingObjects(objects, lambda key: True))
 

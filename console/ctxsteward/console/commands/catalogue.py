@@ -9,6 +9,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
+from ctxsteward.evals.intervals import promise_detects
 from ctxsteward.evals.subjects import described
 from ctxsteward.evals.suites import NAMES, shipped_gates, suite_named
 
@@ -23,6 +24,7 @@ def describe_suites() -> list[dict[str, Any]]:
             "suite": name,
             "about": suite_named(name).about,
             "scenarios": suite_named(name).scenarios,
+            "promise_detects": promise_detects(suite_named(name).scenarios),
             "metrics": {metric.name: metric.about for metric in suite_named(name).metrics},
             "gates": {metric: [str(gate) for gate in each] for metric, each in gates.get(name, {}).items()},
         }
@@ -34,7 +36,8 @@ def suites_table(rows: Iterable[Mapping[str, Any]]) -> Table:
     """A row a figure, below its suite."""
     table = grid("suite, figures", "gate")
     for row in rows:
-        table.add_row(Text(f"{row['suite']}  ({row['scenarios']} scenarios)", style="bold"), "")
+        rare = f"a promise notices a fault of {100 * row['promise_detects']:.0f} % of such"
+        table.add_row(Text(f"{row['suite']}  ({row['scenarios']} scenarios: {rare})", style="bold"), "")
         table.add_row(shown(f"  {row['about']}", style="dim"), "")
         for name in row["metrics"]:
             table.add_row(f"  {name}", ", ".join(row["gates"].get(name, ())))

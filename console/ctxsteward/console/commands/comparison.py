@@ -28,8 +28,8 @@ def comparison_table(compared: ResultComparison) -> Table:
     numbers = ("before", "after", "differs", "p")
     table = grid(compared.suite, "before", "after", "differs", "95 %", "p", "", numbers=numbers)
     for cells in map(figure_cells, compared.figures):
-        *others, surely = cells
-        table.add_row(*others, shown(surely, style=COLOURS[surely]))
+        *values, between, p, surely = cells
+        table.add_row(*values, between.replace(" to ", "…"), p, shown(surely, style=COLOURS[surely]))
     return table
 
 
@@ -55,8 +55,9 @@ def _metric_names(ctx: click.Context, parameter: click.Parameter, incomplete: st
 
 def _settings(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Settings of the newest result in the first file."""
+    file = ctx.params.get("before") or next(iter(ctx.args), "")  # click leaves arguments where an option is unfinished
     try:
-        *_, line = Path(str(ctx.params.get("before"))).read_text(encoding="utf-8").splitlines()
+        *_, line = Path(file).read_text(encoding="utf-8").splitlines()
         names = json.loads(line)["setup"]
     except (OSError, ValueError, KeyError, TypeError):
         return []

@@ -270,6 +270,8 @@ class ChosenSuite:
 def chosen_suites(asked: SuiteOptions) -> list[ChosenSuite]:
     """What was asked for; each is there, with what it needs, before any is played."""
     if is_suite_file(asked.suite):
+        if asked.split != "ci":
+            raise InputError(f"{asked.suite} has the conversations that it has: leave out --split and --sealed")
         own = own_suite(asked.suite, asked.gates, asked.only, asked.scenarios, asked.full)
         return [ChosenSuite(own.file.eval_suite, own.jobs, own.gates, own)]
     names = catalogue.NAMES if asked.suite == "all" else (asked.suite,)
@@ -456,7 +458,7 @@ def run(
     asked = SuiteOptions(
         suite=suite, gates=gates, split="sealed" if sealed else split or "ci", scenarios=scenarios, full=full,
         only=only, workers=workers, revision=revision,
-        sealed=_sealed(split, sealed, show_misses, sealed_log, write, history),
+        sealed=_sealed(split, sealed, show_misses, sealed_log, write, history, resume),
         setup=read_setup(model, budgets, summarizer, profile, subject),
         given=_given(model, budgets, summarizer, profile, subject),
         resume=resume, shard=read_shard(shard, resume, {"gate": gates, "junit": junit, "history": history}),
@@ -468,13 +470,16 @@ def run(
 
 
 def _sealed(
-    split: Split | None, sealed: bool, show_misses: bool, log: Path | None, write: Path | None, history: Path | None
+    split: Split | None, sealed: bool, show_misses: bool, log: Path | None, write: Path | None, history: Path | None,
+    resume: Path | None,
 ) -> SealedOptions | None:
     """How the sealed split is opened; raises `InputError` for another way to it, and for its options without it."""
     if sealed and split is not None:
         raise InputError(f"--sealed --split {split}: give one of them; --sealed opens the split sealed")
     if split == "sealed":
         raise InputError("--split sealed: that split is opened by --sealed alone, which records the opening")
+    if sealed and resume is not None:
+        raise InputError(f"--resume {resume} beside --sealed: it would keep the misses of a split that shows none")
     if sealed:
         log = log or (history.parent if history else Path()) / sealed_openings.FILE
         return SealedOptions(log=log, show_misses=show_misses, write=write)

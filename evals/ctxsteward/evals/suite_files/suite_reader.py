@@ -24,6 +24,7 @@ from pydantic_core import ErrorDetails
 from ctxsteward.envelope import Profile
 from ctxsteward.envelope.transcripts import decode, open_input
 from ctxsteward.schemas import (
+    FigureGate,
     InputError,
     InvalidMessage,
     InvalidTranscript,
@@ -31,12 +32,11 @@ from ctxsteward.schemas import (
     ProfileDocument,
     SuiteAsk,
     SuiteFile,
-    SuiteGate,
     SuiteScenario,
     Wire,
     counted,
 )
-from ctxsteward.store import YamlSource, place, read_mapping, read_text, show
+from ctxsteward.store import Lines, YamlSource, read_mapping, read_text, show
 
 from ..canaries import normalize, shows
 from ..prompt_cost import Prices
@@ -59,8 +59,12 @@ def _refuse(where: str, key: str, found: str, todo: str) -> InputError:
     return InputError(f"{where}: {f'`{key}`: ' if key else ''}{found}; {todo}")
 
 
+def _refuse_key(where: str, key: str, found: str, todo: str) -> InputError:
+    return _refuse(where, written(key.split(".")), found, todo)
+
+
 _YAML = YamlSource(
-    what="suite", refuse=_refuse, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH,
+    what="suite", refuse=_refuse_key, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH,
     expected="write a mapping with schema_version, name, about, scenarios",
 )  # fmt: skip
 
@@ -119,7 +123,7 @@ def load_suite(path: str | Path) -> FileSuite:
     """Read a suite and all that it names."""
     path = Path(path)
     tree, lines = read_mapping(read_text(path, _YAML, max_bytes=MAX_BYTES).removeprefix("\ufeff"), str(path), _YAML)
-    root = PlacedPart(lambda keys: place(str(path), lines, keys))
+    root = PlacedPart(lambda keys: _place(str(path), lines, keys))
     document = checked(SuiteFile, tree, root, "eval_suite")
     metrics = _metrics(document, root)
     gates = _gates(document, metrics, root)
@@ -143,6 +147,15 @@ def load_suite(path: str | Path) -> FileSuite:
     return FileSuite(path=path, document=document, eval_suite=suite, jobs=jobs, gates=gates, digest=digest)
 
 
+def _place(source: str, lines: Lines, keys: Keys) -> str:
+    """The file with the line of these keys, of the first key inside them, or of what is around them."""
+    for depth in range(len(keys), 0, -1):
+        inside = [line for path, line in lines.items() if path[:depth] == keys[:depth]]
+        if inside:
+            return f"{source}:{min(inside)}"
+    return source
+
+
 # -- the model's word on every field -----------------------------------------------------------------------------
 
 
@@ -152,7 +165,9 @@ def checked(model: type[_Model], value: object, part: PlacedPart, schema: str) -
         with counted(schema):
             return model.model_validate(value)
     except ValidationError as error:
-        raise _explained(value, part, error.errors(include_url=False)[0], model) from error
+        found = error.errors(include_url=False)
+        unknown = [one for one in found if one["type"] == "extra_forbidden"]  # says more than what is missing for it
+        raise _explained(value, part, (unknown or found)[0], model) from error
 
 
 def _explained(value: object, part: PlacedPart, error: ErrorDetails, model: type[BaseModel]) -> InputError:
@@ -193,7 +208,7 @@ def _keys_in(value: object, error: ErrorDetails) -> tuple[Keys, Keys]:
 
 
 _OWNERS: Mapping[Keys, str] = {
-    (): "", ("metrics",): "SuiteMetric", ("gates",): "SuiteGate", ("judge",): "SuiteJudge", ("asks",): "asks",
+    (): "", ("metrics",): "SuiteMetric", ("gates",): "FigureGate", ("judge",): "SuiteJudge", ("asks",): "asks",
     ("scenarios",): "SuiteScenario", ("scenarios", "asks"): "SuiteAsk",
 }  # fmt: skip
 
@@ -237,7 +252,7 @@ def _gates(document: SuiteFile, metrics: Sequence[Metric], root: PlacedPart) -> 
     return {name: tuple(_rules(gate, root.at("gates", name))) for name, gate in document.gates.items()}
 
 
-def _rules(gate: SuiteGate, part: PlacedPart) -> Iterator[Gate]:
+def _rules(gate: FigureGate, part: PlacedPart) -> Iterator[Gate]:
     if gate.low and gate.high:
         raise part.refused("both ends", "hold one end of the interval to a rule")
     bounds = {rule: getattr(gate, rule) for rule in RULES}

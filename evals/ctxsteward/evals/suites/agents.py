@@ -349,7 +349,7 @@ def kept(moment: CallMoment, budget: BudgetJudge) -> Scores:
         text = moment.wires[ordinal - 1]["content"]
         shown = text in moment.window or moment.leads(ordinal)
         why = f"§{ordinal} of {len(text)} characters: neither verbatim nor named"
-        yield holds("results_shown", shown, moment.at, why, f"§{ordinal}")
+        yield holds("results_shown", shown, moment.at, why)
     missing = last_turn_missing(moment)
     yield holds("last_turn", not missing, moment.at, f"not word for word: {missing}")
 

@@ -17,7 +17,8 @@ A gate is set for a run of the suite's full size. There it passes where the figu
 A smaller run fails it only by what refutes it: where not even the favourable end of the interval holds the bound;
 between the two the gate is undecided. Three rules ask no interval. A promise (all of a rate, or none; a count) is
 broken by a single counterexample at any size. An end of the interval asks for proof: a run too small for it fails. A
-figure that could not be scored is `unscored` and fails nothing, but for ``required: true`` in a run of full size.
+figure that could not be scored is `unscored` and fails nothing, but where the file says ``required: true``: then it
+fails at any size, so that nothing turns green because nothing was asked.
 
 Raises `InputError` with the line of what does not fit.
 """
@@ -121,7 +122,7 @@ def _verdict(gate: Gate, metric: MetricResult, *, decisive: bool) -> tuple[Verdi
     if value is None:
         reasons = ", ".join(f"{reason} ({count})" for reason, count in metric.unscored.items())
         why = f"nothing was scored{': ' + reasons if reasons else ''}"
-        return ("failed" if gate.required and decisive else "unscored"), why
+        return ("failed" if gate.required else "unscored"), why
     if gate.holds(value):
         return "passed", ""
     why = f"{value:.4g} is not {gate}"

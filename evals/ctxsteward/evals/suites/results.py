@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from importlib.metadata import version
 from multiprocessing import get_context
 from typing import Protocol, TypeVar
@@ -204,13 +205,14 @@ def result(
     The setup may be given as it described itself.
     """
     check(gates, suite.name, (metric.name for metric in suite.metrics))
+    described = setup.describe() if isinstance(setup, Setup) else dict(setup)
     by_scenario = {metric.name: _by_scenario(metric, played) for metric in suite.metrics}
     metrics = tuple(_figure(metric, played, tuple(by_scenario[metric.name].values())) for metric in suite.metrics)
     parts = {name: tuple(each.values()) for name, each in by_scenario.items()}
     decisive = len(played) >= suite.scenarios_of_ci
-    gate_results = judged(gates, {metric.name: metric for metric in metrics}, parts, decisive=decisive)
+    held = gates if "subject" not in described else _not_required(gates)
+    gate_results = judged(held, {metric.name: metric for metric in metrics}, parts, decisive=decisive)
     errors = {scenario.id: scenario.error for scenario in played if scenario.error is not None}
-    described = setup.describe() if isinstance(setup, Setup) else dict(setup)
     return EvalResult(
         suite=suite.name, about=suite.about, product=f"ctxsteward {version('ctxsteward')}", when=when,
         revision=revision, split=split, setup=described, scenarios=len(played),
@@ -227,6 +229,11 @@ def result(
 def _by_scenario(metric: Metric, played: Sequence[ScenarioResult]) -> dict[str, ScenarioPart]:
     tallies = ((one.id, one.tallies[metric.name]) for one in played if metric.name in one.tallies)
     return {id: ScenarioPart(_rounded(tally.total), tally.count) for id, tally in tallies if tally.count}
+
+
+def _not_required(gates: Gates) -> Gates:
+    """The same for another subject than ours, which need not have everything that ours has."""
+    return {metric: tuple(replace(gate, required=False) for gate in each) for metric, each in gates.items()}
 
 
 def _figure(metric: Metric, played: Sequence[ScenarioResult], parts: Sequence[ScenarioPart]) -> MetricResult:

@@ -1,0 +1,180 @@
+"""`ctxsteward evals` over a team's own suite file: runs, gates, drafts, parts, and a run that was killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ctxsteward.console.cli import cli
+from ctxsteward.schemas import EvalResult
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+SOURCES = os.pathsep.join(part for part in sys.path if part)
+MANY = 24
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the example suite, and where one is."""
+    for name in ("support-desk.yaml", "support-desk.jsonl"):
+        shutil.copy(EXAMPLES / name, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*args: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(cli, ["evals", *args])
+    assert result.exit_code == code, result.stderr or result.exception
+    return result
+
+
+def played(*args: str, code: int = 0) -> EvalResult:
+    return EvalResult.model_validate_json(run("run", *args, "--workers", "1", "--json", code=code).stdout)
+
+
+def values(result: EvalResult) -> dict[str, Any]:
+    """What must not depend on how a run was split or broken off."""
+    left = {"when", "cpu_seconds", "reproduce"}
+    return result.model_dump(mode="json", exclude=left)
+
+
+def test_a_suite_file_is_played_and_held_to_its_own_gates(desk: Path) -> None:
+    result = played("support-desk.yaml", "--gate")
+    assert (result.suite, result.passed, result.scenarios, len(result.gates)) == ("support-desk", True, 2, 4)
+    assert result.reproduce == "ctxsteward evals run support-desk.yaml"
+    failed = played("support-desk.yaml", "--gate", "--subject", "newest-tokens", code=1)
+    assert [gate.metric for gate in failed.gates if not gate.passed] == ["orders_shown"]
+    assert failed.misses[0].scenario == "support-desk/refund"
+    assert played("support-desk.yaml").gates == ()
+
+
+def test_a_gate_file_of_its_own_and_one_scenario(desk: Path) -> None:
+    (desk / "g.yaml").write_text(
+        "schema_version: 1\ngates:\n  support-desk:\n    shown: {at_least: 1}\n", encoding="utf-8"
+    )
+    result = played("support-desk.yaml", "--gate", "g.yaml", "--only", "support-desk/delivery")
+    assert (result.scenarios, [gate.metric for gate in result.gates]) == (1, ["shown"])
+    assert result.reproduce == "ctxsteward evals run support-desk.yaml --only support-desk/delivery"
+
+
+WRONG = {
+    "no such file": (("run", "none.yaml"), "none.yaml: no such file"),
+    "a scenario of nobody": (
+        ("run", "support-desk.yaml", "--only", "x/1"),
+        "has no such conversation; there are: supp",
+    ),
+    "a split": (("run", "support-desk.yaml", "--split", "docs"), "has the conversations that it has"),
+    "full": (("run", "support-desk.yaml", "--full"), "leave the option out"),
+    "a part without a record": (("run", "verbatim", "--shard", "1/2"), "--shard 1/2: add --resume FILE"),
+    "gates of a part": (("run", "verbatim", "--shard", "1/2", "--resume", "r", "--gate"), "--gate beside --shard"),
+    "no part": (("run", "verbatim", "--shard", "3/2", "--resume", "r"), "--shard 3/2: no part of a run"),
+    "a foreign record": (("run", "support-desk.yaml", "--resume", "support-desk.yaml"), "no record of a run"),
+    "a sealed record": (("run", "verbatim", "--sealed", "--resume", "r"), "--resume r beside --sealed"),
+    "nothing to merge": (("merge", "none.jsonl"), "none.jsonl: no such file"),
+    "a draft that is there": (("from-transcripts", ".", "--out", "support-desk.yaml"), "is there already"),
+    "a draft of no name": (("from-transcripts", ".", "--out", "draft"), "write one that ends in .yaml"),
+    "a draft of nothing": (("from-transcripts", "none", "--out", "draft.yaml"), "none: no such file or folder"),
+    "a draft in no folder": (("from-transcripts", ".", "--out", "no/draft.yaml"), "no folder no"),
+}
+
+
+@pytest.mark.parametrize(("args", "told"), WRONG.values(), ids=WRONG.keys())
+def test_what_was_asked_wrongly_is_one_line_and_nothing_is_played(args: tuple[str, ...], told: str, desk: Path) -> None:
+    result = run(*args, code=2)
+    (line,) = result.stderr.splitlines()
+    assert told in line
+    assert not result.stdout
+
+
+def test_parts_of_a_run_are_merged_into_what_one_run_gives(desk: Path) -> None:
+    for number in (1, 2):
+        part = played("support-desk.yaml", "--shard", f"{number}/2", "--resume", f"{number}.jsonl")
+        assert part.scenarios == 1
+    merged = EvalResult.model_validate_json(run("merge", "2.jsonl", "1.jsonl", "--gate", "--json").stdout)
+    assert values(merged) == values(played("support-desk.yaml", "--gate"))
+    assert "ok at least 1" in run("merge", "1.jsonl", "2.jsonl", "--gate").stdout
+    assert "1 of 2 scenarios are in no part" in run("merge", "1.jsonl", code=2).stderr
+
+
+def test_parts_of_a_shipped_suite_are_judged_by_the_shipped_gates(desk: Path) -> None:
+    for number in (1, 2, 3):
+        args = ("verbatim", "--scenarios", "4", "--shard", f"{number}/3", "--resume", f"{number}.jsonl")
+        run("run", *args, "--workers", "1")
+    merged = EvalResult.model_validate_json(run("merge", "1.jsonl", "2.jsonl", "3.jsonl", "--gate", "--json").stdout)
+    assert values(merged) == values(played("verbatim", "--scenarios", "4", "--gate"))
+
+
+def test_a_finished_run_is_not_played_again_and_another_is_refused(desk: Path) -> None:
+    first = played("support-desk.yaml", "--resume", "r.jsonl")
+    again = played("support-desk.yaml", "--resume", "r.jsonl", "--gate")
+    assert values(again.model_copy(update={"gates": ()})) == values(first)
+    assert again.cpu_seconds == first.cpu_seconds, "what was kept is told, not what a second playing took"
+    told = run("run", "support-desk.yaml", "--resume", "r.jsonl", "--subject", "window", code=2).stderr
+    assert "a run of something else: subject was ours and is window" in told
+    text = (desk / "support-desk.yaml").read_text(encoding="utf-8")
+    (desk / "support-desk.yaml").write_text(text.replace("budget_tokens: 400", "budget_tokens: 500"), encoding="utf-8")
+    assert "content of the suite was" in run("run", "support-desk.yaml", "--resume", "r.jsonl", code=2).stderr
+
+
+SLOW = """\
+import time
+
+def newest(conversation):
+    time.sleep(0.05)
+    return conversation.messages[-6:]
+"""
+
+
+def test_a_killed_run_goes_on_where_it_ended(desk: Path) -> None:
+    rows = [json.loads(line) for line in (desk / "support-desk.jsonl").read_text(encoding="utf-8").splitlines()]
+    many = [row | {"id": f"{row['id']}{number}"} for number in range(MANY // 2) for row in rows]
+    (desk / "support-desk.jsonl").write_text("".join(json.dumps(row) + "\n" for row in many), encoding="utf-8")
+    text = (desk / "support-desk.yaml").read_text(encoding="utf-8").partition("asks:")[0]
+    (desk / "support-desk.yaml").write_text(text, encoding="utf-8")
+    (desk / "slow.py").write_text(SLOW, encoding="utf-8")
+    args = ["run", "support-desk.yaml", "--subject", "slow.py:newest", "--resume", "r.jsonl", "--workers", "1"]
+    program = "from ctxsteward.console.cli import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, "evals", *args], cwd=desk, env=os.environ | {"PYTHONPATH": SOURCES}
+    )  # fmt: skip
+    record = desk / "r.jsonl"
+    until = time.monotonic() + 60
+    while time.monotonic() < until and (not record.exists() or record.read_bytes().count(b"\n") < 4):
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    kept = record.read_bytes()
+    count = kept.count(b"\n") - 1
+    assert 3 <= count < MANY, "the run must have been killed on its way"
+
+    result = EvalResult.model_validate_json(run(*args, "--json").stdout)
+    assert record.read_bytes().startswith(kept[: kept.rfind(b"\n") + 1]), "what was finished is not played again"
+    assert record.read_bytes().count(b"\n") == 1 + MANY
+    assert result.scenarios == MANY
+    assert values(result) == values(played("support-desk.yaml", "--subject", "slow.py:newest"))
+
+
+def test_transcripts_become_a_suite_that_is_played_and_kept_by_people(desk: Path) -> None:
+    args = ("from-transcripts", str(Path(__file__).parents[2] / "console/ctxsteward/console/data/demo.jsonl"))
+    told = json.loads(run(*args, "--out", "mine.yaml", "--max-messages", "100", "--json").stdout)
+    assert told["suite"] == "mine"
+    assert told["conversations"] >= 2
+    assert told["asks"] >= 2
+    assert [Path(path).name for path in told["files"]] == ["mine.yaml", "mine.jsonl"]
+    assert played("mine.yaml", "--subject", "newest-tokens").gates == ()
+    assert "mine.yaml: a draft is held to no gates; read its asks" in run("run", "mine.yaml", "--gate", code=2).stderr
+    text = (desk / "mine.yaml").read_text(encoding="utf-8")
+    (desk / "mine.yaml").write_text(text.replace("status: draft", "status: kept"), encoding="utf-8")
+    assert {gate.metric for gate in played("mine.yaml", "--gate").gates} == {
+        "shown", "reachable", "within_budget", "valid",
+    }  # fmt: skip
+    assert "conversations" in run(*args, "--out", "mine.yaml", "--overwrite").stdout

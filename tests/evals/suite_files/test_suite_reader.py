@@ -1,0 +1,230 @@
+"""A suite file: what is read of it, and a line of place, finding and advice for every file that is none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from ctxsteward.evals.suite_files import load_suite
+from ctxsteward.evals.suites import Gate
+from ctxsteward.schemas import InputError, validate
+
+EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "support-desk.yaml"
+GOOD = """\
+schema_version: 1
+name: desk
+about: What was said is shown.
+metrics:
+  - {name: orders, about: Orders are shown.}
+gates:
+  orders: {at_least: 0.9}
+scenarios:
+  - id: refund
+    messages:
+      - {role: user, content: Order W-1 came broken.}
+      - {role: assistant, content: I am sorry.}
+      - {role: user, content: Not store credit but cash.}
+      - {role: assistant, content: Noted.}
+    asks:
+      - {after: 4, question: Which order?, wants: [W-1], of: [1], metric: orders}
+"""
+CALL = (
+    '{role: assistant, content: null, tool_calls: [{id: c1, type: function, function: {name: look, arguments: "{}"}}]}'
+)
+
+
+def loaded(folder: Path, text: str = GOOD, **beside: str) -> str:
+    """What refuses the suite; empty where nothing does."""
+    (folder / "s.yaml").write_text(text, encoding="utf-8")
+    for name, content in beside.items():
+        (folder / f"{name}.jsonl").write_text(content, encoding="utf-8")
+    try:
+        load_suite(folder / "s.yaml")
+    except InputError as error:
+        return str(error).replace(f"{folder}/", "")
+    return ""
+
+
+def test_the_example_is_read_whole() -> None:
+    suite = load_suite(EXAMPLE)
+    assert [job.id for job in suite.jobs] == ["support-desk/refund", "support-desk/delivery"]
+    assert [len(job.scenario.asks) for job in suite.jobs] == [2, 1]
+    assert [job.scenario.budget_tokens for job in suite.jobs] == [400, 400]
+    assert suite.gates["orders_shown"] == (Gate(rule="at_least", bound=1),)
+    assert [metric.name for metric in suite.eval_suite.metrics] == [
+        "shown", "stale", "reachable", "within_budget", "valid", "cost_ratio", "orders_shown",
+    ]  # fmt: skip
+    assert not suite.is_draft
+
+
+def test_the_example_fits_the_published_schemas() -> None:
+    suite = load_suite(EXAMPLE)
+    validate("eval_suite", suite.document.model_dump(mode="json", exclude_unset=True))
+    for line in EXAMPLE.with_suffix(".jsonl").read_text(encoding="utf-8").splitlines():
+        validate("eval_scenario", json.loads(line))
+
+
+def test_inline_and_beside_are_the_same_suite(tmp_path: Path) -> None:
+    assert loaded(tmp_path) == ""
+    inline = load_suite(tmp_path / "s.yaml").jobs
+    head, _, _ = GOOD.partition("scenarios:")
+    row = {
+        "id": "refund",
+        "messages": [dict(message) for message in inline[0].scenario.messages],
+        "asks": [{"after": 4, "question": "Which order?", "wants": ["W-1"], "of": [1], "metric": "orders"}],
+    }
+    assert loaded(tmp_path, f"{head}scenarios: c.jsonl\n", c=json.dumps(row)) == ""
+    assert load_suite(tmp_path / "s.yaml").jobs == inline
+
+
+def test_the_digest_is_of_all_that_figures_depend_on_and_of_nothing_else(tmp_path: Path) -> None:
+    def digest(text: str) -> str:
+        assert loaded(tmp_path, text) == ""
+        return load_suite(tmp_path / "s.yaml").digest
+
+    same = digest(GOOD)
+    assert digest(GOOD.replace("0.9", "0.8")) == same, "gates alter no figure"
+    for was, now in (("W-1", "W-2"), ("Which order?", "What order?"), ("name: desk", "name: desk\nbudget_tokens: 99")):
+        assert digest(GOOD.replace(was, now)) != same
+
+
+class Bad(NamedTuple):
+    was: str
+    now: str
+    told: tuple[str, ...]
+
+
+def at(line: int, key: str, found: str, todo: str = "") -> tuple[str, ...]:
+    return f"s.yaml:{line}: `{key}`: {found}", todo
+
+
+def on_ask(field: str, found: str, todo: str = "") -> tuple[str, ...]:
+    return at(16, f"scenarios[0].asks[0].{field}", found, todo)
+
+
+SCENARIOS = GOOD[GOOD.index("scenarios:") :]
+ASK = "{after: 4, question: Which order?, wants: [W-1], of: [1], metric: orders}"
+BAD = {
+    "no version": Bad("schema_version: 1\n", "", ("`schema_version`: nothing", "add this key")),
+    "another version": Bad("schema_version: 1", "schema_version: 2", at(1, "schema_version", "the number 2")),
+    "no name": Bad("name: desk\n", "", ("`name`: nothing", "add this key")),
+    "a name with blanks": Bad("name: desk", "name: My desk", at(2, "name", "the text 'My desk'", "write text that")),
+    "a shipped suite's name": Bad("name: desk", "name: verbatim", at(2, "name", "the name of a shipped", "another")),
+    "a key too many": Bad("about: What", "abuot: x\nabout: What", at(3, "abuot", "no such key", "schema_v")),
+    "an empty about": Bad("What was said is shown.", "''", at(3, "about", "nothing", "write at least one")),
+    "a budget of words": Bad("metrics:", "budget_tokens: many\nmetrics:", at(4, "budget_tokens", "the text 'many'")),
+    "a budget of nothing": Bad("metrics:", "budget_tokens: 0\nmetrics:", at(4, "budget_tokens", "the number 0", "50")),
+    "a status of its own": Bad("metrics:", "status: done\nmetrics:", at(4, "status", "the text 'done'", "'draft' or")),
+    "a judge of its own": Bad("metrics:", "judge: {kind: oracle}\nmetrics:", at(4, "judge.kind", "the text 'oracle'")),
+    "an unknown judge setting": Bad("metrics:", "judge: {strict: true}\nmetrics:",
+                                    at(4, "judge.strict", "no such key", "there are: kind, stale, cached_price")),
+    "a cached price above 1": Bad("metrics:", "judge: {cached_price: 2}\nmetrics:", at(4, "judge.cached_price", "the")),
+    "a metric twice": Bad("metrics:\n", "metrics:\n  - {name: orders, about: Again.}\n",
+                          at(6, "metrics[1].name", "'orders' a second time")),
+    "a metric that all have": Bad("{name: orders, about", "{name: stale, about",
+                                  at(5, "metrics[0].name", "'stale', which every suite file has")),
+    "a metric of another kind": Bad("shown.}\n", "shown., kind: sum}\n", at(5, "metrics[0].kind", "the text 'sum'")),
+    "a count that is better higher": Bad("shown.}\n", "shown., kind: count, better: higher}\n",
+                                         at(5, "metrics[0].better", "'higher' for a count", "write lower")),
+    "a gate over nothing": Bad("  orders: {at", "  oders: {at", at(7, "gates.oders", "a gate over no figure")),
+    "a gate without a rule": Bad("{at_least: 0.9}", "{low: true}", at(7, "gates.orders", "no rule", "at_least, above")),
+    "an unknown rule": Bad("{at_least: 0.9}", "{atleast: 0.9}", at(7, "gates.orders.atleast", "no such key")),
+    "both ends": Bad("{at_least: 0.9}", "{at_least: 0.9, low: true, high: true}", at(7, "gates.orders", "both ends")),
+    "a bound of text": Bad("{at_least: 0.9}", "{at_least: most}", at(7, "gates.orders.at_least", "the text 'most'")),
+    "no scenarios": Bad(SCENARIOS, "scenarios: []", at(8, "scenarios", "nothing", "at least one")),
+    "scenarios as a number": Bad(SCENARIOS, "scenarios: 5", at(8, "scenarios", "the number 5")),
+    "a file that is not there": Bad(SCENARIOS, "scenarios: none.jsonl",
+                                    at(8, "scenarios", "no file none.jsonl", "beside this one")),
+    "an id with a slash": Bad("id: refund", "id: a/b", at(9, "scenarios[0].id", "the text 'a/b'", "write text that")),
+    "no messages": Bad("    messages:\n", "    notes:\n", at(10, "scenarios[0].notes", "no such key", "asks")),
+    "a message as text": Bad("{role: assistant, content: Noted.}", "Noted.",
+                             at(10, "scenarios[0].messages[3]", "the text 'Noted.'", "write a mapping")),
+    "a system message": Bad("role: user, content: Not", "role: system, content: Not",
+                            at(13, "scenarios[0].messages[2].role", "the role 'system'", "into `system`")),
+    "an unknown role": Bad("role: user, content: Not", "role: customer, content: Not",
+                           at(13, "scenarios[0].messages[2].role", "the text 'customer'", "user, assistant, tool")),
+    "content of a number": Bad("content: Noted.", "content: 5", at(14, "scenarios[0].messages[3].content", "")),
+    "a result without a call": Bad("{role: assistant, content: Noted.}", "{role: tool, tool_call_id: x, content: ok}",
+                                   at(10, "scenarios[0].messages", "no provider would take it", "correct")),
+    "a call without a result": Bad("{role: assistant, content: Noted.}", CALL,
+                                   at(10, "scenarios[0].messages", "no provider would take it", "correct")),
+    "a tool that is none": Bad("    asks:\n", "    tools: [{name: look}]\n    asks:\n",
+                               at(15, "scenarios[0].tools[0]", "no tool declaration", 'write {"type": "function"')),
+    "a profile that is not there": Bad("    asks:\n", "    profile: p.yaml\n    asks:\n",
+                                       at(15, "scenarios[0].profile", "p.yaml", "name a profile file")),
+    "after nothing": Bad("after: 4", "after: 0", on_ask("after", "the number 0", "greater than")),
+    "after in words": Bad("after: 4", "after: four", on_ask("after", "the text 'four'", "number")),
+    "after the end": Bad("after: 4", "after: 9", on_ask("after", "9, but the conversation has 4")),
+    "no question": Bad("question: Which order?, ", "", on_ask("question", "nothing", "add this")),
+    "nothing wanted": Bad("wants: [W-1]", "wants: []", on_ask("wants", "nothing", "at least one")),
+    "a blank value": Bad("wants: [W-1]", "wants: [' ']", on_ask("wants[0]", "the text ' '")),
+    "wanted as text": Bad("wants: [W-1]", "wants: W-1", on_ask("wants", "the text 'W-1'", "a list")),
+    "wanted and never said": Bad("wants: [W-1]", "wants: [W-7]",
+                                 on_ask("wants[0]", "'W-7', which stands in none of the first 4")),
+    "the answer in the question": Bad("question: Which order?", "question: Is it W-1?",
+                                      on_ask("wants[0]", "'W-1', which the question itself says")),
+    "wanted and avoided": Bad("wants: [W-1]", "wants: [W-1], avoids: [W-1]",
+                              on_ask("wants[0]", "'W-1', which is also to be avoided")),
+    "of a later message": Bad("of: [1]", "of: [1, 5]", on_ask("of[1]", "message 5, which is said")),
+    "of message 0": Bad("of: [1]", "of: [0]", on_ask("of[0]", "the number 0")),
+    "an unknown metric": Bad("metric: orders", "metric: goods", on_ask("metric", "'goods'", "shown,")),
+    "a metric that is no ask's": Bad("metric: orders", "metric: valid", on_ask("metric", "'valid'")),
+    "an unknown ask key": Bad("of: [1]", "from: [1]", on_ask("from", "no such key", "wants, avoids")),
+    "an ask of no scenario": Bad("scenarios:\n", f"asks:\n  - {{scenario: x, {ASK[1:]}\nscenarios:\n",
+                                 at(9, "asks[0].scenario", "no conversation 'x'", "there are: refund")),
+    "a list": Bad(GOOD, "- 1", ("s.yaml: a list", "schema_version, name, about, scenarios")),
+    "no YAML": Bad(GOOD, "a: [", ("s.yaml:", "no YAML")),
+    "an alias": Bad("name: desk", "name: &n desk", ("s.yaml:2", "anchor")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
+def test_a_file_that_is_none_is_refused_with_place_finding_and_advice(bad: Bad, tmp_path: Path) -> None:
+    assert bad.was in GOOD
+    told = loaded(tmp_path, GOOD.replace(bad.was, bad.now))
+    for part in bad.told:
+        assert part in told
+    assert "\n" not in told
+    assert "; " in told
+
+
+ROW = json.dumps({"id": "a", "messages": [{"role": "user", "content": "Hi"}]})
+BAD_LINES = {
+    "nothing": ("", "c.jsonl: nothing in it; write one conversation a line"),
+    "no JSON": (f"{ROW}\n{{id", "c.jsonl:2: "),
+    "a list": (f"{ROW}\n[]", 'c.jsonl:2: a list; write one conversation a line: {"id": …, "messages": […]}'),
+    "no id": (f'{ROW}\n{{"messages": [{{"role": "user", "content": "Hi"}}]}}', "c.jsonl:2: `id`: nothing; add"),
+    "a key too many": (ROW.replace('"id"', '"ids": 1, "id"'), "c.jsonl:1: `ids`: no such key; there are: id, messages"),
+    "an id twice": (f"{ROW}\n\n{ROW}", "c.jsonl:3: `id`: 'a' a second time, as at c.jsonl:1; give each"),
+    "a bad ask": (ROW[:-1] + ', "asks": [{"after": 1, "question": "What?", "wants": ["Hi"], "off": [1]}]}',
+                  "c.jsonl:1: `asks[0].off`: no such key; there are: after, question, wants"),
+    "an ask beyond": (ROW[:-1] + ', "asks": [{"after": 3, "question": "What?", "wants": ["Hi"]}]}',
+                      "c.jsonl:1: `asks[0].after`: 3, but the conversation has 1 messages"),
+    "a key of JSON twice": ('{"id": "a", "id": "b"}', "c.jsonl:1: "),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("lines", "told"), BAD_LINES.values(), ids=BAD_LINES.keys())
+def test_a_line_that_is_no_conversation_is_refused_with_its_number(lines: str, told: str, tmp_path: Path) -> None:
+    head, _, _ = GOOD.partition("scenarios:")
+    assert loaded(tmp_path, f"{head}scenarios: c.jsonl\n", c=lines).startswith(told)
+
+
+def test_an_ask_stands_behind_a_tool_s_result_and_not_before_it(tmp_path: Path) -> None:
+    called = GOOD.replace(
+        "{role: assistant, content: I am sorry.}", f"{CALL}\n      - {{role: tool, tool_call_id: c1, content: ok}}"
+    )
+    assert loaded(tmp_path, called.replace("after: 4", "after: 3")) == ""
+    assert "`scenarios[0].asks[0].after`: 2, between a tool call and its result" in loaded(
+        tmp_path, called.replace("after: 4", "after: 2")
+    )
+
+
+def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"none\.yaml: no such file or directory; pass the path of a readable YAML file"
+    ):
+        load_suite(tmp_path / "none.yaml")
