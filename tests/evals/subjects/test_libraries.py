@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ctxsteward.evals.subjects.library import LibrarySubject
-from ctxsteward.evals.subjects.registry import PEERS
+from ctxsteward.evals.subjects.registry import PEERS, LibrarySubject
 from ctxsteward.schemas import InputError, Wire
 
 from .talks import ASK, TALK, asked, last_call, moments
