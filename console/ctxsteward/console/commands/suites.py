@@ -470,7 +470,12 @@ def run(
 
 
 def _sealed(
-    split: Split | None, sealed: bool, show_misses: bool, log: Path | None, write: Path | None, history: Path | None,
+    split: Split | None,
+    sealed: bool,
+    show_misses: bool,
+    log: Path | None,
+    write: Path | None,
+    history: Path | None,
     resume: Path | None,
 ) -> SealedOptions | None:
     """How the sealed split is opened; raises `InputError` for another way to it, and for its options without it."""
