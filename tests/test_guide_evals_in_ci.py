@@ -177,3 +177,34 @@ def test_the_guide_lists_the_suites_as_they_are() -> None:
 
 if __name__ == "__main__":
     GUIDE.write_text(with_table(GUIDE.read_text(encoding="utf-8")), encoding="utf-8", newline="\n")
+
+
+# -- a suite of your own ---------------------------------------------------------------------------------------
+
+
+def own_suite_section() -> str:
+    return GUIDE.read_text(encoding="utf-8").partition("## Your own suite\n")[2].partition("\n## ")[0]
+
+
+def told(text: str) -> list[str]:
+    """Lines without what differs from run to run."""
+    return [re.sub(r"\d+ s of CPU", "… s of CPU", line.rstrip()) for line in text.splitlines() if line.strip()]
+
+
+def test_the_guide_s_own_suite_and_draft_print_what_it_says(tmp_path: Path) -> None:
+    for name in ("support-desk.yaml", "support-desk.jsonl"):
+        (tmp_path / name).write_bytes((EXAMPLES / name).read_bytes())
+    demo = ROOT / "console" / "ctxsteward" / "console" / "data" / "demo.jsonl"
+    (tmp_path / "demo.jsonl").write_bytes(demo.read_bytes())
+    section, shell = own_suite_section(), Shell(tmp_path, {"COLUMNS": "100"})
+    commands = 0
+    for fence in re.findall(r"^```console\n(.*?)^```$", section, re.MULTILINE | re.DOTALL):
+        for part in fence.split("$ ")[1:]:
+            command, _, printed = part.partition("\n")
+            done = shell.run(command)
+            assert told(done.stdout + done.stderr) == told(printed)
+            commands += 1
+    assert commands == 3
+    suite, draft = re.findall(r"^```yaml\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    assert suite == (EXAMPLES / "support-desk.yaml").read_text(encoding="utf-8")
+    assert draft in (tmp_path / "mine.yaml").read_text(encoding="utf-8")

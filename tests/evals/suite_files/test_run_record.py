@@ -17,7 +17,7 @@ from ctxsteward.evals.suites.kit import EvalSuite, Metric, ScenarioResult, Score
 from ctxsteward.schemas import InputError, ProfileDocument
 
 SUITE = EvalSuite(
-    name="desk", about="What was said.", metrics=(Metric(name="shown", about="Values that are shown."),),
+    name="desk", about="What was said.", metrics=(Metric(name="shown", about="Values that are shown."),), scenarios=7,
     make=lambda draw: None, play=lambda *_: iter(()),  # type: ignore[arg-type, return-value]
 )  # fmt: skip
 IDS = [f"desk/{number}" for number in range(7)]
