@@ -55,10 +55,10 @@ def discriminated(
     workers: int = 1,
     tell: Callable[[str], object] = lambda text: None,
 ) -> Iterator[GateColours]:
-    """Play the first scenarios of each suite with each subject; a row a gate."""
+    """Play the first scenarios of each suite with each subject; a row a gate. What is ours alone is not played."""
     setups = {name: replace(setup or Setup(), subject=subject_named(name)) for name in subjects}
-    draws = {suite: tuple(drawn(suite, SPLIT, scenarios)) for suite in suites}
-    jobs = [(suite, subject, draw) for suite in suites for subject in subjects for draw in draws[suite]]
+    draws = {suite: tuple(drawn(suite, SPLIT, scenarios)) for suite in suites if suite_named(suite).ours_only is None}
+    jobs = [(suite, subject, draw) for suite in draws for subject in subjects for draw in draws[suite]]
     played: dict[tuple[str, str], dict[str, ScenarioResult]] = {}
     running = run_all([(draw, setups[subject]) for _, subject, draw in jobs], workers=workers)
     for done, (place, scenario) in enumerate(running, 1):
@@ -66,7 +66,8 @@ def discriminated(
         played.setdefault((suite, subject), {})[draw.id] = scenario
         tell(f"{done} of {len(jobs)} scenarios")
     for suite in suites:
-        each = {name: [played[suite, name][draw.id] for draw in draws[suite]] for name in subjects}
+        asked = subjects if suite in draws else ()
+        each = {name: [played[suite, name][draw.id] for draw in draws[suite]] for name in asked}
         yield from _rows(suite, each, setups)
 
 
