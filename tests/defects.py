@@ -113,7 +113,7 @@ def played(suite: str, scenarios: Iterable[int] | None, first: Sequence[Path] = 
     result = json.loads(done.stdout)
     passed: dict[str, bool] = {}
     for gate in result["gates"]:
-        passed[gate["metric"]] = passed.get(gate["metric"], True) and gate["passed"]
+        passed[gate["metric"]] = passed.get(gate["metric"], True) and gate["verdict"] != "failed"
     return Verdict(passed, result["errors"])
 
 
@@ -139,21 +139,28 @@ class Row(NamedTuple):
     name: str
     defect: Defect
     verdict: Verdict
+    sound: Verdict
+    """What the same scenarios come to without it."""
+
+    @property
+    def red(self) -> list[str]:
+        """Gates that the defect turned red, those that it must first."""
+        found = [gate for gate in self.verdict.red if gate not in self.sound.red]
+        return sorted(found, key=lambda gate: gate not in self.defect.gates)
 
     @property
     def missed(self) -> list[str]:
-        """Gates that stayed green and should not have."""
-        return [gate for gate in self.defect.gates if self.verdict.passed[gate]]
+        """Gates that it should have turned red."""
+        return [gate for gate in self.defect.gates if gate not in self.red]
 
 
 def lines(rows: Iterable[Row]) -> Iterator[str]:
-    """The table of the document; the gates that a defect must trip stand first."""
+    """The table of the document; the gates that a defect must trip are bold."""
     made = []
     for row in rows:
-        more = [gate for gate in row.verdict.red if gate not in row.defect.gates]
-        named = [f"**{gate}**" for gate in row.defect.gates if gate not in row.missed]
+        named = [f"**{gate}**" if gate in row.defect.gates else gate for gate in row.red]
         broke = [f"({len(row.verdict.errors)} scenarios broke off)"] if row.verdict.errors else []
-        made.append((row.name, f"`{row.defect.file}`", row.defect.suite, ", ".join([*named, *more, *broke]) or "none"))
+        made.append((row.name, f"`{row.defect.file}`", row.defect.suite, ", ".join([*named, *broke]) or "none"))
     yield ""
     yield from table(("defect", "in", "suite", "gates that turn red"), sorted(made, key=lambda row: row[2]), texts=4)
     yield ""
@@ -189,13 +196,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from rich.progress import MofNCompleteColumn, Progress, TextColumn
 
     rows = []
+    sound: dict[tuple[str, tuple[int, ...] | None], Verdict] = {}
     with Progress(*Progress.get_default_columns(), MofNCompleteColumn(), TextColumn("{task.fields[now]}")) as progress:
         bar = progress.add_task("defects", total=len(chosen), now="")
         for name, defect in chosen.items():
             progress.update(bar, now=name)
-            rows.append(row := Row(name, defect, tried(defect, full=asked.full)))
+            key = defect.suite, None if asked.full else defect.scenarios
+            if key not in sound:
+                sound[key] = played(*key)
+            rows.append(row := Row(name, defect, tried(defect, full=asked.full), sound[key]))
             sign = "✗" if row.missed else "✓"
-            progress.print(f"{sign} {name}: {defect.suite}: {', '.join(row.verdict.red) or 'all green'}")
+            progress.print(f"{sign} {name}: {defect.suite}: {', '.join(row.red) or 'all green'}")
             progress.advance(bar)
     if asked.write:
         write_blocks(asked.write, {BLOCK: lines(rows)})

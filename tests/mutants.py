@@ -70,10 +70,10 @@ def _area(room: str, modules: str, near: str, far: Iterable[str], elsewhere: str
 
 
 AREAS = {
-    "layout": _area("envelope", "layout/*", "layout", _BUILDS),
+    "layout": _area("envelope", "layout/*", "layout", _BUILDS, "store/facts"),
     "compaction": _area("envelope", "compaction/[cl]*", "compaction", _BUILDS),
     "policy": _area("envelope", "compaction/policy", "compaction", _BUILDS),
-    "recall": _area("envelope", "recall/[!m]*", "recall", _BUILDS),
+    "recall": _area("envelope", "recall/[!m]*", "recall", _BUILDS, "store/facts"),
     "references": _area("envelope", "recall/model_tools address_lookup", "recall", _BUILDS, "console/test_mcp.py"),
     "render": _area("envelope", "render/*", "render", _BUILDS, "golden"),
     "seal": _area("envelope", "envelope", "test_seal.py", _BUILDS, "golden"),

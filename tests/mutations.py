@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -27,12 +27,14 @@ class Mutant(NamedTuple):
     start: int
     """Offset in the file's bytes."""
     stop: int
+    place: int = 1
+    """Which of those in the function that read the same."""
 
     @property
     def key(self) -> str:
         """The same as long as the place reads the same."""
         was, now = (" ".join(text.split()) for text in (self.was, self.now))
-        return f"{self.module} {self.function}: {was} ⇒ {now}"
+        return f"{self.module} {self.function}: {was} ⇒ {now}" + (f" (place {self.place})" if self.place > 1 else "")
 
 
 COMPARED = {
@@ -142,12 +144,14 @@ def _parts(node: ast.AST, function: str = "") -> Iterator[tuple[ast.AST, str]]:
 def mutants_of(path: Path, module: str) -> list[Mutant]:
     """Every mutant of a module; some are the source in other words, or do not compile: `is_other_code`."""
     text = path.read_text(encoding="utf-8")
-    data, found = text.encode(), []
+    data, found, seen = text.encode(), [], Counter[str]()
     for node, function in _parts(ast.parse(text)):
         for what, place, now in mistakes(node, text, _attributes(text)):
             line: int = place.lineno  # type: ignore[attr-defined]
             start, stop = _offset(text, place), _offset(text, place, end=True)
-            found.append(Mutant(module, function, line, what, data[start:stop].decode(), now, start, stop))
+            mutant = Mutant(module, function, line, what, data[start:stop].decode(), now, start, stop)
+            seen[mutant.key] += 1
+            found.append(mutant._replace(place=seen[mutant.key]))
     return found
 
 

@@ -18,9 +18,12 @@ import pytest
 from ruamel.yaml import YAML
 
 from ctxsteward.evals import result_history as history
+from ctxsteward.evals.subjects import Task, answers
+from ctxsteward.evals.subjects.http import HttpSubject
 from ctxsteward.evals.suites.catalogue import NAMES, suite_named
 from ctxsteward.evals.suites.gates import check, load_gates
 
+from .evals.subjects.servers import serving
 from .shell import PROGRAM, Shell
 
 ROOT = Path(__file__).parents[1]
@@ -97,6 +100,56 @@ def test_the_guide_shows_the_files_as_they_are() -> None:
     assert shown == [
         (EXAMPLES / name).read_text(encoding="utf-8") for name in ("context-evals.yml", "context-gates.yaml")
     ]
+
+
+SECTION = "## Judge your own context strategy\n"
+MY_GATES = """\
+schema_version: 1
+gates: {verbatim: {last_user: {at_least: 1}, last_assistant: {at_least: 1}, within_budget: {at_least: 1}}}
+"""
+
+
+def section() -> str:
+    """What the guide says of other people's strategies."""
+    return GUIDE.read_text(encoding="utf-8").partition(SECTION)[2].partition("\n## ")[0]
+
+
+def fenced(kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```$", section(), re.MULTILINE | re.DOTALL)
+
+
+def judged(folder: Path) -> list[tuple[str, str]]:
+    """The commands of the section, and what each prints."""
+    (folder / "strategies.py").write_text(fenced("python")[0])
+    (folder / "gates.yaml").write_text(MY_GATES)
+    shell = Shell(folder, {})
+    done = []
+    for command in re.findall(r"^\$ (.*)$", fenced("console")[0], re.MULTILINE):
+        ran = shell.run(command)
+        printed = "\n".join(map(str.rstrip, (ran.stdout + ran.stderr).splitlines()))
+        done.append((command, re.sub(r"\d+ s of CPU", "0 s of CPU", printed.strip("\n"))))
+    return done
+
+
+def test_the_guide_shows_a_strategy_fail_and_another_pass(tmp_path: Path) -> None:
+    shown = [part.partition("\n") for part in fenced("console")[0].split("$ ")[1:]]
+    assert [(command, printed.strip("\n")) for command, _, printed in shown] == judged(tmp_path)
+    assert len(fenced("python")[0].split("def fitting")[1].splitlines()) <= 10
+    assert len(section().splitlines()) <= 72
+
+
+def test_the_guide_shows_a_server_that_answers() -> None:
+    names: dict[str, Any] = {}
+    server, start = fenced("python")[1].rsplit("\n\n", 1)
+    assert len(server.splitlines()) <= 10
+    exec(server, names)
+    address = re.search(r'"127.0.0.1", (\d+)', start)
+    assert address is not None
+    assert f"http://127.0.0.1:{address[1]}" in section()
+    with serving(type("Quiet", (names["Strategy"],), {"log_message": lambda *_: None})) as url:
+        dialogue = HttpSubject(url).open(Task("talk", 100), len)
+        dialogue.add({"role": "user", "content": "hello"})
+        assert answers.ask(url, dialogue, "who?").messages[-1] == {"role": "user", "content": "who?"}
 
 
 def suites_table() -> str:

@@ -1,5 +1,6 @@
 """The house: rooms, imports, lock, wheel. What a user's own files, tools and network policy rely on."""
 
+import ast
 import re
 import shutil
 import statistics
@@ -73,6 +74,21 @@ def test_a_room_holds_its_typed_packages_and_nothing_else(room: str) -> None:
     for package in PACKAGES[room]:
         assert (root / package / "__init__.py").is_file()
         assert (root / package / "py.typed").is_file()
+
+
+def test_models_are_frozen_and_take_no_field_they_do_not_know() -> None:
+    """A watermark alone reads on behind fields of a later version."""
+    classes = [(module.name, node) for module in house.modules() for node in ast.walk(module.tree)
+               if isinstance(node, ast.ClassDef)]  # fmt: skip
+    models = [(name, node) for name, node in classes if "BaseModel" in map(ast.unparse, node.bases)]
+    assert len(models) > 30
+    open_ones = []
+    for name, node in models:
+        (config,) = [ast.unparse(part.value) for part in node.body if isinstance(part, ast.Assign)
+                     and ast.unparse(part.targets[0]) == "model_config"]  # fmt: skip
+        assert "frozen=True" in config, (name, node.name)
+        open_ones += [] if "extra='forbid'" in config else [node.name]
+    assert open_ones == ["Watermark"]
 
 
 def test_rooms_are_layers() -> None:

@@ -83,6 +83,18 @@ def test_a_seal_of_another_envelope_is_not_this_one_s() -> None:
     assert all(is_authentic(KEYS, sealed(other)) for other in others)
 
 
+@pytest.mark.parametrize("field", ["tenant", "session", "profile_version", "position", "address", "renderer"])
+def test_a_sound_seal_that_says_something_else_of_this_envelope_is_not_its_seal(field: str) -> None:
+    envelope = built()
+    said = {name: getattr(envelope, name) for name in ("tenant", "session", "profile_version", "position", "address")}
+    other = {"tenant": "globex", "session": "s-2", "profile_version": "7", "position": envelope.position + 1,
+             "address": "0" * 64, "renderer": 1}[field]  # fmt: skip
+    told = said | {field: other}
+    seal = seal_envelope(KEYS.seal_key(told["tenant"]), **told)
+    assert is_authentic(KEYS, seal)
+    assert not verify_seal(KEYS, seal, envelope)
+
+
 def test_seals_by_a_rotated_key_still_verify_and_unknown_keys_do_not() -> None:
     envelope = built()
     keys = memory_keys()

@@ -14,7 +14,15 @@ TOO_LONG = ProfileDocument(persona=(ProfileEntry(id="who", text="You help. " * 4
 GATE: EvalGate = SuiteGate(suites=("verbatim",), scenarios=1, setup=Setup(budgets=Budgets(system_tokens=240)))
 
 
-FIGURES = ("finished", "last_assistant", "last_user", "earlier_shown", "earlier_reachable", "last_place")
+FIGURES = (
+    "finished",
+    "last_assistant",
+    "last_user",
+    "earlier_shown",
+    "earlier_reachable",
+    "last_place",
+    "within_budget",
+)
 
 
 def test_a_challenger_that_shows_as_much_passes_every_guard() -> None:

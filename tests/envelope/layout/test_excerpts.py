@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import Budgets, Envelope, Session
-from ctxsteward.envelope.layout.fragments import excerpt
+from ctxsteward.envelope.layout.fragments import DerivedText, excerpt
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.envelope.tokens.tokenizer import load_tokenizer
 
 from ...examples import examples
-from ..messages import CHARS, char_builder
+from ..messages import CHARS, char_builder, result, session_of, user
 
 LOG = "\n".join(f"{n:03d} request served" for n in range(100))
 
@@ -154,3 +154,15 @@ def test_what_a_person_or_the_model_writes_is_never_cut() -> None:
         session.append({"role": role, "content": f"{role} " * 200})
     texts = [message["content"] for message in maker.build(session).render("openai-chat")["messages"]]
     assert texts[-2:] == ["assistant " * 200, "user " * 200]
+
+
+@pytest.mark.parametrize("chars", [50, 900, 5_000])
+def test_a_result_that_answers_no_call_is_counted_as_it_is_shown(chars: int) -> None:
+    """Its fence in round figures."""
+    session = session_of(user("hi"), result("nobody", "row " * (chars // 4)), user("and?"))
+    envelope = char_builder(Budgets(dynamic_tokens=100_000, arrival_cap_tokens=1_000)).build(session)
+    _, aside, _ = envelope.dynamic.strip.fragments
+    (step,) = aside.steps
+    assert isinstance(step, DerivedText)
+    assert len(step.text) < 1_100
+    assert abs(aside.tokens - CHARS.framed(step.text)) <= 20

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import Budgets
-from ctxsteward.envelope.render.text import PromptSpan, parse, render_spans, spans
+from ctxsteward.envelope.render.text import FORMAT, PromptSpan, parse, render_spans, spans
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
 from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import InputError
@@ -79,3 +79,13 @@ def test_a_tool_name_forges_no_line_and_no_template_token(name: str) -> None:
 def test_a_prompt_of_another_session_is_refused(prompt: str) -> None:
     with pytest.raises(InputError):
         parse(NONCE, prompt)
+
+
+def test_a_request_without_a_prompt_has_no_units_and_one_that_is_no_text_is_refused() -> None:
+    assert [list(FORMAT.parse(request, (), NONCE)) for request in ({}, {"prompt": None}, {"prompt": ""})] == [
+        [],
+        [],
+        [],
+    ]
+    with pytest.raises(InputError, match="`prompt` is list; expected text"):
+        list(FORMAT.parse({"prompt": ["x"]}, (), NONCE))

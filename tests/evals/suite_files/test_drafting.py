@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.evals.suite_files.drafting import DraftedAsk, drafted
+from ctxsteward.evals.suite_files.drafts import DraftedAsk, drafted
 
 CHATTER = (
     "Could you tell me a little about the weather there",

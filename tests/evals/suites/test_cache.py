@@ -12,7 +12,7 @@ from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Ses
 from ctxsteward.envelope.audit import audit
 from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.evals.phrasings import table, texts
-from ctxsteward.evals.suites import cache
+from ctxsteward.evals.suites import cache, play_one
 from ctxsteward.evals.suites.kit.profiles import head, revised
 from ctxsteward.evals.suites.kit.suite import Draw, PlayCounts, Score, Setup, drawn
 from ctxsteward.evals.suites.log_faults import (
@@ -35,6 +35,17 @@ def test_profiles_differ_and_the_splits_share_no_remark() -> None:
     remarks = table("cache")["remarks"]
     docs, ci = ({text for texts in remarks[split].values() for text in texts} for split in ("docs", "ci"))
     assert docs.isdisjoint(ci)
+
+
+def test_a_product_that_breaks_off_over_damage_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*args: object) -> None:
+        raise ValueError("no JSON")
+
+    monkeypatch.setattr(cache, "opened_cold", broken)
+    result = play_one(Draw("cache", "docs", 1), Setup())
+    assert result.error is None
+    assert result.tallies["unhandled_cache_misses"].mean == 1
+    assert result.tallies["recovered"].mean < 1
 
 
 # -- a world to disturb -----------------------------------------------------------------------------------------

@@ -136,6 +136,8 @@ def test_windows_that_show_something_else_are_found() -> None:
         ]
         return all(score.value == 1 for score in found)
 
+    assert citing.range_again(40, 41, session, said, "here").value == 1
+    assert citing.range_again(40, 42, session, said, "here").value == 0
     layout: DynamicLayout = envelope.dynamic
     assert layout.bullets is not None
     assert layout.context is not None

@@ -15,6 +15,7 @@ from ctxsteward.evals.suites.governance import PROFILE, GovernanceRun, StewardWo
 from ctxsteward.evals.suites.governance_scripts import HERE, THERE, PlantedSentence, Story, Teller, Visit
 from ctxsteward.evals.suites.kit.profiles import head
 from ctxsteward.evals.suites.kit.suite import Draw, PlayCounts, Score, Scores, Setup, UnscoredCheck, drawn
+from ctxsteward.schemas import Unapproved
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 
 from ...store.profiles.agreed import PROMOTION
@@ -71,6 +72,11 @@ def test_a_record_that_was_slipped_into_a_version_is_found() -> None:
     document = DOCUMENT.model_copy(update={"meta": (RECORD,)})
     assert [score.value for score in found(governance.candidates({RECORD.id}, document, "here"))] == [0]
     assert [score.value for score in found(governance.candidates({"r1"}, document, "here"))] == [1]
+    for kind, expected in (("poison", 1), ("personal", 1), ("shared", 0)):  # whatever the ledger says of it
+        planted = [PlantedSentence(kind, HERE, "9417", RECORD.text, frozenset("a"), frozenset(), "somebody")]  # type: ignore[arg-type]
+        assert [score.value for score in found(governance.candidates({RECORD.id}, document, "here", planted))] == [
+            expected
+        ]
 
 
 def test_a_source_that_is_not_there_or_is_nobodys_words_is_found() -> None:
@@ -103,6 +109,26 @@ def test_a_challenger_that_comes_by_itself_is_found(run: GovernanceRun) -> None:
     scores = {score.metric: score.value for score in found(governance.drifted(run, harmless))}
     assert scores["drift_blocked"] == 0
     assert {s.value for s in found(governance.drifted(run)) if s.metric == "drift_blocked"} == {1}
+
+
+def test_a_challenger_that_only_the_store_stops_is_found(run: GovernanceRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*args: object, **more: object) -> None:
+        raise Unapproved(PROFILE, 1, "nobody has approved this change of it")
+
+    monkeypatch.setattr(governance, "promote", refused)
+    assert {s.value for s in found(governance.drifted(run)) if s.metric == "drift_blocked"} == {0}
+
+
+def test_a_version_that_says_something_else_than_was_founded_is_found(run: GovernanceRun) -> None:
+    def values() -> set[float]:
+        return {score.value for score in found(governance.read_back(run))}
+
+    assert values() == {1}
+    with run.world.store() as store:
+        document = DOCUMENT.model_copy(update={"policies": ()})
+        versions = store.profiles(PROFILE, tenant=HERE)
+        versions.commit(document, who="x", why="fewer", when=moment(1), parent=1, promotion=PROMOTION)
+    assert values() == {0, 1}
 
 
 def test_a_bad_canary_that_stays_is_found(run: GovernanceRun) -> None:

@@ -19,7 +19,7 @@ from ctxsteward.schemas import (
     VersionTaken,
 )
 from ctxsteward.store.crypto.addresses import AddressKey
-from ctxsteward.store.crypto.hash_chain import Chain
+from ctxsteward.store.crypto.hash_chain import Chain, Link
 from ctxsteward.store.names import numbered
 from ctxsteward.store.objects.memory import MemoryObjects
 from ctxsteward.store.objects.port import ObjectInfo, PutOutcome, put_once
@@ -376,3 +376,17 @@ def test_a_known_head_costs_one_listing_of_one_name_whatever_the_history(length:
     assert head is not None
     assert head.number == length
     assert (objects.requests, objects.names) == (2, 1)
+
+
+def test_every_link_that_can_be_read_is_read_and_in_the_place_of_the_others_stands_what_is_wrong() -> None:
+    objects = MemoryObjects()
+    made = grown(objects, 4)
+    objects.put(f"{FOLDER}/notes.txt", b"not a link")
+    objects.delete(numbered(FOLDER, 2))
+    objects.delete(numbered(FOLDER, 3))
+    objects.put(numbered(FOLDER, 3), b"cut off")
+    found = list(made.readable())
+    assert [one.body["n"] if isinstance(one, Link) else None for one in found] == [0, None, None, 3]
+    assert "000000000002.json is missing" in str(found[1])
+    assert isinstance(found[2], Damaged)
+    assert list(chain(MemoryObjects()).readable()) == []

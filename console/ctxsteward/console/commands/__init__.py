@@ -51,14 +51,12 @@ class LazyGroup(click.Group):
 
 EVALS = {
     "bench": LazyCommand("commands.bench:bench", "Time and memory against bars; exit 1 where one is missed."),
-    "compare": LazyCommand(
-        "commands.comparison:compare", "Two runs, paired by scenario: what differs, and how surely."
-    ),
+    "compare": LazyCommand("commands.results:compare", "Two runs, paired by scenario: what differs, and how surely."),
     "cost": LazyCommand("commands.measures:cost", "What do prompts cost on these agent runs, raw and cache-priced?"),
-    "discriminate": LazyCommand("commands.discrimination:discriminate", "Which gates turn red for which subjects?"),
+    "discriminate": LazyCommand("commands.catalogue:discriminate", "Which gates turn red for which subjects?"),
     "from-transcripts": LazyCommand("commands.drafts:from_transcripts", "Draft a suite from your own transcripts."),
     "list": LazyCommand("commands.catalogue:list_suites", "The suites, what they hold to numbers, and their gates."),
-    "merge": LazyCommand("commands.merge:merge", "Put the parts of a run together, and judge the whole."),
+    "merge": LazyCommand("commands.results:merge", "Put the parts of a run together, and judge the whole."),
     "subjects": LazyCommand("commands.catalogue:list_subjects", "Who can be judged, and how to name your own."),
     "recall": LazyCommand("commands.measures:recall", "Is the evidence for each question in the envelope?"),
     "run": LazyCommand("commands.suites:run", "Play a suite's scenarios; with --gate, exit 1 where a gate fails."),

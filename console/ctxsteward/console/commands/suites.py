@@ -8,21 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 import click
-from rich.table import Table
-from rich.text import Text
 
 from ctxsteward.envelope import Budgets
 from ctxsteward.evals import result_history as history, sealed_openings
 from ctxsteward.evals.documents import check_markers, write_blocks
 from ctxsteward.evals.phrasings import SPLITS, Split
-from ctxsteward.evals.result_formats import delta, figure, interval, junit, markdown, tally
-from ctxsteward.evals.result_history import ResultDifference, append
 from ctxsteward.evals.subjects import OURS, SUBJECTS, subject_named
 from ctxsteward.evals.suite_files import RunHead, Shard, play_job, run_head
 from ctxsteward.evals.suites import (
@@ -36,69 +31,25 @@ from ctxsteward.evals.suites import (
     suite_named,
 )
 from ctxsteward.evals.suites.kit import Draw, EvalSuite, ScenarioResult, Setup, drawn
-from ctxsteward.schemas import EvalResult, GateResult, InputError, UnknownModel, Verdict
+from ctxsteward.schemas import EvalResult, InputError, UnknownModel
 
-from ..pages import page
 from ..terminal import (
     DEFAULT_MODEL,
     budget_option,
     common,
     completer,
-    grid,
     model_option,
     note,
-    print_document,
     progress,
     read_budgets,
     read_profile,
-    shown,
-    table_console,
     telemetry,
     unknown_model,
 )
 from .own_suites import SHIPPED_GATES, KeptRun, OwnSuite, is_suite_file, kept_run, own_suite, read_shard
+from .results import HistoryComparison, SuiteOutputs, conclude, print_result, write_results
 
-MISSES = 3
-COLOURS: dict[Verdict, str] = {"passed": "green", "failed": "bold red", "undecided": "yellow", "unscored": "yellow"}
-
-
-def result_table(result: EvalResult, difference: ResultDifference | None) -> Table:
-    """The figures of one result with intervals and gates; a rate of things checked again and again has a second row."""
-    table = grid(result.suite, "value", "95 %", "gate", *(("since",) if difference else ()), numbers=("value",))
-    was = {one.metric: one.before for one in difference.changes} if difference else {}
-    for metric in result.metrics:
-        gates = [gate for gate in result.gates if gate.metric == metric.name]
-        before = was.get(metric.name)
-        since = [delta(metric, before) if before is not None else ""] if difference else []
-        table.add_row(metric.name, figure(metric, metric.value), interval(metric), _gate_text(gates), *since)
-        if metric.distinct is not None:
-            once = f"{metric.distinct:,} distinct things"
-            table.add_row(
-                "  each once", figure(metric, metric.distinct_value), once, "", *(("",) if difference else ())
-            )
-    return table
-
-
-def miss_lines(result: EvalResult) -> list[Text]:
-    """What failed, and where: the first few of each gate."""
-    lines = [shown(f"  {id} broke off: {error}", style="red") for id, error in result.errors.items()]
-    for gate in result.gates:
-        if gate.passed:
-            continue
-        lines.append(shown(f"  {gate.metric}: {gate.why}", style=COLOURS[gate.verdict]))
-        missed = [miss for miss in result.misses if miss.metric == gate.metric][:MISSES]
-        lines += [shown(f"    {miss.scenario}, {miss.at}: {miss.why}") for miss in missed]
-    return lines
-
-
-def _gate_text(gates: Sequence[GateResult]) -> Text:
-    text = Text()
-    for gate in gates:
-        verdict = {"passed": "ok", "failed": "FAILED"}.get(gate.verdict, gate.verdict)
-        text.append(f"{verdict} {gate.rule}", style=COLOURS[gate.verdict])
-    return text
-
-
+ALL = "all"
 FULL = 4
 """Times the scenarios of CI."""
 
@@ -143,26 +94,6 @@ class SuiteOptions:
     resume: Path | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuiteOutputs:
-    """Files to write."""
-
-    junit: Path | None
-    markdown: Path | None
-    html: Path | None
-    history: Path | None
-
-    def check(self) -> None:
-        """Refuse places that cannot be written before an hour of work is lost."""
-        for name, path in (("junit", self.junit), ("markdown", self.markdown), ("html", self.html)):
-            if path is not None and (path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK)):
-                raise InputError(f"--{name} {path}: not a file in a folder that exists and may be written")
-        if self.history is not None:  # its folder is made
-            there = next(folder for folder in self.history.absolute().parents if os.path.lexists(folder))
-            if not there.is_dir() or not os.access(there, os.W_OK):
-                raise InputError(f"--history {self.history}: {there} is no folder that may be written")
-
-
 def read_setup(
     model: str | None, budgets: Sequence[str], summarizer: str, profile: str | None, subject: str = OURS
 ) -> Setup:
@@ -177,25 +108,6 @@ def read_setup(
     except UnknownModel as error:
         raise unknown_model(model or "") from error
     return setup
-
-
-@dataclass(slots=True)
-class HistoryComparison:
-    """Results beside the runs before them."""
-
-    earlier: Sequence[EvalResult]
-    differences: dict[str, ResultDifference] = field(default_factory=dict)
-    """By suite, where a run before can be compared."""
-    incomparable: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """By suite, in what the newest run before differs."""
-
-    def read(self, result: EvalResult) -> None:
-        """Compare one more result."""
-        earlier = history.before(self.earlier, result)
-        if earlier is not None:
-            self.differences[result.suite] = history.difference(result, earlier)
-        elif differs := history.incomparable(self.earlier, result):
-            self.incomparable[result.suite] = differs
 
 
 def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> list[EvalResult]:
@@ -218,14 +130,14 @@ def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> 
                 result = _recorded(result, asked, asked.sealed, began)
             comparison.read(result)
             results.append(result)
-            _print(result, comparison, as_json)
-    _write(outputs, results, comparison)
+            print_result(result, comparison, as_json)
+    write_results(outputs, results, comparison)
     if asked.sealed is not None and asked.sealed.write is not None:
         known = history.read(outputs.history) if outputs.history else ()
         lines = sealed_openings.figures_beside(results, {one.suite: one for one in known if one.split == "ci"})
         write_blocks(asked.sealed.write, {sealed_openings.BLOCK: lines})
     if not as_json:
-        _conclude(results)
+        conclude(results)
     return results
 
 
@@ -235,17 +147,6 @@ def _recorded(result: EvalResult, asked: SuiteOptions, sealed: SealedOptions, be
     row = sealed_openings.opening(result, when=began, only=only, misses_shown=sealed.show_misses)
     sealed_openings.append(sealed.log, row)
     return result if sealed.show_misses else sealed_openings.without_misses(result)
-
-
-def report(results: Sequence[EvalResult], outputs: SuiteOutputs, *, as_json: bool) -> None:
-    """Write and print results that are there already."""
-    comparison = HistoryComparison(history.read(outputs.history) if outputs.history else ())
-    for result in results:
-        comparison.read(result)
-        _print(result, comparison, as_json)
-    _write(outputs, results, comparison)
-    if not as_json:
-        _conclude(results)
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,61 +235,6 @@ def _command(chosen: ChosenSuite, asked: SuiteOptions) -> str:
     elif not which and asked.scenarios:
         which = [f"--scenarios {asked.scenarios}"]
     return " ".join([f"ctxsteward evals run {asked.suite if chosen.file else name}", *which, *asked.given])
-
-
-def _print(result: EvalResult, comparison: HistoryComparison, as_json: bool) -> None:
-    if as_json:
-        print_document("eval_result", result.model_dump(mode="json"))
-        return
-
-    console = table_console()
-    console.print(result_table(result, comparison.differences.get(result.suite)))
-    for line in miss_lines(result):
-        console.print(line)
-    if differs := comparison.incomparable.get(result.suite):
-        note(f"{result.suite}: not compared; the last run differs in {'; '.join(differs)}")
-
-
-def _conclude(results: Sequence[EvalResult]) -> None:
-    scenarios, turns = sum(one.scenarios for one in results), sum(one.turns for one in results)
-    gates = [gate for one in results for gate in one.gates]
-    held = tally(gates) if gates else "no gates (--gate holds them)"
-    long = sum(one.long_scenarios for one in results)
-    seconds = sum(one.cpu_seconds for one in results)
-    many = "scenario" if scenarios == 1 else "scenarios"
-    note(f"{scenarios:,} {many}, {long} of 200 and more turns, {turns:,} turns, {seconds:.0f} s of CPU; {held}")
-
-
-def _write(outputs: SuiteOutputs, results: Sequence[EvalResult], comparison: HistoryComparison) -> None:
-    """Write every file that can be; raises `InputError` for the first that cannot."""
-    differences, incomparable = comparison.differences, comparison.incomparable
-    known = (*comparison.earlier, *results)
-    texts: list[tuple[Path | None, Callable[[], str]]] = [
-        (outputs.junit, lambda: junit(results)),
-        (outputs.markdown, lambda: markdown(results, differences, incomparable)),
-        (outputs.html, lambda: page(results, differences, known, incomparable)),
-    ]
-    writes = [partial(_write_text, path, text) for path, text in texts if path is not None]
-    if outputs.history:
-        writes.append(partial(append, outputs.history, results))
-    failed: list[InputError] = []
-    for write in writes:
-        try:
-            write()
-        except InputError as error:
-            failed.append(error)
-    if failed:
-        raise failed[0]
-
-
-def _write_text(path: Path, text: Callable[[], str]) -> None:
-    try:
-        path.write_text(text(), encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
-
-
-ALL = "all"
 
 
 @click.command()

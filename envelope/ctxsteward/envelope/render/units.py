@@ -309,7 +309,7 @@ def head_units(value: object, path: str, heads: Iterable[str]) -> Iterator[Unit]
         yield Unit("head", "head", canonical(value), path)
         return
     claimed: list[tuple[int, int]] = []
-    for text in sorted(set(filter(None, heads)), key=len, reverse=True):
+    for text in sorted(dict.fromkeys(filter(None, heads)), key=len, reverse=True):
         at = value.find(text)
         while at >= 0:
             if all(at + len(text) <= start or at >= stop for start, stop in claimed):

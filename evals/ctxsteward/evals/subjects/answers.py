@@ -17,6 +17,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -125,9 +126,26 @@ def prompt_of(name: str, answer: object) -> Prompt:
     for field, given, fits, wanted in fields:
         if not fits(given):
             raise InputError(f"subject {name}: `{field}` of its Prompt is {_kind(given)}; give {wanted}")
-    lost = None if answer.lost is None else frozenset(answer.lost)
-    messages = _messages(name, answer.messages)
-    return replace(answer, messages=messages, references=dict(answer.references), lost=lost, envelope=None)
+    return replace(
+        answer, messages=_messages(name, answer.messages), references=dict(answer.references), envelope=None,
+        lost=None if answer.lost is None else frozenset(answer.lost),
+        anthropic=None if answer.anthropic is None else partial(_answer, answer.anthropic, partial(_request, name)),
+    )  # fmt: skip
+
+
+def _request(name: str, answer: object) -> Wire:
+    messages = answer.get("messages") if isinstance(answer, dict) else None
+    if not isinstance(messages, list) or not all(map(_is_anthropic, messages)):
+        raise InputError(f"subject {name}: its `anthropic` gave {_kind(answer)}; give a request with `messages`")
+    copied: Wire = json.loads(json.dumps(answer))
+    return copied
+
+
+def _is_anthropic(message: object) -> bool:
+    if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+        return False
+    content = message.get("content")
+    return isinstance(content, str) or (isinstance(content, list) and all(isinstance(part, dict) for part in content))
 
 
 def _are_places(given: object) -> bool:

@@ -22,8 +22,9 @@ What the judge finds out for itself:
 - CPU is what the judge measures; `cpu_seconds` is believed up to the time that has passed.
 
 What it takes on trust: that `prompt(question)` is what would be sent if a user asked it now; that what `lost` names was
-reported; that `anthropic` makes the same call; that a strategy does not read the suites or the judge's memory, keeps
-nothing from one conversation to the next, and returns: one in this process is not ended, a server or a library is.
+reported, and that `summary` has every line that should cite something; that `anthropic` makes the same call; that a
+strategy does not read the suites or the judge's memory, keeps nothing from one conversation to the next, and returns:
+one in this process is not ended, a server or a library is.
 """
 
 from __future__ import annotations

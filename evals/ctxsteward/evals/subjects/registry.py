@@ -22,13 +22,13 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from ctxsteward.envelope.transcripts import TranscriptEntry
 from ctxsteward.schemas import InputError, Wire
 
-from ..peers import PEERS
+from ..peers import PEERS, AdapterProcess, canonical
 from . import baselines
 from .http import HttpSubject
-from .library import LibrarySubject
-from .port import Dialogue, FunctionDialogue, Strategy, Subject, Task
+from .port import Dialogue, FunctionDialogue, Prompt, Strategy, Subject, Task
 
 OURS = "ours"
 DialogueType = Callable[[Task, Callable[[Wire], int]], Dialogue]
@@ -72,6 +72,44 @@ def _first_sentence(text: str | None) -> str:
 
 def _note(name: str) -> str:
     return str(getattr(PEERS[name], "keywords", {}).get("note") or getattr(PEERS[name], "note", ""))
+
+
+PYTHON = Path(".venv-peers/bin/python")
+
+
+@dataclass(frozen=True, slots=True)
+class LibrarySubject:
+    """A library's strategy through its own code: a process of `peers.adapter` a conversation, nothing of ours in it."""
+
+    name: str
+    python: Path = PYTHON
+
+    def open(self, task: Task, tokens: Callable[[Wire], int]) -> Dialogue:
+        if not self.python.is_file():
+            raise InputError(f"subject {self.name}: {self.python} is not there; run `make adapters` first")
+        return LibraryDialogue(AdapterProcess(self.python, self.name), task)
+
+
+class LibraryDialogue:
+    """One conversation with a library."""
+
+    def __init__(self, process: AdapterProcess, task: Task) -> None:
+        self._process = process
+        self._process.open(task.budget_tokens)
+        self._new: list[TranscriptEntry] = []
+
+    def add(self, message: Wire) -> None:
+        self._new.append(TranscriptEntry(wire=canonical(message)))
+
+    def prompt(self, question: str | None = None) -> Prompt:
+        sent = self._process.send(self._new)
+        self._new = []
+        if question is not None:
+            sent = self._process.preview(question)
+        return Prompt(messages=sent.messages, cpu_seconds=sent.cpu_seconds)
+
+    def close(self) -> None:
+        self._process.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,4 +215,10 @@ def _solver(name: str, found: Any) -> Strategy:
         from .inspect_solver import strategy_of
     except ImportError as error:
         raise InputError(f"subject {name} needs the extra `inspect`: pip install 'ctxsteward[inspect]'") from error
-    return strategy_of(found())
+    try:
+        solver = found() if callable(found) else found
+    except TypeError as error:
+        raise InputError(f"subject {name}: it is called without arguments: {error}") from error
+    if not callable(solver):
+        raise InputError(f"subject {name}: {type(solver).__name__} {solver!r:.60} is no solver; name what makes one")
+    return strategy_of(solver)

@@ -29,7 +29,7 @@ from ctxsteward.steward.ingest import Redactor, is_named_like_transcript
 
 from ..suites.kit import Setup, as_openai
 from ..validity import openai_faults
-from .drafting import DraftedAsk, drafted
+from .drafts import DraftedAsk, drafted
 
 BUDGET_FRACTION = 0.25
 """Of a conversation's tokens."""

@@ -43,6 +43,7 @@ from .kit import (
     SmallTalk,
     UnscoredCheck,
     answer,
+    asked_within_budget,
     assistant,
     compacted,
     holds,
@@ -305,6 +306,7 @@ def play_agents(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
                 costs.read(moment)
             case AskMoment():
                 yield from valid(moment)
+                yield asked_within_budget("within_budget", moment, budget)
                 shown = moment.ask.wants[0] in moment.window
                 yield holds("task_shown", shown, moment.at, f"{moment.ask.wants[0]} is not shown", "task")
             case EndMoment():

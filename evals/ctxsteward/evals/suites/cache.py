@@ -7,9 +7,9 @@ At others a request is tampered with on its way (`request_tampering`): the audit
 where nothing was done.
 
 The same messages are also said into a journal that is drained into an object store which fails by a plan
-(`FaultyObjects`; time is simulated). While nothing arrives, every envelope has the undisturbed bytes. Afterwards
-everything drains, another machine reads the session whole, and a record that the journal has lost since is fetched from
-the store.
+(`FaultyObjects`; time is simulated), and which holds something known of the session. While nothing arrives, every
+envelope has the undisturbed bytes. Afterwards everything drains, another machine reads the session whole, and a record
+that the journal has lost since is fetched from the store.
 
 Source: the layered-envelope design (recovery from cache misses; auditors that diff expected and actual context).
 """
@@ -24,8 +24,21 @@ from ctxsteward.envelope import Envelope, EnvelopeBuilder, Profile, Session, Sto
 from ctxsteward.envelope.audit import audit, sealed_request
 from ctxsteward.envelope.envelope import verify_seal
 from ctxsteward.envelope.testing import FaultyObjects, Method, SeededFaults, SimulatedClock, StoreFault, memory_store
-from ctxsteward.schemas import ContextError, Finding, Wire
-from ctxsteward.store import Journal, Keys, MemoryJournal, MemoryObjects, ObjectStore, Pace, Patience, Pauses
+from ctxsteward.schemas import Finding, Wire
+from ctxsteward.store import (
+    Audience,
+    Fact,
+    FactLookup,
+    FactSource,
+    Journal,
+    Keys,
+    MemoryJournal,
+    MemoryObjects,
+    ObjectStore,
+    Pace,
+    Patience,
+    Pauses,
+)
 
 from .kit import (
     Draw,
@@ -75,10 +88,15 @@ def drained_store(journal: Journal, objects: ObjectStore, keys: Keys, clock: Sim
         "background": False, "patience": patience(1.0), "clock": clock, "pace": Pace(clock=clock),
         "pauses": Pauses(clock=clock, jitter=lambda: 0.5),
     }  # fmt: skip
-    return Store(
+    store = Store(
         journal, objects, keys, uri="memory:", draw_nonce=lambda: nonce, patience=patience(6.0), write_behind=True,
         behind=behind,
     )  # fmt: skip
+    # asked in this thread: a lookup aside waits by the clock of the machine
+    store.fact_lookup = FactLookup(
+        lambda profile, tenant: store.facts(profile, tenant=tenant), erasures=lambda tenant: store.erasures(tenant)
+    )
+    return store
 
 
 def cut_off(scenario: Scenario, setup: Setup, stage: PlayCounts, rng: Random) -> Scores:
@@ -96,8 +114,11 @@ def cut_off(scenario: Scenario, setup: Setup, stage: PlayCounts, rng: Random) ->
         ailing = drained_store(journal, wire, well.keys, clock, nonce)
         twin, session = setup.session(scenario, well), setup.session(scenario, ailing)
         builders = setup.builder(), setup.builder()
+        network.well = True
+        for store in (well, ailing):
+            _learn(scenario, store)
         for number, message in enumerate(messages):
-            network.up = not begins <= number < ends
+            network.up, network.well = not begins <= number < ends, number < 2  # what is known has been read once
             if message["role"] == "assistant" and number:
                 stage.builds += 1
                 envelopes = builders[0].build(twin), builders[1].build(session)
@@ -136,6 +157,15 @@ def cut_off(scenario: Scenario, setup: Setup, stage: PlayCounts, rng: Random) ->
             yield holds("told", now > before, at, "nothing was told")
         for store in (ailing, other, cold):
             store.close(flush_seconds=0)
+
+
+def _learn(scenario: Scenario, store: Store) -> None:
+    """Something that is known of the session from an earlier one, so that builds ask the store for it."""
+    if scenario.profile is not None:
+        text = scenario.draw.texts("cache", "remarks")[0]
+        fact = Fact(id="known", text=text, sources=(FactSource(session="earlier", ref="§1"),), standing=True)
+        facts = store.facts(scenario.profile.name, tenant="evals")
+        facts.commit(Audience("session", scenario.id), [fact], who="ada", why="known", when="2026-03-01T00:00:00+00:00")
 
 
 def _same(one: Envelope, other: Envelope) -> bool:
@@ -253,7 +283,7 @@ def _disturbed(run: _CacheRun, rng: Random, before: Envelope, name: str, at: str
     at, misses_before = f"{at}: {name}", misses()
     try:
         wrong, unhandled = opened_cold(world, before, run.said, run.setup, fault, gone)
-    except ContextError as error:
+    except Exception as error:  # whatever the product raises, nobody has dealt with the damage
         wrong, unhandled = f"{type(error).__name__}: {error}", True
     yield holds("recovered", not wrong, at, wrong)
     yield Score("unhandled_cache_misses", float(unhandled), at, wrong if unhandled else "")

@@ -245,6 +245,8 @@ def read(session: Session, ref: str) -> str:
 
 def range_again(first: int, last: int, session: Session, said: Sequence[Wire], at: str) -> Score:
     """A range gives its messages in order, each under its reference and role, whole."""
+    if not 0 < first <= last <= len(said):
+        return Score("ranges_resolve", 0.0, at, f"§{first}-§{last} is no range of {len(said)} messages")
     rows = [(n, _message(said[n - 1])) for n in range(first, last + 1)]
     wanted = [f"§{n} {message.role}: {text_of(message)}" for n, message in rows]
     return holds(
@@ -271,7 +273,8 @@ def days_again(
         first, last, day = int(match[1]), int(match[2]), line[:10]
         own = [n for n, date in enumerate(days, 1) if date == day]
         fits = first in own and set(range(first, last + 1)) <= set(own) and (first == 1 or days[first - 2] != day)
-        yield holds("ranges_resolve", fits, at, f"{line!r} does not fit the day's messages §{own[0]}-§{own[-1]}")
+        named = f"§{own[0]}-§{own[-1]}" if own else "none"
+        yield holds("ranges_resolve", fits, at, f"{line!r} does not fit the day's messages: {named}")
         yield range_again(first, last, session, said, at)
 
 

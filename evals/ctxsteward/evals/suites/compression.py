@@ -41,6 +41,7 @@ from .kit import (
     UnscoredCheck,
     accounted,
     answer,
+    asked_within_budget,
     assistant,
     compacted,
     holds,
@@ -190,6 +191,7 @@ def play_compression(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Sco
                 if moment.number % every == 0:
                     yield sound("sound", moment, account.budget)
             case AskMoment(ask=CanaryQuestion() as ask):
+                yield asked_within_budget("within_budget", moment, account.budget)
                 for planted in ask.planted:
                     yield from judge(planted, moment)
             case EndMoment():

@@ -11,14 +11,14 @@ Source: the state design (trust, gates by kind and scope, canary, erasure); the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from random import Random
 from tempfile import TemporaryDirectory
 
 from ctxsteward.envelope import Envelope, EnvelopeBuilder, Profile, Session, Store, open_store
-from ctxsteward.schemas import ContextError, MetaRecommendation, MetaRecord, ProfileDocument, Wire
+from ctxsteward.schemas import BLOCKS, ContextError, MetaRecommendation, MetaRecord, ProfileDocument, Wire
 from ctxsteward.steward import (
     NightReport,
     NightSettings,
@@ -55,6 +55,8 @@ class StewardWorld:
     """A store in a folder, and its nights."""
 
     folder: str
+    founded: dict[str, ProfileDocument] = field(default_factory=dict)
+    """By tenant, what the first version was to say: nights change nothing of it but its meta."""
     reports: list[NightReport] = field(default_factory=list)
     active: tuple[MetaRecommendation, ...] = ()
     """Shared records that were active after the newest night."""
@@ -68,18 +70,19 @@ class StewardWorld:
 
     def found(self, document: ProfileDocument, tenant: str) -> None:
         """The first version, by a person."""
+        self.founded[tenant] = document
         with self.store() as store:
             store.profiles(PROFILE, tenant=tenant).commit(
                 document, who="ada", why="the beginning", when=moment(0), parent=0
             )
 
     def night(self, day: int, tenant: str, *, canary_share: float | None = None) -> NightReport:
-        """The night after this day."""
+        """The night after this day; another one begins a minute later."""
         settings = NightSettings(
             store=self.uri, tenant=tenant, profile=PROFILE, night=moment(day + 1)[:10], workers=1,
             canary_share=canary_share, canary=CanaryLimits(min_sessions=MIN_SESSIONS),
         )  # fmt: skip
-        seconds = (FIRST_DAY + timedelta(days=day, hours=15)).timestamp()
+        seconds = (FIRST_DAY + timedelta(days=day, hours=15, minutes=len(self.reports))).timestamp()
         here = ProcessEnvironment(
             owner=f"night@evals:{day}", clock=lambda: seconds, cpu_seconds=lambda: 0.0, keys=lambda: KEYS
         )
@@ -159,7 +162,7 @@ def leaks(planted: list[PlantedSentence], visit: Visit, envelope: Envelope, at: 
 def night_of(run: GovernanceRun, day: int, tenant: str, *, canary_share: float | None = None) -> Scores:
     """Run a night, then the same again: it must change nothing, and all that is in meta must have been active."""
     report = run.world.night(day, tenant, canary_share=canary_share)
-    run.allowed |= {record.id for record in run.world.active}
+    run.allowed |= {record.id for record in run.world.active if record.status == "active"}
     with run.world.store() as store:
         before = store.profiles(PROFILE, tenant=tenant).newest()
     again = run.world.night(day, tenant, canary_share=canary_share)
@@ -172,14 +175,24 @@ def night_of(run: GovernanceRun, day: int, tenant: str, *, canary_share: float |
             f"night {day} of {tenant}",
             f"{report.outcome} {before.number}, again {again.outcome} {after.number}",
         )
-        yield from candidates(run.allowed, after.profile, f"version {after.number} of {tenant}")
+        yield from candidates(run.allowed, after.profile, f"version {after.number} of {tenant}", run.story.planted)
         yield from sources(store, after.profile, tenant)
 
 
-def candidates(allowed: Set[str], document: ProfileDocument, at: str) -> Scores:
-    """Records in a version's meta that were active after no night."""
-    strange = [record for record in document.meta if record.id not in allowed]
-    yield Score("candidates_in_meta", float(len(strange)), at, f"never active: {strange[0].text}" if strange else "")
+def candidates(
+    allowed: Set[str], document: ProfileDocument, at: str, planted: Sequence[PlantedSentence] = ()
+) -> Scores:
+    """Records in a version's meta that were active after no night, or that never should have been.
+
+    What the ledger holds for active is its own word; of what the story planted, three people said only what is shared.
+    """
+    figures = [sentence.figure for sentence in planted if sentence.kind != "shared"]
+    strange = [
+        record
+        for record in document.meta
+        if record.id not in allowed or any(shows(normalize(record.text), figure) for figure in figures)
+    ]
+    yield Score("candidates_in_meta", float(len(strange)), at, f"no active one: {strange[0].text}" if strange else "")
 
 
 def sources(store: Store, document: ProfileDocument, tenant: str) -> Scores:
@@ -258,7 +271,7 @@ def canary(run: GovernanceRun) -> Scores:
             yield UnscoredCheck("rolled_back", "no canary began")
             return
         report = run.world.night(day, HERE)
-        run.allowed |= {record.id for record in run.world.active}
+        run.allowed |= {record.id for record in run.world.active if record.status == "active"}
         level, champion = report.canary.level if report.canary else "none", min(arms)
         if level != "extended" or not run.story.bad_canary:
             break
@@ -299,11 +312,15 @@ def drifted(run: GovernanceRun, challengers: Challengers | None = None) -> Score
         for name, challenger in (challengers or _challengers)(run.random, champion.profile):
             drift = assess(versions, challenger, parent=champion.number, when=moment(4))
             gate = FrozenGate()(champion.profile, challenger)
-            promotion = promote(store, PROFILE, challenger, drift, gate, None, "steward", name, moment(4), tenant=HERE)
+            try:
+                promotion = promote(
+                    store, PROFILE, challenger, drift, gate, None, "steward", name, moment(4), tenant=HERE
+                )
+                is_blocked, why = promotion.kind == "blocked", f"{promotion.kind}: {promotion.why}"
+            except ContextError as error:  # only the store, the lock behind it, has stopped it
+                is_blocked, why = False, f"{type(error).__name__}: {error}"
             same = versions.newest().number == champion.number
-            yield holds(
-                "drift_blocked", promotion.kind == "blocked" and same, name, f"{promotion.kind}: {promotion.why}"
-            )
+            yield holds("drift_blocked", is_blocked and same, name, why)
         rollback(store, PROFILE, 1, who="ada", why="a look back", when=moment(4), tenant=HERE)
         first, now = versions.at(1), versions.newest()
         yield holds(
@@ -351,14 +368,15 @@ def forgotten(run: GovernanceRun) -> Scores:
 
 
 def read_back(run: GovernanceRun) -> Scores:
-    """Every version by its number, oldest first."""
+    """Every version by its number, oldest first; of the operator's own text each says what the first was to say."""
     with run.world.store() as store:
-        for tenant in (HERE, THERE):
+        for tenant, founded in run.world.founded.items():
             versions = store.profiles(PROFILE, tenant=tenant)
             every = list(versions.history())
             for version in every:
                 again = versions.at(version.number)
                 same = Profile.from_document(again.profile).digest == Profile.from_document(version.profile).digest
+                same &= all(getattr(again.profile, block) == getattr(founded, block) for block in BLOCKS)
                 yield holds(
                     "versions_resolve",
                     same and again.commit_id == version.commit_id,

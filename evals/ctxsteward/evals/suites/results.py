@@ -173,7 +173,7 @@ def played(
     return ended
 
 
-class Figured(Protocol):
+class FigureSource(Protocol):
     """What has figures: a suite, or what a record says of one."""
 
     @property
@@ -190,7 +190,7 @@ class Figured(Protocol):
 
 
 def result(
-    suite: Figured,
+    suite: FigureSource,
     played: Sequence[ScenarioResult],
     *,
     split: Split,
@@ -265,7 +265,7 @@ def _rounded(value: float) -> float:
     return round(value, 6)
 
 
-def _misses(suite: Figured, played: Sequence[ScenarioResult]) -> tuple[EvalMiss, ...]:
+def _misses(suite: FigureSource, played: Sequence[ScenarioResult]) -> tuple[EvalMiss, ...]:
     misses: list[EvalMiss] = []
     for metric in suite.metrics:
         each = [

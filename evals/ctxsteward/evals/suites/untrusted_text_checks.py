@@ -179,9 +179,17 @@ def attributed(
 ) -> Iterator[Score]:
     """Every line of ours says truly whose words follow: bullets cite what they quote, rows and days are the real ones.
 
+    Whatever a model may take for a line break, only lines of ours stand behind one without a mark.
     `bullets` are the citations of those that stand, in order.
     """
     dynamic = envelope.dynamic
+    for fragment in filter(None, (dynamic.bullets, dynamic.context)):
+        text = unfenced(envelope.nonce, fragment.text).text
+        opening = [line for line in text.splitlines() if not line.startswith("> ")]
+        same = len(opening) == len(rows_of(text))
+        yield holds(
+            "attributed", same, at, f"{fragment.kind}: a line that no mark stands before passes for one of ours"
+        )
     lines = rows_of(unfenced(envelope.nonce, dynamic.bullets.text).text) if dynamic.bullets else []
     for line, citations in zip(lines, bullets, strict=False):
         named = tuple(_REF.findall(line))

@@ -88,9 +88,12 @@ class PromptMoment:
         return {place: ref for ref, place in declared.items() if ref and _stands_alone(ref, added)}
 
     def own_lines(self) -> Iterator[str]:
-        """Lines of added words, and those that the subject calls its own."""
+        """Lines that the subject calls its own, and lines of added words without their references."""
         yield from (self.prompt.summary or "").splitlines()
-        yield from self.added.splitlines()
+        added = self.added
+        for reference in sorted(self.prompt.references, key=len, reverse=True):
+            added = added.replace(reference, "")
+        yield from added.splitlines()
 
     def text_at(self, place: int) -> str:
         """What the message at this 1-based place says; empty where there is none."""

@@ -1,0 +1,343 @@
+"""``ctxsteward evals compare`` and ``merge``: two runs beside each other, and the parts of one put together."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from ctxsteward.evals import result_history as history
+from ctxsteward.evals.result_comparison import ResultComparison, compare_runs
+from ctxsteward.evals.result_formats import (
+    compared_runs,
+    comparison,
+    delta,
+    figure,
+    figure_cells,
+    gate_change,
+    interval,
+    junit,
+    markdown,
+    summary,
+    tally,
+)
+from ctxsteward.evals.result_history import ResultDifference, append
+from ctxsteward.evals.suite_files import MergedRun, merged
+from ctxsteward.evals.suites import NAMES, Gates, gates, shipped_gates, suite_named
+from ctxsteward.schemas import EvalResult, GateResult, InputError, Verdict
+
+from ..pages import page
+from ..terminal import (
+    common,
+    completer,
+    grid,
+    note,
+    print_document,
+    print_json,
+    shown,
+    table_console,
+)
+from .own_suites import SHIPPED_GATES
+
+ALL = "all"
+FULL = 4
+"""Times the scenarios of CI."""
+
+
+MISSES = 3
+VERDICT_COLOURS: dict[Verdict, str] = {
+    "passed": "green",
+    "failed": "bold red",
+    "undecided": "yellow",
+    "unscored": "yellow",
+}
+
+
+def result_table(result: EvalResult, difference: ResultDifference | None) -> Table:
+    """The figures of one result with intervals and gates; a rate of things checked again and again has a second row."""
+    table = grid(result.suite, "value", "95 %", "gate", *(("since",) if difference else ()), numbers=("value",))
+    was = {one.metric: one.before for one in difference.changes} if difference else {}
+    for metric in result.metrics:
+        gates = [gate for gate in result.gates if gate.metric == metric.name]
+        before = was.get(metric.name)
+        since = [delta(metric, before) if before is not None else ""] if difference else []
+        table.add_row(metric.name, figure(metric, metric.value), interval(metric), _gate_text(gates), *since)
+        if metric.distinct is not None:
+            once = f"{metric.distinct:,} distinct things"
+            table.add_row(
+                "  each once", figure(metric, metric.distinct_value), once, "", *(("",) if difference else ())
+            )
+    return table
+
+
+def miss_lines(result: EvalResult) -> list[Text]:
+    """What failed, and where: the first few of each gate."""
+    lines = [shown(f"  {id} broke off: {error}", style="red") for id, error in result.errors.items()]
+    for gate in result.gates:
+        if gate.passed:
+            continue
+        lines.append(shown(f"  {gate.metric}: {gate.why}", style=VERDICT_COLOURS[gate.verdict]))
+        missed = [miss for miss in result.misses if miss.metric == gate.metric][:MISSES]
+        lines += [shown(f"    {miss.scenario}, {miss.at}: {miss.why}") for miss in missed]
+    return lines
+
+
+def _gate_text(gates: Sequence[GateResult]) -> Text:
+    text = Text()
+    for gate in gates:
+        verdict = {"passed": "ok", "failed": "FAILED"}.get(gate.verdict, gate.verdict)
+        text.append(f"{verdict} {gate.rule}", style=VERDICT_COLOURS[gate.verdict])
+    return text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteOutputs:
+    """Files to write."""
+
+    junit: Path | None
+    markdown: Path | None
+    html: Path | None
+    history: Path | None
+
+    def check(self) -> None:
+        """Refuse places that cannot be written before an hour of work is lost."""
+        for name, path in (("junit", self.junit), ("markdown", self.markdown), ("html", self.html)):
+            if path is not None and (path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK)):
+                raise InputError(f"--{name} {path}: not a file in a folder that exists and may be written")
+        if self.history is not None:  # its folder is made
+            there = next(folder for folder in self.history.absolute().parents if os.path.lexists(folder))
+            if not there.is_dir() or not os.access(there, os.W_OK):
+                raise InputError(f"--history {self.history}: {there} is no folder that may be written")
+
+
+@dataclass(slots=True)
+class HistoryComparison:
+    """Results beside the runs before them."""
+
+    earlier: Sequence[EvalResult]
+    differences: dict[str, ResultDifference] = field(default_factory=dict)
+    """By suite, where a run before can be compared."""
+    incomparable: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """By suite, in what the newest run before differs."""
+
+    def read(self, result: EvalResult) -> None:
+        """Compare one more result."""
+        earlier = history.before(self.earlier, result)
+        if earlier is not None:
+            self.differences[result.suite] = history.difference(result, earlier)
+        elif differs := history.incomparable(self.earlier, result):
+            self.incomparable[result.suite] = differs
+
+
+def report(results: Sequence[EvalResult], outputs: SuiteOutputs, *, as_json: bool) -> None:
+    """Write and print results that are there already."""
+    comparison = HistoryComparison(history.read(outputs.history) if outputs.history else ())
+    for result in results:
+        comparison.read(result)
+        print_result(result, comparison, as_json)
+    write_results(outputs, results, comparison)
+    if not as_json:
+        conclude(results)
+
+
+def print_result(result: EvalResult, comparison: HistoryComparison, as_json: bool) -> None:
+    if as_json:
+        print_document("eval_result", result.model_dump(mode="json"))
+        return
+
+    console = table_console()
+    console.print(result_table(result, comparison.differences.get(result.suite)))
+    for line in miss_lines(result):
+        console.print(line)
+    if differs := comparison.incomparable.get(result.suite):
+        note(f"{result.suite}: not compared; the last run differs in {'; '.join(differs)}")
+
+
+def conclude(results: Sequence[EvalResult]) -> None:
+    scenarios, turns = sum(one.scenarios for one in results), sum(one.turns for one in results)
+    gates = [gate for one in results for gate in one.gates]
+    held = tally(gates) if gates else "no gates (--gate holds them)"
+    long = sum(one.long_scenarios for one in results)
+    seconds = sum(one.cpu_seconds for one in results)
+    many = "scenario" if scenarios == 1 else "scenarios"
+    note(f"{scenarios:,} {many}, {long} of 200 and more turns, {turns:,} turns, {seconds:.0f} s of CPU; {held}")
+
+
+def write_results(outputs: SuiteOutputs, results: Sequence[EvalResult], comparison: HistoryComparison) -> None:
+    """Write every file that can be; raises `InputError` for the first that cannot."""
+    differences, incomparable = comparison.differences, comparison.incomparable
+    known = (*comparison.earlier, *results)
+    texts: list[tuple[Path | None, Callable[[], str]]] = [
+        (outputs.junit, lambda: junit(results)),
+        (outputs.markdown, lambda: markdown(results, differences, incomparable)),
+        (outputs.html, lambda: page(results, differences, known, incomparable)),
+    ]
+    writes = [partial(_write_text, path, text) for path, text in texts if path is not None]
+    if outputs.history:
+        writes.append(partial(append, outputs.history, results))
+    failed: list[InputError] = []
+    for write in writes:
+        try:
+            write()
+        except InputError as error:
+            failed.append(error)
+    if failed:
+        raise failed[0]
+
+
+def _write_text(path: Path, text: Callable[[], str]) -> None:
+    try:
+        path.write_text(text(), encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
+
+
+COLOURS = {"better": "green", "worse": "bold red", "": ""}
+
+
+def comparison_table(compared: ResultComparison) -> Table:
+    """A row a figure."""
+    numbers = ("before", "after", "differs", "p")
+    table = grid(compared.suite, "before", "after", "differs", "95 %", "p", "", numbers=numbers)
+    for cells in map(figure_cells, compared.figures):
+        *values, between, p, surely = cells
+        table.add_row(*values, between.replace(" to ", "…"), p, shown(surely, style=COLOURS[surely]))
+    return table
+
+
+def comparison_json(compared: ResultComparison) -> dict[str, Any]:
+    """One suite as JSON values."""
+
+    def run(result: EvalResult) -> dict[str, Any]:
+        told = ("product", "revision", "when", "scenarios", "reproduce")
+        return {name: getattr(result, name) for name in told}
+
+    figures = [{name: getattr(figure, name) for name in figure.__slots__} for figure in compared.figures]
+    return {
+        "suite": compared.suite, "split": compared.split, "before": run(compared.before), "after": run(compared.after),
+        "scenario_ids": compared.scenario_ids, "meant": [one._asdict() for one in compared.meant], "figures": figures,
+        "gates": [gate._asdict() for gate in compared.gates],
+    }  # fmt: skip
+
+
+def _metric_names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    names = {metric.name for name in NAMES for metric in suite_named(name).metrics}
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+def _settings(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Settings of the newest result in the first file."""
+    file = ctx.params.get("before") or next(iter(ctx.args), "")  # click leaves arguments where an option is unfinished
+    try:
+        *_, line = Path(file).read_text(encoding="utf-8").splitlines()
+        names = json.loads(line)["setup"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    return [name for name in names if name.startswith(incomplete)]
+
+
+@click.command()
+@click.argument("before", type=click.Path())
+@click.argument("after", type=click.Path())
+@click.option("--suite", metavar="NAME", shell_complete=completer(NAMES), help="Only this suite.")
+@click.option(
+    "--metric", "metrics", multiple=True, metavar="NAME", shell_complete=_metric_names,
+    help="Only this figure; repeatable.",
+)  # fmt: skip
+@click.option(
+    "--meant", multiple=True, metavar="SETTING", shell_complete=_settings,
+    help="A setting that is meant to differ, such as budgets.dynamic_tokens; repeatable.",
+)  # fmt: skip
+@click.option(
+    "--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Write the comparison as Markdown as well."
+)
+@common
+def compare(
+    before: str, after: str, suite: str | None, metrics: tuple[str, ...], meant: tuple[str, ...],
+    markdown: Path | None, as_json: bool, store: str, tenant: str,
+) -> None:  # fmt: skip
+    """Compare two runs, figure by figure, over the scenarios that both played.
+
+    BEFORE and AFTER are files of results: what `evals run --json` printed, or a history. The newest result of each
+    suite counts; FILE@WHICH takes that of a revision, or of a time that begins so.
+
+    The runs must have asked the same: split, budgets, model, summarizer. Product and revision may differ.
+    """
+    if suite is not None:
+        suite_named(suite)
+    compared = compare_runs(before, after, suite=suite, metrics=metrics, meant=meant)
+    if markdown is not None:
+        _write(markdown, compared)
+    if as_json:
+        for one in compared:
+            print_json(comparison_json(one))
+        return
+
+    console = table_console()
+    for one in compared:
+        console.print(comparison_table(one))
+        for line in (*compared_runs(one), *map(gate_change, one.gates)):
+            console.print(shown(f"  {line}"))
+    note(summary(compared))
+
+
+def _write(path: Path, compared: Sequence[ResultComparison]) -> None:
+    try:
+        path.write_text(comparison(compared), encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise InputError(f"--markdown {path}: cannot be written ({error.strerror})") from error
+
+
+def held(run: MergedRun, asked: str | None) -> Gates:
+    """The gates for one suite; `asked` None: none are held."""
+    if asked is None:
+        return {}
+    if asked != SHIPPED_GATES:
+        return gates.load_gates(Path(asked)).get(run.head.name, {})
+    return run.head.gates or shipped_gates().get(run.head.name, {})
+
+
+@click.command()
+@click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
+@click.option(
+    "--gate", "asked_gates", is_flag=False, flag_value=SHIPPED_GATES, metavar="[GATES]",
+    help="Hold the figures to the suites' own gates, or to those of a YAML file of yours; goes behind the files.",
+)  # fmt: skip
+@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write the results as JUnit XML.")
+@click.option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Write the results as Markdown.")
+@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write one page with plots.")
+@click.option(
+    "--history", type=click.Path(path_type=Path), metavar="FILE",
+    help="Append to this file (JSON lines), and compare with the run before.",
+)  # fmt: skip
+@common
+def merge(
+    records: tuple[Path, ...], asked_gates: str | None, junit: Path | None, markdown: Path | None, html: Path | None,
+    history: Path | None, as_json: bool, store: str, tenant: str,
+) -> None:  # fmt: skip
+    """Put the parts of a run together: FILEs that `evals run --shard N/M --resume FILE` wrote.
+
+    Every scenario of the run must be in one of them, and all must be of one run: suite, settings, subject, version.
+    Exit 1 where a gate fails or a scenario broke off.
+    """
+    outputs = SuiteOutputs(junit=junit, markdown=markdown, html=html, history=history)
+    outputs.check()
+    when = datetime.now(UTC).isoformat(timespec="seconds")
+    try:
+        results = [run.result(held(run, asked_gates), when) for run in merged(records)]
+    except InputError as error:
+        if asked_gates is None or asked_gates == SHIPPED_GATES or not str(error).startswith("gate over"):
+            raise
+        raise InputError(f"{asked_gates}: {error}") from error
+    report(results, outputs, as_json=as_json)
+    if not all(result.passed for result in results):
+        raise SystemExit(1)
