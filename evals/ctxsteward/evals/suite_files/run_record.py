@@ -31,6 +31,8 @@ from ..suites.kit import EvalSuite, Metric, ScenarioResult, Setup, Split
 
 NAMED = 5
 """Ids that a refusal names."""
+NAMED_CHARS = 60
+"""Of a setting that a refusal names: its end, where a path has its file."""
 
 
 class Shard(NamedTuple):
@@ -191,8 +193,8 @@ def differences(was: RunHead, now: RunHead) -> str:
     """What two runs do not have in common, in words; empty where figures may be put together."""
     names = dict.fromkeys((*was.fingerprint, *now.fingerprint))
     told = [
-        f"{name} was {was.fingerprint.get(name, 'not set')[:80] or 'not set'} and is "
-        f"{now.fingerprint.get(name, 'not set')[:80] or 'not set'}"
+        f"{name} was {was.fingerprint.get(name, 'not set')[-NAMED_CHARS:] or 'not set'} and is "
+        f"{now.fingerprint.get(name, 'not set')[-NAMED_CHARS:] or 'not set'}"
         for name in names
         if was.fingerprint.get(name) != now.fingerprint.get(name)
     ]
