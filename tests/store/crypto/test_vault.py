@@ -135,6 +135,32 @@ def test_a_blob_that_was_changed_moved_or_cut_is_damaged(objects: MemoryObjects,
             vault_of(objects, keys).get(one)
 
 
+@pytest.mark.parametrize(
+    ("kind", "subject", "data", "says"),
+    [
+        pytest.param("note", "s-1", b"one", None, id="as it was put"),
+        pytest.param("note", "s-1", b"two", "not what its address says", id="other content"),
+        pytest.param("note", "s-2", b"one", "not what its address says", id="of somebody else"),
+        pytest.param("fact", "s-1", b"one", "not what its address says", id="of another kind"),
+        pytest.param(None, "s-1", b"one", "it is not a blob", id="of no kind"),
+    ],
+)
+def test_a_blob_that_was_soundly_encrypted_is_what_its_address_says_or_damaged(
+    objects: MemoryObjects, keys: Keys, kind: str | None, subject: str, data: bytes, says: str | None
+) -> None:
+    vault = vault_of(objects, keys)
+    address, data_key = vault.put("s-1", "note", b"one"), vault.data_key("s-1")
+    key = f"blobs/acme/{address[:2]}/{address}"
+    head = json.dumps({"schema_version": 1, "key": data_key.subject, "kind": kind}).encode()
+    payload = len(subject).to_bytes(4, "big") + subject.encode() + data
+    replaced(objects, key, head + b"\n" + vault.encrypt(data_key, payload, key.encode() + b"\n" + head))
+    if says is None:
+        assert vault_of(objects, keys).get(address) == data
+    else:
+        with pytest.raises(Damaged, match=says):
+            vault_of(objects, keys).get(address)
+
+
 def test_putting_over_a_blob_that_cannot_be_read_is_told(objects: MemoryObjects, keys: Keys) -> None:
     vault = vault_of(objects, keys)
     address = vault.put("s-1", "note", b"one")
