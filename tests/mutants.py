@@ -239,12 +239,12 @@ def report(seed: int, results: list[Result]) -> Iterator[str]:
 
     def row(name: str, part: list[Result]) -> list[str]:
         real = [result for result in part if result.equivalent is None]
-        first, now = (
-            sum(by is not None for by in found) for found in ([r.at_first for r in real], [r.killed_by for r in real])
-        )
-        return [name, *map(str, (len(part), len(part) - len(real), first, now)), f"{100 * now / max(1, len(real)):.0f}"]
+        killed = [sum(by is not None for by in found) for found in
+                  ([r.at_first for r in real], [r.killed_by for r in real])]  # fmt: skip
+        shares = [text for count in killed for text in (str(count), f"{100 * count / max(1, len(real)):.0f}")]
+        return [name, str(len(part)), str(len(part) - len(real)), *shares]
 
-    head = ("area", "mutants", "equivalent", "killed when drawn", "killed today", "% of those not equivalent")
+    head = ("area", "mutants", "equivalent", "killed when drawn", "% of the others", "killed today", "% of the others")
     areas = {name: [result for result in results if result.area == name] for name in AREAS}
     yield f"Seed {seed}."
     yield ""

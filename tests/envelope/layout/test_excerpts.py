@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import Budgets, Envelope, Session
+from ctxsteward.envelope.layout.composition import excerpted_texts
 from ctxsteward.envelope.layout.fragments import DerivedText, excerpt
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.envelope.tokens.tokenizer import load_tokenizer
@@ -166,3 +167,15 @@ def test_a_result_that_answers_no_call_is_counted_as_it_is_shown(chars: int) -> 
     assert isinstance(step, DerivedText)
     assert len(step.text) < 1_100
     assert abs(aside.tokens - CHARS.framed(step.text)) <= 20
+
+
+def test_a_recalled_message_of_one_text_has_all_of_its_share_and_of_two_each_half() -> None:
+    rows = "row of words\n" * 200
+    both = {"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": "a", "content": rows}, {"type": "text", "text": rows},
+    ]}  # fmt: skip
+    session = session_of(user(rows), both)
+    (one,), two = (excerpted_texts(session.entry(n), 400, CHARS) for n in (1, 2))
+    assert 360 < CHARS.text(one) <= 400
+    assert len(two) == 2
+    assert all(160 < CHARS.text(text) <= 200 for text in two)

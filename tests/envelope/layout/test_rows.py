@@ -9,7 +9,13 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, Store, rebuild
-from ctxsteward.envelope.layout.composition import bullet_line, context_text, recalled_line
+from ctxsteward.envelope.layout.composition import (
+    BULLETS_LABEL,
+    bullet_line,
+    bullets_text,
+    context_text,
+    recalled_line,
+)
 from ctxsteward.envelope.layout.rows import FORMS, MARK, bullet_text, cited, continued, fenced, rows_of, unfenced
 from ctxsteward.envelope.recall.model_tools import answer_search, resolve_reference
 from ctxsteward.envelope.testing import FirstLine, memory_store
@@ -72,6 +78,13 @@ def test_a_bullet_reads_back_with_its_text_and_no_citation_but_its_own(text: str
     line = bullet_line(Bullet(text=text, citations=tuple(citations)))
     (row,) = rows_of(line.removesuffix("\n"))
     assert cited(row) == (text, tuple(citations))
+
+
+@pytest.mark.parametrize(("compacted_to", "closing"), [(1, "§1"), (2, "§1-§2"), (17, "§1-§17")])
+def test_the_last_line_of_bullets_says_which_messages_they_stand_for(compacted_to: int, closing: str) -> None:
+    session = memory_store(NONCE).session("s", counter=CHARS)
+    text = bullets_text(session.state, [Bullet(text="paid", citations=("§1",))], compacted_to)
+    assert unfenced(NONCE, text) == (BULLETS_LABEL, "- paid §1", closing)
 
 
 @settings(max_examples=examples(100), deadline=None)

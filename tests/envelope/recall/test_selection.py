@@ -13,6 +13,7 @@ from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Heuristic, S
 from ctxsteward.envelope.history.state import State
 from ctxsteward.envelope.layout.composition import context_fragment, recalled_line
 from ctxsteward.envelope.recall.heuristic import SupersessionIndex
+from ctxsteward.envelope.recall.room import MISSES
 from ctxsteward.envelope.recall.selection import (
     LOGGED_CANDIDATES,
     MAX_CANDIDATES,
@@ -308,6 +309,15 @@ def test_a_ranking_is_taken_as_far_as_it_makes_sense(case: Case) -> None:
         assert case.refs in finding.text
     else:
         assert selected(session).refs == case.refs
+
+
+def test_what_is_passed_over_for_its_text_does_not_fill_the_room() -> None:
+    """So many in a row that do not fit end the search, those that are said already do not."""
+    again = ["the key is under the mat"] * (MISSES + 5)
+    session = session_of([*again, "the spare one hangs in the shed", *talk(20)])
+    last = len(again) + 1
+    builder(lambda request: [ScoredOriginal(n, 1.0 / n) for n in range(1, last + 1)]).build(session)
+    assert selected(session).refs == (last,)
 
 
 def test_an_endless_ranking_ends() -> None:

@@ -181,6 +181,14 @@ def test_an_id_that_is_used_again_is_another_one_for_the_provider_and_its_result
     assert texts == ["answer 0", "answer 1", "answer 0", "answer 1", "answer 0"]
 
 
+def test_a_result_that_answers_no_call_is_text_and_what_came_with_it_stays() -> None:
+    lost = {"type": "tool_result", "tool_use_id": "nobody", "content": "42"}
+    envelope = built(session_of(HI, {"role": "user", "content": [lost, text("and?")]}))
+    (_, message, rest) = envelope.render("anthropic", cache=False)["messages"]
+    assert message["content"] == [text(fenced(NONCE, "tool result §2", "42"))]
+    assert rest["content"] == [text("and?")]
+
+
 # -- cache marks -------------------------------------------------------------------------------------------
 
 

@@ -237,6 +237,21 @@ def test_moving_splitting_and_reordering_change_no_text() -> None:
         assert (found.delta, found.removed) == (0.0, 0.0), what
 
 
+@pytest.mark.parametrize(
+    ("block", "alone", "level"),
+    [
+        ("persona", False, "BLOCK"), ("policies", False, "BLOCK"), ("surface", False, "WARN"), ("rails", False, "WARN"),
+        ("surface", True, "BLOCK"), ("rails", True, "BLOCK"),
+    ],
+)  # fmt: skip
+def test_a_block_that_was_emptied_stops_where_it_must_stand_or_nothing_else_does(
+    block: str, alone: bool, level: str
+) -> None:
+    before = ProfileDocument(**{block: getattr(SHOP, block)}) if alone else SHOP
+    found = report(before, before.model_copy(update={block: ()}))
+    assert [one.level for one in found.findings if one.kind == "empty_output"] == [level]
+
+
 def test_delta_is_the_changed_share_of_words() -> None:
     before = ProfileDocument(policies=(ProfileEntry(id="a", text="one two three four five six seven eight"),))
     after = ProfileDocument(policies=(ProfileEntry(id="a", text="one two three four five six nine ten"),))

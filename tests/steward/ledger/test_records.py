@@ -15,6 +15,7 @@ from ctxsteward.schemas.publish import validate
 from ctxsteward.schemas.recommendation import MetaRecommendation, Review
 from ctxsteward.steward.admission import AdmissionPolicy
 from ctxsteward.steward.ledger import JudgementContext, Ledger
+from ctxsteward.store import Audience
 
 from ..scenes import AGENT, TENANT, artifact, memory_store
 
@@ -49,6 +50,18 @@ def test_every_record_fits_the_published_schema(store: Store, ledger: Ledger) ->
     assert {record.text for record in records} == {"I live in Ghent now.", "Use metric units."}
     for record in records:
         validate("meta_recommendation", record.model_dump(mode="json"))
+
+
+def test_a_fact_is_of_the_time_at_which_it_was_said_last(store: Store, ledger: Ledger) -> None:
+    for month in (1, 3):
+        ts = f"2026-{month:02d}-01T09:00:00Z"
+        said(store, ledger, f"s{month}", "I live in Ghent now.", slot=HOME, value="Ghent", kind="fact", ts=ts)
+    ledger.judged(JudgementContext(now=NOW))
+    (fact,) = ledger.facts(Audience("user", "ann"))
+    assert (fact.text, fact.ts, fact.standing) == ("I live in Ghent now.", "2026-03-01T09:00:00Z", False)
+    assert {(source.session, source.ref, source.principal) for source in fact.sources} == {
+        ("s1", "§1", "ann"), ("s3", "§1", "ann"),
+    }  # fmt: skip
 
 
 class TestRivals:
