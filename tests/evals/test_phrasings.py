@@ -36,7 +36,7 @@ TABLES = {
                    "questions", "thanks", "syllables"},
     "profiles": {"personas", "policies", "rails", "surfaces", "records"},
     "tool_outputs": {"words", "sentences"},
-    "verbatim": {"asks", "claims"},
+    "verbatim": {"asks", "claims", "earlier"},
 }  # fmt: skip
 FILES: dict[str, Any] = {
     "canaries.en": CanaryPhrasings, "canaries.zh": CanaryPhrasings, "goals.en": Halves[GoalPhrasings],

@@ -82,8 +82,8 @@ def list_subjects(as_json: bool, store: str, tenant: str) -> None:
     table_console().print(table)
 
 
-MARKS = {"green": "✓", "red": "✗", "unscored": "·"}
-STYLES = {"green": "green", "red": "bold red", "unscored": "dim"}
+MARKS = {"green": "✓", "red": "✗", "undecided": "?", "unscored": "·"}
+STYLES = {"green": "green", "red": "bold red", "undecided": "yellow", "unscored": "dim"}
 
 
 @click.command()
@@ -134,7 +134,7 @@ def _table(rows: list[GateColours], subjects: list[str]) -> Table:
     """A row a gate below its suite, a column a subject under its number."""
     table = grid("gate", *(str(number) for number, _ in enumerate(subjects, 1)))
     suite = ""
-    for row in rows:
+    for row in (row for row in rows if row.is_asked):
         if row.suite != suite:
             suite = row.suite
             table.add_row(Text(suite, style="bold"))
