@@ -31,7 +31,7 @@ def test_what_the_colours_say_of_the_gates_and_of_us() -> None:
     ]
     assert list(findings(rows)) == [
         "- 4 gates can be asked of others, 2 look behind the messages at what only our product has.",
-        "- Red for nobody: made `blind`. Not green for ours: made `lost`.",
+        "- Red for nobody: made `blind`. Red for ours: made `lost`.",
         "- A figure that some baseline has better than ours within its budget: made `lost`, made `cost`.",
     ]
 

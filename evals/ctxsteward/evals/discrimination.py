@@ -13,21 +13,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ctxsteward.schemas import Verdict
-
 from . import documents
 from .subjects import OURS, subject_named
-from .suites import result, run_all, shipped_gates, suite_named
+from .suites import Gate, result, run_all, shipped_gates, suite_named
 from .suites.kit import ScenarioResult, Setup, drawn
 
 NAME = "baselines"
 SCENARIOS = 6
 SPLIT: Literal["docs"] = "docs"
-Colour = Literal["green", "red", "undecided", "unscored"]
-SHOWN: Mapping[Colour, str] = {"green": "✓", "red": "**✗**", "undecided": "?", "unscored": "·"}
-COLOURS: Mapping[Verdict, Colour] = {
-    "passed": "green", "failed": "red", "undecided": "undecided", "unscored": "unscored",
-}  # fmt: skip
+Colour = Literal["green", "red", "unscored"]
+SHOWN: Mapping[Colour, str] = {"green": "✓", "red": "**✗**", "unscored": "·"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,29 +73,30 @@ def discriminated(
 
 def _rows(name: str, played: Mapping[str, list[ScenarioResult]], setups: Mapping[str, Setup]) -> Iterator[GateColours]:
     """The gates of one suite over what each subject came to."""
-    suite, gates = suite_named(name), shipped_gates()[name]
     ended = {
-        subject: result(suite, scenarios, split=SPLIT, setup=setups[subject], gates=gates, when="")
+        subject: result(suite_named(name), scenarios, split=SPLIT, setup=setups[subject], gates={}, when="")
         for subject, scenarios in played.items()
     }
-    for metric, rule in ((metric, str(gate)) for metric, each in gates.items() for gate in each):
-        judged = {
-            subject: next(gate for gate in each.gates if (gate.metric, gate.rule) == (metric, rule))
-            for subject, each in ended.items()
+    for metric, gates in shipped_gates()[name].items():
+        values = {
+            subject: next(one.value for one in each.metrics if one.name == metric) for subject, each in ended.items()
         }
-        colours: dict[str, Colour] = {
-            subject: "red" if ended[subject].errors else COLOURS[gate.verdict] for subject, gate in judged.items()
-        }
-        values = {subject: gate.value for subject, gate in judged.items()}
-        yield GateColours(suite=name, metric=metric, rule=rule, colours=colours, values=values)
+        for gate in gates:
+            colours = {subject: _colour(gate, values[subject], bool(each.errors)) for subject, each in ended.items()}
+            yield GateColours(suite=name, metric=metric, rule=str(gate), colours=colours, values=values)
+
+
+def _colour(gate: Gate, value: float | None, broke_off: bool) -> Colour:
+    if value is None:
+        return "red" if broke_off else "unscored"
+    return "green" if gate.holds(value) and not broke_off else "red"
 
 
 def discrimination_block(rows: Sequence[GateColours], subjects: Sequence[str], scenarios: int) -> Iterator[str]:
     """The table, and what it says of the gates."""
     yield (
         f"The first {scenarios} scenarios of the split `{SPLIT}` of each suite, at the shipped gates: "
-        f"{SHOWN['green']} green, {SHOWN['red']} red, {SHOWN['undecided']} too few to tell, "
-        f"{SHOWN['unscored']} cannot be asked of this subject."
+        f"{SHOWN['green']} green, {SHOWN['red']} red, {SHOWN['unscored']} cannot be asked of this subject."
     )
     yield ""
     titles = ["suite", "gate", *subjects]
@@ -120,11 +116,11 @@ def findings(rows: Sequence[GateColours]) -> Iterator[str]:
     """What is wrong with the gates, or with us: gates that are never red, and gates that we do not hold."""
     asked = [row for row in rows if row.is_asked]
     blind = [row for row in asked if not row.reds]
-    ours = [row for row in rows if row.colours.get(OURS) in ("red", "undecided")]
+    ours = [row for row in rows if row.colours.get(OURS) == "red"]
     beaten = [row for row in asked if _is_beaten(row)]
     own = len(rows) - len(asked)
     yield f"- {len(asked)} gates can be asked of others, {own} look behind the messages at what only our product has."
-    yield f"- Red for nobody: {_named(blind)}. Not green for ours: {_named(ours)}."
+    yield f"- Red for nobody: {_named(blind)}. Red for ours: {_named(ours)}."
     yield f"- A figure that some baseline has better than ours within its budget: {_named(beaten)}."
 
 

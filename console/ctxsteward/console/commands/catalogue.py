@@ -82,8 +82,8 @@ def list_subjects(as_json: bool, store: str, tenant: str) -> None:
     table_console().print(table)
 
 
-MARKS = {"green": "✓", "red": "✗", "undecided": "?", "unscored": "·"}
-STYLES = {"green": "green", "red": "bold red", "undecided": "yellow", "unscored": "dim"}
+MARKS = {"green": "✓", "red": "✗", "unscored": "·"}
+STYLES = {"green": "green", "red": "bold red", "unscored": "dim"}
 
 
 @click.command()
