@@ -78,7 +78,12 @@ def append(path: Path, results: Iterable[EvalResult]) -> None:
     results = tuple(results)
     for result in results:
         validate("eval_result", result.model_dump(mode="json", warnings=False), str(path))
-    rows = "".join(result.model_dump_json() + "\n" for result in results)
+    append_lines(path, (result.model_dump_json() for result in results), "the history cannot be written")
+
+
+def append_lines(path: Path, lines: Iterable[str], failed: str) -> None:
+    """Add lines at the end of a file, made if missing; whole lines, synced. `failed` says what could not be done."""
+    rows = "".join(f"{line}\n" for line in lines)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8", newline="\n") as file:
@@ -86,7 +91,7 @@ def append(path: Path, results: Iterable[EvalResult]) -> None:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise InputError(f"{path}: the history cannot be written ({error.strerror})") from error
+        raise InputError(f"{path}: {failed} ({error.strerror})") from error
 
 
 def before(history: Sequence[EvalResult], result: EvalResult) -> EvalResult | None:

@@ -21,6 +21,7 @@ from ctxsteward.schemas import EvalResult, GateResult, InputError
 
 from .documents import table
 from .result_formats import figure, interval
+from .result_history import append_lines
 
 FILE = "sealed-openings.jsonl"
 BLOCK = "sealed"
@@ -87,14 +88,7 @@ def check(path: Path) -> None:
 
 def append(path: Path, row: SealedOpening) -> None:
     """Add one row at the end, made if missing; a whole line, synced."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8", newline="\n") as file:
-            file.write(row.model_dump_json() + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise InputError(f"{path}: the opening cannot be recorded ({error.strerror})") from error
+    append_lines(path, [row.model_dump_json()], "the opening cannot be recorded")
 
 
 def told(rows: Sequence[SealedOpening], path: Path) -> str:

@@ -119,6 +119,24 @@ class SuiteOutputs:
                 raise InputError(f"--history {self.history}: {there} is no folder that may be written")
 
 
+def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The files of `SuiteOutputs`, as options of a command."""
+    file = click.Path(path_type=Path)
+    for option in (  # each is put before those that are there
+        click.option(
+            "--history",
+            type=file,
+            metavar="FILE",
+            help="Append to this file (JSON lines), and compare with the last run that asked the same.",
+        ),
+        click.option("--html", type=file, metavar="FILE", help="Write one self-contained page with plots."),
+        click.option("--markdown", type=file, metavar="FILE", help="Write the results as Markdown."),
+        click.option("--junit", type=file, metavar="FILE", help="Write the results as JUnit XML."),
+    ):
+        command = option(command)
+    return command
+
+
 @dataclass(slots=True)
 class HistoryComparison:
     """Results beside the runs before them."""
@@ -312,13 +330,7 @@ def held(run: MergedRun, asked: str | None) -> Gates:
     "--gate", "asked_gates", is_flag=False, flag_value=SHIPPED_GATES, metavar="[GATES]",
     help="Hold the figures to the suites' own gates, or to those of a YAML file of yours; goes behind the files.",
 )  # fmt: skip
-@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write the results as JUnit XML.")
-@click.option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Write the results as Markdown.")
-@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write one page with plots.")
-@click.option(
-    "--history", type=click.Path(path_type=Path), metavar="FILE",
-    help="Append to this file (JSON lines), and compare with the run before.",
-)  # fmt: skip
+@output_options
 @common
 def merge(
     records: tuple[Path, ...], asked_gates: str | None, junit: Path | None, markdown: Path | None, html: Path | None,

@@ -47,7 +47,7 @@ from ..terminal import (
     unknown_model,
 )
 from .own_suites import SHIPPED_GATES, KeptRun, OwnSuite, is_suite_file, kept_run, own_suite, read_shard
-from .results import HistoryComparison, SuiteOutputs, conclude, print_result, write_results
+from .results import HistoryComparison, SuiteOutputs, conclude, output_options, print_result, write_results
 
 ALL = "all"
 FULL = 4
@@ -274,15 +274,7 @@ def _command(chosen: ChosenSuite, asked: SuiteOptions) -> str:
 @budget_option("A field of Budgets; repeatable. What is not given is as each suite needs it.")
 @click.option("--summarizer", default="extractive", show_default=True, metavar="NAME", help="By its installed name.")
 @click.option("--profile", type=click.Path(), metavar="FILE", help="Profile (YAML) of the head in every scenario.")
-@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write the results as JUnit XML.")
-@click.option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Write the results as Markdown.")
-@click.option(
-    "--html", type=click.Path(path_type=Path), metavar="FILE", help="Write one self-contained page with plots."
-)
-@click.option(
-    "--history", type=click.Path(path_type=Path), metavar="FILE",
-    help="Append to this file (JSON lines), and compare with the last run that asked the same.",
-)  # fmt: skip
+@output_options
 @click.option("--revision", metavar="TEXT", help="Of your repository, to keep with the results.")
 @telemetry
 @common

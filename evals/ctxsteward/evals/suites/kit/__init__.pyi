@@ -19,7 +19,6 @@ from .play import (
     last_turn_missing as last_turn_missing,
     owed as owed,
     play as play,
-    prefix_kept as prefix_kept,
     reachable as reachable,
     reaches as reaches,
     request_of as request_of,

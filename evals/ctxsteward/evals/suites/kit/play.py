@@ -397,12 +397,14 @@ def asked_within_budget(metric: str, asked: AskMoment, budget: BudgetJudge) -> S
 
 def last_turn_missing(moment: CallMoment) -> list[str]:
     """The newest user text and the newest assistant text, where the window has them not word for word."""
-    newest = {wire["role"]: text for wire in moment.wires if (text := _spoken(wire))}
-    return [newest[role] for role in ("user", "assistant") if role in newest and newest[role] not in moment.window]
+    newest = (_newest_text(moment.wires, role) for role in ("user", "assistant"))
+    return [text for text in newest if text not in moment.window]
 
 
-def _spoken(wire: Wire) -> str:
-    return Message.from_wire(wire).text if wire["role"] in ("user", "assistant") else ""
+def _newest_text(wires: Sequence[Wire], role: str) -> str:
+    """Read from the end, so that a call costs no more late in a conversation; empty where nobody of the role spoke."""
+    spoken = (Message.from_wire(wire).text for wire in reversed(wires) if wire["role"] == role)
+    return next(filter(None, spoken), "")
 
 
 def owed(metric: str, call: ModelCall) -> Score:
