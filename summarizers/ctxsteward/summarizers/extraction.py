@@ -361,6 +361,29 @@ def _remembered(text: str, role: str) -> SentenceReading:
 READ_CHARS = 2_000
 
 
+class KeptSentence(NamedTuple):
+    """A sentence that waits for what replaces it, in a fifth of its reading's bytes: it is read again when asked."""
+
+    text: str
+    role: str
+    order: int
+    words: int
+    may_settle: bool
+
+    @property
+    def reading(self) -> SentenceReading:
+        """What it says."""
+        return _remembered(self.text, self.role)
+
+
+def _kept(statement: PlacedSentence) -> PlacedSentence | KeptSentence:
+    """In few bytes, except of pasted code and tables: read apart from those, it would say more."""
+    reading = statement.reading
+    if reading.worth <= PASTED_WORTH and not reading.subject:
+        return statement
+    return KeptSentence(reading.text, statement.role, statement.order, statement.words, statement.may_settle)
+
+
 class Reader:
     """Reads one conversation; a `ctxsteward.schemas.ReplacementReader`.
 
@@ -374,7 +397,7 @@ class Reader:
     """
 
     def __init__(self) -> None:
-        self._updates = UpdateTracker()
+        self._updates = UpdateTracker(keep=_kept)
         self._refs: dict[int, str] = {}
         """Of statements that replace something."""
         self._stale: dict[str, list[int]] = {}

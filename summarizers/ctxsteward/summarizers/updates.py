@@ -12,9 +12,9 @@ places never replace each other. Candidates come from bounded posting lists, so 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from ctxsteward.language import DISTINCTIVE, Value, contrasts
 
@@ -38,7 +38,33 @@ BESIDE_WORTH = 73.0
 NEAR = 8
 """How many ordinals back "make that 45" may point without saying what it is about."""
 
+LEAST_SHARED_FRACTION = 0.5
+"""Of the shorter statement's words: with fewer in common, only a correction or a settled task replaces anything."""
+
 _NUMERIC = frozenset(("number", "quantity", "money", "percent", "time"))
+
+
+class OpenStatement(Protocol):
+    """A statement that later ones may replace."""
+
+    @property
+    def reading(self) -> SentenceReading:
+        """What it says."""
+
+    @property
+    def order(self) -> int:
+        """Ordinal of the newest original it stands in."""
+
+    @property
+    def role(self) -> str: ...
+
+    @property
+    def words(self) -> int:
+        """Content words of it."""
+
+    @property
+    def may_settle(self) -> bool:
+        """Whether it wants something, or tells that something is over or was done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +79,16 @@ class PlacedSentence:
     place: Literal["source", "standing", "visible"]
     index: int
     """Position in its own sequence: message, standing bullet or visible message."""
+
+    @property
+    def words(self) -> int:
+        """Content words of it."""
+        return len(self.reading.subject)
+
+    @property
+    def may_settle(self) -> bool:
+        """Whether it wants something, or tells that something is over or was done."""
+        return bool(self.reading.stands or self.reading.deeds)
 
 
 class UpdateMatch(NamedTuple):
@@ -74,16 +110,18 @@ class UpdateOutcome(NamedTuple):
 class UpdateTracker:
     """What replaces what, statement by statement."""
 
-    def __init__(self) -> None:
+    def __init__(self, keep: Callable[[PlacedSentence], OpenStatement] = lambda statement: statement) -> None:
+        """`keep`: in what form a statement waits for what replaces it."""
         self.count = 0
         """Statements taken; the next one's position."""
         self.outcome = UpdateOutcome({}, {})
-        self._open: dict[int, PlacedSentence] = {}
+        self._keep = keep
+        self._open: dict[int, OpenStatement] = {}
         """Those that something later may replace: said, not stale, among the newest `REMEMBERED`."""
         self._mentions: dict[int, int] = {}
         """Position of a statement → that of the newest that only mentions its thing."""
-        self._by_word: dict[str, deque[int]] = {}
-        self._by_value: dict[str, deque[int]] = {}
+        self._by_word: dict[str, tuple[int, ...]] = {}
+        self._by_value: dict[str, tuple[int, ...]] = {}
         self._recent: deque[int] = deque(maxlen=4 * POSTINGS)
 
     def add(self, statement: PlacedSentence) -> list[int]:
@@ -95,7 +133,7 @@ class UpdateTracker:
             found = self._replaced_by(index, statement)
             self.outcome.stale.update(found)
         if new.values or new.names or new.stands or found or new.worth >= 60:
-            self._open[index] = statement
+            self._open[index] = self._keep(statement)
             self._post(index, new)
         for old in {old for old, _ in found}:
             del self._open[old]
@@ -106,13 +144,13 @@ class UpdateTracker:
         return [old for old, _ in found]
 
     def _post(self, index: int, reading: SentenceReading) -> None:
-        for word in reading.subject:
-            self._by_word.setdefault(word, deque(maxlen=POSTINGS)).append(index)
-        for norm in reading.norms:
-            self._by_value.setdefault(norm, deque(maxlen=POSTINGS)).append(index)
+        for keys, postings in ((reading.subject, self._by_word), (reading.norms, self._by_value)):
+            for key in keys:
+                held = postings.get(key)
+                postings[key] = (index,) if held is None else (*held[1 - POSTINGS :], index)
         self._recent.append(index)
 
-    def _candidates(self, reading: SentenceReading) -> Iterator[tuple[int, PlacedSentence, int]]:
+    def _candidates(self, reading: SentenceReading) -> Iterator[tuple[int, OpenStatement, int]]:
         """Open statements that may be about the same: position, statement, and how many words both have."""
         shared: Counter[int] = Counter()
         for word in reading.subject:
@@ -123,11 +161,12 @@ class UpdateTracker:
                     shared[index] += 0
         return ((old, self._open[old], both) for old, both in shared.items() if old in self._open)
 
-    def _shares_rare(self, old: SentenceReading, new: SentenceReading) -> bool:
-        """Whether the two share a word, or two characters in a row, that hardly any other statement has."""
-        return any(len(self._by_word.get(word, ())) <= RARE for word in old.subject & new.subject)
+    def _share_rare(self, new: SentenceReading) -> set[int]:
+        """Statements that share a word, or two characters in a row, that hardly any other statement has."""
+        held = (self._by_word.get(word, ()) for word in new.subject)
+        return {old for found in held if len(found) <= RARE for old in found}
 
-    def _newest(self, statement: PlacedSentence, reach: int) -> Iterator[tuple[int, PlacedSentence]]:
+    def _newest(self, statement: PlacedSentence, reach: int) -> Iterator[tuple[int, OpenStatement]]:
         """Open statements of the last ordinals, the newest first."""
         for old in reversed(self._recent):
             if old in self._open:
@@ -140,11 +179,12 @@ class UpdateTracker:
         new = statement.reading
         if new.worth >= BESIDE_WORTH or not _brief(statement):
             return
+        all_rare = self._share_rare(new)
         for old, before, shared in self._candidates(new):
             if old == index or not _standing_thing(before, statement):
                 continue
-            rare = self._shares_rare(before.reading, new)
-            share = shared / max(1, min(len(before.reading.subject), len(new.subject)))
+            rare = old in all_rare
+            share = shared / max(1, min(before.words, len(new.subject)))
             if share < 0.34 or (not rare and (shared < 2 or share < 0.5)):
                 continue
             if _opposites(before.reading, new) or not _may_report(statement, before):
@@ -157,15 +197,17 @@ class UpdateTracker:
     def _replaced_by(self, index: int, statement: PlacedSentence) -> list[tuple[int, UpdateMatch]]:
         new = statement.reading
         found: list[tuple[int, UpdateMatch]] = []
+        all_rare, settling = self._share_rare(new), bool(new.stands or new.deeds)
         for old, placed, shared in self._candidates(new):
-            before = placed.reading
-            rare = self._shares_rare(before, new)
-            if settles(placed, statement, rare=rare):
+            rare, fewer = old in all_rare, min(len(new.subject), placed.words)
+            if settling and placed.may_settle and settles(placed, statement, rare=rare):
                 found.append((old, UpdateMatch(index, frozenset())))
                 continue
-            few = shared < 2 and new.updates < 3 and not rare
-            if (few and min(len(new.subject), len(before.subject)) > 2) or not _may_correct(statement, placed):
+            if new.updates < 3 and (shared < LEAST_SHARED_FRACTION * fewer or (shared < 2 < fewer and not rare)):
                 continue
+            if not _may_correct(statement, placed):
+                continue
+            before = placed.reading
             values = stale_values(before, new, shared, rare=rare)
             if values or _corrects(before, new) or (rare and _chooses_again(placed, statement)):
                 found.append((old, UpdateMatch(index, values)))
@@ -215,12 +257,12 @@ def _brief(statement: PlacedSentence) -> bool:
     return statement.role == "user" or (statement.role == "assistant" and new.stands == "over")
 
 
-def _may_report(new: PlacedSentence, old: PlacedSentence) -> bool:
+def _may_report(new: PlacedSentence, old: OpenStatement) -> bool:
     """An assistant's words count where they tell of the very deed."""
     return new.role == "user" or not new.reading.deeds.isdisjoint(thing(old.reading.text))
 
 
-def _standing_thing(old: PlacedSentence, new: PlacedSentence) -> bool:
+def _standing_thing(old: OpenStatement, new: PlacedSentence) -> bool:
     """Whether the older one settles, wants or forbids something that the newer one may be about."""
     return (
         old.order < new.order
@@ -246,7 +288,7 @@ def _corrects(old: SentenceReading, new: SentenceReading) -> bool:
     return len(before) >= 2 and len(before & after) >= 0.75 * len(before) and not after <= before
 
 
-def _chooses_again(old: PlacedSentence, new: PlacedSentence) -> bool:
+def _chooses_again(old: OpenStatement, new: PlacedSentence) -> bool:
     """ "Back end in Go, I've come round": a short correction that has another word for what was decided."""
     before, after = old.reading, new.reading
     if (
@@ -267,7 +309,7 @@ def _chooses_again(old: PlacedSentence, new: PlacedSentence) -> bool:
     return (named or len(about & after.subject) > 0.5 * len(about)) and not _different_things(before, after)
 
 
-def settles(old: PlacedSentence, new: PlacedSentence, *, rare: bool = False) -> bool:
+def settles(old: OpenStatement, new: PlacedSentence, *, rare: bool = False) -> bool:
     """Whether a statement says how the thing stands now that an older one wanted, or said to be over."""
     if not old.reading.stands and not (old.reading.deeds and new.reading.stands == "open"):
         return False
@@ -308,7 +350,7 @@ def _may_be_update(old: SentenceReading, new: SentenceReading, shared: int) -> b
     return size > 0 and shared >= 0.5 * size and bool(_competing(old, new)) and not _different_things(old, new)
 
 
-def _may_correct(new: PlacedSentence, old: PlacedSentence) -> bool:
+def _may_correct(new: PlacedSentence, old: OpenStatement) -> bool:
     if new.role == "assistant" and old.role == "user" and new.reading.updates < 3:
         return False
     return new.order > old.order or new.reading.updates >= 3
