@@ -181,7 +181,7 @@ REFERENCES = {
     "a tool output below nothing": ("tool:-1", InvalidReference),
     "no text": (None, InvalidReference),
     "one too far": ("§2", ReferenceNotFound),
-    "a result that is not there": ("§1.1", ReferenceNotFound),
+    "a result that is not there": ("§1.2", ReferenceNotFound),
     "a message of another session": ("§3", ReferenceNotFound),
     "a tool output of another session": ("tool:1", ReferenceNotFound),
 }

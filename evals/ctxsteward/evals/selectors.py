@@ -16,7 +16,7 @@ from ctxsteward.envelope.recall import Hybrid, Multilingual, Semantic
 from ctxsteward.envelope.tokens import Counter, load_tokenizer
 from ctxsteward.schemas import InputError, Message, TextPart
 
-SIGNALS = ("near", "wide", "asked", "sitting", "date", "speaker", "question")
+SIGNALS = ("wide", "asked", "sitting", "date", "speaker")
 LINE_TOKENS = 4
 """Reference and role of a recalled line."""
 _UNIT_TOKENS = 8

@@ -29,6 +29,7 @@ from .operators import (
     sentences_of as sentences_of,
     tokens as tokens,
 )
+from .passages import PassageSpan as PassageSpan, passage_spans as passage_spans
 from .statement import (
     ContentWord as ContentWord,
     Statement as Statement,

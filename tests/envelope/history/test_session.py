@@ -408,7 +408,7 @@ def test_an_original_comes_back_as_it_was_and_one_result_as_a_tool_message(sessi
     ("ref", "says"),
     [
         ("§8", "it holds §1 to §7"),
-        ("§1.1", "that message holds 0 tool results"),
+        ("§1.2", "that message holds 1 passage"),
         ("§7.3", "that message holds 2 tool results"),
         ("tool:5", "it holds 4 tool outputs"),
         ("tool:0", "it holds 4 tool outputs"),

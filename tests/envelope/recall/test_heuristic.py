@@ -12,9 +12,9 @@ from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import Heuristic, SelectionRequest, Session, Store
 from ctxsteward.envelope.history.tool_groups import LogEntry
-from ctxsteward.envelope.recall.heuristic import MAX_QUERY_CHARS, turn_of
+from ctxsteward.envelope.recall.heuristic import MAX_QUERY_CHARS, turns_of
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.schemas import Message, TextPart
+from ctxsteward.schemas import Message, TextPart, Wire
 
 from ...examples import examples
 from ..messages import CHARS
@@ -172,20 +172,34 @@ def test_a_chinese_question_finds_its_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "asks", "is_question", "speaker"),
+    ("message", "asks", "speaker"),
     [
-        ("Caroline: Shall we?", True, True, "caroline"),
-        ("Really? Yes, at 5:30.", True, False, None),
-        ("see http://x.example/?q=1", False, False, None),
-        ("好吗？可以", True, False, None),
-        ("error: no such file", False, False, None),
-        ("Mary Ann: hello", False, False, "mary ann"),
+        ({"content": "Caroline: Shall we?"}, True, "caroline"),
+        ({"content": "Really? Yes, at 5:30."}, True, None),
+        ({"content": "see http://x.example/?q=1"}, False, None),
+        ({"content": "好吗？可以"}, True, None),
+        ({"content": "error: no such file"}, False, None),
+        ({"content": "Mary Ann: hello"}, False, "mary ann"),
+        ({"content": "hello", "name": "Mary_Ann"}, False, "mary_ann"),
+        ({"content": "Bob: hello", "name": " "}, False, "bob"),
     ],
 )
-def test_what_a_text_says_of_itself(content: str, asks: bool, is_question: bool, speaker: str | None) -> None:
+def test_what_a_text_says_of_itself(message: Wire, asks: bool, speaker: str | None) -> None:
     session = memory_store().session("s", counter=CHARS)
-    turn = turn_of(session.append({"role": "assistant", "content": content}))
-    assert (turn.asks, turn.is_question, turn.speaker) == (asks, is_question, speaker)
+    (turn,) = turns_of(session.append({"role": "assistant", **message}))
+    assert (turn.asks, turn.speaker, turn.passage) == (asks, speaker, 0)
+
+
+def test_a_long_message_is_indexed_by_passages_and_what_was_said_before_it_is_not_found_there_again() -> None:
+    session = memory_store().session("s", counter=CHARS)
+    session.append({"role": "user", "content": "How do I grow a quince?"})
+    parts = [f"Step {n}: {word} the quince. " + f"{word} it well, all around the stem. " * 12 for n, word in
+             enumerate(("water", "prune", "mulch", "shade", "stake"))]  # fmt: skip
+    entry = session.append({"role": "assistant", "content": "\n\n".join(parts)})
+    assert [turn.passage for turn in turns_of(entry)] == [1, 2, 3, 4, 5]
+    found = Heuristic()(asking(session, "What do I mulch?"))
+    assert found[0].ref == "§2.3"
+    assert Heuristic()(asking(session, "quince"))[0].ref == "§1"
 
 
 def test_tool_calls_and_results_are_indexed() -> None:

@@ -24,7 +24,7 @@ SEARCH = {
 RESOLVE = {
     "type": "object",
     "properties": {
-        "ref": {"type": "string", "description": "§12, 12, §12.2, tool:3, or a range: §11-§18"},
+        "ref": {"type": "string", "description": "§12, 12, §12.2, §12.2-4, tool:3, or a range: §11-§18"},
         "offset": {"type": "integer", "minimum": 0, "description": "first character to return"},
         "limit": {"type": "integer", "minimum": 1, "maximum": 20_000},
         "grep": {"type": "string", "description": "only lines that contain this text"},

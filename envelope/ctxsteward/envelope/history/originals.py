@@ -1,4 +1,6 @@
-"""Every original of a session by reference: ``§128``, ``§128.2`` (a result in it), ``tool:3``, ``meta:ID``, an `id`.
+"""Every original of a session by reference: ``§128``, ``§128.2`` (a part of it), ``tool:3``, ``meta:ID``, an `id`.
+
+The parts of a message are its tool results; of one without any, the passages of its text (`language.passage_spans`).
 
 An original is checked against its address before it is served. Raises `InvalidReference`; `ReferenceNotFound` and
 `Erased` (both a KeyError); `Damaged` for an original that cannot be read, where `shown` gives its stand-in.
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ctxsteward.language import passage_spans
 from ctxsteward.schemas import (
     CompressionReport,
     Damaged,
@@ -16,6 +19,7 @@ from ctxsteward.schemas import (
     Message,
     Ref,
     ReferenceNotFound,
+    TextPart,
     ToolResultPart,
     Wire,
 )
@@ -99,9 +103,21 @@ class Originals:
 
     def _result(self, message: Message, part: int, ref: str) -> Message:
         results = message.tool_results
-        if not 1 <= part <= len(results):
+        if not results:
+            return self._passage(message, part, ref)
+        if part > len(results):
             raise ReferenceNotFound(ref, self._replica.id, f"that message holds {len(results)} tool results")
         return message if message.role == "tool" else _as_tool_message(results[part - 1])
+
+    def _passage(self, message: Message, part: int, ref: str) -> Message:
+        spans = passage_spans(message.text)
+        if part > len(spans):
+            raise ReferenceNotFound(
+                ref, self._replica.id, f"that message holds {len(spans)} {'passage' if len(spans) == 1 else 'passages'}"
+            )
+        text = message.text[spans[part - 1].start : spans[part - 1].stop]
+        wire: Wire = {"role": message.role, "content": text}
+        return Message(role=message.role, dialect="openai", parts=(TextPart(text=text),), wire=wire)
 
     # -- entries ------------------------------------------------------------------------------------------------
 

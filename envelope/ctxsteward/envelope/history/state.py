@@ -59,12 +59,23 @@ def _selection(stored: list[Any] | None) -> RecallSelected | None:
     """Of a checkpoint: what was recalled for the live turn, without its log."""
     if stored is None:
         return None
-    superseded = {old: tuple(newer) for old, newer in (stored[3] if len(stored) > 3 else ())}
-    facts = facts_of(stored[4] if len(stored) > 4 else ())
-    excerpts = dict(stored[5] if len(stored) > 5 else ())
+    turn, refs, _, *optional = stored
+    superseded, facts, excerpts, passages = (*optional, (), (), (), ())[:4]
     return RecallSelected(
-        turn=stored[0], refs=tuple(stored[1]), log={}, superseded=superseded, facts=facts, excerpts=excerpts
-    )
+        turn=turn, refs=tuple(refs), log={}, superseded={old: tuple(newer) for old, newer in superseded},
+        facts=facts_of(facts), excerpts=dict(excerpts), passages={ref: tuple(shown) for ref, shown in passages},
+    )  # fmt: skip
+
+
+def _stored_selection(chosen: RecallSelected) -> list[Any]:
+    """The same for a checkpoint; what is empty at its end is left out."""
+    optional = [
+        list(chosen.superseded.items()), list(map(list, chosen.facts)), list(map(list, chosen.excerpts.items())),
+        list(chosen.passages.items()),
+    ]  # fmt: skip
+    while len(optional) > 1 and not optional[-1]:
+        optional.pop()
+    return [chosen.turn, list(chosen.refs), {}, *optional]
 
 
 @dataclass(slots=True, repr=False)
@@ -235,16 +246,7 @@ class State:
             "open_calls": [[call.id, call.alias] for call in self.open_calls],
             "compacted_to": self.compacted_to,
             "days": self.days,
-            "selection": None
-            if self.recalled is None
-            else [
-                self.recalled.turn,
-                list(self.recalled.refs),
-                {},
-                list(self.recalled.superseded.items()),
-                *([list(map(list, self.recalled.facts))] if self.recalled.facts or self.recalled.excerpts else []),
-                *([list(map(list, self.recalled.excerpts.items()))] if self.recalled.excerpts else []),
-            ],
+            "selection": None if self.recalled is None else _stored_selection(self.recalled),
         }
 
     def restore(

@@ -14,8 +14,10 @@ from .composition import (
     day_line as day_line,
     lay_dynamic as lay_dynamic,
     lay_head as lay_head,
+    passage_lines as passage_lines,
     recalled_line as recalled_line,
     recalled_rows as recalled_rows,
+    recalled_text as recalled_text,
     window_findings as window_findings,
 )
 from .fragments import (

@@ -17,14 +17,16 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from ctxsteward.language import terms
+from ctxsteward.language import passage_spans, terms
 from ctxsteward.schemas import Message, Ref, ReplacementReader, SourceMessage, TextPart
 
 from ..compaction import text_of
 from ..history import LogEntry
+from ..layout import recalled_text
 from ..tokens import MESSAGE_TOKENS, Counter
 from .lexical_index import MAX_RANKED, IndexedTurn, TurnIndex
 from .selection import (
@@ -56,7 +58,7 @@ class Heuristic:
 
     def __init__(self, weights: Weights | None = None, *, max_sessions: int = MAX_SESSIONS) -> None:
         self.weights = weights or Weights()
-        self._indexes: SessionCache[TurnIndex] = SessionCache(max_sessions)
+        self._indexes: SessionCache[SessionTurns] = SessionCache(max_sessions)
 
     def __call__(self, request: SelectionRequest) -> Sequence[ScoredOriginal]:
         text = _ends(request.query.text)
@@ -74,32 +76,69 @@ def _ends(query: str) -> str:
     return f"{query[: MAX_QUERY_CHARS // 2]}\n{query[-MAX_QUERY_CHARS // 2 :]}"
 
 
-def _caught_up(kept: CachedSession[TurnIndex], request: SelectionRequest) -> TurnIndex:
+LATELY = 4
+"""Messages before a long one: of what they said already, its passages are not found by it once more."""
+
+
+class SessionTurns:
+    """One session's index, and what was said last."""
+
+    def __init__(self) -> None:
+        self.index = TurnIndex()
+        self._lately: deque[frozenset[str]] = deque(maxlen=LATELY)
+        """Terms of the messages that were taken last."""
+
+    def add(self, entry: LogEntry) -> None:
+        """Take the next message, whole or by its passages."""
+        turns = turns_of(entry)
+        said = frozenset(term for turn in turns for term in turn.terms)
+        if len(turns) > 1:
+            given = frozenset().union(*self._lately)
+            turns = [turn._replace(terms=[term for term in turn.terms if term not in given]) for turn in turns]
+        for turn in turns:
+            self.index.add(entry.ordinal, turn)
+        self._lately.append(said)
+
+
+def _caught_up(kept: CachedSession[SessionTurns], request: SelectionRequest) -> TurnIndex:
     """The index of exactly the originals up to `request.last`; made anew where it knows others or later ones."""
-    index, newest = (kept.made, kept.newest) if kept.holds(request) else (None, None)
-    index = TurnIndex() if index is None else index
+    turns, newest = (kept.made, kept.newest) if kept.holds(request) else (None, None)
+    turns = SessionTurns() if turns is None else turns
     kept.made, kept.newest, kept.generation = None, None, request.generation  # in case an original fails
     for ordinal in range(newest.ordinal + 1 if newest else 1, request.last + 1):
         newest = request.entry(ordinal)
-        index.add(ordinal, turn_of(newest))
-    kept.made, kept.newest = index, newest
-    return index
+        turns.add(newest)
+    kept.made, kept.newest = turns, newest
+    return turns.index
 
 
-def turn_of(entry: LogEntry) -> IndexedTurn:
-    """A message as the index sees it: its text, its calls and tool results."""
+def turns_of(entry: LogEntry) -> list[IndexedTurn]:
+    """A message as the index sees it: its text, its calls and tool results; a long one by its passages."""
     message, event = entry.message, entry.event
-    text = message.text
-    head, colon, _ = text[:80].partition(":")
-    speaker = head if colon and _is_name(head) else event.principal
-    return IndexedTurn(
+    whole = IndexedTurn(
         terms=terms(text_of(message)),
-        asks=_ASKS.search(text) is not None,
-        is_question=text.rstrip().endswith(("?", "？")),
-        speaker=speaker.lower() if speaker else None,
+        asks=_ASKS.search(message.text) is not None,
+        speaker=_speaker(entry),
         sitting=event.ts[:10] if event.ts else None,
         date_terms=terms(date_words(event.ts)) if event.ts else (),
     )
+    text = recalled_text(message)
+    spans = passage_spans(text)
+    if len(spans) < 2:
+        return [whole]
+    return [
+        whole._replace(terms=terms(part := text[start:stop]), asks=_ASKS.search(part) is not None, passage=number)
+        for number, (start, stop) in enumerate(spans, 1)
+    ]
+
+
+def _speaker(entry: LogEntry) -> str | None:
+    """Who said it, in lower case: the message's `name`, the name before its text, the principal."""
+    message = entry.message
+    name, (head, colon, _) = message.wire.get("name"), message.text[:MAX_NAME_CHARS].partition(":")
+    if message.role == "tool" or not isinstance(name, str) or not name.strip():
+        name = head if colon and _is_name(head) else entry.event.principal
+    return name.strip().lower() if name else None
 
 
 def _is_name(text: str) -> bool:
@@ -171,7 +210,6 @@ def _turn(saying: IndexedUtterance, place: int) -> IndexedTurn:
     speaker, answers, ts = speaker_of(saying.text), saying.answers, saying.ts
     return IndexedTurn(
         terms=terms(utterance_turn(saying.text)) + (terms(answers) if answers else []),
-        is_question=saying.text.endswith(("?", "？")),
         speaker=speaker.lower() if speaker else None,
         sitting=ts[:10] if ts else f"undated {place}",
         date_terms=terms(date_words(ts)) if ts else (),

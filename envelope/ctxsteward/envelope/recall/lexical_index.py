@@ -1,7 +1,7 @@
 """The lexical index of one session (`TurnIndex`): context-indexed BM25 over its turns, for `heuristic`.
 
-A turn is scored together with its neighbours: what answers a question often shares no word with it, but its neighbours
-do. There are three ways to see a turn: *near*, with the one before and the one after; *wide*, with two on each side;
+A turn is a message, or a passage of a long one. It is scored together with its neighbours: what answers a question
+often shares no word with it, but its neighbours do. There are two ways to see a turn: *wide*, with two on each side;
 *asked*, with the question it answers (`NeighbourBoost`). A *sitting* is a run of turns of one day: neighbours do not
 reach across it, and it is scored as a whole, with the words of its date, where there are several sittings. (With one
 alone, this would only lift what shares no word with the query above 0.)
@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -41,10 +42,9 @@ from .selection import ScoredOriginal, Weights
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexHits:
-    """What a query found: scaled scores by turn (near, wide, asked) and by sitting, and what it says of turns."""
+    """What a query found: scaled scores by turn (wide, asked) and by sitting, and what it says of turns."""
 
     weights: Weights
-    near: dict[int, float]
     wide: dict[int, float]
     asked: dict[int, float]
     sittings: dict[int, float]
@@ -145,7 +145,6 @@ def add_bm25(
 
 
 MAX_HITS = 700
-NEAR_TURNS = 1
 WIDE_TURNS = 2
 
 
@@ -156,17 +155,16 @@ class NeighbourBoost:
         self._starts: list[int] = []
         """First turn of each turn's sitting."""
         self._asks: list[bool] = []
-        self._near, self._wide, self._asked = Lengths(), Lengths(), Lengths()
+        self._wide, self._asked = Lengths(), Lengths()
 
     def add(self, start: int, asks: bool, own: list[int]) -> None:
         """Take the next turn, of the sitting that starts at `start`; `own` are the terms of each turn up to it."""
         number = len(self._starts)
         length = own[number]
-        for reach, lengths in ((NEAR_TURNS, self._near), (WIDE_TURNS, self._wide)):
-            before = range(max(start, number - reach), number)
-            lengths.add(number, length + sum(own[earlier] for earlier in before))
-            for earlier in before:
-                lengths.add(earlier, length)
+        before = range(max(start, number - WIDE_TURNS), number)
+        self._wide.add(number, length + sum(own[earlier] for earlier in before))
+        for earlier in before:
+            self._wide.add(earlier, length)
         answers = number > start and self._asks[number - 1]
         self._asked.add(number, length + (own[number - 1] if answers else 0))
         self._starts.append(start)
@@ -175,9 +173,9 @@ class NeighbourBoost:
     def scores(self, own: Postings, query: Mapping[str, int], weights: Weights) -> tuple[dict[int, float], ...]:
         """BM25 of the neighbourhoods of the query's best hits (term → times; each term is held by some turn).
 
-        By turn: what is found in it together with its neighbours, with more of them, with its question.
+        By turn: what is found in it together with its neighbours, and with its question.
         """
-        around: tuple[dict[int, float], ...] = ({}, {}, {})
+        around: tuple[dict[int, float], ...] = ({}, {})
         hits = best_hits(own, query, weights)
         for term, times in query.items():
             held = own.counts[term]
@@ -185,19 +183,16 @@ class NeighbourBoost:
             if not counts:
                 continue
             scale = len(held) / len(counts)
-            for scores, spread, lengths in zip(
-                around, self._spread(counts), (self._near, self._wide, self._asked), strict=True
-            ):
+            for scores, spread, lengths in zip(around, self._spread(counts), (self._wide, self._asked), strict=True):
                 add_bm25(scores, spread, lengths, times, weights, min(len(lengths.of), len(spread) * scale))
         return around
 
     def _spread(self, counts: Mapping[int, int]) -> tuple[dict[int, int], ...]:
         """A term's counts per turn, summed over each turn's surroundings."""
-        near = dict(counts)
-        self._reach(near, counts, NEAR_TURNS)
-        wide = dict(near)
-        self._reach(wide, counts, WIDE_TURNS)
-        return near, wide, self._under_question(counts)
+        wide = dict(counts)
+        for away in range(1, WIDE_TURNS + 1):
+            self._reach(wide, counts, away)
+        return wide, self._under_question(counts)
 
     def _reach(self, sums: dict[int, int], counts: Mapping[int, int], away: int) -> None:
         """Add counts to the turns so far away on both sides, within the sitting."""
@@ -243,29 +238,33 @@ MIN_CANDIDATES = 1_000
 """
 MAX_RANKED = 400
 """Turns of a ranking; what stands further down is left out."""
+MAX_PASSAGES_RANKED = 12
+"""Of one message, so that one that says the same over and over leaves room for others."""
 
 
 class IndexedTurn(NamedTuple):
-    """A message as the index sees it."""
+    """A message as the index sees it, or a passage of one."""
 
     terms: Sequence[str]
     asks: bool = False
     """It holds a question: what follows may be the answer."""
-    is_question: bool = False
-    """It ends in one: it asks more than it says."""
     speaker: str | None = None
     """A name, in lower case; None where nothing says it."""
     sitting: str | None = None
     """The same for turns of one day; None: that of the turn before."""
     date_terms: Sequence[str] = ()
+    passage: int = 0
+    """Which of its message, from 1; 0: it is the message."""
 
 
 class TurnIndex:
-    """Turns of one session in order; ordinals ascend."""
+    """Turns of one session in order; ordinals ascend, and the passages of one."""
 
     def __init__(self) -> None:
         self.ordinals: list[int] = []
-        self._is_question: list[bool] = []
+        self._passages = array("H")
+        self._in_parts = False
+        """Whether any message is here by its passages."""
         self._speaker_of: list[str | None] = []
         self._own = Postings()
         self._around = NeighbourBoost()
@@ -291,7 +290,8 @@ class TurnIndex:
         self._own.add(number, turn.terms)
         self._sittings.add(self._sitting_of[-1], turn.terms)
         self._around.add(self._sitting_starts[-1], turn.asks, self._own.lengths.of)
-        self._is_question.append(turn.is_question)
+        self._passages.append(turn.passage)
+        self._in_parts |= turn.passage > 0
         self._speaker_of.append(turn.speaker)
         if turn.speaker:
             self._speakers.add(turn.speaker)
@@ -310,11 +310,10 @@ class TurnIndex:
         query, dated = self._telling(Counter(query_terms))
         if not (dated or weights.recency):
             return []
-        near, wide, asked = self._around.scores(self._own, query, weights)
+        wide, asked = self._around.scores(self._own, query, weights)
         several = len(self._sitting_starts) > 1  # one alone tells no turns apart
         hits = IndexHits(
             weights=weights,
-            near=_scaled(near, weights.near),
             wide=_scaled(wide, weights.wide),
             asked=_scaled(asked, weights.asked),
             sittings=_scaled(self._sittings.scores(dated, weights), weights.sitting) if several else {},
@@ -325,8 +324,24 @@ class TurnIndex:
         )
         scores = self._scores(hits)
         shown = ((-score, turn) for turn, score in scores.items() if score > 0 and self.ordinals[turn] not in skip)
-        best = heapq.nsmallest(limit, shown)  # of equals the older one
-        return [ScoredOriginal(self.ordinals[turn], -score, Signals(self.signals, hits, turn)) for score, turn in best]
+        best = self._spread(sorted(shown), limit) if self._in_parts else heapq.nsmallest(limit, shown)
+        return [
+            ScoredOriginal(self.ordinals[turn], -score, Signals(self.signals, hits, turn), self._passages[turn])
+            for score, turn in best
+        ]
+
+    def _spread(self, best_first: Iterable[tuple[float, int]], limit: int) -> list[tuple[float, int]]:
+        """The first so many, with the best passages of each message alone."""
+        taken: Counter[int] = Counter()
+        spread: list[tuple[float, int]] = []
+        for row in best_first:
+            ordinal = self.ordinals[row[1]]
+            if taken[ordinal] < MAX_PASSAGES_RANKED:
+                taken[ordinal] += 1
+                spread.append(row)
+                if len(spread) == limit:
+                    break
+        return spread
 
     # -- the query ----------------------------------------------------------------------------------------------
 
@@ -356,11 +371,11 @@ class TurnIndex:
         """Every candidate's score."""
         scores = dict.fromkeys(self._candidates(hits), 0.0)
         of_sitting = {sitting: score + hits.dates.get(sitting, 0.0) for sitting, score in hits.sittings.items()}
-        near, wide, asked, day = hits.near.get, hits.wide.get, hits.asked.get, of_sitting.get
-        sitting_of, is_question, recency = self._sitting_of, self._is_question, hits.recency
+        wide, asked, day = hits.wide.get, hits.asked.get, of_sitting.get
+        sitting_of, passages, recency, part = self._sitting_of, self._passages, hits.recency, hits.weights.passage
         for turn in scores:
-            score = near(turn, 0.0) + wide(turn, 0.0) + asked(turn, 0.0) + day(sitting_of[turn], 0.0) + recency * turn
-            scores[turn] = score - hits.weights.question if is_question[turn] else score
+            score = wide(turn, 0.0) + asked(turn, 0.0) + day(sitting_of[turn], 0.0) + recency * turn
+            scores[turn] = score * part if passages[turn] else score
         if hits.speaker is not None:
             for turn in scores:
                 if self._speaker_of[turn] == hits.speaker:
@@ -388,14 +403,16 @@ class TurnIndex:
         """What a turn's score is the sum of, by name, without those that are 0."""
         weights, sitting = hits.weights, self._sitting_of[turn]
         signals = {
-            "near": hits.near.get(turn, 0.0),
             "wide": hits.wide.get(turn, 0.0),
             "asked": hits.asked.get(turn, 0.0),
             "sitting": hits.sittings.get(sitting, 0.0),
             "date": hits.dates.get(sitting, 0.0),
-            "speaker": weights.speaker if hits.speaker and self._speaker_of[turn] == hits.speaker else 0.0,
-            "question": -weights.question if self._is_question[turn] else 0.0,
             "recency": hits.recency * turn,
+        }
+        if self._passages[turn]:
+            signals["passage"] = (weights.passage - 1) * sum(signals.values())
+        signals |= {
+            "speaker": weights.speaker if hits.speaker and self._speaker_of[turn] == hits.speaker else 0.0,
             "callout": weights.callout if self.ordinals[turn] in hits.pinned else 0.0,
         }
         return {name: value for name, value in signals.items() if value}

@@ -37,6 +37,7 @@ DEFAULT_LIMIT_CHARS = 4_000
 MAX_LIMIT_CHARS = 20_000
 MAX_RANGE_MESSAGES = 500
 _RANGE = re.compile(r"\s*§?([1-9][0-9]{0,11})\s*[-–]\s*§?([1-9][0-9]{0,11})\s*", re.ASCII)
+_PASSAGES = re.compile(r"\s*§?([1-9][0-9]{0,11})\.([1-9][0-9]{0,2})\s*[-–]\s*([1-9][0-9]{0,2})\s*", re.ASCII)
 
 
 def resolve_reference_tool() -> Wire:
@@ -50,7 +51,7 @@ def resolve_reference_tool() -> Wire:
             "parameters": {
                 "type": "object",
                 "properties": {
-                    "ref": {"type": "string", "description": "§12, 12, §12.2, tool:3, or a range: §11-§18"},
+                    "ref": {"type": "string", "description": "§12, 12, §12.2, §12.2-4, tool:3, or a range: §11-§18"},
                     "offset": {"type": "integer", "minimum": 0, "description": "first character to return"},
                     "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT_CHARS},
                     "grep": {"type": "string", "description": "only lines that contain this text"},
@@ -93,6 +94,10 @@ def resolve_reference(
 
 def _text(session: Session, ref: str) -> str:
     """What a reference or a range names."""
+    if (named := _PASSAGES.fullmatch(ref)) is not None:
+        ordinal, first, last = map(int, named.groups())
+        session.resolve(f"§{ordinal}.{max(first, last)}")
+        return "".join(text_of(session.resolve(f"§{ordinal}.{part}")) for part in range(first, last + 1))
     named = _RANGE.fullmatch(ref)
     if named is None:
         return text_of(session.resolve(ref))
@@ -195,10 +200,19 @@ def _found(session: Session, text: str, k: int, selector: Selector | None, shown
     asked = Message(role="user", dialect="openai", parts=(TextPart(text=text),), wire={})
     request = request_for(session, asked, last=len(session), visible=visible, budget_tokens=RANKED_TOKENS)
     ranked = (scored for scored in selector(request) if 0 < scored.ordinal <= request.last)
-    unseen = (scored for scored in ranked if scored.ordinal not in visible)
+    unseen = _once(scored for scored in ranked if scored.ordinal not in visible)
     best = islice(_spread(unseen, session.state, visible), max(1, min(k, MAX_RESULTS)))
     wanted = frozenset(terms(text))
     return tuple(_hit(session, scored, wanted) for scored in best)
+
+
+def _once(ranked: Iterable[ScoredOriginal]) -> Iterator[ScoredOriginal]:
+    """The best passage of each message."""
+    seen: set[int] = set()
+    for scored in ranked:
+        if scored.ordinal not in seen:
+            seen.add(scored.ordinal)
+            yield scored
 
 
 def _spread(ranked: Iterable[ScoredOriginal], state: State, visible: Set[int]) -> Iterator[ScoredOriginal]:

@@ -17,12 +17,14 @@ Source: the layered-envelope design (finding things again: by reference, by the 
 from __future__ import annotations
 
 import re
+from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Set as AbstractSet
+from typing import NamedTuple
 
 from ctxsteward.store import RecallSelected
 
 from ..history import Day, LogEntry, State
-from ..layout import context_fragment, day_above, day_line, recalled_line
+from ..layout import context_fragment, day_above, day_line, passage_lines, recalled_line
 from ..tokens import Counter
 
 CHOSEN = "ranked, and it fits"
@@ -47,6 +49,14 @@ _MOST_CHARS_A_TOKEN = 16
 """A text longer than this for each token of room is not counted: no text but white space is that dense."""
 
 
+class Pick(NamedTuple):
+    """What is asked for: a message, or a passage of one."""
+
+    ordinal: int
+    passage: int = 0
+    """From 1; 0: the message."""
+
+
 class RecallRoom:
     """One user turn's room."""
 
@@ -64,34 +74,52 @@ class RecallRoom:
         self.superseded: dict[int, tuple[int, ...]] = {}
         """Of those taken, what later messages replace, with these."""
         self.kept: list[int] = []
-        """Ordinals that were taken, best first."""
+        """Ordinals that were taken, best first, whole or in part."""
+        self.passages: dict[int, list[int]] = {}
+        """Of those taken in part, the passages, ascending."""
+        self._taken: list[Pick] = []
         self.excerpts: dict[int, int] = {}
         """Of those taken, what is shown as an excerpt, with the tokens it may take."""
         self._days: set[Day] = set()
         self._said = _said_in_window(state)
         self._room = self._used = self._shown()
 
-    def fill(self, ranked: Iterable[int], room_tokens: int) -> dict[int, str]:
+    def fill(self, ranked: Iterable[Pick], room_tokens: int) -> dict[Pick, str]:
         """Take candidates, best first, while there is room beside those taken before; why others were passed over."""
         self._room = max(self._used, room_tokens)
-        verdicts: dict[int, str] = {}
+        verdicts: dict[Pick, str] = {}
         misses = 0
-        for ordinal in ranked:
-            if ordinal in self.kept:
+        for pick in ranked:
+            if self.holds(pick):
                 continue
             full = misses >= MISSES or self._room - self._used < LEAST_TOKENS
-            why = NO_ROOM if full else self._take(ordinal)
+            why = NO_ROOM if full else self._take(pick)
             if why is not None:
-                verdicts[ordinal] = why
+                verdicts[pick] = why
                 misses += why == NO_ROOM
             else:
                 misses = 0
-        while (
-            self.kept and self.kept[-1] not in self.excerpts and self._shown() > self._room
-        ):  # measured once more, as it will be shown
-            verdicts[self.kept[-1]] = NO_ROOM
-            self.superseded.pop(self.kept.pop(), None)
+        while self._taken and self._shown() > self._room:  # measured once more, as it will be shown
+            verdicts[self._taken[-1]] = NO_ROOM
+            self._give_back()
         return verdicts
+
+    def holds(self, pick: Pick) -> bool:
+        """Whether it was taken, or the whole of which it is a part."""
+        if pick.ordinal not in self.kept:
+            return False
+        return pick.ordinal not in self.passages or pick.passage in self.passages[pick.ordinal]
+
+    def _give_back(self) -> None:
+        """The last one taken."""
+        ordinal, passage = self._taken.pop()
+        numbers = self.passages.get(ordinal, [])
+        if passage:
+            numbers.remove(passage)
+        if not numbers:
+            self.passages.pop(ordinal, None)
+            self.kept.remove(ordinal)
+            self.superseded.pop(ordinal, None)
 
     def excerpt(self, ordinals: Iterable[int], room_tokens: int) -> None:
         """Take these as excerpts of what fits, each with what replaces it, and a few lines where nothing fits."""
@@ -103,24 +131,26 @@ class RecallRoom:
             wanted += (n for n in (*newest, ordinal) if n not in (*self._visible, *self.kept, *wanted))
         for place, ordinal in enumerate(wanted):
             left = (room_tokens - self._used) // (len(wanted) - place)
+            self._taken.clear()  # what is named stays
             self.kept.append(ordinal)
             self.excerpts[ordinal] = max(LEAST_EXCERPT_TOKENS, left - ROW_TOKENS)
             self._used = self._shown()
 
-    def _take(self, ordinal: int) -> str | None:
+    def _take(self, pick: Pick) -> str | None:
         """Take one; or why not."""
+        ordinal, passage = pick
         newest = self._replaced_by(ordinal)
-        if not newest and self._least_tokens(ordinal) > self._room - self._used:
+        if not (newest or passage) and self._least_tokens(ordinal) > self._room - self._used:
             return NO_ROOM  # most of those that do not fit are never read
         entry = self._entry(ordinal)
         if entry.event.damaged or entry.event.erased:
             return GONE
         for newer in newest:
-            why = None if newer in self._visible or newer in self.kept else self._take(newer)
+            why = None if newer in self._visible or self.holds(Pick(newer)) else self._take(Pick(newer))
             if why is not None and not why.startswith(SAME_TEXT):
                 return f"§{newer} replaces it: {why}"
         left = self._room - self._used
-        line = recalled_line(entry, newest)
+        line = passage_lines(entry, (passage,), newest)[0] if passage else recalled_line(entry, newest)
         text = _text(line)
         if not text:
             return NOTHING_TO_SHOW
@@ -134,7 +164,7 @@ class RecallRoom:
             cost += self._counter.text(day_line(day, self._state.last_user) + "\n")
         if cost > left:
             return NO_ROOM
-        self.kept.append(ordinal)
+        self._keep(pick)
         if newest:
             self.superseded[ordinal] = newest
         self._said[text] = entry.ref
@@ -143,10 +173,19 @@ class RecallRoom:
         self._used += cost
         return None
 
+    def _keep(self, pick: Pick) -> None:
+        self._taken.append(pick)
+        if pick.ordinal not in self.kept:
+            self.kept.append(pick.ordinal)
+        if pick.passage:
+            insort(self.passages.setdefault(pick.ordinal, []), pick.passage)
+        elif self.passages.pop(pick.ordinal, None):  # all of it, where parts of it were
+            self._taken = [one for one in self._taken if one == pick or one.ordinal != pick.ordinal]
+
     def _shown(self) -> int:
         chosen = RecallSelected(
             turn=self._state.last_user, refs=tuple(self.kept), log={}, superseded=self.superseded,
-            excerpts=self.excerpts,
+            excerpts=self.excerpts, passages={ordinal: tuple(shown) for ordinal, shown in self.passages.items()},
         )  # fmt: skip
         return context_fragment(chosen, self._state, self._counter, self._entry).tokens
 
@@ -186,7 +225,7 @@ _ZH = r"(?:\d{1,6}|[零〇一二三四五六七八九十百两]{1,7})"
 _AND = rf"{_GAP}(?:,|and|or|&|,{_GAP}and){_GAP}"
 _TO = rf"{_GAP}(?:-|–|—|to|through|until|至|到){_GAP}"
 _ZH_AND = rf"{_GAP}[、，,和与及]{_GAP}"
-_REF = re.compile(rf"§\s?(\d{{1,9}})(?:\.\d+)?(?:{_TO}§?\s?(\d{{1,9}}))?", re.IGNORECASE)
+_REF = re.compile(rf"§\s?(\d{{1,9}})(?:\.\d+(?:-\d+\b)?)?(?:{_TO}§?\s?(\d{{1,9}}))?", re.IGNORECASE)
 _NUMBERED = re.compile(
     rf"""
       \b(?P<nth>{_NTH}(?:(?:{_AND}|{_TO})(?:the\s)?{_NTH}){{0,11}})\s{{1,3}}(?:\w{{1,20}}\s{{1,3}})?tools?\b

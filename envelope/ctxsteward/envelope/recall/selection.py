@@ -35,7 +35,7 @@ from ctxsteward.store import RecallSelected, process_forks as forking
 
 from ..history import LogEntry, State
 from ..tokens import LEAST_RECALL_TOKENS, RECALLED_FRACTION, Counter
-from .room import CHOSEN, NAMED, NAMED_EXCERPT, NO_ROOM, REPLACES, RecallRoom, named
+from .room import CHOSEN, NAMED, NAMED_EXCERPT, NO_ROOM, REPLACES, Pick, RecallRoom, named
 
 if TYPE_CHECKING:
     from ..history import Session
@@ -49,6 +49,13 @@ class ScoredOriginal(NamedTuple):
     """Comparable within one ranking; higher is better."""
     signals: Mapping[str, float] = MappingProxyType({})
     """What the score is made of, by name."""
+    passage: int = 0
+    """The passage of it that is meant, from 1 (`language.passage_spans`); 0: all of it."""
+
+    @property
+    def ref(self) -> str:
+        """How the log names it."""
+        return f"§{self.ordinal}.{self.passage}" if self.passage else f"§{self.ordinal}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,20 +201,22 @@ def select(
     ordinals = [candidate.ordinal for candidate in asked_for]
     ranked = [candidate for candidate in ranked if candidate.ordinal not in ordinals]
     fitting = RecallRoom(original, state, counter, visible, known.replaced_by, known.least_tokens)
-    verdicts = fitting.fill(ordinals, room_tokens)
-    too_long = [ordinal for ordinal in ordinals if verdicts.get(ordinal, "").endswith(NO_ROOM)]
+    verdicts = fitting.fill(map(Pick, ordinals), room_tokens)
+    too_long = [ordinal for ordinal in ordinals if verdicts.get(Pick(ordinal), "").endswith(NO_ROOM)]
     fitting.excerpt((ordinal for ordinal in too_long if ordinal not in cut), room_tokens)
     excerpts = fitting.excerpts | dict.fromkeys(cut.intersection(too_long), 0)
-    verdicts |= fitting.fill((candidate.ordinal for candidate in ranked), share)
-    kept = frozenset(fitting.kept)
-    came_along = kept.difference(ordinals, (candidate.ordinal for candidate in ranked))
+    verdicts |= fitting.fill((Pick(candidate.ordinal, candidate.passage) for candidate in ranked), share)
+    kept = sorted(fitting.kept)
+    came_along = set(kept).difference(ordinals, (candidate.ordinal for candidate in ranked))
     along = [ScoredOriginal(ordinal, 0.0, {"replaces": 1.0}) for ordinal in sorted(came_along)]
-    tokens_saved = known.tokens - sum(original(n).tokens(counter) for n in kept)
-    candidates = list(_logged([*asked_for, *ranked, *along], kept, verdicts, fitting.excerpts))
-    log = log_of(ranking, state, sorted(kept), tokens_saved, candidates)
+    tokens_saved = known.tokens - sum(original(n).tokens(counter) for n in kept if n not in fitting.passages)
+    candidates = list(_logged([*asked_for, *ranked, *along], fitting, verdicts))
+    log = log_of(ranking, state, kept, tokens_saved, candidates)
+    passages = {ordinal: tuple(shown) for ordinal, shown in sorted(fitting.passages.items())}
     event = RecallSelected(
-        turn=state.last_user, refs=tuple(sorted(kept)), log=log, superseded=fitting.superseded, excerpts=excerpts
-    )
+        turn=state.last_user, refs=tuple(kept), log=log, superseded=fitting.superseded, excerpts=excerpts,
+        passages=passages,
+    )  # fmt: skip
     return event, ranking.findings
 
 
@@ -293,31 +302,32 @@ def _named(ranked: Sequence[ScoredOriginal], request: SelectionRequest) -> list[
 
 def _usable(ranked: Iterable[ScoredOriginal], request: SelectionRequest) -> Iterator[ScoredOriginal]:
     """Candidates once each that may be shown and are not shown already."""
-    seen: set[int] = set()
+    seen: set[Pick] = set()
     for candidate in islice(ranked, MAX_READ):
-        ordinal = candidate.ordinal
+        ordinal, pick = candidate.ordinal, Pick(candidate.ordinal, candidate.passage)
         if not math.isfinite(candidate.score):
             raise ValueError(f"the score of §{ordinal} is {candidate.score}; scores are finite numbers")
-        if 0 < ordinal <= request.last and ordinal not in request.visible and ordinal not in seen:
-            seen.add(ordinal)
+        if 0 < ordinal <= request.last and ordinal not in request.visible and pick not in seen:
+            seen.add(pick)
             yield candidate
 
 
 def _logged(
-    ranked: Sequence[ScoredOriginal], kept: frozenset[int], verdicts: Mapping[int, str], excerpts: Mapping[int, int]
+    ranked: Sequence[ScoredOriginal], room: RecallRoom, verdicts: Mapping[Pick, str]
 ) -> Iterator[dict[str, Any]]:
     """Candidates in the published form, best first: all that were chosen, and the best of the others."""
     others = LOGGED_CANDIDATES
     for candidate in ranked:
-        chosen = candidate.ordinal in kept
+        pick = Pick(candidate.ordinal, candidate.passage)
+        chosen = room.holds(pick)
         others -= not chosen
         if chosen or others >= 0:
             yield {
-                "ref": f"§{candidate.ordinal}",
+                "ref": candidate.ref,
                 "score": round(candidate.score, 4),
                 "signals": {name: round(value, 4) for name, value in candidate.signals.items()},
                 "in": chosen,
-                "why": _why(candidate, excerpts) if chosen else verdicts[candidate.ordinal],
+                "why": _why(candidate, room.excerpts) if chosen else verdicts[pick],
             }
 
 
@@ -411,8 +421,6 @@ class Weights(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
-    near: float = Field(default=0.8, ge=0, le=MAX_WEIGHT)
-    """BM25 of a turn together with the one before and the one after."""
     wide: float = Field(default=0.5, ge=0, le=MAX_WEIGHT)
     """BM25 of a turn together with two on each side."""
     asked: float = Field(default=0.6, ge=0, le=MAX_WEIGHT)
@@ -423,8 +431,8 @@ class Weights(BaseModel):
     """BM25 of the sitting's date alone."""
     speaker: float = Field(default=0.6, ge=0, le=MAX_WEIGHT)
     """Added where the question names exactly the one who said it."""
-    question: float = Field(default=0.4, ge=0, le=MAX_WEIGHT)
-    """Taken off where the turn ends in a question: it asks more than it says."""
+    passage: float = Field(default=0.5, ge=0, le=1)
+    """What the score of a passage of a long message is multiplied with: much of it explains what others said."""
     recency: float = Field(default=0.0, ge=0, le=MAX_WEIGHT)
     """Newest turn 1, oldest 0, by turns and not by the clock."""
     callout: float = Field(default=0.3, ge=0, le=MAX_WEIGHT)

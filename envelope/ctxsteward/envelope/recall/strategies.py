@@ -97,14 +97,15 @@ def fused(words: Ranking, near: Ranking, fusion: Fusion) -> tuple[ScoredOriginal
     [2, 3, 1]
     """
     total = fusion.lexical + fusion.dense or 1.0
-    signals: dict[int, dict[str, float]] = {}
+    signals: dict[tuple[int, int], dict[str, float]] = {}
+    """By ordinal and passage: a message found whole, and a passage of it, are two."""
     for name, ranking, weight in (("lexical", words, fusion.lexical), ("dense", near, fusion.dense)):
         share = weight * (fusion.offset + 1) / total
         for rank, scored in enumerate(ranking, start=1):
-            signals.setdefault(scored.ordinal, {}).setdefault(name, share / (fusion.offset + rank))
-    order = sorted(signals, key=lambda ordinal: (-_score(signals[ordinal]), ordinal))
+            signals.setdefault((scored.ordinal, scored.passage), {}).setdefault(name, share / (fusion.offset + rank))
+    order = sorted(signals, key=lambda found: (-_score(signals[found]), found))
     return tuple(
-        ScoredOriginal(ordinal, _score(signals[ordinal]), signals[ordinal]) for ordinal in order[:MAX_CANDIDATES]
+        ScoredOriginal(found[0], _score(signals[found]), signals[found], found[1]) for found in order[:MAX_CANDIDATES]
     )
 
 

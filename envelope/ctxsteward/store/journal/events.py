@@ -166,6 +166,8 @@ class RecallSelected:
     excerpts: dict[int, int] = field(default_factory=dict)
     """What the question names by number and is not shown whole: those of `refs` with the tokens that an excerpt may
     take, and 0 for one of which the window itself shows an excerpt."""
+    passages: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """Of `refs`, long messages of which only passages are shown, with their numbers, ascending."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +189,14 @@ Event = (
     | RecallSelected
     | BlankRecord
 )
+
+
+_BY_ORDINAL = ("superseded", "excerpts", "passages")
+"""What a selection says of some of its messages; written where there is any."""
+
+
+def _tuples(rows: Iterable[tuple[int, Iterable[int]]]) -> dict[int, tuple[int, ...]]:
+    return {ordinal: tuple(numbers) for ordinal, numbers in rows}
 
 
 _PLAIN_KINDS: dict[str, type[NoteSet | PinSet | CompactionRefused | BlankRecord]] = {
@@ -213,11 +223,12 @@ def to_record(event: Event) -> JournalRecord:
             return JournalRecord(
                 "compaction", f'{{"bullets":[{bullets}],"report":{event.report.model_dump_json()},{rest}'
             )
-        case RecallSelected(turn=turn, refs=refs, log=log, superseded=superseded, facts=facts, excerpts=excerpts):
-            more: dict[str, Any] = {"superseded": list(superseded.items())} if superseded else {}
-            more |= {"facts": facts} if facts else {}
-            more |= {"excerpts": list(excerpts.items())} if excerpts else {}
-            return JournalRecord("selection", encoded_body({"turn": turn, "refs": refs, "log": log, **more}))
+        case RecallSelected():
+            body: dict[str, Any] = {"turn": event.turn, "refs": event.refs, "log": event.log}
+            body |= {"facts": event.facts} if event.facts else {}
+            for name in _BY_ORDINAL:
+                body |= {name: list(rows.items())} if (rows := getattr(event, name)) else {}
+            return JournalRecord("selection", encoded_body(body))
         case _:
             kind = next(kind for kind, plain in _PLAIN_KINDS.items() if isinstance(event, plain))
             return JournalRecord(kind, encoded_body(asdict(event)))
@@ -246,10 +257,10 @@ def from_record(record: JournalRecord) -> Event:
                 checkpoint=body["checkpoint"],
             )
         case "selection":
-            superseded = {old: tuple(newer) for old, newer in body.get("superseded", ())}
             return RecallSelected(
-                turn=body["turn"], refs=tuple(body["refs"]), log=body["log"],
-                superseded=superseded, facts=facts_of(body.get("facts", ())), excerpts=dict(body.get("excerpts", ())),
+                turn=body["turn"], refs=tuple(body["refs"]), log=body["log"], facts=facts_of(body.get("facts", ())),
+                superseded=_tuples(body.get("superseded", ())), excerpts=dict(body.get("excerpts", ())),
+                passages=_tuples(body.get("passages", ())),
             )  # fmt: skip
         case kind if kind in _PLAIN_KINDS:
             plain = _PLAIN_KINDS[kind]

@@ -190,7 +190,7 @@ def _index(size: int) -> tuple[TurnIndex, float]:
         asks = text.endswith("?")
         index.add(
             number + 1,
-            IndexedTurn(terms(text), asks, asks, ("ann", "bob")[number % 2], str(day), terms(f"{day:%d %B %Y}")),
+            IndexedTurn(terms(text), asks, ("ann", "bob")[number % 2], str(day), terms(f"{day:%d %B %Y}")),
         )
         if number >= size - _TAIL:
             spent.append((time.process_time_ns() - started) / 1e6)
